@@ -1,0 +1,37 @@
+"""What every test needs: where the real dumps and the test cases lie, and how to read them."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CORPUS = ROOT / "corpus"
+"""Modules written by XLA (and handmade ones), described in corpus/manifest.json."""
+INVALID = CORPUS / "invalid"
+"""Files that hold no well-formed module."""
+DATA = Path(__file__).resolve().parent / "data"
+"""Test cases that are files."""
+
+VALID_FOLDERS = ("cpu", "gpu", "handmade", "tpu")
+
+_UNPACK: dict[str, Callable[[bytes], bytes]] = {".xz": lzma.decompress, ".gz": gzip.decompress}
+
+
+def corpus_files(folders: Sequence[str] = VALID_FOLDERS) -> list[Path]:
+    """The files of the corpus that hold a module, in a fixed order: one folder after the other, by name."""
+    return [path for folder in folders for path in sorted((CORPUS / folder).iterdir())]
+
+
+def read_text(path: Path) -> bytes:
+    """The bytes of a file, unpacked if its name ends in .xz or .gz."""
+    unpack = _UNPACK.get(path.suffix)
+    data = path.read_bytes()
+    return data if unpack is None else unpack(data)
+
+
+def corpus_id(path: Path) -> str:
+    """The name under which pytest shows a file of the corpus: `tpu/mlp_train.v5e_2x2x1.after_optimizations`."""
+    return f"{path.parent.name}/{path.name.removesuffix('.xz').removesuffix('.txt')}"
