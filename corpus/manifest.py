@@ -3,8 +3,9 @@
 
 usage: manifest.py [--check] [--version NAME=VERSION ...]
 
-A file keeps the versions it was first listed with; a new or changed one gets those of the packages that are installed
-here, or those named by --version. With --check nothing is written, and the exit status is 1 if something would be.
+A file keeps the versions it was first listed with; a new or changed one gets those of the packages that are
+installed here, or those named by --version. With --check nothing is written, and the exit status is 1 if
+something would be.
 """
 
 from __future__ import annotations
@@ -50,12 +51,11 @@ def describe(path: Path) -> Entry:
             "platform": platform,
             "topology": topology.replace("_", ":", 1),
             "stage": stage,
+            "unpacked_bytes": len(lzma.decompress(data)) if path.suffix == ".xz" else len(data),
         }
     else:
         entry |= {"origin": "written by hand"}
     entry["bytes"] = len(data)
-    if path.suffix == ".xz":
-        entry["unpacked_bytes"] = len(lzma.decompress(data))
     entry["sha256"] = hashlib.sha256(data).hexdigest()
     return entry
 
@@ -69,7 +69,10 @@ def installed(package: str) -> str:
 
 
 def build(previous: list[Entry], named: dict[str, str]) -> list[Entry]:
-    """The entries of all files. `previous` gives the versions of files that have not changed, `named` those of others."""
+    """The entries of all files.
+
+    A file that stands unchanged in `previous` keeps its versions; for others `named` goes before what is installed.
+    """
     known = {(entry["path"], entry["sha256"]): entry.get("versions") for entry in previous}
     entries = []
     for path in corpus_paths():
@@ -77,7 +80,7 @@ def build(previous: list[Entry], named: dict[str, str]) -> list[Entry]:
         if "platform" in entry:
             packages = COMPILED[entry["platform"]]
             versions = known.get((entry["path"], entry["sha256"]))
-            entry["versions"] = versions or {package: named.get(package) or installed(package) for package in packages}
+            entry["versions"] = versions or {name: named.get(name) or installed(name) for name in packages}
         entries.append(entry)
     return entries
 
@@ -91,14 +94,18 @@ def read() -> list[Entry]:
 
 
 def text_of(entries: list[Entry]) -> str:
-    """The text of manifest.json: one entry on each line, so that a change of one file is a change of one line."""
+    """The text of manifest.json, one entry on each line: a change of one file is a change of one line."""
     lines = ",\n".join("    " + json.dumps(entry) for entry in entries)
     return '{\n  "files": [\n' + lines + "\n  ]\n}\n"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing, only say whether the manifest is right")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing, say whether the manifest is right"
+    )
     parser.add_argument("--version", action="append", default=[], metavar="NAME=VERSION", dest="versions")
     arguments = parser.parse_args()
     named = dict(pair.split("=", 1) for pair in arguments.versions)

@@ -33,5 +33,5 @@ def read_text(path: Path) -> bytes:
 
 
 def corpus_id(path: Path) -> str:
-    """The name under which pytest shows a file of the corpus: `tpu/mlp_train.v5e_2x2x1.after_optimizations`."""
+    """How pytest names a file of the corpus: `tpu/mlp_train.v5e_2x2x1.after_optimizations`."""
     return f"{path.parent.name}/{path.name.removesuffix('.xz').removesuffix('.txt')}"
