@@ -1,0 +1,153 @@
+"""Element types of HLO: what one element of an array is, and how it is stored and printed."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class TypeKind(enum.Enum):
+    """The family of an element type."""
+
+    PREDICATE = "predicate"
+    SIGNED = "signed integer"
+    UNSIGNED = "unsigned integer"
+    FLOAT = "float"
+    COMPLEX = "complex"
+    TUPLE = "tuple"
+    TOKEN = "token"
+    OPAQUE = "opaque"
+    BUFFER = "buffer"
+    UNKNOWN = "unknown"
+
+
+@attrs.frozen(eq=False, repr=False)
+class ElementType:
+    """One value of XLA's `PrimitiveType`. Interned: equal types are the same object; `str()` is the word in the text."""
+
+    name: str
+    """The word in HLO text, such as `bf16`; for tuples and buffers XLA's own lower-case name."""
+    number: int
+    """The value in XLA's `PrimitiveType` proto; 0 for a type that this release does not know."""
+    kind: TypeKind
+    bits: int
+    """Width of the value in bits (1 for `pred`, 64 for `c64`); 0 where there is none (token, tuple, unknown)."""
+    dtype_name: str = ""
+    """Name of the numpy or ml_dtypes type that holds one element; empty where there is none."""
+    digits: int = 0
+    """Significant decimal digits that XLA prints for a float (for `f32` and `f64`: tried first)."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"ElementType({self.name})"
+
+    @property
+    def byte_width(self) -> int:
+        """Bytes that one element takes unless a layout says `E(bits)`: whole bytes, so 1 for `s4` and for `pred`."""
+        return (self.bits + 7) // 8
+
+    @property
+    def is_integral(self) -> bool:
+        """True for signed and unsigned integers (not for `pred`), as XLA's `IsIntegralType`."""
+        return self.kind in (TypeKind.SIGNED, TypeKind.UNSIGNED)
+
+    @property
+    def is_floating(self) -> bool:
+        """True for real floating-point types of every width."""
+        return self.kind is TypeKind.FLOAT
+
+    @property
+    def is_complex(self) -> bool:
+        """True for `c64` and `c128`."""
+        return self.kind is TypeKind.COMPLEX
+
+    @property
+    def is_array_type(self) -> bool:
+        """True where arrays of this type exist (an unknown type counts, since its brackets show one)."""
+        return self.kind not in (TypeKind.TUPLE, TypeKind.TOKEN, TypeKind.OPAQUE, TypeKind.BUFFER)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The numpy type of one element, narrow types through ml_dtypes.
+
+        Raises TypeError for types without elements (token, opaque, tuple) and for unknown ones.
+        """
+        return _dtype(self)
+
+
+@functools.cache
+def _dtype(element_type: ElementType) -> np.dtype[Any]:
+    import numpy as np
+
+    if not element_type.dtype_name:
+        raise TypeError(f"element type {element_type} has no numpy counterpart")
+    if hasattr(np, element_type.dtype_name):
+        return np.dtype(element_type.dtype_name)
+    import ml_dtypes
+
+    return np.dtype(getattr(ml_dtypes, element_type.dtype_name))
+
+
+_K = TypeKind
+_ROWS: tuple[tuple[str, int, TypeKind, int, str, int], ...] = (
+    ("pred", 1, _K.PREDICATE, 1, "bool", 0),
+    ("s1", 30, _K.SIGNED, 1, "int1", 0),
+    ("s2", 26, _K.SIGNED, 2, "int2", 0),
+    ("s4", 21, _K.SIGNED, 4, "int4", 0),
+    ("s8", 2, _K.SIGNED, 8, "int8", 0),
+    ("s16", 3, _K.SIGNED, 16, "int16", 0),
+    ("s32", 4, _K.SIGNED, 32, "int32", 0),
+    ("s64", 5, _K.SIGNED, 64, "int64", 0),
+    ("u1", 31, _K.UNSIGNED, 1, "uint1", 0),
+    ("u2", 27, _K.UNSIGNED, 2, "uint2", 0),
+    ("u4", 22, _K.UNSIGNED, 4, "uint4", 0),
+    ("u8", 6, _K.UNSIGNED, 8, "uint8", 0),
+    ("u16", 7, _K.UNSIGNED, 16, "uint16", 0),
+    ("u32", 8, _K.UNSIGNED, 32, "uint32", 0),
+    ("u64", 9, _K.UNSIGNED, 64, "uint64", 0),
+    ("f16", 10, _K.FLOAT, 16, "float16", 5),
+    ("bf16", 16, _K.FLOAT, 16, "bfloat16", 4),
+    ("f32", 11, _K.FLOAT, 32, "float32", 6),
+    ("f64", 12, _K.FLOAT, 64, "float64", 15),
+    ("f8e5m2", 19, _K.FLOAT, 8, "float8_e5m2", 2),
+    ("f8e4m3", 28, _K.FLOAT, 8, "float8_e4m3", 3),
+    ("f8e4m3fn", 20, _K.FLOAT, 8, "float8_e4m3fn", 3),
+    ("f8e4m3b11fnuz", 23, _K.FLOAT, 8, "float8_e4m3b11fnuz", 3),
+    ("f8e5m2fnuz", 24, _K.FLOAT, 8, "float8_e5m2fnuz", 2),
+    ("f8e4m3fnuz", 25, _K.FLOAT, 8, "float8_e4m3fnuz", 3),
+    ("f8e3m4", 29, _K.FLOAT, 8, "float8_e3m4", 3),
+    ("f8e8m0fnu", 33, _K.FLOAT, 8, "float8_e8m0fnu", 2),
+    ("f4e2m1fn", 32, _K.FLOAT, 4, "float4_e2m1fn", 2),
+    ("f6e3m2fn", 35, _K.FLOAT, 6, "float6_e3m2fn", 2),
+    ("f6e2m3fn", 36, _K.FLOAT, 6, "float6_e2m3fn", 3),
+    ("c64", 15, _K.COMPLEX, 64, "complex64", 6),
+    ("c128", 18, _K.COMPLEX, 128, "complex128", 15),
+    ("token", 17, _K.TOKEN, 0, "", 0),
+    ("opaque", 14, _K.OPAQUE, 0, "", 0),
+)
+
+ELEMENT_TYPES: dict[str, ElementType] = {row[0]: ElementType(*row) for row in _ROWS}
+"""Every word that may stand before `[` in a shape, and its type."""
+
+TUPLE = ElementType("tuple", 13, TypeKind.TUPLE, 0)
+BUFFER = ElementType("buffer", 34, TypeKind.BUFFER, 0)
+TOKEN = ELEMENT_TYPES["token"]
+OPAQUE = ELEMENT_TYPES["opaque"]
+
+
+@functools.lru_cache(maxsize=4096)
+def _unknown(name: str) -> ElementType:
+    return ElementType(name, 0, TypeKind.UNKNOWN, 0)
+
+
+def element_type(name: str) -> ElementType:
+    """The element type of that word; a word that is none gives a type of kind `UNKNOWN` that keeps the word."""
+    return ELEMENT_TYPES.get(name) or _unknown(name)

@@ -1,0 +1,61 @@
+"""The grammar folder as Python sees it: one text for Lark, and the terminals' regular expressions for the fast reader."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+_TERMINAL = re.compile(r"^(?P<name>[A-Z_]+)(?:\.\d+)?: (?:/(?P<regex>.+)/|\"(?P<literal>[^\"]+)\")$", re.MULTILINE)
+_RULE = re.compile(r"^(?P<name>[a-z_A-Z]+)(?:\.\d+)?:", re.MULTILINE)
+_EXAMPLE = re.compile(r"^// example: ?(.*)$")
+
+
+@functools.cache
+def folder() -> Path:
+    """Where the `.lark` files lie: inside an installed package, or beside it in a source checkout."""
+    for place in (_PACKAGE / "grammar", _PACKAGE.parent / "grammar"):
+        if (place / "tokens.lark").is_file():
+            return place
+    raise FileNotFoundError(f"hlotext's grammar files are missing: no grammar/tokens.lark in or beside {_PACKAGE}")
+
+
+def files() -> list[Path]:
+    """The grammar's files by name; joined in this order they are one grammar."""
+    return sorted(folder().glob("*.lark"))
+
+
+@functools.cache
+def text() -> str:
+    """The whole grammar as one Lark text."""
+    return "\n".join(path.read_text(encoding="utf-8") for path in files())
+
+
+@functools.cache
+def terminals() -> dict[str, str]:
+    """The regular expression of every terminal that the grammar writes on one line."""
+    return {
+        match["name"]: match["regex"].replace("\\/", "/") if match["regex"] else re.escape(match["literal"])
+        for match in _TERMINAL.finditer(text())
+    }
+
+
+def examples() -> Iterator[tuple[str, str]]:
+    """Every example line of the grammar with the name of the rule or terminal that it stands above."""
+    for path in files():
+        waiting: list[str] = []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if match := _EXAMPLE.match(line):
+                waiting.append(match[1].replace("\\n", "\n"))
+            elif match := _RULE.match(line):
+                for example in waiting:
+                    yield match["name"], example
+                waiting = []
+
+
+def names() -> list[str]:
+    """Names of all rules and terminals, in the order of the files."""
+    return [match["name"] for match in _RULE.finditer(text())]
