@@ -71,7 +71,8 @@ def installed(package: str) -> str:
 def build(previous: list[Entry], named: dict[str, str]) -> list[Entry]:
     """The entries of all files.
 
-    A file that stands unchanged in `previous` keeps its versions; for others `named` goes before what is installed.
+    A file that stands unchanged in `previous` keeps its versions; for others `named` goes before what is
+    installed.
     """
     known = {(entry["path"], entry["sha256"]): entry.get("versions") for entry in previous}
     entries = []
