@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,3 +59,17 @@ def test_no_file_names_the_machine_that_made_it(path: Path) -> None:
     for line in support.read_text(path).splitlines():
         if b"source_file=" in line or line[:1].isdigit():
             assert b'"/' not in line
+
+
+@pytest.mark.xla
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="the programs are JAX programs")
+@pytest.mark.parametrize("platform", manifest.COMPILED)
+def test_every_compiled_module_can_be_made_anew(platform: str) -> None:
+    """corpus/generate.py knows the program and the topology of every module it could have written."""
+    command = [sys.executable, "-m", "corpus.generate", platform, "--list"]
+    listed = subprocess.run(command, cwd=support.ROOT, capture_output=True, text=True, check=True).stdout
+    jobs = {tuple(line.split()) for line in listed.splitlines()}
+    expected = {
+        (entry["origin"], entry["topology"]) for entry in ENTRIES if entry.get("platform") == platform
+    }
+    assert expected <= jobs
