@@ -1,0 +1,91 @@
+"""The opcode table: every opcode of HLO by its word in the text, and questions that are answered from it.
+
+Names, operand counts and attributes are those of XLA's HLO reader and printer (`HloOpcode`, `HloParser`,
+`HloInstruction::PrintExtraAttributes`); the rows stand in `hlotext.ir.opcode_rows`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+from hlotext.ir.opcode import AttributeUse, Family, Opcode
+from hlotext.ir.opcode_attributes import COMMON_ATTRIBUTES, RESULT_ACCURACY
+from hlotext.ir.opcode_rows import communication, compute, control, elementwise, movement
+
+_ROWS = (*elementwise.ROWS, *movement.ROWS, *compute.ROWS, *communication.ROWS, *control.ROWS)
+
+OPCODES: dict[str, Opcode] = {row.name: row for row in sorted(_ROWS, key=lambda row: row.name)}
+"""Every opcode by its word in the text, in alphabetical order."""
+
+COLLECTIVES: frozenset[str] = frozenset(row.name for row in _ROWS if row.family is Family.COLLECTIVE)
+"""Opcodes in which several devices take part at once, with their `-start` and `-done` halves."""
+
+ASYNC_SUFFIXES = {"-start": "start", "-update": "update", "-done": "done"}
+"""How the halves of an asynchronous operation end, and their roles."""
+
+ASYNC_ROLES: dict[str, str] = {
+    row.name: role for row in _ROWS for suffix, role in ASYNC_SUFFIXES.items() if row.name.endswith(suffix)
+} | {"send": "start", "recv": "start"}
+"""Opcodes that are one half of an asynchronous operation: `start`, `update` or `done`."""
+
+NATIVE_ASYNC: dict[str, str] = {
+    name: name.removesuffix(f"-{role}") for name, role in ASYNC_ROLES.items() if not name.startswith("async-")
+}
+"""Halves that are opcodes of their own, and what they are halves of: `copy-done` is one of `copy`."""
+
+NOT_WRAPPABLE = frozenset(NATIVE_ASYNC.values())
+"""Opcodes that have halves of their own and so no short spelling (`HloParser::ParseOpcode`)."""
+
+
+def opcode(name: str) -> Opcode | None:
+    """The row of that opcode; None for a word that is none, such as the short spelling `call-start`."""
+    return OPCODES.get(name)
+
+
+@functools.lru_cache(maxsize=1024)
+def async_wrapped(name: str) -> tuple[Opcode, Opcode] | None:
+    """What the short spelling `call-start` stands for: the rows of `async-start` and of the wrapped `call`.
+
+    None for a word that is an opcode itself, and for one whose stem cannot be wrapped.
+    """
+    if name in OPCODES:
+        return None
+    for suffix in ASYNC_SUFFIXES:
+        stem = name.removesuffix(suffix)
+        if stem != name and stem in OPCODES and stem not in NOT_WRAPPABLE:
+            return OPCODES[f"async{suffix}"], OPCODES[stem]
+    return None
+
+
+def is_async_part(name: str) -> bool:
+    """Whether that opcode is one half of an asynchronous operation."""
+    return name in ASYNC_ROLES
+
+
+def async_role(name: str) -> str:
+    """`start`, `update` or `done`; empty for an opcode that is not one half of an asynchronous operation."""
+    return ASYNC_ROLES.get(name, "")
+
+
+@functools.cache
+def common_attributes(row: Opcode) -> tuple[AttributeUse, ...]:
+    """The attributes that this opcode shares with all others, in print order."""
+    return tuple(use for use in COMMON_ATTRIBUTES if use is not RESULT_ACCURACY or row.result_accuracy)
+
+
+@functools.cache
+def allowed_attributes(row: Opcode) -> dict[str, AttributeUse]:
+    """Every attribute that may stand on this opcode, by name, in print order."""
+    return {use.name: use for use in (*row.attributes, *common_attributes(row))}
+
+
+def stored_callee_order(name: str, attributes: Mapping[str, object]) -> tuple[str, ...]:
+    """Those of an instruction's attributes that may name computations, in XLA's stored order.
+
+    All attributes, as they stand, for an opcode that is not in the table.
+    """
+    row = OPCODES.get(name)
+    if row is None:
+        return tuple(attributes)
+    return tuple(name for name in row.stored_called_names if name in attributes)
