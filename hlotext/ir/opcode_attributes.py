@@ -123,4 +123,4 @@ COMMON_ATTRIBUTES = (
     listed("metadata"),
     listed("backend_config"),
 )
-"""What every instruction takes, printed in this order behind its own; `result_accuracy` not on every opcode."""
+"""What every instruction takes, printed in this order behind its own; `result_accuracy` not everywhere."""
