@@ -35,3 +35,14 @@ def read_text(path: Path) -> bytes:
 def corpus_id(path: Path) -> str:
     """How pytest names a file of the corpus: `tpu/mlp_train.v5e_2x2x1.after_optimizations`."""
     return f"{path.parent.name}/{path.name.removesuffix('.xz').removesuffix('.txt')}"
+
+
+def check_golden(path: Path, actual: str, *, update: bool) -> None:
+    """Asserts that a file holds exactly `actual`, byte for byte; with `update` it is written instead."""
+    data = actual.encode("utf-8", "surrogateescape")
+    if update:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    assert path.exists(), f"{path} does not exist; run pytest with --update-goldens"
+    # Compared as text, so that pytest shows the lines that differ.
+    assert path.read_bytes().decode("utf-8", "surrogateescape") == actual

@@ -83,7 +83,7 @@ def rng_uniform(place: Place) -> Work:
     return Work(lambda a, b: lax.rng_uniform(a, b, (4, 16)), [place.array(()), place.array(())])
 
 
-@program()
+@program(platforms=("cpu", "tpu"))  # a GPU callback wants the GPU
 def callback_io(place: Place) -> Work:
     def f(x):
         io_callback(lambda v: None, None, x, ordered=True)
