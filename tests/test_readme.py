@@ -1,0 +1,41 @@
+"""The README's Python sessions run, and its first screen holds the commands that CI pastes."""
+
+from __future__ import annotations
+
+import doctest
+import re
+
+import pytest
+
+from tests import support
+
+README = (support.ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced blocks of a language, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+
+
+def test_python_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the README shows is what one gets, run as one session in the root of the project."""
+    monkeypatch.chdir(support.ROOT)
+    session = doctest.DocTestParser().get_doctest("\n".join(blocks("pycon")), {}, "README.md", "README.md", 0)
+    report: list[str] = []
+    results = doctest.DocTestRunner().run(session, out=report.append)
+    assert results.attempted > 10
+    assert not results.failed, "".join(report)
+
+
+def test_the_first_screen_holds_both_commands() -> None:
+    """Installing and the main job, then the tests: two sh blocks, before anything is explained at length."""
+    main_job, tests = blocks("sh")[:2]
+    assert "hlotext show corpus/tpu/" in main_job
+    assert "-m pytest" in tests
+    assert len(README[: README.index(tests)].splitlines()) < 30
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#]+)\)", README))))
+def test_links_lead_somewhere(target: str) -> None:
+    """Links in the README are to files and folders of the project."""
+    assert (support.ROOT / target).exists()
