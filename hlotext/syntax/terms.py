@@ -11,7 +11,7 @@ from hlotext.syntax import grammar
 from hlotext.syntax.builders import Builder
 from hlotext.syntax.errors import TermError
 
-STARTS = ("shape", "layout", "int_list")
+STARTS = ("shape", "layout", "int_list", "literal", "literal_with_shape")
 """Rules that can be read on their own."""
 
 

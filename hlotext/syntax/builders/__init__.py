@@ -6,11 +6,12 @@ absent optional part). Lark calls it while it parses, so nothing here recurses, 
 
 from __future__ import annotations
 
+from hlotext.syntax.builders.literal import LiteralBuilder
 from hlotext.syntax.builders.shape import ShapeBuilder
 from hlotext.syntax.builders.tokens import TokenBuilder
 
 __all__ = ["Builder"]
 
 
-class Builder(ShapeBuilder, TokenBuilder):
+class Builder(LiteralBuilder, ShapeBuilder, TokenBuilder):
     """Every rule of the grammar."""
