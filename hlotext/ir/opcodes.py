@@ -7,7 +7,6 @@ Names, operand counts and attributes are those of XLA's HLO reader and printer (
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 
 from hlotext.ir.opcode import AttributeUse, Family, Opcode
 from hlotext.ir.opcode_attributes import COMMON_ATTRIBUTES, RESULT_ACCURACY
@@ -21,16 +20,14 @@ OPCODES: dict[str, Opcode] = {row.name: row for row in sorted(_ROWS, key=lambda 
 COLLECTIVES: frozenset[str] = frozenset(row.name for row in _ROWS if row.family is Family.COLLECTIVE)
 """Opcodes in which several devices take part at once, with their `-start` and `-done` halves."""
 
-ASYNC_SUFFIXES = {"-start": "start", "-update": "update", "-done": "done"}
-"""How the halves of an asynchronous operation end, and their roles."""
-
-ASYNC_ROLES: dict[str, str] = {
-    row.name: role for row in _ROWS for suffix, role in ASYNC_SUFFIXES.items() if row.name.endswith(suffix)
-} | {"send": "start", "recv": "start"}
-"""Opcodes that are one half of an asynchronous operation: `start`, `update` or `done`."""
+ASYNC_SUFFIXES = ("-start", "-update", "-done")
+"""What follows the wrapped opcode in the short spelling of async-start, async-update and async-done."""
 
 NATIVE_ASYNC: dict[str, str] = {
-    name: name.removesuffix(f"-{role}") for name, role in ASYNC_ROLES.items() if not name.startswith("async-")
+    row.name: row.name.removesuffix(suffix)
+    for row in _ROWS
+    for suffix in ASYNC_SUFFIXES
+    if row.name.endswith(suffix) and not row.name.startswith("async-")
 }
 """Halves that are opcodes of their own, and what they are halves of: `copy-done` is one of `copy`."""
 
@@ -58,16 +55,6 @@ def async_wrapped(name: str) -> tuple[Opcode, Opcode] | None:
     return None
 
 
-def is_async_part(name: str) -> bool:
-    """Whether that opcode is one half of an asynchronous operation."""
-    return name in ASYNC_ROLES
-
-
-def async_role(name: str) -> str:
-    """`start`, `update` or `done`; empty for an opcode that is not one half of an asynchronous operation."""
-    return ASYNC_ROLES.get(name, "")
-
-
 @functools.cache
 def common_attributes(row: Opcode) -> tuple[AttributeUse, ...]:
     """The attributes that this opcode shares with all others, in print order."""
@@ -78,14 +65,3 @@ def common_attributes(row: Opcode) -> tuple[AttributeUse, ...]:
 def allowed_attributes(row: Opcode) -> dict[str, AttributeUse]:
     """Every attribute that may stand on this opcode, by name, in print order."""
     return {use.name: use for use in (*row.attributes, *common_attributes(row))}
-
-
-def stored_callee_order(name: str, attributes: Mapping[str, object]) -> tuple[str, ...]:
-    """Those of an instruction's attributes that may name computations, in XLA's stored order.
-
-    All attributes, as they stand, for an opcode that is not in the table.
-    """
-    row = OPCODES.get(name)
-    if row is None:
-        return tuple(attributes)
-    return tuple(name for name in row.stored_called_names if name in attributes)

@@ -182,7 +182,7 @@ ROWS: tuple[Opcode, ...] = (
         "The operand with these dimensions running backwards.",
         "f32[4] reverse(f32[4] x), dimensions={0}",
         attributes=(a.DIMENSIONS,),
-        shape_rule="reverse",
+        shape_rule="reordered",
         shape_optional=True,
     ),
     Opcode(
@@ -215,7 +215,7 @@ ROWS: tuple[Opcode, ...] = (
         "The operand's elements rotated or permuted along some dimensions.",
         "f32[4] shuffle(f32[4] x), dimensions={0}, mode=rotate, shifts={1}",
         attributes=(a.DIMENSIONS, a.required("mode"), AttributeUse("shifts"), AttributeUse("indices")),
-        shape_rule="same_as_operand",
+        shape_rule="reordered",
         new=True,
     ),
     Opcode(
