@@ -1,0 +1,128 @@
+"""hlotext: the Python toolkit for XLA's HLO text. Parse dumps, lint HLO in CI, rewrite HLO from programs.
+
+    >>> import hlotext as hlo
+    >>> add = hlo.parse_instruction("add.936 = bf16[8,128]{1,0:T(8,128)(2,1)} add(exponential.183, broadcast.3115)")
+    >>> add.opcode, add.shape.dimensions, [operand.name for operand in add.operands]
+    ('add', (8, 128), ['exponential.183', 'broadcast.3115'])
+"""
+
+from __future__ import annotations
+
+import os
+from typing import IO, Any
+
+from hlotext import syntax as _syntax
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.literal import Literal
+from hlotext.ir.module import Module
+from hlotext.ir.print_options import PrintOptions
+from hlotext.ir.shape import Layout, Shape, Tile
+from hlotext.ir.source import Source, Span
+from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
+from hlotext.syntax.inputs import InputError, read_source
+from hlotext.syntax.read import ParseResult, as_source, read_modules
+from hlotext.syntax.read_terms import (
+    parse_dim_labels,
+    parse_layout,
+    parse_literal,
+    parse_padding,
+    parse_replica_groups,
+    parse_shape,
+    parse_sharding,
+    parse_window,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Computation",
+    "Diagnostic",
+    "HloSyntaxError",
+    "InputError",
+    "Instruction",
+    "Layout",
+    "Literal",
+    "Module",
+    "ParseResult",
+    "PrintOptions",
+    "Severity",
+    "Shape",
+    "Source",
+    "Span",
+    "Tile",
+    "load",
+    "parse",
+    "parse_all",
+    "parse_dim_labels",
+    "parse_instruction",
+    "parse_layout",
+    "parse_literal",
+    "parse_padding",
+    "parse_replica_groups",
+    "parse_shape",
+    "parse_sharding",
+    "parse_tolerant",
+    "parse_window",
+]
+
+del _syntax
+
+
+def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> Module:
+    """The module of a text: with or without a header, or a single op line. Of several modules the first.
+
+    `str(module)` is the text again, byte for byte (bytes that are no UTF-8 become surrogates). With `strict` everything
+    that this release does not know is an error. Raises HloSyntaxError.
+    """
+    return _first(as_source(text, name), strict)
+
+
+def load(place: str | os.PathLike[str] | IO[str] | IO[bytes], *, strict: bool = False) -> Module:
+    """The module of a path, an open file, or `-` for standard input; .gz, .xz and .zst are unpacked, told by content.
+
+    Raises InputError (an OSError) for what cannot be read, HloSyntaxError for what is not HLO.
+    """
+    return _first(read_source(place), strict)
+
+
+def _first(source: Source, strict: bool) -> Module:
+    return read_modules(source, strict=strict, infer=_infer)[0][0]
+
+
+def parse_all(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> list[Module]:
+    """All modules of a text, in order. Raises HloSyntaxError."""
+    return read_modules(as_source(text, name), strict=strict, infer=_infer)[0]
+
+
+def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
+    """What can be read of a text, and everything that is wrong with it or unknown to this release. Never raises on text."""
+    modules, diagnostics = read_modules(as_source(text, name), tolerant=True, infer=_infer)
+    return ParseResult(modules[0], tuple(diagnostics), tuple(modules))
+
+
+def parse_instruction(text: str, *, strict: bool = False) -> Instruction:
+    """One op line, as pasted from a dump. Operands that nothing defines become parameters of the shape written, or None.
+
+    Raises HloSyntaxError; ValueError for a text that is a whole module.
+    """
+    module = parse(text, strict=strict)
+    if not module.entry.is_implicit:
+        raise ValueError("this text is a module, not one op line: use parse()")
+    return module.entry.root
+
+
+def _infer(instruction: Instruction) -> Shape:
+    """Infers an omitted result shape; loaded only when a text omits one."""
+    from hlotext.verify.infer import infer_shape
+
+    return infer_shape(instruction)
+
+
+def __getattr__(name: str) -> Any:
+    """Sub-packages are loaded when first used."""
+    if name in ("layout", "lint", "rewrite", "matchers", "verify", "analysis"):
+        import importlib
+
+        return importlib.import_module(f"hlotext.{name}")
+    raise AttributeError(f"module 'hlotext' has no attribute {name!r}")

@@ -1,0 +1,36 @@
+"""Text to nodes and back. Importing this installs the printer of all nodes."""
+
+from __future__ import annotations
+
+from hlotext.ir import printing
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
+from hlotext.ir.print_options import PrintOptions
+
+
+class _NodePrinter:
+    """What `str()` and `to_text()` of nodes call; the printers are loaded when first needed."""
+
+    def source(self, module: Module) -> str:
+        from hlotext.syntax.source_printer import source_text
+
+        return source_text(module)
+
+    def module(self, module: Module, options: PrintOptions) -> str:
+        from hlotext.syntax.printer import TextPrinter
+
+        return TextPrinter(options).module(module)
+
+    def computation(self, computation: Computation) -> str:
+        from hlotext.syntax.source_printer import computation_text
+
+        return computation_text(computation)
+
+    def instruction(self, instruction: Instruction) -> str:
+        from hlotext.syntax.source_printer import instruction_text
+
+        return instruction_text(instruction)
+
+
+printing.install(_NodePrinter())

@@ -2,18 +2,122 @@
 
 from __future__ import annotations
 
+import enum
+
 import attrs
+
+from hlotext.ir.source import Source, Span
+
+
+class Severity(enum.Enum):
+    """How bad a diagnostic is."""
+
+    ERROR = "error"
+    """The text cannot be HLO."""
+    NOTE = "note"
+    """Something that this release does not know; kept as it stands."""
 
 
 class TermError(Exception):
     """A term that cannot be read. `position` is the offset in the term's text; callers turn it into an `HloSyntaxError`."""
 
-    def __init__(self, message: str, position: int) -> None:
+    def __init__(self, message: str, position: int, help: str = "", code: str = "X112") -> None:
         super().__init__(message)
         self.message = message
         self.position = position
+        self.help = help
+        self.code = code
 
 
 @attrs.frozen
-class Placeholder:
-    """(the diagnostics come here)"""
+class Diagnostic:
+    """One thing to say about one place of a text."""
+
+    code: str
+    """Stable code such as `X101`."""
+    severity: Severity
+    message: str
+    span: Span
+    help: str = ""
+    """What to do about it; empty when there is nothing to say."""
+    related: tuple[tuple[str, Span], ...] = ()
+    """Other places that matter, such as where a name was first defined."""
+    source: Source | None = attrs.field(default=None, repr=False, eq=False)
+
+    @property
+    def line(self) -> int:
+        return self.span.line
+
+    @property
+    def column(self) -> int:
+        return self.span.column
+
+    @property
+    def source_line(self) -> str:
+        """The whole line of the source text where it starts."""
+        return self.source.line(self.span.line) if self.source is not None else ""
+
+    def __str__(self) -> str:
+        name = self.source.name if self.source is not None else "<text>"
+        out = [f"{name}:{self.line}:{self.column}: {self.severity.value}[{self.code}]: {self.message}"]
+        out += _excerpt(self.source_line, self.line, self.span)
+        for what, span in self.related:
+            out.append(f"{name}:{span.line}:{span.column}: {what}")
+            if self.source is not None:
+                out += _excerpt(self.source.line(span.line), span.line, span)
+        if self.help:
+            out.append(f"  help: {self.help}")
+        return "\n".join(out)
+
+
+class HloSyntaxError(ValueError):
+    """The text is not HLO. `str()` is the full report: place, message, source line, caret, help."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(str(diagnostic))
+        self.diagnostic = diagnostic
+
+    @property
+    def code(self) -> str:
+        return self.diagnostic.code
+
+    @property
+    def message(self) -> str:
+        return self.diagnostic.message
+
+    @property
+    def line(self) -> int:
+        """Line of the offending token, from 1."""
+        return self.diagnostic.line
+
+    @property
+    def column(self) -> int:
+        """Column of the offending token in characters, from 1."""
+        return self.diagnostic.column
+
+    @property
+    def source_line(self) -> str:
+        return self.diagnostic.source_line
+
+    @property
+    def span(self) -> Span:
+        return self.diagnostic.span
+
+
+_WIDTH = 160
+"""Longest piece of a source line that is shown; dumps have lines of megabytes."""
+
+
+def _excerpt(line: str, number: int, span: Span) -> list[str]:
+    """The source line and a caret under the span, cut around the span where the line is long."""
+    column = span.column - 1
+    first = max(0, column - _WIDTH // 2) if len(line) > _WIDTH else 0
+    shown = line[first : first + _WIDTH].replace("\t", " ")
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)
+    left = "... " if first else ""
+    right = " ..." if first + _WIDTH < len(line) else ""
+    width = span.end_column - span.column if span.end_line == span.line else len(line) - column
+    carets = "^" * max(1, min(width, _WIDTH - (column - first)))
+    gutter = f"{number} | "
+    pad = " " * (len(gutter) - 2) + "| "
+    return [f"  {gutter}{left}{shown}{right}", f"  {pad}{' ' * (len(left) + column - first)}{carets}"]

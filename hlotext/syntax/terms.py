@@ -3,33 +3,59 @@
 from __future__ import annotations
 
 import functools
+import threading
 from typing import Any
 
 import lark
 
 from hlotext.syntax import grammar
 from hlotext.syntax.builders import Builder
+from hlotext.syntax.builders.instruction import TokenTracker
 from hlotext.syntax.errors import TermError
 
-STARTS = ("shape", "layout", "int_list", "literal", "literal_with_shape")
+STARTS = (
+    "modules", "module", "module_head", "headerless_module", "instruction", "single_instruction",
+    "shape", "layout", "int_list",
+)  # fmt: skip
 """Rules that can be read on their own."""
+
+_lock = threading.RLock()
+"""The builder learns from the token tracker where it is, so one text is read at a time."""
 
 
 @functools.cache
 def parser() -> lark.Lark:
     """The LALR parser of the whole grammar; the builder runs while it parses."""
+    builder = Builder()
+    builder.tracker = TokenTracker()
     return lark.Lark(
-        grammar.text(), parser="lalr", lexer="contextual", start=list(STARTS), transformer=Builder(), maybe_placeholders=True
+        grammar.text(),
+        parser="lalr",
+        lexer="contextual",
+        start=list(STARTS),
+        transformer=builder,
+        postlex=builder.tracker,
+        maybe_placeholders=True,
     )
+
+
+def parse_slice(rule: str, text: str, start: int, end: int) -> Any:
+    """The value of a piece of text read by one rule; positions are offsets in the whole text.
+
+    Raises TermError for a wrong value, and Lark's UnexpectedInput for wrong syntax.
+    """
+    with _lock:
+        try:
+            return parser().parse(lark.TextSlice(text, start, end), start=rule)
+        except lark.exceptions.VisitError as error:
+            raise error.orig_exc from None
 
 
 @functools.lru_cache(maxsize=1 << 16)
 def read(rule: str, text: str) -> Any:
     """The value of a text read by one rule of the grammar. Raises TermError with the offset of what is wrong."""
     try:
-        return parser().parse(text, start=rule)
-    except lark.exceptions.VisitError as error:
-        raise error.orig_exc from None
+        return parse_slice(rule, text, 0, len(text))
     except lark.exceptions.UnexpectedInput as error:
         position = error.pos_in_stream
         raise TermError(f"cannot read this {rule}", len(text) if position is None or position < 0 else position) from None

@@ -1,0 +1,312 @@
+"""Instructions: the nodes of the HLO graph."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from hlotext.ir import opcodes, printing
+from hlotext.ir.async_ops import ROLES
+from hlotext.ir.frames import StackFrame
+from hlotext.ir.literal import Literal
+from hlotext.ir.metadata import BackendConfig, Metadata
+from hlotext.ir.shape import Shape
+from hlotext.ir.sharding import Sharding
+
+if TYPE_CHECKING:
+    from hlotext.ir.computation import Computation
+    from hlotext.ir.source import Span
+
+
+class Form(enum.Enum):
+    """How an instruction stands in the text that it was read from."""
+
+    LINE = "line"
+    """A line of its own. New instructions have this form too."""
+    NESTED = "nested"
+    """An operand written out in place: `add(negate(x), y)`."""
+    COMPACT = "compact"
+    """A get-tuple-element written `%t#0` in an operand list."""
+    IMPLICIT = "implicit"
+    """Not in the text: what the text refers to without defining it, such as the operands of a pasted op line."""
+
+
+class Attributes(MutableMapping[str, Any]):
+    """The attributes of one instruction, a live view: a change marks the instruction as edited.
+
+    Keys are the names in the text. Values are typed (int, bool, str, tuples of int, enums, the value classes of
+    `hlotext.ir`, `Computation` and `Instruction` references); `RawValue` for what this release does not know.
+    """
+
+    __slots__ = ("_instruction",)
+
+    def __init__(self, instruction: Instruction) -> None:
+        self._instruction = instruction
+
+    def __getitem__(self, name: str) -> Any:
+        return self._instruction._attributes[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._instruction._attributes[name] = value
+        self._instruction.touch()
+
+    def __delitem__(self, name: str) -> None:
+        del self._instruction._attributes[name]
+        self._instruction.touch()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._instruction._attributes)
+
+    def __len__(self) -> int:
+        return len(self._instruction._attributes)
+
+    def __repr__(self) -> str:
+        return repr(self._instruction._attributes)
+
+
+@attrs.define(eq=False, repr=False)
+class Instruction:
+    """One instruction. Mutable, compared by identity; made by the readers or by `Computation.add`.
+
+    Setting a property marks the instruction, and where needed its users, as edited: `str(module)` prints those lines
+    anew and copies all others.
+    """
+
+    _name: str
+    _opcode: str
+    _shape: Shape | None
+    _operands: tuple[Instruction, ...] = ()
+    _attributes: dict[str, Any] = attrs.field(factory=dict)
+    _argument: int | Literal | None = None
+    """What stands in the parentheses of `parameter` and `constant`."""
+    computation: Computation | None = None
+    """The computation that holds this instruction; None before it is added to one."""
+    _start: int = -1
+    """Where the instruction starts and ends in the source text; -1 for one that was not read."""
+    _end: int = -1
+    form: Form = Form.LINE
+    is_touched: bool = False
+    """True once edited: the source text no longer says what this is."""
+    _users: dict[Instruction, None] | None = None
+
+    # ---- what it is
+
+    @property
+    def name(self) -> str:
+        """Name without `%`, unique in its computation."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        if self.computation is not None:
+            self.computation.rename(self, name)
+        else:
+            self._name = name
+
+    @property
+    def opcode(self) -> str:
+        """The opcode as XLA knows it: for the sugared `all-to-all-start` of the text this is `async-start`."""
+        return self._opcode
+
+    @opcode.setter
+    def opcode(self, opcode: str) -> None:
+        self._opcode = opcode
+        self.touch()
+
+    @property
+    def shape(self) -> Shape | None:
+        """Shape of the result; None where the text omits it and it could not be inferred."""
+        return self._shape
+
+    @shape.setter
+    def shape(self, shape: Shape) -> None:
+        self._shape = shape
+        self._touch_with_users()
+        if self.computation is not None and (self.is_root or self.opcode == "parameter"):
+            self.computation.touch_signature()
+
+    @property
+    def operands(self) -> tuple[Instruction, ...]:
+        """The instructions whose results this one takes, in order."""
+        return self._operands
+
+    @operands.setter
+    def operands(self, operands: tuple[Instruction, ...]) -> None:
+        old, self._operands = self._operands, tuple(operands)
+        for operand in {*old, *operands}:
+            if operand._users is not None:
+                operand._users.pop(self, None)
+                if operand in self._operands:
+                    operand._users[self] = None
+        self.touch()
+
+    @property
+    def attributes(self) -> Attributes:
+        """Everything after the operands, by name, in the order of the text."""
+        return Attributes(self)
+
+    @property
+    def literal(self) -> Literal | None:
+        """The value of a `constant`; None for every other opcode."""
+        return self._argument if isinstance(self._argument, Literal) else None
+
+    @literal.setter
+    def literal(self, literal: Literal) -> None:
+        self._argument = literal
+        self.touch()
+
+    @property
+    def parameter_number(self) -> int | None:
+        """The number of a `parameter`; None for every other opcode."""
+        return self._argument if isinstance(self._argument, int) else None
+
+    @parameter_number.setter
+    def parameter_number(self, number: int) -> None:
+        self._argument = number
+        self.touch()
+        if self.computation is not None:
+            self.computation.touch_signature()
+
+    # ---- attributes that every instruction may have
+
+    @property
+    def sharding(self) -> Sharding | None:
+        """How the result is laid out over devices; None when the text says nothing."""
+        return self._attributes.get("sharding")
+
+    @property
+    def metadata(self) -> Metadata | None:
+        """Where the instruction comes from; None when the text says nothing."""
+        return self._attributes.get("metadata")
+
+    @property
+    def backend_config(self) -> BackendConfig | None:
+        """The compiler's own settings, as text; `.json()` when it is JSON; None when absent."""
+        return self._attributes.get("backend_config")
+
+    @property
+    def frontend_attributes(self) -> Mapping[str, str]:
+        """Key-value pairs from the program that was compiled; empty when absent."""
+        return self._attributes.get("frontend_attributes", {})
+
+    @property
+    def frames(self) -> tuple[StackFrame, ...]:
+        """Python frames that led to this instruction, innermost first; empty when the text names none."""
+        metadata = self.metadata
+        if metadata is None:
+            return ()
+        if metadata.stack_frame_id and self.computation is not None and self.computation.module is not None:
+            return self.computation.module.stack_frames.frames(metadata.stack_frame_id)
+        if metadata.source_file:
+            return (
+                StackFrame(
+                    metadata.source_file, "", metadata.source_line, metadata.source_column,
+                    metadata.source_end_line, metadata.source_end_column,
+                ),
+            )  # fmt: skip
+        return ()
+
+    # ---- the graph
+
+    @property
+    def is_root(self) -> bool:
+        """True for the instruction whose result is its computation's result."""
+        return self.computation is not None and self.computation.root is self
+
+    @property
+    def users(self) -> tuple[Instruction, ...]:
+        """The instructions that take this one's result, each once, in the order of the computation."""
+        if self._users is None:
+            if self.computation is None:
+                return ()
+            self.computation.find_users()
+        return tuple(self._users or ())
+
+    @property
+    def called_computations(self) -> tuple[Computation, ...]:
+        """The computations that this instruction calls, in XLA's order (a while's body before its condition)."""
+        if not self._attributes:
+            return ()
+        return tuple(callee for _, callee in self.callees())
+
+    def callees(self) -> Iterator[tuple[str, Computation]]:
+        """Attribute name and computation of every call, in XLA's order."""
+        row = opcodes.opcode(self._opcode)
+        for name in row.stored_called_names if row is not None else self._attributes:
+            value = self._attributes.get(name)
+            if type(value) is tuple:
+                # Only a list of computations has entries that can be entered.
+                yield from ((name, callee) for callee in value if hasattr(callee, "execution_thread"))
+            elif hasattr(value, "execution_thread"):
+                yield name, value
+
+    @property
+    def control_predecessors(self) -> tuple[Instruction, ...]:
+        """Instructions that must run before this one although it takes no result of theirs."""
+        return self._attributes.get("control-predecessors", ())
+
+    @property
+    def control_successors(self) -> tuple[Instruction, ...]:
+        """Instructions that name this one as a control predecessor."""
+        if self.computation is None:
+            return ()
+        return tuple(i for i in self.computation.instructions if self in i.control_predecessors)
+
+    # ---- asynchronous pairs
+
+    @property
+    def async_chain(self) -> tuple[Instruction, ...]:
+        """The start, the updates and the done that belong together, in order; empty for what is not asynchronous.
+
+        Covers `async-start` and the native pairs (`all-gather-start`, `copy-start`, `send` ...).
+        """
+        if self._opcode not in ROLES:
+            return ()
+        first = self
+        while ROLES[first._opcode] != "start" and first._operands and first._operands[0]._opcode in ROLES:
+            first = first._operands[0]
+        chain = [first]
+        while True:
+            following = [user for user in chain[-1].users if ROLES.get(user._opcode) in ("update", "done")]
+            if not following or following[0] in chain:
+                return tuple(chain)
+            chain.append(following[0])
+
+    @property
+    def async_wrapped_instruction(self) -> Instruction | None:
+        """The instruction that an `async-start`, `-update` or `-done` runs; None for everything else."""
+        start = self
+        while start._opcode in ("async-update", "async-done") and start._operands:
+            start = start._operands[0]
+        callees = start.called_computations if start._opcode == "async-start" else ()
+        return callees[0].root if callees else None
+
+    # ---- text
+
+    @property
+    def span(self) -> Span | None:
+        """Where this stands in the source text; None for an instruction that was not read."""
+        module = self.computation.module if self.computation is not None else None
+        if module is None or module.source is None or self._start < 0:
+            return None
+        return module.source.span(self._start, self._end)
+
+    def touch(self) -> None:
+        """Marks this instruction as edited, so that it is printed anew."""
+        self.is_touched = True
+        if self.computation is not None:
+            self.computation.touch()
+
+    def _touch_with_users(self) -> None:
+        self.touch()
+        for user in self.users:
+            user.touch()
+
+    def __str__(self) -> str:
+        return printing.printer().instruction(self)
+
+    def __repr__(self) -> str:
+        return f"<Instruction %{self._name} = {self._shape} {self._opcode}>"

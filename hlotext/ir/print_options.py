@@ -1,0 +1,117 @@
+"""XLA's print options and presets, by XLA's names (`HloPrintOptions`)."""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+
+class SubcomputationMode(enum.Enum):
+    """How the computations that an instruction calls are printed with it."""
+
+    OFF = "off"
+    """Not at all."""
+    NAME_ONLY = "name only"
+    FULL_BODIES = "full bodies"
+    NON_SEQUENTIAL_BODIES = "non-sequential bodies"
+    """Bodies, except on call, while and conditional, which print nothing."""
+
+
+@attrs.frozen(kw_only=True)
+class PrintOptions:
+    """What `Module.to_text` prints. Field names, defaults and presets are XLA's."""
+
+    print_operand_index_annotation_interval: int = 5
+    """Every how many operands an `/*index=N*/` comment stands; 0 for never."""
+    print_subcomputation_mode: SubcomputationMode = SubcomputationMode.NAME_ONLY
+    indent_amount: int = 0
+    """Indentation of the whole text, in units of two blanks."""
+    print_large_constants: bool = False
+    """Values of constants of more than 10 elements and of tuples; else `{...}`."""
+    print_only_essential_constants: bool = False
+    print_original_value: bool = True
+    print_metadata: bool = True
+    """Metadata, metadata inside shardings, and the stack-frame tables."""
+    print_metadata_only_op_name: bool = False
+    print_backend_config: bool = True
+    sort_backend_config: bool = False
+    print_infeed_outfeed_config: bool = True
+    compact_operands: bool = False
+    """Of more than four operands only the first four; such text cannot be read back."""
+    include_layout_in_shapes: bool = True
+    print_result_shape: bool = True
+    print_operand_shape: bool = False
+    print_operand_names: bool = True
+    print_program_shape: bool = True
+    """The signature behind a computation's name."""
+    print_percent: bool = True
+    print_control_dependencies: bool = True
+    canonicalize_instruction_names: bool = False
+    """Names `tmp_0, tmp_1, ...`; needs `print_percent=False`, as in XLA."""
+    is_in_nested_computation: bool = False
+    print_ids: bool = True
+    canonicalize_computations: bool = False
+    """Computations in an order that follows from the calls alone."""
+    print_extra_attributes: bool = True
+    """The attributes that are the opcode's own."""
+    syntax_sugar_async_ops: bool = True
+    """`all-to-all-start(...)` instead of `async-start(...), calls=...` where that says it all."""
+    print_frontend_attributes: bool = True
+    print_name_after_closing_brace: bool = False
+    print_full_replica_group_list: bool = False
+    print_parameter_number: bool = True
+    print_channel_id: bool = True
+    print_inline_stack_frames: bool = False
+    compact_gte: bool = False
+    """`%t#0` instead of a get-tuple-element; newer than the reference release."""
+
+    @classmethod
+    def default(cls) -> PrintOptions:
+        """XLA's default: what `HloModule.to_string()` prints."""
+        return cls()
+
+    @classmethod
+    def short_parsable(cls) -> PrintOptions:
+        """Short text that can be read back: no metadata, no percent signs, all constants."""
+        return cls(
+            print_large_constants=True,
+            print_metadata=False,
+            print_operand_index_annotation_interval=0,
+            print_program_shape=False,
+            print_percent=False,
+            print_control_dependencies=False,
+        )
+
+    @classmethod
+    def canonical(cls) -> PrintOptions:
+        """Text that does not depend on names: for comparing modules."""
+        return cls(
+            print_subcomputation_mode=SubcomputationMode.FULL_BODIES,
+            print_metadata=False,
+            print_backend_config=False,
+            print_operand_names=False,
+            print_operand_shape=True,
+            print_operand_index_annotation_interval=0,
+            print_program_shape=False,
+            print_percent=False,
+            print_control_dependencies=False,
+            canonicalize_instruction_names=True,
+        )
+
+    @classmethod
+    def fingerprint(cls) -> PrintOptions:
+        """What XLA hashes to tell whether two computations are the same."""
+        return attrs.evolve(
+            cls.canonical(),
+            print_infeed_outfeed_config=False,
+            print_only_essential_constants=True,
+            print_ids=False,
+            canonicalize_computations=True,
+            print_full_replica_group_list=True,
+        )
+
+    @classmethod
+    def module_fingerprint(cls) -> PrintOptions:
+        """What XLA hashes to tell whether two modules are the same."""
+        return attrs.evolve(cls.fingerprint(), print_operand_shape=False)

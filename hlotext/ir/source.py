@@ -1,0 +1,57 @@
+"""The text that a module was read from, and places in it."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import re
+
+import attrs
+
+
+@attrs.frozen
+class Span:
+    """A range of the source text. Lines and columns count from 1; columns count characters."""
+
+    start: int
+    """Offset of the first character."""
+    end: int
+    """Offset behind the last character."""
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    """Column behind the last character."""
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}"
+
+
+@attrs.frozen(eq=False, slots=False)
+class Source:
+    """One text and its name. Line ends are LF, CRLF or CR; the text is kept as it came."""
+
+    text: str = attrs.field(repr=False)
+    name: str = "<text>"
+    """File name for messages."""
+
+    @functools.cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(match.end() for match in re.finditer(r"\r\n?|\n", self.text))]
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column (from 1) of an offset."""
+        line = bisect.bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def span(self, start: int, end: int) -> Span:
+        """The span between two offsets."""
+        return Span(start, end, *self.position(start), *self.position(end))
+
+    def line(self, number: int) -> str:
+        """The text of a line (from 1), without its line end; empty behind the last one."""
+        starts = self._line_starts
+        if not 0 < number <= len(starts):
+            return ""
+        end = starts[number] if number < len(starts) else len(self.text)
+        return self.text[starts[number - 1] : end].rstrip("\r\n")

@@ -1,0 +1,85 @@
+"""The module's header line and its stack-frame tables, as XLA writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlotext.ir.attributes import RawValue, value_text
+from hlotext.ir.frames import StackFrameIndex
+from hlotext.ir.module import Module
+from hlotext.ir.module_attributes import ComputationLayout
+from hlotext.ir.print_options import PrintOptions
+from hlotext.ir.shape import Shape
+from hlotext.ir.text import quote
+
+_ORDER = (
+    "is_scheduled",
+    "input_output_alias",
+    "buffer_donor",
+    "alias_passthrough_params",
+    "entry_computation_layout",
+    "allow_spmd_sharding_propagation_to_parameters",
+    "allow_spmd_sharding_propagation_to_output",
+    "replica_count",
+    "num_partitions",
+    "frontend_attributes",
+    "origin_recovery_table",
+    "debug_attributes",
+)
+_DEFAULTS: dict[str, Any] = {
+    "is_scheduled": False,
+    "alias_passthrough_params": False,
+    "allow_spmd_sharding_propagation_to_parameters": (False,),
+    "allow_spmd_sharding_propagation_to_output": (False,),
+    "replica_count": 1,
+    "num_partitions": 1,
+}
+"""What an absent attribute stands for; a value equal to it is not printed."""
+
+
+def header_text(module: Module, options: PrintOptions) -> str:
+    """The line `HloModule NAME, ...`, without its line end."""
+    values = dict(module.attributes)
+    if "entry_computation_layout" not in values and module.computations:
+        values["entry_computation_layout"] = inferred_layout(module)
+    out = [f"HloModule {module.name if options.print_ids else ''}"]
+    for name in (*_ORDER, *(name for name in values if name not in _ORDER)):
+        value = values.get(name)
+        if value is None or value == _DEFAULTS.get(name):
+            continue
+        if isinstance(value, RawValue):
+            out.append(f"{name}={value}")
+            continue
+        if hasattr(value, "canonical"):
+            value = value.canonical()
+        text = value_text(value)
+        if text not in ("{}", "{  }", "{\n}"):
+            separator = ",\n" if name == "debug_attributes" else ", "
+            out.append(f"{separator}{name}={text}"[2:] if separator == ", " else f"\n{name}={text}")
+    return ", ".join(out).replace(", \n", ",\n")
+
+
+def inferred_layout(module: Module) -> ComputationLayout:
+    """The entry's layout as XLA takes it from the parameters and the root where the header says nothing."""
+    entry = module.entry
+    parameters = tuple(_with_layout(p.shape) for p in entry.parameters if p.shape is not None)
+    return ComputationLayout(parameters, _with_layout(entry.shape or Shape.tuple(())))
+
+
+def _with_layout(shape: Shape) -> Shape:
+    return shape.with_default_layout()
+
+
+def stack_frame_tables(index: StackFrameIndex) -> str:
+    """The four tables; the text ends with the blank line that follows the last one."""
+    sections = (
+        ("FileNames", [quote(name) for name in index.file_names]),
+        ("FunctionNames", [quote(name) for name in index.function_names]),
+        ("FileLocations", [str(row) for row in index.file_locations]),
+        ("StackFrames", [str(row) for row in index.stack_frames]),
+    )
+    out = []
+    for name, rows in sections:
+        lines = "".join(f"{number} {row}\n" for number, row in enumerate(rows, 1))
+        out.append(f"{name}\n{lines}")
+    return "\n".join(out)

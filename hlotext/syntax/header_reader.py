@@ -1,0 +1,112 @@
+"""The fast reader's part for the module's header line and the stack-frame tables."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hlotext.ir.frames import FileLocation, FrameRow, StackFrameIndex
+from hlotext.ir.module import Module
+from hlotext.syntax import patterns, reference, terms
+from hlotext.syntax.attribute_rules import header_attribute_rule
+from hlotext.syntax.builders.tokens import unquote
+from hlotext.syntax.errors import TermError
+from hlotext.syntax.linker import Linker
+from hlotext.syntax.reporter import Reporter
+
+_HEADER = re.compile(r"HloModule %?([A-Za-z_][\w.\-]*)([^\r\n]*)")
+_COMPUTATION = re.compile(r"^(?:ENTRY\b|%?[A-Za-z_][\w.\-]* (?:\(.*\) -> .+ )?\{)", re.MULTILINE)
+_TABLES = re.compile(
+    r"(?:\r?\n){2}FileNames\r?\n(?P<files>(?:\d+ \"[^\r\n]*\"\r?\n)*)\r?\n"
+    r"FunctionNames\r?\n(?P<functions>(?:\d+ \"[^\r\n]*\"\r?\n)*)\r?\n"
+    r"FileLocations\r?\n(?P<locations>(?:\d+ \{[^\r\n]*\}\r?\n)*)\r?\n"
+    r"StackFrames\r?\n(?P<frames>(?:\d+ \{[^\r\n]*\}\r?\n)*)"
+)
+_LOCATION = re.compile(
+    r"\d+ \{file_name_id=(\d+) function_name_id=(\d+) line=(\d+) end_line=(\d+) column=(\d+) end_column=(\d+)\}\r?\n"
+)
+_FRAME = re.compile(r"\d+ \{file_location_id=(\d+) parent_frame_id=(\d+)\}\r?\n")
+_QUOTED = re.compile(r"\d+ (\"[^\"\\\r\n]*(?:\\.[^\"\\\r\n]*)*\")\r?\n")
+
+
+def read_head(module: Module, reporter: Reporter, start: int) -> int:
+    """Reads the header and the tables into the module; gives the offset behind them."""
+    end = _fast_header(module, reporter.source.text, start)
+    if end is not None:
+        after = _fast_tables(module, reporter.source.text, end)
+        if after is not None:
+            return after
+    return _by_grammar(module, reporter, start)
+
+
+def _fast_header(module: Module, text: str, start: int) -> int | None:
+    """A header on one line; None when the grammar must look at it."""
+    match = _HEADER.match(text, start)
+    if match is None:
+        return None
+    tail = match[2]
+    pieces = patterns.header_attribute().findall(tail)
+    if sum(map(len, pieces)) + 2 * len(pieces) != len(tail):
+        return None
+    attributes: dict[str, Any] = {}
+    for piece in pieces:
+        name, _, value = piece.partition("=")
+        rule = header_attribute_rule(name)
+        if rule is None or name in attributes:
+            return None
+        try:
+            attributes[name] = terms.read(rule, value)
+        except TermError:
+            return None
+    module._name = match[1]
+    module.attributes = attributes
+    return match.end()
+
+
+def _fast_tables(module: Module, text: str, start: int) -> int | None:
+    """The four tables in the form in which XLA writes them; the offset of `start` when there are none; None: grammar."""
+    match = _TABLES.match(text, start)
+    if match is None:
+        following = patterns.blank().match(text, start)
+        begin = following.end() if following is not None else start
+        return start if begin >= len(text) or _COMPUTATION.match(text, begin) else None
+    locations = _LOCATION.findall(match["locations"])
+    frames = _FRAME.findall(match["frames"])
+    names = [_QUOTED.findall(match[table]) for table in ("files", "functions")]
+    for found, table in ((locations, "locations"), (frames, "frames"), (names[0], "files"), (names[1], "functions")):
+        if len(found) != match[table].count("\n"):
+            return None
+    try:
+        files, functions = (tuple(map(unquote, table)) for table in names)
+        module.stack_frames = StackFrameIndex(
+            files,
+            functions,
+            tuple(FileLocation(*map(int, row)) for row in locations),
+            tuple(FrameRow(int(location), int(parent) - 1) for location, parent in frames),
+        )
+    except TermError:
+        return None
+    return match.end()
+
+
+def _by_grammar(module: Module, reporter: Reporter, start: int) -> int:
+    """The grammar reads the header and the tables."""
+    text = reporter.source.text
+    first: reference.ParseFailure | None = None
+    for match in _COMPUTATION.finditer(text, start):
+        try:
+            record = reference.parse(reporter.source, "module_head", start, match.start())
+        except reference.ParseFailure as failure:
+            first = first or failure
+            if failure.is_at_end:
+                continue  # a line inside a quoted recovery module may look like a computation
+            break
+        Linker(module, reporter).head(record)
+        return int(record.header_end)
+    try:
+        record = reference.parse(reporter.source, "module", start)
+    except reference.ParseFailure as failure:
+        (first or failure).report(reporter)
+        return len(text)
+    Linker(module, reporter).head(record)
+    return int(record.header_end)

@@ -1,0 +1,426 @@
+"""From records to nodes: names become references, and XLA's conditions on a module are checked.
+
+Both readers end here, so an error is found and said the same way whichever reader met the text first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from hlotext.ir import opcodes
+from hlotext.ir.attributes import RawValue
+from hlotext.ir.computation import Computation
+from hlotext.ir.frames import FileLocation, FrameRow, StackFrameIndex
+from hlotext.ir.instruction import Form, Instruction
+from hlotext.ir.module import Module
+from hlotext.ir.shape import Shape
+from hlotext.ir.types import TypeKind
+from hlotext.syntax import checks, sugar
+from hlotext.syntax.errors import TermError
+from hlotext.syntax.literals import read_literal
+from hlotext.syntax.records import (
+    ComputationRecord,
+    ComputationReference,
+    InlineBody,
+    InstructionRecord,
+    InstructionReference,
+    ModuleRecord,
+    OperandRecord,
+    OperationRecord,
+    SectionRecord,
+)
+from hlotext.syntax.reporter import Reporter, did_you_mean
+
+Infer = Callable[[Instruction], Shape]
+"""Infers an omitted result shape; raises ValueError where that is impossible."""
+
+
+_TABLES: dict[str, tuple[str, ...]] = {
+    "FileNames": (),
+    "FunctionNames": (),
+    "FileLocations": ("file_name_id", "function_name_id", "line", "end_line", "column", "end_column"),
+    "StackFrames": ("file_location_id", "parent_frame_id"),
+}
+"""The stack-frame tables in order, with the fields of a row; no fields: each row is a string."""
+
+
+@attrs.define
+class Scope:
+    """One computation while it is read."""
+
+    computation: Computation
+    defined: dict[str, Instruction] = attrs.field(factory=dict)
+    """Instructions by name, as far as they have been read."""
+    outer: Scope | None = None
+    """The scope in which an inline body stands."""
+    elements: dict[tuple[Instruction, int], Instruction] = attrs.field(factory=dict)
+    """The get-tuple-element behind each `%t#0` met so far."""
+    takes_unknown: bool = False
+    """Operands that are not defined become parameters: a pasted op line."""
+
+
+@attrs.define
+class Linker:
+    """Builds one module."""
+
+    module: Module
+    reporter: Reporter
+    infer: Infer | None = None
+    computations: dict[str, Computation] = attrs.field(factory=dict)
+    taken: set[str] = attrs.field(factory=set)
+    """Names of computations made for sugared asynchronous operations."""
+    pending: list[tuple[Scope, Instruction, str, Any]] = attrs.field(factory=list)
+    """Attributes that name computations which were not defined yet: scope, instruction, attribute name, value."""
+
+    # ---- the header
+
+    def head(self, record: ModuleRecord) -> None:
+        """Links a header and its tables."""
+        module = self.module
+        module._name, module._header_end = record.name, record.header_end
+        for attribute in record.attributes:
+            if attribute.name in module.attributes:
+                self.reporter.error("X111", f"attribute {attribute.name} is given twice", attribute.position)
+            if isinstance(attribute.value, RawValue):
+                end = attribute.position + len(attribute.name)
+                self.reporter.note("X203", f"header attribute {attribute.name} is unknown to this release", attribute.position, end)
+            module.attributes[attribute.name] = attribute.value
+        tables = {section.name: section for section in record.sections}
+        for name, section in tables.items():
+            if name not in _TABLES:
+                end = section.position + len(name)
+                self.reporter.note("X205", f"table {name} is unknown to this release", section.position, end)
+        if tables.keys() & _TABLES:
+            self.tables(tables, record)
+
+    def tables(self, tables: dict[str, SectionRecord], record: ModuleRecord) -> None:
+        """Links the stack-frame tables; once one is there, all four must be."""
+        rows: dict[str, tuple[Any, ...]] = {}
+        for name, fields in _TABLES.items():
+            if name not in tables:
+                self.reporter.error("X101", f"the table {name} is missing", record.sections[0].position)
+                return
+            for row in tables[name].rows:
+                if (set(row) if isinstance(row, dict) else None) != (set(fields) if fields else None):
+                    what = ", ".join(fields) if fields else "a string"
+                    self.reporter.error("X101", f"every row of {name} holds {what}", tables[name].position)
+                    return
+            rows[name] = tables[name].rows
+        self.module.stack_frames = StackFrameIndex(
+            rows["FileNames"],
+            rows["FunctionNames"],
+            tuple(FileLocation(**row) for row in rows["FileLocations"]),
+            tuple(FrameRow(row["file_location_id"], row["parent_frame_id"] - 1) for row in rows["StackFrames"]),
+        )
+
+    # ---- computations
+
+    def begin(self, name: str, start: int, is_entry: bool) -> Scope:
+        """Opens a computation; its instructions follow."""
+        computation = Computation(name, module=self.module, start=start)
+        if (first := self.computations.get(name)) is not None:
+            self.reporter.error(
+                "X105", f"computation {name} is defined twice", start, start + len(name) + 1,
+                related=[("first defined here", first._start, first._brace)],
+            )  # fmt: skip
+        self.computations[name] = computation
+        if is_entry:
+            if self.module._entry is not None:
+                self.reporter.error("X107", "a module has only one ENTRY computation", start, start + 5)
+            self.module._entry = computation
+        self.module._computations.append(computation)
+        return Scope(computation)
+
+    def add_computation(self, record: ComputationRecord) -> Computation:
+        """Links a whole computation."""
+        scope = self.begin(record.name, record.start, record.is_entry)
+        scope.computation._brace, scope.computation._end = record.brace, record.end
+        scope.computation.execution_thread = record.execution_thread
+        for instruction in record.instructions:
+            self.add_instruction(scope, instruction)
+        self.finish(scope)
+        if record.signature is not None:
+            checks.signature(self.reporter, scope.computation, record.signature.result, record.signature.position)
+        return scope.computation
+
+    def finish(self, scope: Scope) -> None:
+        """Closes a computation."""
+        computation = scope.computation
+        if not computation._instructions:
+            self.reporter.error("X122", f"computation {computation.name} has no instructions", max(computation._brace, 0))
+        checks.parameters(self.reporter, computation)
+        checks.names(self.reporter, computation, scope.defined)
+
+    # ---- instructions
+
+    def add_instruction(self, scope: Scope, record: InstructionRecord) -> Instruction:
+        """Links one op line into the computation."""
+        attributes = self.attributes(scope, record)
+        operation = record.operation
+        operands = self.operands(scope, operation)
+        name = record.name or "_"
+        instruction = Instruction(
+            name, operation.opcode, operation.shape, operands, attributes, None, scope.computation, record.start, record.end
+        )  # fmt: skip
+        self.set_argument(instruction, operation)
+        position = {attribute.name: attribute.position for attribute in record.attributes}
+        self.resolve(scope, instruction)
+        if opcodes.async_wrapped(operation.opcode) is not None:
+            self.unsweeten(scope, instruction, operation.position, position)
+        checks.opcode(self.reporter, instruction, operation.position, position)
+        self.fill_shape(instruction, operation.position)
+        checks.instruction(self.reporter, instruction, operation.position, position)
+        self.define(scope, instruction, record.is_root)
+        return instruction
+
+    def unsweeten(self, scope: Scope, instruction: Instruction, position: int, places: dict[str, int]) -> None:
+        """Turns the short spelling of an asynchronous operation into the plain one."""
+        found = opcodes.async_wrapped(instruction._opcode)
+        assert found is not None
+        plain, wrapped = found[0].name, found[1].name
+        if plain == "async-start":
+            inner = {key: value for key, value in instruction._attributes.items() if key not in sugar.ON_START}
+            shadow = Instruction("", wrapped, None, instruction._operands, inner)
+            checks.opcode(self.reporter, shadow, position, places)
+            body = sugar.wrap(self.module, instruction, wrapped, self.taken)
+            self.taken.add(body.name)
+            computations = self.module._computations
+            computations.insert(computations.index(self._outermost(scope).computation), body)
+            return
+        instruction._opcode = plain
+        operation = instruction.async_wrapped_instruction
+        if operation is not None and operation.opcode != wrapped:
+            self.reporter.error(
+                "X120", f"{instruction.name} finishes {wrapped}, but its start wraps {operation.opcode}",
+                position, position + len(wrapped),
+            )  # fmt: skip
+
+    def define(self, scope: Scope, instruction: Instruction, is_root: bool) -> None:
+        """Puts an instruction at the end of its computation and makes its name known."""
+        computation = scope.computation
+        if (first := scope.defined.get(instruction.name)) is not None:
+            self.reporter.error(
+                "X103", f"instruction {instruction.name} is defined twice in this computation",
+                instruction._start, instruction._start + len(instruction.name) + 1,
+                related=[("first defined here", first._start, first._start + len(first.name) + 1)],
+            )  # fmt: skip
+        scope.defined[instruction.name] = instruction
+        computation._instructions.append(instruction)
+        if is_root:
+            if computation._root is not None:
+                self.reporter.error(
+                    "X106", "a computation has only one ROOT", instruction._start, instruction._start + 4,
+                    related=[("first ROOT here", computation._root._start, computation._root._start + 4)],
+                )  # fmt: skip
+            computation._root = instruction
+
+    def attributes(self, scope: Scope, record: InstructionRecord) -> dict[str, Any]:
+        """The attributes as a dict; a repeated one is an error."""
+        values: dict[str, Any] = {}
+        for attribute in record.attributes:
+            if attribute.name in values:
+                self.reporter.error(
+                    "X111", f"attribute {attribute.name} is given twice", attribute.position,
+                    attribute.position + len(attribute.name),
+                )  # fmt: skip
+            values[attribute.name] = attribute.value
+        return values
+
+    def set_argument(self, instruction: Instruction, operation: OperationRecord) -> None:
+        """Reads what stands in the parentheses of `parameter` and `constant`."""
+        if operation.opcode == "parameter":
+            instruction._argument = operation.argument
+        elif operation.opcode == "constant":
+            if instruction._shape is None:
+                self.reporter.error("X117", "a constant needs its shape", operation.position)
+                return
+            start, end = operation.argument
+            try:
+                instruction._argument = read_literal(self.reporter.source.text[start:end], instruction._shape)
+            except TermError as error:
+                self.reporter.error("X118", error.message, start + error.position, help=error.help)
+
+    def operands(self, scope: Scope, operation: OperationRecord) -> tuple[Instruction, ...]:
+        return tuple(self.operand(scope, operand) for operand in operation.operands)
+
+    def operand(self, scope: Scope, record: OperandRecord) -> Instruction:
+        """The instruction that an operand stands for, made where the operand makes one."""
+        if record.operation is not None:
+            return self.nested(scope, record)
+        if record.name is None:
+            return self.unknown_operand(scope, record)
+        found = scope.defined.get(record.name)
+        if found is None:
+            return self.unknown_operand(scope, record)
+        for index in record.indices:
+            found = self.element(scope, found, index, record.position)
+        if record.shape is not None:
+            checks.operand_shape(self.reporter, found, record.shape, record.position)
+        return found
+
+    def nested(self, scope: Scope, record: OperandRecord) -> Instruction:
+        """An operation written in place becomes an instruction of its own, named as XLA names it."""
+        operation = record.operation
+        assert operation is not None
+        operands = self.operands(scope, operation)
+        name = self.unique(scope, f"{operation.opcode}.anon")
+        nested = Instruction(
+            name, operation.opcode, record.shape, operands, {}, None, scope.computation, form=Form.NESTED
+        )  # fmt: skip
+        self.set_argument(nested, attrs.evolve(operation, shape=record.shape))
+        checks.opcode(self.reporter, nested, operation.position, {})
+        self.fill_shape(nested, operation.position)
+        self.define(scope, nested, is_root=False)
+        return nested
+
+    def element(self, scope: Scope, operand: Instruction, index: int, position: int) -> Instruction:
+        """The get-tuple-element that `%t#index` stands for, one for each element."""
+        found = scope.elements.get((operand, index))
+        if found is not None:
+            return found
+        shape = operand.shape
+        if shape is None or not shape.is_tuple or index >= len(shape.tuple_shapes):
+            self.reporter.error("X112", f"{operand.name} has no tuple element {index}", position)
+            return operand
+        name = self.unique(scope, f"{operand.name}.{index}")
+        element = Instruction(
+            name, "get-tuple-element", shape.tuple_shapes[index], (operand,), {"index": index}, None,
+            scope.computation, form=Form.COMPACT,
+        )  # fmt: skip
+        self.define(scope, element, is_root=False)
+        scope.elements[operand, index] = element
+        return element
+
+    def unknown_operand(self, scope: Scope, record: OperandRecord) -> Instruction:
+        """An operand that nothing defines: a parameter in a pasted op line, else an error."""
+        name = record.name
+        if not scope.takes_unknown:
+            if name is None:
+                self.reporter.error("X101", "an operand needs a name here", record.position)
+            else:
+                self.reporter.error(
+                    "X102", f"operand {name} is not defined before this line", record.position,
+                    record.position + len(name) + 1, help=did_you_mean(name, scope.defined),
+                )  # fmt: skip
+        number = sum(i.opcode == "parameter" for i in scope.computation._instructions)
+        name = name or self.unique(scope, f"_{number}")
+        operand = Instruction(
+            name, "parameter", record.shape, (), {}, number, scope.computation, form=Form.IMPLICIT
+        )  # fmt: skip
+        scope.defined[name] = operand
+        scope.computation._instructions.append(operand)
+        return operand
+
+    @staticmethod
+    def unique(scope: Scope, name: str) -> str:
+        """That name, or the first of `name.1`, `name.2` ... that is free."""
+        if name not in scope.defined:
+            return name
+        number = 1
+        while f"{name}.{number}" in scope.defined:
+            number += 1
+        return f"{name}.{number}"
+
+    def fill_shape(self, instruction: Instruction, position: int) -> None:
+        """Infers an omitted result shape."""
+        if instruction._shape is not None or instruction.opcode == "constant":
+            return
+        row = opcodes.opcode(instruction.opcode)
+        reason = f"the result shape of {instruction.opcode} must be written: it does not follow from the operands"
+        if row is not None and row.shape_optional and all(operand.shape is not None for operand in instruction.operands):
+            if self.infer is None:
+                return
+            try:
+                instruction._shape = self.infer(instruction)
+                return
+            except ValueError as error:
+                reason = f"the omitted result shape cannot be inferred: {error}"
+        self.reporter.error("X117", reason, position, position + len(instruction.opcode))
+
+    # ---- references
+
+    def resolve(self, scope: Scope, instruction: Instruction) -> None:
+        """Replaces the references among an instruction's attributes by nodes; unknown computations wait for the end."""
+        for name, value in instruction._attributes.items():
+            kind = type(value)
+            if kind is ComputationReference or kind is InlineBody:
+                instruction._attributes[name] = self.computation(scope, instruction, name, value)
+            elif kind is tuple and value:
+                first = type(value[0])
+                if first is InstructionReference:
+                    instruction._attributes[name] = self.predecessors(scope, value)
+                elif first is ComputationReference or first is InlineBody:
+                    callees = tuple(self.computation(scope, instruction, name, item) for item in value)
+                    instruction._attributes[name] = callees
+            elif kind is RawValue:
+                checks.raw_value(self.reporter, instruction, name, value)
+
+    def computation(self, scope: Scope, instruction: Instruction, name: str, value: Any) -> Any:
+        """The computation that a reference names, or the reference itself for now when it comes later."""
+        if type(value) is InlineBody:
+            return self.inline(scope, value)
+        found = self.computations.get(value.name)
+        if found is None:
+            self.pending.append((scope, instruction, name, value))
+            return value
+        return found
+
+    def predecessors(self, scope: Scope, references: tuple[InstructionReference, ...]) -> tuple[Instruction, ...]:
+        """The instructions that control-predecessors names, each once."""
+        found: dict[Instruction, None] = {}
+        for reference in references:
+            predecessor = scope.defined.get(reference.name)
+            if predecessor is None:
+                self.reporter.error(
+                    "X121", f"control predecessor {reference.name} is not defined before this line",
+                    reference.position, reference.position + len(reference.name) + 1,
+                    help=did_you_mean(reference.name, scope.defined),
+                )  # fmt: skip
+            else:
+                found[predecessor] = None
+        return tuple(found)
+
+    def inline(self, scope: Scope, body: InlineBody) -> Computation:
+        """A body written in place of a name; it sees only its own instructions."""
+        computation = Computation("", module=self.module, is_inline=True, start=body.position, brace=body.position)
+        inner = Scope(computation, outer=scope)
+        for record in body.instructions:
+            self.add_instruction(inner, record)
+        self.finish(inner)
+        place = self.module._computations.index(self._outermost(scope).computation)
+        self.module._computations.insert(place, computation)
+        return computation
+
+    @staticmethod
+    def _outermost(scope: Scope) -> Scope:
+        while scope.outer is not None:
+            scope = scope.outer
+        return scope
+
+    def finish_module(self) -> None:
+        """Resolves what was named before it was defined, and checks the header against the computations."""
+        for _, instruction, name, reference in self.pending:
+            found = self.computations.get(reference.name)
+            if found is None:
+                self.reporter.error(
+                    "X104", f"computation {reference.name} is not defined", reference.position,
+                    reference.position + len(reference.name) + 1,
+                    help=did_you_mean(reference.name, self.computations),
+                )  # fmt: skip
+                continue
+            value = instruction._attributes[name]
+            instruction._attributes[name] = (
+                tuple(found if item == reference else item for item in value) if isinstance(value, tuple) else found
+            )
+        self.pending.clear()
+        checks.module(self.reporter, self.module)
+
+
+def note_unknown_types(reporter: Reporter, shape: Shape, start: int) -> None:
+    """One note for each element type in a shape that this release does not know."""
+    for _, leaf in shape.leaves():
+        if leaf.element_type.kind is TypeKind.UNKNOWN:
+            reporter.note("X202", f"element type {leaf.element_type} is unknown to this release", start)

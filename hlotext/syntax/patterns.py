@@ -1,0 +1,100 @@
+"""The fast reader's regular expressions, assembled from the grammar's terminals.
+
+Each cuts one line of the form in which XLA writes text. What does not look like that is left to the grammar itself, so
+these need not know every form of the language; they must only never cut a line wrongly.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from hlotext.syntax import grammar
+
+_DEPTH = 10
+"""Nesting of braces that the expressions follow, for backend_config; deeper ones go through the grammar."""
+
+
+def _quoted() -> str:
+    """A double-quoted string: the first alternative of STRING."""
+    return grammar.terminals()["STRING"].split("|", 1)[0]
+
+
+@functools.cache
+def braces() -> str:
+    """Balanced braces; braces inside double quotes do not count."""
+    string = _quoted()
+    pattern = rf'\{{[^{{}}"]*(?:{string}[^{{}}"]*)*\}}'
+    for _ in range(_DEPTH):
+        pattern = rf'\{{[^{{}}"]*(?:(?:{string}|{pattern})[^{{}}"]*)*\}}'
+    return pattern
+
+
+@functools.cache
+def piece() -> str:
+    """One `name=value` whose value is a word, a number, a string, balanced braces, or replica groups."""
+    iota = r"\[[0-9,]*\]<=\[[0-9,]*\](?:T\([0-9,]*\))?"
+    mesh = r"mesh\[[^\[\]]*\](?:, device_ids=\([^ (){}]*(?:\([0-9,]*\))?\))? ?\{[^{}]*\}"
+    bare = r"[^\s,{}()\[\]\"]+"
+    return rf"{grammar.terminals()['ATTRIBUTE_NAME']}(?:{braces()}|{_quoted()}|{iota}|{mesh}|{bare})"
+
+
+@functools.cache
+def attribute() -> re.Pattern[str]:
+    """One attribute of a tail, with the comma before it; the group is `name=value`."""
+    return re.compile(rf", ({piece()})(?=,|$)")
+
+
+@functools.cache
+def header_attribute() -> re.Pattern[str]:
+    """One attribute of a module's header, with the comma before it; the group is `name=value`."""
+    return re.compile(rf", ({grammar.terminals()['ATTRIBUTE_NAME']}(?:{braces()}|[a-z0-9]+))(?=,|$)")
+
+
+@functools.cache
+def op_line(indent: str) -> re.Pattern[str]:
+    """An op line with the line end before it. Groups: ROOT, name, shape, opcode, what is in the parentheses, the tail."""
+    name = grammar.terminals()["IDENTIFIER"]
+    opcode = r"[a-z][a-z0-9\-]*"
+    inner = r"[^()\r\n]*(?:\([^()\r\n]*(?:\([^()\r\n]*\)[^()\r\n]*)*\)[^()\r\n]*)*"
+    return re.compile(
+        rf"{re.escape(indent)}(ROOT )?%?({name}) = (\(.*?\)|[a-z]\S*) ({opcode})\(({inner})\)([^\r\n]*)"
+    )
+
+
+@functools.cache
+def computation_header() -> re.Pattern[str]:
+    """The line that opens a computation. Groups: ENTRY, name, result shape (None without a signature)."""
+    name = grammar.terminals()["IDENTIFIER"]
+    return re.compile(rf"(ENTRY )?(%?{name}) (?:\(.*\) -> (.+) )?(\{{)(?=\r?$)", re.MULTILINE)
+
+
+@functools.cache
+def computation_end() -> re.Pattern[str]:
+    """The brace that closes a computation, and its thread."""
+    return re.compile(rf"\r?\n\}}(?:, execution_thread=({_quoted()}))?(?=\r?$)", re.MULTILINE)
+
+
+@functools.cache
+def indentation() -> re.Pattern[str]:
+    """Line end and blanks before an op line."""
+    return re.compile(r"\r?\n *")
+
+
+@functools.cache
+def blank() -> re.Pattern[str]:
+    """Everything that may stand between two tokens."""
+    terminals = grammar.terminals()
+    return re.compile(f"(?:{terminals['WHITESPACE']}|{terminals['COMMENT']})*")
+
+
+@functools.cache
+def blank_comments() -> re.Pattern[str]:
+    """Comments of the form `/*...*/`."""
+    return re.compile(grammar.terminals()["COMMENT"].split("|", 1)[0])
+
+
+@functools.cache
+def declared_operand() -> re.Pattern[str]:
+    """An operand with its shape written before it. Groups: shape, name."""
+    return re.compile(rf"(\(.*?\)|[a-z]\S*) %?({grammar.terminals()['IDENTIFIER']})(?:, |$)")

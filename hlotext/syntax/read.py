@@ -1,0 +1,206 @@
+"""From text to modules: what kind of text it is, and which reader reads which part."""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import attrs
+
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
+from hlotext.ir.source import Source
+from hlotext.syntax import patterns, reference
+from hlotext.syntax.errors import Diagnostic
+from hlotext.syntax.header_reader import read_head
+from hlotext.syntax.inputs import decode, unpack
+from hlotext.syntax.linker import Infer, Linker, Scope
+from hlotext.syntax.records import InstructionRecord, ModuleRecord
+from hlotext.syntax.reporter import Reporter
+from hlotext.syntax.scanner import Scanner
+from hlotext.syntax.stranger import what_it_seems
+
+Reader = Literal["fast", "reference"]
+
+
+@attrs.frozen
+class ParseResult:
+    """What could be read of a text, and everything that is to be said about it."""
+
+    module: Module
+    """The (first) module."""
+    diagnostics: tuple[Diagnostic, ...]
+    """Errors and notes in the order in which they were found."""
+    modules: tuple[Module, ...] = ()
+    """All modules of the text."""
+
+
+def as_source(text: str | bytes | Source, name: str = "<text>") -> Source:
+    """A source for text, or for bytes, which may be packed."""
+    if isinstance(text, Source):
+        return text
+    return Source(decode(unpack(text, name)) if isinstance(text, bytes) else text, name)
+
+
+def read_modules(
+    source: Source,
+    *,
+    strict: bool = False,
+    tolerant: bool = False,
+    infer: Infer | None = None,
+    reader: Reader = "fast",
+) -> tuple[list[Module], list[Diagnostic]]:
+    """All modules of a text. Raises HloSyntaxError at the first error unless tolerant."""
+    reporter = Reporter(source, strict, tolerant)
+    with _collector_paused():
+        modules = _Reading(source, reporter, infer, reader).modules()
+    return modules, reporter.diagnostics
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """No garbage is made while reading, only what stays; looking for it costs a third of the time on large files."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+class _Reading:
+    """Reads one text."""
+
+    def __init__(self, source: Source, reporter: Reporter, infer: Infer | None, reader: Reader) -> None:
+        self.source = source
+        self.text = source.text
+        self.reporter = reporter
+        self.infer = infer
+        self.reader = reader
+
+    def modules(self) -> list[Module]:
+        """Every module; at least one, empty when nothing could be read."""
+        start = self._skip(1 if self.text.startswith("\ufeff") else 0)
+        kind = self._kind(start)
+        if kind == "nothing":
+            self._reject(start)
+            return [self._module("", 0)]
+        if kind == "instruction":
+            return [self._single(start)]
+        found = []
+        while start < len(self.text):
+            if found and self._kind(start) not in ("module",):
+                self.reporter.note("X206", "text behind the last module", start, self.text.find("\n", start))
+                break
+            module, end = self._one(start)
+            found.append(module)
+            start = self._skip(end)
+        # Text between and around modules belongs to the one before it, so that all of them joined are the source.
+        for this, following in zip(found, found[1:], strict=False):
+            this._end = following._start
+        found[0]._start, found[-1]._end = 0, len(self.text)
+        if len(found) == 1 and found[0]._header_end < found[0]._start:
+            found[0]._header_end = found[0]._start
+        return found
+
+    def _skip(self, start: int) -> int:
+        match = patterns.blank().match(self.text, start)
+        return match.end() if match is not None else start
+
+    def _kind(self, start: int) -> str:
+        """What the text from here on is: a module, a module without a header, one op line, or nothing known."""
+        if self.text.startswith("HloModule", start):
+            return "module"
+        if _HEADERLESS.match(self.text, start):
+            return "headerless"
+        return "instruction" if _OP_LINE.match(self.text, start) else "nothing"
+
+    def _reject(self, start: int) -> None:
+        text = self.text
+        if start >= len(text):
+            self.reporter.error("X123", "the text is empty", 0)
+            return
+        kind = what_it_seems(text)
+        message = f"this is no HLO text; it seems to be {kind}" if kind else "this is no HLO text"
+        module = re.compile(r"^HloModule ", re.MULTILINE).search(text)
+        help = f"a module starts in line {self.source.position(module.start())[0]}" if module is not None else ""
+        self.reporter.error("X123", message, start, text.find("\n", start), help)
+
+    def _module(self, name: str, start: int) -> Module:
+        return Module(name, source=self.source, start=start, header_end=start, end=len(self.text))
+
+    # ---- modules
+
+    def _one(self, start: int) -> tuple[Module, int]:
+        """One module, with or without a header; gives it and the offset behind it."""
+        if self.reader == "reference":
+            return self._by_reference(start)
+        module = self._module("", start)
+        position = start
+        if self.text.startswith("HloModule", start):
+            position = read_head(module, self.reporter, start)
+        module._header_end = position
+        scanner = Scanner(module, self.reporter, self.infer)
+        end = scanner.computations(position, len(self.text))
+        self._finish(module, scanner.linker)
+        return module, end
+
+    def _by_reference(self, start: int) -> tuple[Module, int]:
+        """The same by the grammar alone."""
+        rule = "module" if self.text.startswith("HloModule", start) else "headerless_module"
+        stop = self.text.find("\nHloModule ", start + 1)
+        module = self._module("", start)
+        try:
+            record: ModuleRecord = reference.parse(self.source, rule, start, len(self.text) if stop < 0 else stop)
+        except reference.ParseFailure as failure:
+            failure.report(self.reporter)
+            return module, len(self.text)
+        linker = Linker(module, self.reporter, self.infer)
+        if record.name:
+            linker.head(record)
+        module._header_end = record.header_end
+        for computation in record.computations:
+            linker.add_computation(computation)
+        self._finish(module, linker)
+        return module, record.end
+
+    def _finish(self, module: Module, linker: Linker) -> None:
+        linker.finish_module()
+        if not module._name and module._computations:
+            module._name = f"module_{module.entry.name}"
+
+    def _single(self, start: int) -> Module:
+        """One op line on its own: a module of one computation, its unknown operands the parameters, as XLA reads it."""
+        module = self._module("_", start)
+        module._start, module._header_end = 0, 0
+        linker = Linker(module, self.reporter, self.infer)
+        scope = linker.begin("_", -1, is_entry=True)
+        scope.takes_unknown = True
+        scope.computation.is_implicit = True
+        module.attributes["is_scheduled"] = True
+        try:
+            record: InstructionRecord = reference.parse(self.source, "single_instruction", start)
+        except reference.ParseFailure as failure:
+            failure.report(self.reporter)
+            return module
+        scope.computation._root = linker.add_instruction(scope, attrs.evolve(record, is_root=False))
+        linker.finish(scope)
+        self._finish(module, linker)
+        return module
+
+
+_WORD = r"%?[A-Za-z_][\w.\-]*"
+_HEADERLESS = re.compile(rf"ENTRY(?![\w.\-])|{_WORD}\s*\{{|%?[A-Za-z_][\w.\-]*\s*\([^=]*\)\s*->", re.DOTALL)
+_OP_LINE = re.compile(rf"(?:ROOT\s+)?(?:{_WORD}\s*=\s|\(|[a-z]\w*\s*\[|[a-z][\w\-]*\s*\()")
+
+
+def pasted_instruction(module: Module) -> Instruction:
+    """The op line of a module that is one op line."""
+    return module.entry.root
+
+
+__all__ = ["ParseResult", "Scope", "as_source", "pasted_instruction", "read_modules", "Any"]

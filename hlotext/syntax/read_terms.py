@@ -1,0 +1,76 @@
+"""Readers of single terms, for users: a shape, a layout, a sharding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlotext.ir.convolution import ConvolutionDimensionNumbers
+from hlotext.ir.literal import Literal
+from hlotext.ir.replica_groups import ReplicaGroups
+from hlotext.ir.shape import Layout, Shape
+from hlotext.ir.sharding import Sharding
+from hlotext.ir.source import Source
+from hlotext.ir.window import PaddingConfig, Window
+from hlotext.syntax import terms
+from hlotext.syntax.errors import TermError
+from hlotext.syntax.literals import read_literal
+from hlotext.syntax.reporter import Reporter
+
+
+def _read(rule: str, text: str) -> Any:
+    try:
+        return terms.read(rule, text)
+    except TermError as error:
+        Reporter(Source(text)).error("X101", error.message, error.position, help=error.help)
+
+
+def parse_shape(text: str) -> Shape:
+    """`bf16[8,128]{1,0:T(8,128)(2,1)}`, a tuple, a token ... Raises HloSyntaxError."""
+    shape: Shape = _read("shape", text)
+    return shape
+
+
+def parse_layout(text: str) -> Layout:
+    """`{1,0:T(8,128)(2,1)S(1)}`. Raises HloSyntaxError."""
+    layout: Layout = _read("layout", text)
+    return layout
+
+
+def parse_literal(text: str, shape: Shape | str) -> Literal:
+    """The text inside `constant(...)`, for a shape. Raises HloSyntaxError."""
+    shape = parse_shape(shape) if isinstance(shape, str) else shape
+    try:
+        return read_literal(text, shape)
+    except TermError as error:
+        Reporter(Source(text)).error("X118", error.message, error.position, help=error.help)
+        raise AssertionError("unreachable: the reporter raises") from None
+
+
+def parse_sharding(text: str) -> Sharding:
+    """`{devices=[2,4]<=[8]}` and every other form, braces included. Raises HloSyntaxError."""
+    sharding: Sharding = _read("sharding", text)
+    return sharding
+
+
+def parse_replica_groups(text: str) -> ReplicaGroups:
+    """`{{0,1},{2,3}}`, `[2,4]<=[8]`, `mesh['a'=2,'b'=4] {'b'}`. Raises HloSyntaxError."""
+    groups: ReplicaGroups = _read("replica_groups", text)
+    return groups
+
+
+def parse_window(text: str) -> Window:
+    """`{size=3x3 pad=1_1x1_1}`, braces included. Raises HloSyntaxError."""
+    window: Window = _read("window", text)
+    return window
+
+
+def parse_dim_labels(text: str) -> ConvolutionDimensionNumbers:
+    """`b01f_01io->b01f`. Raises HloSyntaxError."""
+    labels: ConvolutionDimensionNumbers = _read("dim_labels", text)
+    return labels
+
+
+def parse_padding(text: str) -> PaddingConfig:
+    """`1_2x0_1_0`. Raises HloSyntaxError."""
+    padding: PaddingConfig = _read("padding", text)
+    return padding

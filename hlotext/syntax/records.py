@@ -1,0 +1,142 @@
+"""What the grammar's builders hand to the linker: the text's structure, with names not yet resolved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from hlotext.ir.shape import Shape
+
+# Offsets are in the text that was read. They are not compared: the same text elsewhere is the same record.
+
+
+@attrs.frozen
+class ComputationReference:
+    """A computation named in an attribute: `to_apply=%add`."""
+
+    name: str
+    """Without `%`."""
+    position: int = attrs.field(default=0, eq=False)
+
+
+@attrs.frozen
+class InstructionReference:
+    """An instruction named in an attribute: `control-predecessors={%a}`."""
+
+    name: str
+    """Without `%`."""
+    position: int = attrs.field(default=0, eq=False)
+
+
+@attrs.frozen
+class ParsedAttribute:
+    """One attribute of an op line or of the module header."""
+
+    name: str
+    """As it stands in the text, without `=`."""
+    value: Any
+    """Its typed value; references for computations and instructions, `RawValue` for what is not known."""
+    position: int = attrs.field(default=0, eq=False)
+
+
+@attrs.frozen
+class OperandRecord:
+    """One operand: a name, an operation written in place, or only a shape."""
+
+    shape: Shape | None
+    """The shape written before it; None when absent."""
+    name: str | None
+    """Name without `%`; None for a nested operation and for a lone shape."""
+    indices: tuple[int, ...] = ()
+    """Tuple indices written behind the name: `%t#0#1`."""
+    operation: OperationRecord | None = None
+    """The operation written in place; None when absent."""
+    position: int = attrs.field(default=0, eq=False)
+
+
+@attrs.frozen
+class OperationRecord:
+    """Opcode and what stands in its parentheses."""
+
+    opcode: str
+    operands: tuple[OperandRecord, ...] = ()
+    argument: Any = None
+    """The number of a `parameter`; where a `constant`'s literal starts and ends in the text; None otherwise."""
+    shape: Shape | None = None
+    """Result shape; None when omitted."""
+    position: int = attrs.field(default=0, eq=False)
+
+
+@attrs.frozen
+class InstructionRecord:
+    """One op line."""
+
+    name: str
+    """Name without `%`; empty for a pasted op line that has none."""
+    operation: OperationRecord
+    attributes: tuple[ParsedAttribute, ...]
+    is_root: bool
+    start: int
+    """Offsets of its first character and behind its last one."""
+    end: int
+    is_bare: bool = False
+    """True where the name is written without `%`."""
+
+
+@attrs.frozen
+class InlineBody:
+    """A computation's body in place of its name: `to_apply={ ... }`."""
+
+    instructions: tuple[InstructionRecord, ...]
+    position: int = attrs.field(default=0, eq=False)
+    end: int = attrs.field(default=0, eq=False)
+
+
+@attrs.frozen
+class SignatureRecord:
+    """The result that a computation's header names; its parameters mean nothing."""
+
+    result: Shape
+    position: int = attrs.field(default=0, eq=False)
+
+
+@attrs.frozen
+class ComputationRecord:
+    """One computation with everything around its body."""
+
+    name: str
+    is_entry: bool
+    signature: SignatureRecord | None
+    instructions: tuple[InstructionRecord, ...]
+    execution_thread: str
+    start: int
+    brace: int
+    """Offset of the brace that opens the body."""
+    end: int
+
+
+@attrs.frozen
+class SectionRecord:
+    """One table between the header and the first computation."""
+
+    name: str
+    rows: tuple[Any, ...]
+    """A string for each quoted row, a dict of numbers for each braced one."""
+    position: int = attrs.field(default=0, eq=False)
+    end: int = attrs.field(default=0, eq=False)
+
+
+@attrs.frozen
+class ModuleRecord:
+    """One module."""
+
+    name: str
+    """Empty for a text without a header."""
+    attributes: tuple[ParsedAttribute, ...]
+    sections: tuple[SectionRecord, ...]
+    computations: tuple[ComputationRecord, ...]
+    start: int
+    header_end: int
+    """Offset behind the header and its tables."""
+    end: int

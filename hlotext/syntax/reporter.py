@@ -1,0 +1,67 @@
+"""Where the readers say what is wrong: raise at the first error, or collect everything."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+import attrs
+
+from hlotext.ir.source import Source
+from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
+
+
+@attrs.define
+class Reporter:
+    """Takes what the readers find in one text."""
+
+    source: Source
+    strict: bool = False
+    """Notes count as errors."""
+    tolerant: bool = False
+    """Errors are collected, not raised."""
+    diagnostics: list[Diagnostic] = attrs.field(factory=list)
+
+    def error(
+        self,
+        code: str,
+        message: str,
+        start: int,
+        end: int | None = None,
+        help: str = "",
+        related: Iterable[tuple[str, int, int]] = (),
+    ) -> None:
+        """Raises HloSyntaxError, or when tolerant keeps the diagnostic and returns."""
+        diagnostic = self._make(code, Severity.ERROR, message, start, end, help, related)
+        if not self.tolerant:
+            raise HloSyntaxError(diagnostic)
+        self.diagnostics.append(diagnostic)
+
+    def note(self, code: str, message: str, start: int, end: int | None = None, help: str = "") -> None:
+        """Keeps a note; when strict it is an error."""
+        if self.strict:
+            self.error(code, message, start, end, help)
+            return
+        self.diagnostics.append(self._make(code, Severity.NOTE, message, start, end, help, ()))
+
+    def _make(
+        self,
+        code: str,
+        severity: Severity,
+        message: str,
+        start: int,
+        end: int | None,
+        help: str,
+        related: Iterable[tuple[str, int, int]],
+    ) -> Diagnostic:
+        text = self.source.text
+        start = max(0, min(start, len(text)))
+        end = min(len(text), start + 1 if end is None else max(end, start + 1))
+        places = tuple((what, self.source.span(first, last)) for what, first, last in related)
+        return Diagnostic(code, severity, message, self.source.span(start, end), help, places, self.source)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A sentence that names the nearest known word, or an empty string."""
+    close = difflib.get_close_matches(word[:60], list(known), n=1, cutoff=0.7)
+    return f"did you mean `{close[0]}`?" if close else ""

@@ -1,0 +1,51 @@
+"""The short spelling of asynchronous operations, `all-to-all-start(...)`, turned into what it stands for.
+
+An `async-start` that calls a computation of its own holding nothing but parameters and the wrapped operation, as XLA's
+reader makes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Form, Instruction
+from hlotext.ir.module import Module
+from hlotext.ir.shape import Shape
+
+ON_START = frozenset({"async_execution_thread", "output_to_operand_aliasing", "sharding", "control-predecessors"})
+"""Attributes that belong to the start alone."""
+_ON_BOTH = frozenset({"metadata", "origin", "backend_config", "frontend_attributes", "statistics"})
+"""Attributes that stand on the start and, copied, on the wrapped operation."""
+
+
+def wrap(module: Module, start: Instruction, wrapped_opcode: str, names: set[str]) -> Computation:
+    """Splits a sugared start: makes the computation behind it and leaves the start an `async-start` that calls it.
+
+    `names` are the computation names already taken.
+    """
+    name, number = "async_wrapped", 1
+    while name in names:
+        name, number = f"async_wrapped.{number}", number + 1
+    body = Computation(name, module=module, is_implicit=True)
+    parameters = []
+    for index, operand in enumerate(start._operands):
+        parameter_name = "async_param" if index == 0 else f"async_param.{index}"
+        parameter = Instruction(parameter_name, "parameter", operand._shape, (), {}, index, body, form=Form.IMPLICIT)
+        parameters.append(parameter)
+    attributes = start._attributes
+    inner: dict[str, Any] = {key: value for key, value in attributes.items() if key not in ON_START}
+    start._attributes = {key: value for key, value in attributes.items() if key in ON_START | _ON_BOTH}
+    start._attributes["calls"] = body
+    start._opcode = "async-start"
+    shape: Shape | None = start._shape
+    if shape is not None and shape.is_tuple and len(shape.tuple_shapes) > 1:
+        shape = shape.tuple_shapes[1]
+    root = Instruction(
+        "async_op", wrapped_opcode, shape, tuple(parameters), inner, None, body, form=Form.IMPLICIT
+    )  # fmt: skip
+    body._instructions = [*parameters, root]
+    body._root = root
+    body.execution_thread = start._attributes.get("async_execution_thread", "main")
+    return body
+
