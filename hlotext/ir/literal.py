@@ -75,7 +75,8 @@ class Literal:
             if not names:
                 raise TypeError(f"no element type of HLO holds a {array.dtype}")
             shape = Shape(ELEMENT_TYPES[names[0]], array.shape, layout=default_layout(array.ndim))
-        if not shape.is_array or array.shape != shape.dimensions or array.dtype != shape.element_type.dtype:
+        is_fitting = shape.is_array and array.shape == shape.dimensions
+        if not is_fitting or array.dtype.name != shape.element_type.dtype.name:
             raise ValueError(
                 f"an array of {array.dtype}{list(array.shape)} is no value of {shape.without_layout()}"
             )
@@ -84,7 +85,7 @@ class Literal:
             values = values.astype(np.int8).astype(
                 values.dtype
             )  # the unused bits of a byte are nobody's value
-        return cls.from_values(shape, np.array(values))
+        return cls.from_values(shape, np.array(values, dtype=shape.element_type.dtype))
 
     @classmethod
     def from_values(cls, shape: Shape, values: np.ndarray[Any, Any], *, is_bare: bool = False) -> Literal:

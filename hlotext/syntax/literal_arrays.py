@@ -1,8 +1,8 @@
 """Long arrays of numbers, all converted at once.
 
-Equal to reading token by token, and about forty times as fast: the braces are compared with those that the
-shape calls for, and numpy reads the numbers. Whatever looks unusual (missing commas, NaNs with signs or
-payloads, words, errors) is left to the slow road.
+Equal to reading token by token, and about three times as fast (30 MB/s): the braces are compared with those
+that the shape calls for, and numpy reads the numbers. Whatever looks unusual (missing commas, NaNs with signs
+or payloads, words, errors) is left to the slow road.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _MAX_RANK = 16
 _BLANKS = b" \t\r\n"
 _COMMENT = re.compile(rb"/\*.*?\*/", re.DOTALL)
 _MARKS_TO_BLANKS = bytes.maketrans(b"{}(),", b"     ")
-_WIDE = re.compile(rb"[0-9]{19}")
-"""A number that may not fit into 63 bits, or that a double could not tell from its neighbours."""
+_WIDE = re.compile(rb"(?<![0-9.eE+\-])-?[0-9]{19}")
+"""Starts a whole number that may not fit into 63 bits; XLA wraps those, numpy does not."""
 
 
 def read(text: str, shape: Shape) -> Literal | None:
@@ -61,7 +61,8 @@ def _bare_data(text: str) -> bytes | None:
     except UnicodeEncodeError:
         return None
     if b"/" in data:
-        if b"//" in data:
+        # A comment without an end would be looked for from each of its beginnings.
+        if b"//" in data or data.rfind(b"/*") > data.rfind(b"*/"):
             return None
         data = _COMMENT.sub(b" ", data)
     # nan, false; true, token
@@ -88,13 +89,16 @@ def _values(data: bytes, shape: Shape) -> np.ndarray[Any, Any] | None:
     import numpy as np
 
     type_ = shape.element_type
-    if _WIDE.search(data):
-        return None
     spaced = data.translate(_MARKS_TO_BLANKS).decode("ascii")
     if type_.is_floating or type_.is_complex:
         doubles = np.fromstring(spaced, dtype=np.float64, sep=" ")
-        if np.isinf(doubles).sum() != data.count(b"inf"):  # some number is beyond what 64 bits hold
+        is_large = np.abs(doubles) >= 2.0**63
+        if is_large.any() and (_WIDE.search(data) or np.isinf(doubles).sum() != data.count(b"inf")):
             return None
         values = literal_values.narrow_doubles(doubles, numbers.component_type(type_))
         return values.view(type_.dtype)
-    return literal_values.narrow_integers(np.fromstring(spaced, dtype=np.int64, sep=" "), type_)
+    integers = np.fromstring(spaced, dtype=np.int64, sep=" ")
+    # What does not fit comes as the nearest number that does, so those are left to the slow road.
+    if integers.max() == 2**63 - 1 or integers.min() == -(2**63):
+        return None
+    return literal_values.narrow_integers(integers, type_)

@@ -54,7 +54,7 @@ def _integers(words: list[str], element_type: ElementType) -> list[int]:
         if is_predicate and word in _TRUTH:
             values.append(_TRUTH[word])
         elif not _INTEGER.fullmatch(word):
-            raise BadValueError(number, f"{word} is no integer, which {element_type} needs")
+            raise BadValueError(number, f"{_shown(word)} is no integer, which {element_type} needs")
         else:
             values.append(_integer(word, number))
     return values
@@ -120,9 +120,9 @@ def _double(word: str, number: int) -> float:
     try:
         value = float(word)
     except ValueError:
-        raise BadValueError(number, f"{word} is no number") from None
+        raise BadValueError(number, f"{_shown(word)} is no number") from None
     if math.isinf(value) and not word.endswith("inf"):
-        raise BadValueError(number, f"{word} is beyond what 64 bits hold (about 1.8e+308)")
+        raise BadValueError(number, f"{_shown(word)} is beyond what 64 bits hold (about 1.8e+308)")
     return value
 
 
@@ -134,7 +134,7 @@ def _nan(word: str, number: int, element_type: ElementType) -> int:
     if not 0 < payload < 1 << width:
         limit = f"{(1 << width) - 1:#x}"
         raise BadValueError(
-            number, f"a NaN of {element_type} has a payload of 0x1 to {limit}, but here is {match[2]}"
+            number, f"a NaN of {element_type} has a payload of 0x1 to {limit}, not {_shown(word)}"
         )
     return numbers.nan_bits(element_type, bool(match[1]), payload)
 
@@ -150,6 +150,11 @@ def narrow_doubles(values: np.ndarray[Any, Any], element_type: ElementType) -> n
             number = int(lost.argmax())
             raise BadValueError(number, _out_of_range(f"{values[number]:g}", element_type))
     return result
+
+
+def _shown(word: str) -> str:
+    """A word of the text for a message, cut if it is long."""
+    return word if len(word) <= 40 else f"{word[:40]}..."
 
 
 def _out_of_range(text: str, element_type: ElementType) -> str:

@@ -242,7 +242,7 @@ class _Nesting:
     def opening(self) -> str:
         self.level += 1
         if self.level > self.shape.rank:
-            return f"{self._name()} has {self.shape.rank} dimensions, but braces nest deeper"
+            return f"{self._name()} has rank {self.shape.rank}, but the braces nest deeper"
         return self._one_more(self.level - 2) if self.level > 1 else ""
 
     def closing(self) -> str:
@@ -252,7 +252,7 @@ class _Nesting:
         seen, self.seen[self.level] = self.seen[self.level], 0
         wanted = self.shape.dimensions[self.level]
         return (
-            "" if seen == wanted else f"{self._place(self.level)} has {wanted} elements, but {seen} are here"
+            "" if seen == wanted else f"{self._place(self.level)} holds {wanted}, but the text gives {seen}"
         )
 
     def dots(self) -> str:
@@ -266,26 +266,20 @@ class _Nesting:
         return "" if self.level else "a value is expected in front of the comma"
 
     def value(self) -> str:
-        if self.level == self.shape.rank:
-            complaint = self._one_more(self.level - 1) if self.level else ""
-        else:
-            # A lone number for a whole array is no mistake; XLA's reader takes it for the first element.
-            self.is_bare = self.level == 0 and not self.shape.element_type.is_complex
-            braces = f"the value stands in {self.level} braces, but"
-            complaint = "" if self.is_bare else f"{braces} {self._name()} has {self.shape.rank} dimensions"
+        # A lone number for a whole array is no mistake; XLA's reader takes it for the first element.
+        self.is_bare = self.level == 0 < self.shape.rank and not self.shape.element_type.is_complex
+        if self.level != self.shape.rank and not self.is_bare:
+            return f"{self._name()} has rank {self.shape.rank}, but this value stands at depth {self.level}"
+        if self.level and (complaint := self._one_more(self.level - 1)):
+            return complaint
         self.left -= 1
-        return complaint or (
-            "" if self.left >= 0 else f"{self._name()} has only {self.shape.element_count} elements"
-        )
+        return "" if self.left >= 0 else f"{self._name()} holds no elements, but the text gives one"
 
     def _one_more(self, dimension: int) -> str:
         self.seen[dimension] += 1
         wanted = self.shape.dimensions[dimension]
-        return (
-            f"{self._place(dimension)} has {wanted} elements, but more are here"
-            if self.seen[dimension] > wanted
-            else ""
-        )
+        is_fine = self.seen[dimension] <= wanted
+        return "" if is_fine else f"{self._place(dimension)} holds {wanted}, but the text gives more"
 
     def _place(self, dimension: int) -> str:
         """The part of the array that the brace of that dimension holds, such as `f32[2,3] at [1]`."""

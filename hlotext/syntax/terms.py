@@ -15,7 +15,7 @@ from hlotext.syntax.errors import TermError
 
 STARTS = (
     "modules", "module", "module_head", "headerless_module", "instruction", "single_instruction",
-    "shape", "layout", "int_list",
+    "shape", "layout", "int_list", "literal", "literal_with_shape",
 )  # fmt: skip
 """Rules that can be read on their own."""
 
