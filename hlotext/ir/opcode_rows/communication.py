@@ -22,7 +22,7 @@ ROWS: tuple[Opcode, ...] = (
         Arity(1, 1),
         "Waits for an all-gather-start and gives its result.",
         "f32[8] all-gather-done((f32[4], f32[8]) start)",
-        shape_rule="all_gather_done",
+        shape_rule="started_result",
     ),
     Opcode(
         "all-gather-start",
@@ -93,7 +93,7 @@ ROWS: tuple[Opcode, ...] = (
         Arity(1, 1),
         "Waits for a collective-permute-start and gives its result.",
         "f32[4] collective-permute-done((f32[4], f32[4], u32[], u32[]) start)",
-        shape_rule="collective_permute_done",
+        shape_rule="started_result",
     ),
     Opcode(
         "collective-permute-start",
@@ -135,7 +135,7 @@ ROWS: tuple[Opcode, ...] = (
             AttributeUse("outfeed_shape", Printing.ALWAYS, default=Derived.OPERAND_SHAPE),
             a.listed("outfeed_config"),
         ),
-        shape_rule="token",
+        shape_rule="outfeed",
     ),
     Opcode(
         "ragged-all-to-all",
@@ -199,6 +199,6 @@ ROWS: tuple[Opcode, ...] = (
         "Waits for a send; the result is a token.",
         "token[] send-done((f32[4], u32[], token[]) send), channel_id=1",
         attributes=a.TRANSFER,
-        shape_rule="token",
+        shape_rule="send_done",
     ),
 )

@@ -1,0 +1,1 @@
+"""Is this HLO right? Shape inference and checks."""

@@ -1,0 +1,25 @@
+"""Why a result shape could not be inferred."""
+
+from __future__ import annotations
+
+
+class ShapeInferenceError(Exception):
+    """Operands or attributes that no result shape fits."""
+
+    def __init__(self, message: str, *, operand: int | None = None, attribute: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        """What is wrong, in one sentence without a full stop."""
+        self.operand = operand
+        """Number of the operand at fault; None where it is none or not one alone."""
+        self.attribute = attribute
+        """Name of the attribute at fault, one that names a computation included; None where it is none."""
+
+
+class CannotInfer(Exception):  # noqa: N818 - no error: nothing is wrong with the instruction
+    """Operands and attributes leave the result's shape open, and the instruction does not state it either."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        """What is missing, in one sentence without a full stop."""
