@@ -240,7 +240,7 @@ class TextPrinter:
             value = value.canonical()
         if name == "sharding" and not self.options.print_metadata:
             value = value.without_metadata()
-        return value_text(value)
+        return value_text(value, name)
 
     def _call(self, use: AttributeUse, instruction: Instruction, indent: int) -> list[str]:
         """A called computation by name, or its whole body."""

@@ -9,13 +9,15 @@ from typing import Any
 import lark
 
 from hlotext.syntax import grammar
+from hlotext.syntax.attribute_rules import attribute_rules, header_attribute_rules
 from hlotext.syntax.builders import Builder
 from hlotext.syntax.builders.instruction import TokenTracker
 from hlotext.syntax.errors import TermError
 
 STARTS = (
     "modules", "module", "module_head", "headerless_module", "instruction", "single_instruction",
-    "shape", "layout", "int_list", "literal", "literal_with_shape",
+    "shape", "layout", "literal",
+    *sorted({*attribute_rules().values(), *header_attribute_rules().values()} - {"shape"}),
 )  # fmt: skip
 """Rules that can be read on their own."""
 
