@@ -182,7 +182,12 @@ _INSTRUCTION_ROWS: tuple[tuple[str, ...], ...] = (
     ("async_group_id", _NUMBER, "ties the parts of an asynchronous operation together", "if given", "old"),
     # Others
     ("kind", "FusionKind", "how the fusion is to be made into code"),
-    ("output_to_operand_aliasing", "OutputToOperandAliasing", "results that lie in operands' buffers", _ENTRIES),
+    (
+        "output_to_operand_aliasing",
+        "OutputToOperandAliasing",
+        "results that lie in operands' buffers",
+        _ENTRIES,
+    ),
     ("custom_call_target", "text", "what is called"),
     ("custom_call_has_side_effect", _BOOL, "whether it must stay even if unused", _TRUE),
     ("api_version", "CustomCallApiVersion", "how it is called", "if not API_VERSION_ORIGINAL"),
@@ -202,7 +207,11 @@ _HEADER_ROWS: tuple[tuple[str, ...], ...] = (
     ("input_output_alias", "InputOutputAliasConfig", "results that lie in parameters' buffers", _ENTRIES),
     ("buffer_donor", "BufferDonorConfig", "parameters whose buffers may be used again", _ENTRIES),
     ("alias_passthrough_params", _BOOL, "whether parameters that are results share buffers", _TRUE),
-    ("entry_computation_layout", "ComputationLayout", "shapes and layouts of the entry's parameters and result"),
+    (
+        "entry_computation_layout",
+        "ComputationLayout",
+        "shapes and layouts of the entry's parameters and result",
+    ),
     (
         "allow_spmd_sharding_propagation_to_parameters",
         "list of true or false",

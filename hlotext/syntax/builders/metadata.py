@@ -73,13 +73,19 @@ class MetadataBuilder:
     opaque_braces = opaque_dict
 
     def statistics(self, children: Children) -> Statistics:
-        pairs = [(children[i], children[i + 1]) for i in range(0, len(children) - 1, 2) if children[i] is not None]
+        pairs = [
+            (children[i], children[i + 1]) for i in range(0, len(children) - 1, 2) if children[i] is not None
+        ]
         if not pairs:
             return Statistics()
         (_, index), *rest = pairs
         if not index.removeprefix("-").isdecimal():
-            raise TermError(f"the first of the statistics is the number of the one to show, not {index}", index.start_pos)
-        return Statistics(integer(index), tuple(Statistic(name_of(name), number(value)) for name, value in rest))
+            raise TermError(
+                f"the first of the statistics is the number of the one to show, not {index}", index.start_pos
+            )
+        return Statistics(
+            integer(index), tuple(Statistic(name_of(name), number(value)) for name, value in rest)
+        )
 
     def result_accuracy(self, children: Children) -> ResultAccuracy:
         kind, *rest = children

@@ -96,7 +96,8 @@ class ShardingBuilder:
             return OpSharding(
                 ShardingType.OTHER,
                 tile_assignment=tiles,
-                replicate_on_last_tile_dim="last_tile_dim_replicate" in words and not fields.get("last_tile_dims"),
+                replicate_on_last_tile_dim="last_tile_dim_replicate" in words
+                and not fields.get("last_tile_dims"),
                 last_tile_dims=fields.get("last_tile_dims"),
                 **extra,
             )
@@ -123,9 +124,7 @@ class ShardingBuilder:
         types = []
         for word in words:
             if word is not None and word not in _SUBGROUPS:
-                raise TermError(
-                    f"last_tile_dims holds {', '.join(_SUBGROUPS)}, not {word}", word.start_pos
-                )
+                raise TermError(f"last_tile_dims holds {', '.join(_SUBGROUPS)}, not {word}", word.start_pos)
             if word is not None:
                 types.append(_SUBGROUPS[word])
         return Field("last_tile_dims", tuple(types), token)
@@ -158,7 +157,9 @@ class ShardingBuilder:
         if len(reshape) == 1 and not perm:
             return _Iota(reshape, (0,))
         if len(reshape) == 1 or sorted(perm) != list(range(len(reshape))):
-            raise TermError("an iota is written [n], or [a,b,...]T(...) with a permutation of its dimensions", position)
+            raise TermError(
+                "an iota is written [n], or [a,b,...]T(...) with a permutation of its dimensions", position
+            )
         return _Iota(reshape, perm)
 
     def number_list(self, children: Children) -> _NumberList:
@@ -263,7 +264,9 @@ class ShardingBuilder:
     def iota_replica_groups(self, children: Children) -> IotaReplicaGroupList:
         (dimensions, position), iota = children
         if len(dimensions) != 2:
-            raise TermError("an iota of replica groups has two dimensions: groups and devices in each", position)
+            raise TermError(
+                "an iota of replica groups has two dimensions: groups and devices in each", position
+            )
         return IotaReplicaGroupList(IotaTileAssignment(dimensions, iota.reshape_dims, iota.transpose_perm))
 
     def mesh_replica_groups(self, children: Children) -> MeshAxesReplicaGroupList:
@@ -315,7 +318,9 @@ def _with_devices(parsed: _ParsedMesh, device_ids: tuple[int, ...] | _Iota | Non
         assignment = DeviceList(sizes, device_ids)
         count = len(device_ids)
     if count != mesh.num_devices:
-        raise TermError(f"the mesh has {mesh.num_devices} places, but {count} device ids", parsed.opening.start_pos)
+        raise TermError(
+            f"the mesh has {mesh.num_devices} places, but {count} device ids", parsed.opening.start_pos
+        )
     return Mesh(mesh.axes, assignment, mesh.device_id)
 
 
@@ -324,7 +329,10 @@ def _renamed(mesh: Mesh, axes: tuple[AxisRef, ...]) -> tuple[AxisRef, ...]:
     names = mesh.axis_names
     return tuple(
         AxisRef(names[int(axis.name)], axis.sub_axis_info)
-        if axis.name not in names and axis.name.isdecimal() and len(axis.name) < 9 and int(axis.name) < len(names)
+        if axis.name not in names
+        and axis.name.isdecimal()
+        and len(axis.name) < 9
+        and int(axis.name) < len(names)
         else axis
         for axis in axes
     )

@@ -137,7 +137,8 @@ def _label_places(labels: str, named: str, token: Any) -> tuple[int, int, tuple[
         raise TermError(f"a label stands twice in {labels}", token.start_pos)
     if sorted(spatial) != [str(i) for i in range(len(spatial))] or not places.keys() >= set(named):
         raise TermError(
-            f"{labels} needs {named[0]}, {named[1]} and the spatial dimensions from 0 on without a gap", token.start_pos
+            f"{labels} needs {named[0]}, {named[1]} and the spatial dimensions from 0 on without a gap",
+            token.start_pos,
         )
     return places[named[0]], places[named[1]], tuple(places[str(i)] for i in range(len(spatial)))
 
@@ -282,7 +283,9 @@ class ValueBuilder:
         token = children[0]
         operands, _, output = token.partition("->")
         lhs, _, rhs = operands.partition("_")
-        parts = [_label_places(part, labels, token) for part, labels in ((lhs, "bf"), (rhs, "io"), (output, "bf"))]
+        parts = [
+            _label_places(part, labels, token) for part, labels in ((lhs, "bf"), (rhs, "io"), (output, "bf"))
+        ]
         counts = {len(spatial) for _, _, spatial in parts}
         if len(counts) != 1:
             raise TermError(f"{token} has different numbers of spatial dimensions", token.start_pos)
@@ -326,7 +329,9 @@ class ValueBuilder:
             side, _, rest = part.partition(".")
             dimension, _, ratio = rest.partition("@")
             n, _, m = ratio.partition(":")
-            descriptors.append(SparsityDescriptor("LR".index(side), integer(dimension), integer(n), integer(m)))
+            descriptors.append(
+                SparsityDescriptor("LR".index(side), integer(dimension), integer(n), integer(m))
+            )
         return DotSparsity(tuple(descriptors))
 
     # ---- which buffers are shared
@@ -363,17 +368,23 @@ class ValueBuilder:
     def recovery_entry(self, children: Children) -> RecoveryEntry:
         old, new, text = children
         # XLA reads an empty pair of braces as an array without a name.
-        return RecoveryEntry(old or OriginalArray(""), new or OriginalArray(""), None if text is None else unquote_at(text))
+        return RecoveryEntry(
+            old or OriginalArray(""), new or OriginalArray(""), None if text is None else unquote_at(text)
+        )
 
     def debug_attributes(self, children: Children) -> DebugAttributes:
         return DebugAttributes(tuple(child for child in children if child is not None))
 
     def debug_entry(self, children: Children) -> DebugEntry:
         array, *attributes = children
-        return DebugEntry(array or OriginalArray(""), tuple(child for child in attributes if child is not None))
+        return DebugEntry(
+            array or OriginalArray(""), tuple(child for child in attributes if child is not None)
+        )
 
     def debug_attribute(self, children: Children) -> DebugAttribute:
-        return DebugAttribute(**unique_fields([child for child in children if child is not None], "debug attribute"))
+        return DebugAttribute(
+            **unique_fields([child for child in children if child is not None], "debug attribute")
+        )
 
     def debug_field(self, children: Children) -> Field:
         name, token = children

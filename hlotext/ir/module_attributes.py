@@ -1,0 +1,99 @@
+"""Larger values in a module's header: the entry's layout, the recovery of original values, debug attributes."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.ir.enums import DebugLogMode
+from hlotext.ir.original_value import OriginalArray
+from hlotext.ir.shape import Shape, join_indexed
+
+
+@attrs.frozen
+class ComputationLayout:
+    """`entry_computation_layout=` (`ComputationLayout`): `{(f32[2]{0}, s32[])->f32[2]{0}}`.
+
+    Shapes may lack layouts, where the compiler is to choose them.
+    """
+
+    parameter_shapes: tuple[Shape, ...]
+    result_shape: Shape
+
+    def __str__(self) -> str:
+        return f"{{({join_indexed([str(shape) for shape in self.parameter_shapes])})->{self.result_shape}}}"
+
+
+@attrs.frozen
+class RecoveryEntry:
+    """How one lost original array is computed again (`OriginalValueRecoveryTable::Entry`)."""
+
+    old_original_array: OriginalArray
+    """The array that is gone. An empty name where the text has none."""
+    new_original_array: OriginalArray
+    """The array from which it is recovered."""
+    recovery_module: str | None = None
+    """Text of the module that does so, as it stands between the quotes, escapes undone; None where they are equal."""
+
+    def __str__(self) -> str:
+        arrays = f"{self.old_original_array} : {self.new_original_array}"
+        if self.recovery_module is None:
+            return arrays
+        escaped = self.recovery_module.replace("\\", "\\\\").replace('"', '\\"')
+        return f'{arrays},\n  "{escaped}"'
+
+
+@attrs.frozen
+class RecoveryTable:
+    """`origin_recovery_table=` of a module (`OriginalValueRecoveryTable`), one entry on a line.
+
+    The text is that of indentation 0; a recovery module keeps the indentation that it was read with.
+    """
+
+    entries: tuple[RecoveryEntry, ...] = ()
+
+    def __str__(self) -> str:
+        return "".join(["{\n", *(f"  {entry}\n" for entry in self.entries), "}"])
+
+
+@attrs.frozen
+class DebugAttribute:
+    """What is logged of an original array."""
+
+    log_mode: DebugLogMode | None = None
+    """None when absent. So are the next three."""
+    callback_id: int | None = None
+    partitioned: bool | None = None
+    op_id: int | None = None
+
+    def __str__(self) -> str:
+        parts = []
+        if self.log_mode is not None:
+            parts.append(f"log_mode={self.log_mode}")
+        if self.callback_id is not None:
+            parts.append(f"callback_id={self.callback_id}")
+        if self.partitioned is not None:
+            parts.append(f"partitioned={str(self.partitioned).lower()}")
+        if self.op_id is not None:
+            parts.append(f"op_id={self.op_id}")
+        return f"{{{','.join(parts)}}}"
+
+
+@attrs.frozen
+class DebugEntry:
+    """An original array and what is logged of it: `{"add.1" {0}}:({log_mode=default,callback_id=1})`."""
+
+    original_array: OriginalArray
+    attributes: tuple[DebugAttribute, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.original_array}:({','.join(map(str, self.attributes))})"
+
+
+@attrs.frozen
+class DebugAttributes:
+    """`debug_attributes=` of a module, one entry on a line; in text from the middle of 2026 on."""
+
+    entries: tuple[DebugEntry, ...] = ()
+
+    def __str__(self) -> str:
+        return "".join(["{\n", ",\n".join(f"  {entry}" for entry in self.entries), "\n}"])

@@ -1,0 +1,121 @@
+"""Shardings that name the axes of a mesh."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+
+from hlotext.ir.mesh import AxisRef, Mesh
+from hlotext.ir.metadata import Metadata
+from hlotext.ir.sharding import Sharding
+
+
+@attrs.frozen
+class DimensionSharding:
+    """The axes along which one dimension is cut, the most major first (`NamedSharding::DimensionSharding`)."""
+
+    axes: tuple[AxisRef, ...] = ()
+    is_closed: bool = True
+    """False where the compiler may add axes, printed `?`."""
+
+    def __str__(self) -> str:
+        parts = [str(axis) for axis in self.axes]
+        if not self.is_closed:
+            parts.append("?")
+        return f"{{{', '.join(parts)}}}"
+
+
+@attrs.frozen
+class NamedSharding(Sharding):
+    """A sharding by mesh axes (`NamedSharding`): `{mesh['a'=2,'b'=4], [{'a'}, {'b':(1)2, ?}], replicated={'b':(2)2}}`.
+
+    With no dimensions it is one word for the whole value: `{mesh['a'=2], replicated}`.
+    """
+
+    mesh: Mesh
+    dim_shardings: tuple[DimensionSharding, ...] = ()
+    """One for each dimension of the array; empty for the short forms."""
+    replicated_axes: tuple[AxisRef, ...] = ()
+    """Axes that the compiler may not use to cut a dimension."""
+    unreduced_axes: tuple[AxisRef, ...] = ()
+    """Axes along which each device holds a part of a result that is not yet reduced."""
+    manual_axes: tuple[AxisRef, ...] = ()
+    """Axes for which the program itself says what each device holds."""
+    metadata: tuple[Metadata, ...] = ()
+    unreduced_kind: str = ""
+    """`max` or `min` where `unreduced_axes` are not summed; empty for a sum."""
+
+    @property
+    def is_replicated(self) -> bool:
+        return not (
+            self.is_maximal
+            or any(dimension.axes for dimension in self.dim_shardings)
+            or self.unreduced_axes
+            or self.manual_axes
+        )
+
+    @property
+    def is_maximal(self) -> bool:
+        return self.mesh.is_maximal
+
+    @property
+    def is_manual(self) -> bool:
+        return bool(self.mesh.axes) and self.manual_axes == self._mesh_axes
+
+    @property
+    def is_unreduced(self) -> bool:
+        return bool(self.mesh.axes) and self.unreduced_axes == self._mesh_axes
+
+    @property
+    def _mesh_axes(self) -> tuple[AxisRef, ...]:
+        return tuple(AxisRef(name) for name in self.mesh.axis_names)
+
+    @property
+    def tile_dimensions(self) -> tuple[int, ...]:
+        """Number of tiles along each dimension of the array; empty for the short forms."""
+        return tuple(math.prod(self.mesh.axis_size(axis) for axis in d.axes) for d in self.dim_shardings)
+
+    @property
+    def num_tiles(self) -> int:
+        """Into how many different tiles the array is cut."""
+        return math.prod(self.tile_dimensions)
+
+    def all_axes(self) -> tuple[AxisRef, ...]:
+        """Every axis that is named, in the order of the text."""
+        cut = tuple(axis for dimension in self.dim_shardings for axis in dimension.axes)
+        return cut + self.replicated_axes + self.unreduced_axes + self.manual_axes
+
+    def without_metadata(self) -> NamedSharding:
+        return attrs.evolve(self, metadata=())
+
+    def canonical(self) -> NamedSharding:
+        """With the mesh's canonical form."""
+        return attrs.evolve(self, mesh=self.mesh.canonical())
+
+    def __str__(self) -> str:
+        parts = [str(self.mesh), *self._shardings_text()]
+        if self.metadata:
+            parts.append(f"metadata={{{', '.join(map(str, self.metadata))}}}")
+        return f"{{{', '.join(parts)}}}"
+
+    def _shardings_text(self) -> list[str]:
+        """What stands between mesh and metadata, one text for each part."""
+        if self.is_maximal:
+            return []
+        if not self.dim_shardings:
+            if not (self.replicated_axes or self.unreduced_axes or self.manual_axes):
+                return ["replicated"]
+            if self.is_unreduced and not (self.replicated_axes or self.manual_axes):
+                return [f"unreduced={self.unreduced_kind}" if self.unreduced_kind else "unreduced"]
+            if self.is_manual and not (self.replicated_axes or self.unreduced_axes):
+                return ["manual"]
+        parts = [f"[{', '.join(map(str, self.dim_shardings))}]"]
+        for name, axes in (
+            ("replicated=", self.replicated_axes),
+            (f"unreduced={self.unreduced_kind}", self.unreduced_axes),
+            ("manual=", self.manual_axes),
+        ):
+            if axes:
+                parts.append(f"{name}{{{', '.join(map(str, axes))}}}")
+        return parts

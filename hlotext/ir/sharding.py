@@ -1,0 +1,268 @@
+"""How a value is spread over devices: shardings with tile assignments, and tuples of shardings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.ir.enums import ShardingType
+from hlotext.ir.metadata import Metadata
+from hlotext.ir.shape import join_indexed
+from hlotext.ir.tile_assignment import DeviceList, IotaTileAssignment
+
+_TYPE_ORDER = (
+    ShardingType.MAXIMAL, ShardingType.TUPLE, ShardingType.OTHER, ShardingType.MANUAL, ShardingType.UNKNOWN,
+    ShardingType.UNREDUCED, ShardingType.REPLICATED,
+)  # fmt: skip
+"""Order of subgroup types in XLA's canonical form: by number, but replicated last."""
+
+
+class Sharding:
+    """Any sharding: an `OpSharding`, a `NamedSharding` or a `TupleSharding`."""
+
+    __slots__ = ()
+
+    @property
+    def is_tuple(self) -> bool:
+        """True for one sharding for each leaf of a tuple shape."""
+        return False
+
+    @property
+    def is_replicated(self) -> bool:
+        """True where every device holds the whole value; for a tuple, where that is so of every leaf."""
+        return False
+
+    @property
+    def is_maximal(self) -> bool:
+        """True where one device holds the whole value."""
+        return False
+
+    @property
+    def is_manual(self) -> bool:
+        """True where the program itself says what each device holds."""
+        return False
+
+    @property
+    def is_unreduced(self) -> bool:
+        """True where each device holds a part of a sum that is not yet made."""
+        return False
+
+    @property
+    def tuple_elements(self) -> tuple[Sharding, ...]:
+        """The leaves' shardings of a tuple; this one alone otherwise."""
+        return (self,)
+
+    def canonical(self) -> Sharding:
+        """The sharding as XLA holds it after reading; for what XLA does not simplify, this one."""
+        return self
+
+    def without_metadata(self) -> Sharding:
+        """The same sharding without the metadata of where it came from."""
+        raise NotImplementedError
+
+
+@attrs.frozen
+class ShardGroup:
+    """Values that are to be sharded alike (`HloSharding::ShardGroup`): `shard_as 3`, `shard_like 3`."""
+
+    shard_group_id: int
+    shard_like: bool = False
+    """True for `shard_like`: compatible with the group; False for `shard_as`: equal in the group."""
+
+    def __str__(self) -> str:
+        return f"{'shard_like' if self.shard_like else 'shard_as'} {self.shard_group_id}"
+
+
+@attrs.frozen
+class OpSharding(Sharding):
+    """One sharding of one array (`HloSharding`, proto `OpSharding`): `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`."""
+
+    type: ShardingType
+    """`OTHER` for a tiled one."""
+    maximal_device: int | None = None
+    """The one device of a maximal sharding; None otherwise."""
+    tile_assignment: DeviceList | IotaTileAssignment | None = None
+    """Of a tiled sharding; its dimensions are the array's, then `subgroup` ones. None otherwise."""
+    replicate_on_last_tile_dim: bool = False
+    """True where the last tile dimension says how many devices hold the same tile."""
+    last_tile_dims: tuple[ShardingType, ...] | None = None
+    """What the last tile dimensions mean, one word each; None where the text says nothing."""
+    shard_group: ShardGroup | None = None
+    metadata: tuple[Metadata, ...] = ()
+
+    @property
+    def is_replicated(self) -> bool:
+        return self.type is ShardingType.REPLICATED
+
+    @property
+    def is_maximal(self) -> bool:
+        return self.type is ShardingType.MAXIMAL
+
+    @property
+    def is_manual(self) -> bool:
+        return self.type is ShardingType.MANUAL
+
+    @property
+    def is_unreduced(self) -> bool:
+        return self.type is ShardingType.UNREDUCED
+
+    @property
+    def is_tiled(self) -> bool:
+        """True where the array is cut into tiles."""
+        return self.type is ShardingType.OTHER
+
+    @property
+    def subgroup_types(self) -> tuple[ShardingType, ...]:
+        """What the last tile dimensions mean, however the text says it; empty where all dimensions are the array's."""
+        if self.replicate_on_last_tile_dim:
+            return (ShardingType.REPLICATED,)
+        return self.last_tile_dims or ()
+
+    @property
+    def tile_dimensions(self) -> tuple[int, ...]:
+        """Number of tiles along each dimension of the array; empty where it is not tiled."""
+        if self.tile_assignment is None:
+            return ()
+        dims = self.tile_assignment.dimensions
+        return dims[: max(0, len(dims) - len(self.subgroup_types))]
+
+    @property
+    def num_tiles(self) -> int:
+        """Into how many different tiles the array is cut; 1 where it is not tiled."""
+        return math.prod(self.tile_dimensions)
+
+    def devices(self) -> Iterator[int]:
+        """Device ids in tile order, made one by one; the one device of a maximal sharding; nothing otherwise."""
+        if self.tile_assignment is not None:
+            return self.tile_assignment.devices()
+        return iter(() if self.maximal_device is None else (self.maximal_device,))
+
+    def without_metadata(self) -> OpSharding:
+        return attrs.evolve(self, metadata=())
+
+    def canonical(self) -> OpSharding:
+        """As XLA holds it after reading (`HloSharding::Subgroup`, `HloSharding::PartialTile`).
+
+        Iota dimensions merged; subgroup dimensions of size 1 dropped, equal ones merged and put in a fixed order, the
+        replicated one last; a tiling that is none turned into the plain word.
+        """
+        if self.tile_assignment is None:
+            return self
+        tiles = self.tile_assignment.canonical()
+        types = () if self.replicate_on_last_tile_dim else self.last_tile_dims or ()
+        plain = attrs.evolve(self, tile_assignment=tiles, last_tile_dims=None)
+        if types:
+            return _with_subgroups(plain, tiles, types)
+        return _with_replicated_last(plain, tiles) if self.replicate_on_last_tile_dim else plain
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        if self.tile_assignment is not None:
+            parts.append(f"devices={self.tile_assignment}")
+        elif self.maximal_device is not None:
+            parts.append(f"maximal device={self.maximal_device}")
+        else:
+            parts.append(self.type.value)
+        if self.replicate_on_last_tile_dim:
+            parts.append("last_tile_dim_replicate")
+        elif self.last_tile_dims:
+            parts.append(f"last_tile_dims={{{', '.join(self.last_tile_dims)}}}")
+        if self.shard_group is not None:
+            parts.append(str(self.shard_group))
+        if self.metadata:
+            inner = ", ".join(map(str, self.metadata))
+            parts.append(f"metadata={inner}" if len(self.metadata) == 1 else f"metadata={{{inner}}}")
+        return f"{{{' '.join(parts)}}}"
+
+
+@attrs.frozen
+class TupleSharding(Sharding):
+    """One sharding for each leaf of a tuple shape, the leaves in order: `{{replicated}, {manual}}`."""
+
+    elements: tuple[Sharding, ...]
+
+    @property
+    def is_tuple(self) -> bool:
+        return True
+
+    @property
+    def is_replicated(self) -> bool:
+        return all(element.is_replicated for element in self.elements)
+
+    @property
+    def is_manual(self) -> bool:
+        return all(element.is_manual for element in self.elements)
+
+    @property
+    def tuple_elements(self) -> tuple[Sharding, ...]:
+        return self.elements
+
+    def without_metadata(self) -> TupleSharding:
+        return TupleSharding(tuple(element.without_metadata() for element in self.elements))
+
+    def canonical(self) -> TupleSharding:
+        """Each element's canonical form."""
+        return TupleSharding(tuple(element.canonical() for element in self.elements))
+
+    def __str__(self) -> str:
+        return f"{{{join_indexed([str(element) for element in self.elements])}}}"
+
+
+def _simple(sharding: OpSharding, type_: ShardingType) -> OpSharding:
+    """The sharding turned into a plain word; its group and metadata stay."""
+    return OpSharding(type_, shard_group=sharding.shard_group, metadata=sharding.metadata)
+
+
+def _with_replicated_last(sharding: OpSharding, tiles: DeviceList | IotaTileAssignment) -> OpSharding:
+    """The canonical form where the last tile dimension is a replicated one."""
+    dims = tiles.dimensions
+    if math.prod(dims[:-1]) == 1:
+        return _simple(sharding, ShardingType.REPLICATED)
+    if dims[-1] == 1:
+        tiles = attrs.evolve(tiles, dimensions=dims[:-1])
+        return attrs.evolve(sharding, tile_assignment=tiles, replicate_on_last_tile_dim=False)
+    return attrs.evolve(sharding, tile_assignment=_sorted_groups(tiles), replicate_on_last_tile_dim=True)
+
+
+def _with_subgroups(
+    sharding: OpSharding, tiles: DeviceList | IotaTileAssignment, types: tuple[ShardingType, ...]
+) -> OpSharding:
+    """The canonical form where the last tile dimensions have these types."""
+    dims = tiles.dimensions
+    data = len(dims) - len(types)
+    if data < 0:
+        return attrs.evolve(sharding, last_tile_dims=types)
+    if len(set(types)) == 1 and math.prod(dims[:data]) == 1:
+        return _simple(sharding, types[0])
+    groups: dict[ShardingType, list[int]] = {}
+    for number, type_ in enumerate(types, start=data):
+        if dims[number] != 1:
+            groups.setdefault(type_, []).append(number)
+    ordered = sorted(groups, key=_TYPE_ORDER.index)
+    if len(ordered) == 1 and math.prod(dims[:data]) == 1:
+        return _simple(sharding, ordered[0])
+    permutation = tuple(range(data)) + tuple(number for type_ in ordered for number in groups[type_])
+    dropped = tuple(number for number in range(data, len(dims)) if number not in permutation)
+    merged = dims[:data] + tuple(math.prod(dims[number] for number in groups[type_]) for type_ in ordered)
+    moved = tiles.transposed(permutation + dropped, merged)
+    if moved is None:
+        assert isinstance(tiles, IotaTileAssignment)
+        moved = tiles.device_list().transposed(permutation + dropped, merged)
+    if ordered == [ShardingType.REPLICATED]:
+        return _with_replicated_last(sharding, moved)
+    if ordered and ordered[-1] is ShardingType.REPLICATED:
+        moved = _sorted_groups(moved)
+    return attrs.evolve(sharding, tile_assignment=moved, last_tile_dims=tuple(ordered) or None)
+
+
+def _sorted_groups(tiles: DeviceList | IotaTileAssignment) -> DeviceList | IotaTileAssignment:
+    """Device ids sorted inside each replica group, since their order there means nothing; an iota stays as it is."""
+    if isinstance(tiles, IotaTileAssignment):
+        return tiles
+    size = tiles.dimensions[-1]
+    ids: list[int] = []
+    for start in range(0, len(tiles.device_ids), size):
+        ids.extend(sorted(tiles.device_ids[start : start + size]))
+    return attrs.evolve(tiles, device_ids=tuple(ids))
