@@ -34,8 +34,8 @@ class InputOutputAliasConfig:
     entries: tuple[InputOutputAlias, ...] = ()
 
     def canonical(self) -> InputOutputAliasConfig:
-        """In order of the output index, as XLA prints it; a later entry for the same output replaces an earlier one."""
-        entries = {entry.output_index: entry for entry in self.entries}
+        """By output index, as XLA prints it; of several entries for one output the first stays."""
+        entries = {entry.output_index: entry for entry in reversed(self.entries)}
         return InputOutputAliasConfig(tuple(entries[index] for index in sorted(entries)))
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class OutputOperandAlias:
 
 @attrs.frozen
 class OutputToOperandAliasing:
-    """`output_to_operand_aliasing=` of fusion, custom-call and async-start: `{{}: (0, {}), {1}: (2, {0})}`."""
+    """`output_to_operand_aliasing=` of fusions and custom calls: `{{}: (0, {}), {1}: (2, {0})}`."""
 
     aliases: tuple[OutputOperandAlias, ...] = ()
 

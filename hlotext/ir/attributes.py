@@ -1,4 +1,4 @@
-"""The attribute table: what each attribute of op lines and of the module header holds, and the text of any value.
+"""The attribute table: what each attribute of op lines and module headers holds, and the text of any value.
 
 Which opcode takes which attribute, and when it is printed there, stands in the opcode table.
 """
@@ -32,8 +32,8 @@ _RAW_STRINGS = frozenset({"async_execution_thread", "execution_thread"})
 def value_text(value: object, name: str = "") -> str:
     """XLA's text of an attribute's value.
 
-    The name matters only for the few attributes that XLA writes in their own way. References to computations and
-    instructions are the printer's: they have no text of their own.
+    The name matters only for the few attributes that XLA writes in their own way. References to computations
+    and instructions are the printer's: they have no text of their own.
     """
     if isinstance(value, bool):
         return "true" if value else "false"

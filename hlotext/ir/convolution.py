@@ -48,7 +48,8 @@ class OperandSparsity:
     stride: int
 
     def __str__(self) -> str:
-        return f"{{sparsity={self.numerator}x{self.denominator} dimension={self.dimension} stride={self.stride}}}"
+        ratio = f"{self.numerator}x{self.denominator}"
+        return f"{{sparsity={ratio} dimension={self.dimension} stride={self.stride}}}"
 
 
 @attrs.frozen

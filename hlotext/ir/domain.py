@@ -9,7 +9,7 @@ from hlotext.ir.sharding import Sharding
 
 @attrs.frozen
 class Domain:
-    """`domain=` of a domain instruction (`DomainMetadata`): `{kind="sharding", entry={replicated}, exit={manual}}`."""
+    """`domain=` (`DomainMetadata`): `{kind="sharding", entry={replicated}, exit={manual}}`."""
 
     kind: str
     """Always `sharding`; XLA has no other."""

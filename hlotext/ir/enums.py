@@ -1,4 +1,4 @@
-"""The words that attributes may hold: one class for each of XLA's enumerations, members spelt as XLA prints them."""
+"""Words in attributes: a class for each of XLA's enumerations, members spelt as XLA prints them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class RandomAlgorithm(StrEnum):
 
 
 class PrecisionAlgorithm(StrEnum):
-    """`algorithm=` of dots and convolutions (`PrecisionConfig::Algorithm`): operand types, then the accumulator's."""
+    """`algorithm=` of dots (`PrecisionConfig::Algorithm`): types of the operands, then of the sum."""
 
     UNSET = "unset"
     DOT_ANY_F8_ANY_F8_F32 = "dot_any_f8_any_f8_f32"

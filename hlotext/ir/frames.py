@@ -60,10 +60,15 @@ class StackFrameIndex:
     file_locations: tuple[FileLocation, ...] = ()
     stack_frames: tuple[FrameRow, ...] = ()
 
+    @property
+    def is_empty(self) -> bool:
+        """True where the module has no such tables, or only empty ones."""
+        return self == StackFrameIndex()
+
     def frames(self, stack_frame_id: int) -> tuple[StackFrame, ...]:
         """The Python frames of `Metadata.stack_frame_id`, innermost first; none for an id that is no row.
 
-        Ends at a row that names no caller, a missing row, or one seen before. A name or place that is missing is empty.
+        Ends at a row that names no caller, a missing row, or one seen before. What is missing is empty or 0.
         """
         found: list[StackFrame] = []
         seen: set[int] = set()

@@ -62,12 +62,12 @@ class Mesh:
             raise ValueError(f"the mesh has no axis '{name}', but {known}") from None
 
     def axis_size(self, axis: AxisRef) -> int:
-        """Number of devices along an axis or a part of one. Raises ValueError for an axis that the mesh lacks."""
+        """Number of devices along an axis or a part of one. Raises ValueError where the mesh lacks it."""
         size = self.axes[self.axis_number(axis.name)].size
         return size if axis.sub_axis_info is None else axis.sub_axis_info.size
 
     def canonical(self) -> Mesh:
-        """As XLA holds it: an iota device assignment with the fewest dimensions, none where it is the row-major one."""
+        """As XLA holds it: an iota of devices with the fewest dimensions, none where it is row-major."""
         if self.device_assignment is None:
             return self
         assignment = self.device_assignment.canonical()
@@ -113,7 +113,7 @@ class AxisRef:
     """None for the whole axis."""
 
     def overlaps(self, other: AxisRef) -> bool:
-        """Whether some devices are told apart by both (`AxisRef::CanCoexistWithoutOverlap` says the opposite)."""
+        """Whether both tell some of the same devices apart (not `AxisRef::CanCoexistWithoutOverlap`)."""
         if self.name != other.name:
             return False
         mine, theirs = self.sub_axis_info, other.sub_axis_info
@@ -130,7 +130,7 @@ class AxisRef:
 
 
 def check_axes(mesh: Mesh, axes: tuple[AxisRef, ...]) -> None:
-    """Raises ValueError where XLA would abort: an axis that the mesh lacks, a part that does not divide it, an overlap."""
+    """Raises ValueError where XLA would abort: an unknown axis, a part that does not fit, an overlap."""
     for number, axis in enumerate(axes):
         size = mesh.axes[mesh.axis_number(axis.name)].size
         sub = axis.sub_axis_info

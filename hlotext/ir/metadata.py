@@ -97,7 +97,7 @@ METADATA_FIELDS = frozenset(field.name for field in attrs.fields(Metadata)) - {"
 
 
 def metadata_from_fields(fields: Mapping[str, Any]) -> Metadata:
-    """The metadata with these fields; values of unknown names (their text as str) are kept in `other_fields`."""
+    """The metadata with these fields; those of unknown names (values as text) are kept in `other_fields`."""
     if fields.keys() <= METADATA_FIELDS:
         return Metadata(**fields)
     known = {name: value for name, value in fields.items() if name in METADATA_FIELDS}
@@ -107,7 +107,7 @@ def metadata_from_fields(fields: Mapping[str, Any]) -> Metadata:
 
 @attrs.frozen(eq=False, repr=False)
 class FrontendAttributes(Mapping[str, str]):
-    """`frontend_attributes=`: notes of the front end, a read-only mapping from key to text: `{a="1",b={"k":1}}`.
+    """`frontend_attributes=`: notes of the front end, a read-only mapping: `{a="1",b={"k":1}}`.
 
     Printed sorted by key, a value raw where it lexes as a dict.
     """
@@ -140,7 +140,7 @@ def _by_bytes(entry: tuple[str, str]) -> bytes:
 
 @attrs.frozen
 class BackendConfig:
-    """`backend_config=`: text that only the compiler's backend understands. `str()` is raw for a dict, else quoted."""
+    """`backend_config=`: text that only the backend understands. `str()` is raw for a dict, else quoted."""
 
     text: str
     """Unescaped; for a dict byte for byte as it stood, braces included."""
@@ -172,7 +172,7 @@ class Statistic:
 
 @attrs.frozen
 class Statistics:
-    """`statistics=` (`StatisticsViz`): numbers to show in a picture: `{visualizing_index=0,count_nan=100}`."""
+    """`statistics=` (`StatisticsViz`), numbers to show in a picture: `{visualizing_index=0,count_nan=1}`."""
 
     stat_index_to_visualize: int = 0
     """Which of the statistics the picture shows, counted from 0."""
@@ -202,7 +202,7 @@ class Tolerance:
 
 @attrs.frozen
 class ResultAccuracy:
-    """`result_accuracy=` (`ResultAccuracy`): `{mode=highest}` or `{tolerance={atol=0.1,rtol=1e-05,ulps=2}}`."""
+    """`result_accuracy=` (`ResultAccuracy`): `{mode=highest}`, `{tolerance={atol=0.1,rtol=1e-05,ulps=2}}`."""
 
     mode: ResultAccuracyMode = ResultAccuracyMode.DEFAULT
     tolerance: Tolerance | None = None

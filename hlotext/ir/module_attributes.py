@@ -1,4 +1,4 @@
-"""Larger values in a module's header: the entry's layout, the recovery of original values, debug attributes."""
+"""Larger values in a module's header: the entry's layout, recovery of original values, debug attributes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RecoveryEntry:
     new_original_array: OriginalArray
     """The array from which it is recovered."""
     recovery_module: str | None = None
-    """Text of the module that does so, as it stands between the quotes, escapes undone; None where they are equal."""
+    """Text of the module that does so, as it stands between the quotes, unescaped; None for equal arrays."""
 
     def __str__(self) -> str:
         arrays = f"{self.old_original_array} : {self.new_original_array}"

@@ -13,7 +13,7 @@ from hlotext.ir.sharding import Sharding
 
 @attrs.frozen
 class DimensionSharding:
-    """The axes along which one dimension is cut, the most major first (`NamedSharding::DimensionSharding`)."""
+    """The axes along which one dimension is cut, the most major first (`DimensionSharding`)."""
 
     axes: tuple[AxisRef, ...] = ()
     is_closed: bool = True
@@ -28,7 +28,7 @@ class DimensionSharding:
 
 @attrs.frozen
 class NamedSharding(Sharding):
-    """A sharding by mesh axes (`NamedSharding`): `{mesh['a'=2,'b'=4], [{'a'}, {'b':(1)2, ?}], replicated={'b':(2)2}}`.
+    """A sharding by mesh axes: `{mesh['a'=2,'b'=4], [{'a'}, {'b':(1)2, ?}], replicated={'b':(2)2}}`.
 
     With no dimensions it is one word for the whole value: `{mesh['a'=2], replicated}`.
     """

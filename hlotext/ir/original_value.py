@@ -26,7 +26,7 @@ class OriginalArray:
         return f'{{"{self.instruction_name}"{index}{history}}}'
 
 
-OriginalNode: TypeAlias = Union[OriginalArray, None, tuple["OriginalNode", ...]]
+OriginalNode: TypeAlias = Union[OriginalArray, tuple["OriginalNode", ...], None]  # noqa: UP007 (it names itself)
 """One array, None where it has no counterpart, or a tuple of these."""
 
 

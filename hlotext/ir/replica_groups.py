@@ -100,7 +100,7 @@ class IotaReplicaGroupList(ReplicaGroups):
 
 @attrs.frozen
 class MeshAxesReplicaGroupList(ReplicaGroups):
-    """Groups along axes of a mesh (`MeshAxesReplicaGroupList`): `mesh['a'=2,'b'=4] {'b'}` has two groups of four."""
+    """Groups along axes of a mesh: `mesh['a'=2,'b'=4] {'b'}` has two groups of four."""
 
     mesh: Mesh
     axes: tuple[AxisRef, ...]
@@ -123,7 +123,7 @@ class MeshAxesReplicaGroupList(ReplicaGroups):
         assignment = self.mesh.device_assignment
         if assignment is None:
             return _batches(positions.devices(), self.group_size)
-        # Device numbers of an explicit or transposed mesh are looked up; they are as many as there are devices.
+        # Positions in the mesh are looked up in its device ids, which are as many as there are devices.
         ids = assignment.device_ids if isinstance(assignment, DeviceList) else tuple(assignment.devices())
         return _batches((ids[i] for i in positions.devices()), self.group_size)
 
@@ -141,7 +141,7 @@ def _batches(devices: Iterator[int], size: int) -> Iterator[tuple[int, ...]]:
 
 
 def _split_axes(mesh: Mesh, axes: tuple[AxisRef, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The mesh's shape with named parts of axes as dimensions of their own, and where the named ones stand in it."""
+    """The mesh's shape with the named parts of axes as dimensions of their own, and where these are."""
     sizes: list[int] = []
     places: dict[AxisRef, int] = {}
     for mesh_axis in mesh.axes:

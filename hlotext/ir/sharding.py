@@ -77,7 +77,7 @@ class ShardGroup:
 
 @attrs.frozen
 class OpSharding(Sharding):
-    """One sharding of one array (`HloSharding`, proto `OpSharding`): `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`."""
+    """The sharding of one array, without a mesh: `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`."""
 
     type: ShardingType
     """`OTHER` for a tiled one."""
@@ -115,7 +115,7 @@ class OpSharding(Sharding):
 
     @property
     def subgroup_types(self) -> tuple[ShardingType, ...]:
-        """What the last tile dimensions mean, however the text says it; empty where all dimensions are the array's."""
+        """What the last tile dimensions mean, however the text says it; empty where all are the array's."""
         if self.replicate_on_last_tile_dim:
             return (ShardingType.REPLICATED,)
         return self.last_tile_dims or ()
@@ -134,7 +134,7 @@ class OpSharding(Sharding):
         return math.prod(self.tile_dimensions)
 
     def devices(self) -> Iterator[int]:
-        """Device ids in tile order, made one by one; the one device of a maximal sharding; nothing otherwise."""
+        """Device ids in tile order, made one by one; the device of a maximal sharding; nothing otherwise."""
         if self.tile_assignment is not None:
             return self.tile_assignment.devices()
         return iter(() if self.maximal_device is None else (self.maximal_device,))
@@ -145,7 +145,7 @@ class OpSharding(Sharding):
     def canonical(self) -> OpSharding:
         """As XLA holds it after reading (`HloSharding::Subgroup`, `HloSharding::PartialTile`).
 
-        Iota dimensions merged; subgroup dimensions of size 1 dropped, equal ones merged and put in a fixed order, the
+        Iota dimensions merged; subgroup dimensions of size 1 dropped, equal ones merged and sorted, the
         replicated one last; a tiling that is none turned into the plain word.
         """
         if self.tile_assignment is None:
@@ -258,7 +258,7 @@ def _with_subgroups(
 
 
 def _sorted_groups(tiles: DeviceList | IotaTileAssignment) -> DeviceList | IotaTileAssignment:
-    """Device ids sorted inside each replica group, since their order there means nothing; an iota stays as it is."""
+    """Device ids sorted inside each group of replicas, where order means nothing; an iota stays as it is."""
     if isinstance(tiles, IotaTileAssignment):
         return tiles
     size = tiles.dimensions[-1]

@@ -19,7 +19,7 @@ _DICT_TOKEN = re.compile(r'[{}]|"(?:[^"\\]+|\\[\s\S])*"|"')
 
 
 def quote(text: str) -> str:
-    """The text in double quotes, escaped as XLA does (`absl::CEscape`): octal for every byte that is no printable ASCII.
+    """The text in double quotes, escaped as XLA does (`absl::CEscape`): octal for all but printable ASCII.
 
     Bytes that are no UTF-8 stand in the text as surrogates (error handler `surrogateescape`).
     Raises UnicodeEncodeError for surrogates that are no such bytes.
@@ -30,7 +30,7 @@ def quote(text: str) -> str:
 
 
 def is_json_dict(text: str) -> bool:
-    """True where XLA prints the text raw instead of quoted (`LexesAsJsonDict`): one brace-balanced text and blanks around.
+    """True where XLA prints the text raw instead of quoted (`LexesAsJsonDict`): braces that balance.
 
     Braces inside double quotes do not count. It need not be JSON: `{a = 1 : i64}` is fine.
     """
@@ -52,7 +52,7 @@ def is_json_dict(text: str) -> bool:
 
 
 def quote_unless_dict(text: str) -> str:
-    """The text as it stands where it lexes as a dict, else quoted: how XLA writes configs and frontend attributes."""
+    """The text as it stands where it lexes as a dict, else quoted: so XLA writes configs and notes."""
     return text if is_json_dict(text) else quote(text)
 
 

@@ -1,4 +1,4 @@
-"""Which device holds which tile: an explicit list of device ids, or a reshaped and transposed 0, 1, 2, ... kept symbolic."""
+"""Which device holds which tile: a list of device ids, or a transposed 0, 1, 2, ... kept symbolic."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DeviceList:
 
 @attrs.frozen
 class IotaTileAssignment:
-    """0, 1, 2, ... reshaped, transposed and reshaped again: `[4,2]<=[2,2,2]T(2,1,0)` (XLA's `IotaTileAssignment`).
+    """0, 1, 2, ... reshaped, transposed and reshaped again: `[4,2]<=[2,2,2]T(2,1,0)`.
 
     Costs the same for two devices and for two billion: nothing is enumerated until asked for.
     """
@@ -91,7 +91,7 @@ class IotaTileAssignment:
                 return
 
     def canonical(self) -> IotaTileAssignment:
-        """With the fewest reshape dimensions that give the same order (`CanonicalizeIotaDims`): `[2,2]T(0,1)` is `[4]`."""
+        """With the fewest reshape dimensions (`CanonicalizeIotaDims`): `[2,2]T(0,1)` is `[4]`."""
         axes = _merged(self.reshape_dims, self.transpose_perm)
         if not axes:
             return attrs.evolve(self, reshape_dims=(self.num_devices,), transpose_perm=(0,))
@@ -105,7 +105,7 @@ class IotaTileAssignment:
     ) -> IotaTileAssignment | None:
         """Dimensions permuted (new dimension i is old `permutation[i]`), then reshaped to `dimensions`.
 
-        None where that order is no iota's, because a dimension does not fall on the borders of the reshaped ones.
+        None where that order is no iota's, because a dimension does not end where reshaped ones do.
         """
         pieces = _split(self.dimensions, _merged(self.reshape_dims, self.transpose_perm))
         if pieces is None:
@@ -134,7 +134,7 @@ class IotaTileAssignment:
 
 
 def _merged(reshape_dims: tuple[int, ...], perm: tuple[int, ...]) -> list[tuple[int, int]]:
-    """(size, stride) of each transposed dimension; those of size 1 left out, neighbours that run on merged."""
+    """(size, stride) of each transposed dimension; those of size 1 left out, adjoining ones merged."""
     strides = [1] * len(reshape_dims)
     for i in range(len(reshape_dims) - 2, -1, -1):
         strides[i] = strides[i + 1] * reshape_dims[i + 1]
@@ -151,7 +151,7 @@ def _merged(reshape_dims: tuple[int, ...], perm: tuple[int, ...]) -> list[tuple[
 
 
 def _split(dimensions: tuple[int, ...], axes: list[tuple[int, int]]) -> list[list[tuple[int, int]]] | None:
-    """The (size, stride) pieces of each dimension, major to minor; None where a dimension cuts an axis unevenly."""
+    """The (size, stride) pieces of each dimension, major to minor; None where one cuts an axis unevenly."""
     left = axes[::-1]
     pieces: list[list[tuple[int, int]]] = []
     for dimension in reversed(dimensions):

@@ -27,7 +27,7 @@ class WindowDimension:
 class Window:
     """A window over all dimensions (`Window`): `{size=3x3 stride=2x1 pad=1_1x0_0}`.
 
-    Each part after `size` is printed only if it differs from the default somewhere, and then for every dimension.
+    Each part after `size` is printed only if it is not the default somewhere, and then for every dimension.
     """
 
     dimensions: tuple[WindowDimension, ...] = ()
@@ -52,7 +52,7 @@ class Window:
 
 @attrs.frozen
 class PaddingConfigDimension:
-    """Padding of one dimension (`PaddingConfig::PaddingConfigDimension`), in elements; edges may be negative."""
+    """Padding of one dimension (`PaddingConfigDimension`), in elements; edges may be negative."""
 
     edge_padding_low: int
     edge_padding_high: int
@@ -62,7 +62,7 @@ class PaddingConfigDimension:
 
 @attrs.frozen
 class PaddingConfig:
-    """`padding=` of pad (`PaddingConfig`): `1_2x0_1`, with interior padding `1_2_1x0_1_0`; nothing for a scalar."""
+    """`padding=` (`PaddingConfig`): `1_2x0_1`, with interior padding `1_2_1x0_1_0`; nothing for a scalar."""
 
     dimensions: tuple[PaddingConfigDimension, ...] = ()
 
@@ -90,7 +90,7 @@ class SliceDimension:
 
 @attrs.frozen
 class SliceDimensions:
-    """`slice=` of slice: `{[0:5], [0:8]}`; strides are printed for every dimension if one of them is not 1."""
+    """`slice=`: `{[0:5], [0:8]}`; strides are printed for every dimension if one of them is not 1."""
 
     dimensions: tuple[SliceDimension, ...] = ()
 

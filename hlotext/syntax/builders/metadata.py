@@ -70,8 +70,6 @@ class MetadataBuilder:
 
     # ---- numbers about a value
 
-    opaque_braces = opaque_dict
-
     def statistics(self, children: Children) -> Statistics:
         pairs = [
             (children[i], children[i + 1]) for i in range(0, len(children) - 1, 2) if children[i] is not None

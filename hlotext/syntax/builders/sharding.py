@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from hlotext.ir.domain import Domain
 from hlotext.ir.enums import ShardingType
 from hlotext.ir.mesh import AxisRef, Mesh, MeshAxis, SubAxis, check_axes
-from hlotext.ir.metadata import Metadata
 from hlotext.ir.named_sharding import DimensionSharding, NamedSharding
 from hlotext.ir.replica_groups import (
     IotaReplicaGroupList,
@@ -17,12 +16,16 @@ from hlotext.ir.replica_groups import (
 from hlotext.ir.sharding import OpSharding, ShardGroup, Sharding, TupleSharding
 from hlotext.ir.tile_assignment import DeviceList, IotaTileAssignment
 from hlotext.syntax.builders.tokens import Children, integer
-from hlotext.syntax.builders.values import Field, name_of, one_of, unique_fields, unquote_at
+from hlotext.syntax.builders.values import Field, name_of, unique_fields, unquote_at
 from hlotext.syntax.errors import TermError
 
 _WORDS = (
-    ShardingType.REPLICATED, ShardingType.MAXIMAL, ShardingType.MANUAL, ShardingType.UNKNOWN, ShardingType.UNREDUCED,
-)  # fmt: skip
+    ShardingType.REPLICATED,
+    ShardingType.MAXIMAL,
+    ShardingType.MANUAL,
+    ShardingType.UNKNOWN,
+    ShardingType.UNREDUCED,
+)
 """Words that make a whole sharding; of several the first in this order counts, as in XLA's reader."""
 
 _SUBGROUPS = {

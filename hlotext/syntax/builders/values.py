@@ -67,7 +67,7 @@ Word = Callable[[Any, Children], StrEnum | RawValue]
 
 
 def one_of(token: Any, enumeration: type[StrEnum], what: str) -> StrEnum:
-    """The member whose text is exactly the token's. Raises TermError with the allowed words and the nearest one."""
+    """The member whose text is the token's. Raises TermError with the allowed words and the nearest one."""
     for member in enumeration:
         if member.value == token:
             return member
