@@ -250,3 +250,28 @@ def post_order(computations: Iterable[Computation]) -> list[Computation]:
             callees = [callee for i in computation for callee in i.called_computations]
             stack.extend((callee, False) for callee in reversed(callees))
     return list(done)
+
+
+def instruction_post_order(computation: Computation) -> list[Instruction]:
+    """The instructions, operands before users, in the order of `HloComputation::MakeInstructionPostOrder`.
+
+    Every instruction without users starts a walk, in the order of the text; a walk emits control predecessors, the last
+    one first, then operands from left to right, then the instruction.
+    """
+    order: dict[Instruction, None] = {}
+    entered: set[Instruction] = set()
+    used = {operand for instruction in computation for operand in instruction.operands}
+    for start in computation:
+        if start in used:
+            continue
+        stack = [start]
+        while stack:
+            instruction = stack[-1]
+            if instruction in entered:
+                stack.pop()
+                order[instruction] = None
+                continue
+            entered.add(instruction)
+            before = (*reversed(instruction.operands), *instruction.control_predecessors)
+            stack.extend(i for i in before if i not in entered)
+    return list(order)

@@ -49,7 +49,7 @@ def _token() -> re.Pattern[str]:
     """One token: a word, or something to skip (which takes part in no group), or what is neither."""
     of = grammar.terminals()
     words = "|".join(of[name] for name in _WORDS)
-    return re.compile(f"({words})|{of['WHITESPACE']}|{of['COMMENT']}|([\\s\\S])")
+    return re.compile(f"({words})|{of['WHITESPACE']}|{of['COMMENT']}|([\\w.]+|[\\s\\S])")
 
 
 def _tokens(text: str) -> LiteralTokens:
@@ -60,8 +60,14 @@ def _tokens(text: str) -> LiteralTokens:
             words.append(match[1])
             positions.append(match.start())
         elif match.lastindex:
-            raise TermError(f"{match[2]!r} has no meaning in a literal", match.start())
+            raise TermError(_no_token(text, match), match.start())
     return LiteralTokens(words, positions)
+
+
+def _no_token(text: str, match: re.Match[str]) -> str:
+    if text.startswith("/*", match.start()):
+        return "the comment has no end"
+    return f"{match[2][:40]!r} has no meaning in a literal"
 
 
 def literal_from_tokens(tokens: LiteralTokens, shape: Shape) -> Literal:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hlotext.ir import opcodes
 from hlotext.ir.attributes import RawValue, value_text
-from hlotext.ir.computation import Computation, post_order
+from hlotext.ir.computation import Computation, instruction_post_order, post_order
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.metadata import BackendConfig, FrontendAttributes, Metadata
 from hlotext.ir.module import Module
@@ -88,7 +88,8 @@ class TextPrinter:
         lines = [f"{head}{{"]
         names = self.names(computation)
         root = computation.root
-        for instruction in computation:
+        # XLA prints a body inside its caller in the order of the graph, not in that of the schedule.
+        for instruction in instruction_post_order(computation) if nested else computation.instructions:
             mark = "ROOT " if instruction is root else ""
             lines.append(f"{tab}  {mark}{self.instruction(instruction, names, indent + 1)}")
         end = f"{tab}}}"
