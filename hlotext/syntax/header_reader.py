@@ -86,7 +86,8 @@ def _fast_tables(module: Module, text: str, start: int) -> int | None:
         )
     except TermError:
         return None
-    return match.end()
+    # The last row's line end belongs to what follows, as the grammar sees it.
+    return match.start() + len(match[0].rstrip("\r\n"))
 
 
 def _by_grammar(module: Module, reporter: Reporter, start: int) -> int:
