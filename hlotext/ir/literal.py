@@ -233,8 +233,6 @@ class Literal:
 
         if self._values is None:
             return False
-        if not len(self._values):
-            return True
         type_ = self.shape.element_type
         part = numbers.component_type(type_)
         if part.is_floating:
@@ -243,7 +241,7 @@ class Literal:
             wanted = np.array([number], dtype=np.int8).astype(part.dtype)
         if float(wanted[0]) != number:  # there is no 0 in f8e8m0fnu and no 1 in s1
             return False
-        rows = self._values.view("u1").reshape(len(self._values), -1)
+        rows = self._values.view("u1").reshape(-1, self._values.dtype.itemsize)
         return bool((rows == wanted.astype(type_.dtype).view("u1")).all())
 
     def _leaf_text(self) -> str:

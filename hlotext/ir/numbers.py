@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import TYPE_CHECKING, Any
 
 from hlotext.ir.types import ELEMENT_TYPES, ElementType, TypeKind
@@ -53,36 +52,10 @@ def _float_texts(values: np.ndarray[Any, Any], element_type: ElementType) -> lis
     bits = bits_of(values)
     if len(bits) <= 16:
         return [float_text(element_type, number) for number in bits.tolist()]
-    # A constant often repeats few values, so each distinct one is written once; sorting costs less than
-    # writing.
+    # Constants repeat their values, so each distinct one is written once; sorting costs less than writing.
     distinct, places = np.unique(bits, return_inverse=True)
-    if len(distinct) <= 256:
-        texts = [float_text(element_type, number) for number in distinct.tolist()]
-    else:
-        texts = _distinct_float_texts(distinct, values.dtype, element_type)
-    return np.array(texts, dtype=object)[places].tolist()  # type: ignore[no-any-return]
-
-
-def _distinct_float_texts(
-    bits: np.ndarray[Any, Any], dtype: np.dtype[Any], element_type: ElementType
-) -> list[str]:
-    import numpy as np
-
-    values = bits.view(dtype)
-    doubles = values.astype(np.float64)
-    short = f"%.{element_type.digits}g"
-    texts = [short % value for value in doubles.tolist()]
-    if longer := _SECOND_TRY.get(element_type.name):
-        # XLA reads back as a float straight away, here it goes through a double. All six-digit numbers were
-        # tried: the two ways never differ.
-        with np.errstate(over="ignore"):
-            differs = np.array(texts, dtype=np.float64).astype(dtype) != values
-        long = f"%.{longer}g"
-        for i in np.flatnonzero(differs & np.isfinite(values)).tolist():
-            texts[i] = long % doubles[i]
-    for i in np.flatnonzero(np.isnan(doubles)).tolist():
-        texts[i] = float_text(element_type, int(bits[i]))
-    return texts
+    texts = np.array(_texts_of_bits(distinct, element_type), dtype=object)
+    return texts[places].tolist()  # type: ignore[no-any-return]
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -90,16 +63,28 @@ def float_text(element_type: ElementType, bits: int) -> str:
     """The text of one float given by its bits: C's `%g` with the type's digits, `-0`, `inf`, `nan(0x1)`."""
     import numpy as np
 
-    value = np.array([bits], dtype=f"u{element_type.byte_width}").view(element_type.dtype)
-    double = float(value[0])
-    if math.isnan(double):
-        return _nan_text(element_type, bits)
-    text = f"%.{element_type.digits}g" % double
-    if (longer := _SECOND_TRY.get(element_type.name)) and not math.isinf(double):
-        with np.errstate(over="ignore"):
-            if np.float64(text).astype(element_type.dtype) != value[0]:
-                return f"%.{longer}g" % double
-    return text
+    return _texts_of_bits(np.array([bits], dtype=f"u{element_type.byte_width}"), element_type)[0]
+
+
+def _texts_of_bits(bits: np.ndarray[Any, Any], element_type: ElementType) -> list[str]:
+    import numpy as np
+
+    values = bits.view(element_type.dtype)
+    with np.errstate(all="ignore"):
+        doubles = values.astype(np.float64)
+    short = f"%.{element_type.digits}g"
+    texts = [short % value for value in doubles.tolist()]
+    if longer := _SECOND_TRY.get(element_type.name):
+        # XLA reads back as a float straight away, here it goes through a double. All six-digit numbers were
+        # tried: the two ways never differ.
+        with np.errstate(all="ignore"):
+            differs = np.array(texts, dtype=np.float64).astype(values.dtype) != values
+        long = f"%.{longer}g"
+        for i in np.flatnonzero(differs & np.isfinite(values)).tolist():
+            texts[i] = long % doubles[i]
+    for i in np.flatnonzero(np.isnan(doubles)).tolist():
+        texts[i] = _nan_text(element_type, int(bits[i]))
+    return texts
 
 
 def _nan_text(element_type: ElementType, bits: int) -> str:

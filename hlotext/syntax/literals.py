@@ -38,7 +38,7 @@ def _read_short(text: str, shape: Shape) -> Literal:
 def _read(text: str, shape: Shape) -> Literal:
     if len(text) >= literal_arrays.WORTHWHILE and (literal := literal_arrays.read(text, shape)) is not None:
         return literal
-    return literal_from_tokens(_tokens(text), shape)
+    return literal_from_tokens(read_tokens(text), shape)
 
 
 _WORDS = ("LITERAL_WORD", "LITERAL_NUMBER", "DOTS", "LBRACE", "RBRACE", "LPAREN", "RPAREN", "COMMA")
@@ -52,7 +52,7 @@ def _token() -> re.Pattern[str]:
     return re.compile(f"({words})|{of['WHITESPACE']}|{of['COMMENT']}|([\\w.]+|[\\s\\S])")
 
 
-def _tokens(text: str) -> LiteralTokens:
+def read_tokens(text: str) -> LiteralTokens:
     words: list[str] = []
     positions: list[int] = []
     for match in _token().finditer(text):

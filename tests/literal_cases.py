@@ -1,0 +1,53 @@
+"""What the tests of literals share: the cases in tests/data/literals, and literals made of bits."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hlotext.ir import numbers
+from hlotext.ir.literal import Literal
+from hlotext.ir.shape import Shape, default_layout
+from hlotext.ir.types import ELEMENT_TYPES, ElementType
+from hlotext.syntax import terms
+from hlotext.syntax.literals import literal_from_tokens
+from tests.support import DATA
+
+FOLDER = DATA / "literals"
+TYPES = [row for row in ELEMENT_TYPES.values() if row.dtype_name]
+"""Every element type that has elements."""
+
+
+def cases(kind: str) -> list[Any]:
+    """Every `[[kind]]` of the data files, as pytest parameters named by file, shape and text."""
+    return [
+        pytest.param(case, id=f"{path.stem}:{case['shape']}:{case['text'][:40]}")
+        for path in sorted(FOLDER.glob("*.toml"))
+        for case in tomllib.loads(path.read_text(encoding="utf-8")).get(kind, ())
+    ]
+
+
+def shape_of(text: str) -> Shape:
+    shape: Shape = terms.read("shape", text)
+    return shape
+
+
+def by_grammar(text: str, shape: Shape) -> Literal:
+    """What the grammar's rule makes of the text."""
+    return literal_from_tokens(terms.read("literal", text), shape)
+
+
+def array_shape(type_: ElementType, dimensions: tuple[int, ...]) -> Shape:
+    return Shape(type_, dimensions, layout=default_layout(len(dimensions)))
+
+
+def from_bits(type_: ElementType, bits: Any, dimensions: tuple[int, ...] | None = None) -> Literal:
+    """The literal of these bit patterns (of a complex type, of its parts)."""
+    part = numbers.component_type(type_)
+    array = np.array(bits, dtype=f"u{part.dtype.itemsize}").view(type_.dtype)
+    if dimensions is not None:
+        array = array.reshape(dimensions)
+    return Literal.from_array(array, array_shape(type_, array.shape))
