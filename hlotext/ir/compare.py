@@ -18,10 +18,10 @@ from hlotext.ir.types import ElementType
 def difference(a: Module, b: Module, *, exact: bool = False) -> str | None:
     """Where two modules differ first, in words; None where they are the same.
 
-    Compared are names, order, opcodes, shapes with layouts, operands, attributes, literals and floats by their bits
-    (so a NaN equals itself and -0 differs from 0), threads, roots, entry, header and stack-frame tables. References are
-    the same where they lead to the same place. With `exact` also what only the text decides: the order of attributes,
-    how instructions are written, and where they stand.
+    Compared are names, order, opcodes, shapes with layouts, operands, attributes, literals and floats by their
+    bits (so a NaN equals itself and -0 differs from 0), threads, roots, entry, header and stack-frame tables.
+    References are the same where they lead to the same place. With `exact` also what only the text decides: the
+    order of attributes, how instructions are written, and where they stand.
     """
     return next(_Comparison(a, b, exact).differences(), None)
 
@@ -61,7 +61,9 @@ class _Comparison:
         for name in ("execution_thread", "is_implicit", "is_inline"):
             yield from self._values(f"{what}: {name}", getattr(a, name), getattr(b, name))
         if self.exact:
-            yield from self._values(f"{what}: place", (a._start, a._brace, a._end), (b._start, b._brace, b._end))
+            yield from self._values(
+                f"{what}: place", (a._start, a._brace, a._end), (b._start, b._brace, b._end)
+            )
 
     def _instruction(self, what: str, a: Instruction, b: Instruction) -> Iterator[str]:
         yield from self._values(f"{what}: opcode", a.opcode, b.opcode)
@@ -126,7 +128,7 @@ def _places(module: Module) -> dict[object, tuple[int, ...]]:
     return places
 
 
-def _parts(value: object) -> list[object] | None:
+def _parts(value: Any) -> list[object] | None:
     """What a value is made of; None for one that is compared as a whole."""
     if isinstance(value, float):
         return [struct.pack("d", value)]

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import attrs
+
 from hlotext.ir import opcodes
 from hlotext.ir.attributes import RawValue, value_text
 from hlotext.ir.computation import Computation, instruction_post_order, post_order
@@ -278,11 +280,12 @@ class TextPrinter:
             out.append(f"async_execution_thread={thread}")
         wrapped_row = opcodes.OPCODES.get(wrapped._opcode)
         if wrapped_row is not None:
-            out += self._own(wrapped_row, wrapped, indent)
-            hidden = {"metadata", "origin", "backend_config"}
-            if start._attributes.get("frontend_attributes"):
-                hidden.add("frontend_attributes")
-            out += self._common(wrapped_row, wrapped, names, hidden)
+            # Whether the start has frontend attributes decides for all that XLA prints of the wrapped operation, the
+            # bodies inside it too, whatever the option says.
+            is_plain = not start._attributes.get("frontend_attributes")
+            inner = TextPrinter(attrs.evolve(self.options, print_frontend_attributes=is_plain))
+            out += inner._own(wrapped_row, wrapped, indent)
+            out += inner._common(wrapped_row, wrapped, names, {"metadata", "origin", "backend_config"})
         aliasing = self._use(own["output_to_operand_aliasing"], start)
         if aliasing is not None:
             out.append(f"output_to_operand_aliasing={aliasing}")
