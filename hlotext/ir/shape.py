@@ -128,16 +128,6 @@ class Shape:
     def _all_static(self) -> tuple[bool, ...]:
         return (False,) * len(self.dimensions)
 
-    @classmethod
-    def tuple(cls, shapes: tuple[Shape, ...]) -> Shape:
-        """The tuple of these shapes."""
-        return cls(TUPLE, tuple_shapes=shapes)
-
-    @classmethod
-    def buffer(cls, shape: Shape) -> Shape:
-        """The buffer `b(shape)` of an array shape."""
-        return cls(BUFFER, tuple_shapes=(shape,))
-
     def __str__(self) -> str:
         if self._text is None:
             # The one place where a frozen value writes to itself: its own text, made once.
@@ -265,6 +255,18 @@ class Shape:
         if self.layout is not None or not self.is_array:
             return self
         return attrs.evolve(self, layout=default_layout(self.rank))
+
+    # ---- making; last, because `tuple` means this method in what follows it
+
+    @classmethod
+    def tuple(cls, shapes: tuple[Shape, ...]) -> Shape:
+        """The tuple of these shapes."""
+        return cls(TUPLE, tuple_shapes=shapes)
+
+    @classmethod
+    def buffer(cls, shape: Shape) -> Shape:
+        """The buffer `b(shape)` of an array shape."""
+        return cls(BUFFER, tuple_shapes=(shape,))
 
 
 def default_layout(rank: int) -> Layout:
