@@ -38,7 +38,7 @@ for line in sys.stdin:
 
 
 def ask_xla(questions: list[tuple[str, str]]) -> list[dict[str, str] | None]:
-    """What XLA prints for each (shape, text) of a constant, None where it refuses; in a process of its own."""
+    """What XLA prints for each (shape, text) of a constant, None where it refuses, in its own process."""
     pytest.importorskip("jaxlib")
     run = subprocess.run(
         [sys.executable, "-c", _ASK_XLA],
