@@ -1,0 +1,31 @@
+"""What is wrong with a shape, a layout or an index, and which part of it is at fault."""
+
+from __future__ import annotations
+
+_LONGEST = 160
+"""Characters of a shape or an index that a message repeats; a tuple's text can be megabytes long."""
+
+
+def shorten(text: str) -> str:
+    """The text, cut with `...` in the middle where it is too long for a message."""
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2 - 2
+    return f"{text[:half]} ... {text[-half:]}"
+
+
+class LayoutError(ValueError):
+    """A shape has no meaning in memory, or an index or a buffer does not belong to it.
+
+    `part` names what is at fault.
+    """
+
+    def __init__(self, part: str, problem: str, shape: object = None) -> None:
+        """`part` as in `tile 2`; `problem` continues the sentence that begins with the part; `shape` is shown
+        where given.
+        """
+        of = "" if shape is None else f" of {shorten(str(shape))}"
+        super().__init__(f"{part}{of}: {problem}")
+        self.part = part
+        self.problem = problem
+        self.shape = shape

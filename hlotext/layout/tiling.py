@@ -1,0 +1,270 @@
+"""The map from a logical index to a position in memory, through every tile, and its inverse.
+
+The rule is that of XLA's document on tiled layouts. A position counts elements from the start of the array's
+memory.
+
+>>> from hlotext.ir.shape import Layout, Shape, Tile
+>>> from hlotext.ir.types import element_type
+>>> shape = Shape(element_type("f32"), (3, 5), layout=Layout((1, 0), (Tile((2, 2)),)))
+>>> linear_index(shape, (2, 3)), byte_offset(shape, (2, 3)), index_at(shape, 17), index_at(shape, 9)
+(17, 68, (2, 3), None)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from hlotext.ir.shape import COMBINE_DIMENSION, Shape, Tile
+from hlotext.layout.checks import (
+    array_of,
+    bytes_for,
+    checked_index,
+    checked_integer,
+    element_bits,
+    layout_of,
+    product,
+)
+from hlotext.layout.errors import LayoutError
+
+
+@attrs.frozen
+class TileStep:
+    """One tile, applied to the dimensions that the tiles before it left. All sizes are major to minor.
+
+    The step cuts the last `len(groups)` dimensions: each merged group of them becomes a grid dimension and a
+    tile dimension, and all tile dimensions move to the minor end.
+    """
+
+    added: int
+    """Dimensions of size 1 put in front, because the tile has more dimensions than there are."""
+    lead: int
+    """Dimensions in front (the added ones included) that the tile does not touch."""
+    groups: tuple[tuple[int, ...], ...]
+    """Sizes of the dimensions that `*` merges into each tile dimension; groups of one where there is no `*`.
+    """
+    merged: tuple[int, ...]
+    """Size of each merged group, before padding."""
+    tile: tuple[int, ...]
+    """Size of the tile in each merged dimension."""
+
+    @classmethod
+    def of(cls, tile: Tile, dimensions: tuple[int, ...], shape: Shape) -> TileStep:
+        """The step that applies this tile to these dimensions.
+
+        Raises LayoutError where a merged size is past 2^63 - 1.
+        """
+        added = max(0, len(tile.dimensions) - len(dimensions))
+        dimensions = (1,) * added + dimensions
+        lead = len(dimensions) - len(tile.dimensions)
+        groups: list[tuple[int, ...]] = []
+        merged = []
+        sizes = []
+        start = lead
+        for end, size in enumerate(tile.dimensions, lead + 1):
+            if size != COMBINE_DIMENSION:
+                group = dimensions[start:end]
+                groups.append(group)
+                merged.append(product(f"the dimension merged by {tile}", group, shape))
+                sizes.append(size)
+                start = end
+        return cls(added, lead, tuple(groups), tuple(merged), tuple(sizes))
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Number of tiles in each merged dimension, the last one perhaps padded."""
+        return tuple(-(-size // tile) for size, tile in zip(self.merged, self.tile, strict=True))
+
+    @property
+    def pads(self) -> bool:
+        """True where some merged dimension is no multiple of the tile."""
+        return any(size % tile for size, tile in zip(self.merged, self.tile, strict=True))
+
+    @property
+    def merges(self) -> bool:
+        """True where the tile has a `*`."""
+        return any(len(group) > 1 for group in self.groups)
+
+    def apply(self, numbers: list[Any]) -> list[Any]:
+        """Index numbers (integers or numpy arrays of them) by the dimensions before the step, to those after
+        it.
+        """
+        numbers = [0] * self.added + numbers
+        grid, inside = [], []
+        position = self.lead
+        for group, tile in zip(self.groups, self.tile, strict=True):
+            number = ravel(numbers[position : position + len(group)], group)
+            position += len(group)
+            quotient = number // tile
+            grid.append(quotient)
+            inside.append(number - quotient * tile)
+        return [*numbers[: self.lead], *grid, *inside]
+
+    def undo(self, numbers: list[int]) -> list[int] | None:
+        """The inverse of `apply`; None where the numbers stand for padding of this step."""
+        count = len(self.groups)
+        grid, inside = numbers[self.lead : self.lead + count], numbers[self.lead + count :]
+        out = numbers[: self.lead]
+        for quotient, rest, group, size, tile in zip(
+            grid, inside, self.groups, self.merged, self.tile, strict=True
+        ):
+            number = quotient * tile + rest
+            if number >= size:
+                return None
+            out += unravel(number, group)
+        return out[self.added :]
+
+
+def ravel(numbers: Sequence[Any], sizes: Sequence[int]) -> Any:
+    """The row-major number of an index (of integers or numpy arrays) in dimensions of these sizes; 0 for no
+    dimensions.
+    """
+    result: Any = 0
+    for number, size in zip(numbers, sizes, strict=True):
+        result = result * size + number
+    return result
+
+
+def unravel(number: int, sizes: Sequence[int]) -> list[int]:
+    """The index that has this row-major number."""
+    out = []
+    for size in reversed(sizes):
+        number, rest = divmod(number, size)
+        out.append(rest)
+    return out[::-1]
+
+
+@attrs.frozen
+class Placement:
+    """Where the elements of one array shape lie: the chain of dimensions from the physical ones to those
+    after all tiles.
+    """
+
+    shape: Shape
+    major_to_minor: tuple[int, ...]
+    """Logical dimension numbers, the slowest varying first."""
+    physical_dimensions: tuple[int, ...]
+    """Sizes by `major_to_minor`: what the first tile is applied to."""
+    steps: tuple[TileStep, ...]
+    tiled_dimensions: tuple[int, ...]
+    """Sizes after all tiles; memory is row-major in these."""
+    tiled_elements: int
+    """Product of `tiled_dimensions`: the elements and the padding of the tiles."""
+    allocated_elements: int
+    """`tiled_elements` and the tail padding."""
+    element_bits: int
+    allocated_bytes: int
+
+    def position(self, index: Sequence[Any]) -> Any:
+        """Position of an index that is known to be inside; integers or numpy int64 arrays, by logical
+        dimension.
+        """
+        numbers = [index[dimension] for dimension in self.major_to_minor]
+        for step in self.steps:
+            numbers = step.apply(numbers)
+        return ravel(numbers, self.tiled_dimensions)
+
+    def index(self, position: int) -> tuple[int, ...] | None:
+        """The logical index at a position inside the allocation, None for padding."""
+        if position >= self.tiled_elements:
+            return None
+        numbers = unravel(position, self.tiled_dimensions)
+        for step in reversed(self.steps):
+            undone = step.undo(numbers)
+            if undone is None:
+                return None
+            numbers = undone
+        by_dimension = dict(zip(self.major_to_minor, numbers, strict=True))
+        return tuple(by_dimension[dimension] for dimension in range(len(self.major_to_minor)))
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def placement(shape: Shape) -> Placement:
+    """Where the elements of an array (or of the array in a buffer) lie.
+
+    Dynamic dimensions count with their bounds. Raises LayoutError for a shape that is no array, a layout that
+    is ill-formed, and sizes past 2^63 - 1.
+    """
+    shape = array_of(shape)
+    layout = layout_of(shape)
+    bits = element_bits(shape)
+    major_to_minor = layout.minor_to_major[::-1]
+    dimensions = physical = tuple(shape.dimensions[number] for number in major_to_minor)
+    product("the shape", dimensions, shape)
+    steps = []
+    for number, tile in enumerate(layout.tiles, 1):
+        step = TileStep.of(tile, dimensions, shape)
+        dimensions = dimensions_after(step, dimensions)
+        product(f"tile {number}", dimensions, shape)
+        steps.append(step)
+    tiled = product("the shape", dimensions, shape)
+    alignment = layout.tail_padding_alignment_in_elements
+    allocated = -(-tiled // alignment) * alignment
+    size = bytes_for("the shape", allocated, bits, shape)
+    return Placement(shape, major_to_minor, physical, tuple(steps), dimensions, tiled, allocated, bits, size)
+
+
+def dimensions_after(step: TileStep, dimensions: tuple[int, ...]) -> tuple[int, ...]:
+    """The dimensions that a step makes of these."""
+    return ((1,) * step.added + dimensions)[: step.lead] + step.grid + step.tile
+
+
+def linear_index(shape: Shape, index: Sequence[int]) -> int:
+    """Position in memory, in elements, of the element at a logical index; every tile applied.
+
+    XLA's `LayoutUtil::LinearIndex` looks at the first tile only; that number is `xla_linear_index`. Raises
+    LayoutError for an ill-formed shape and for an index of wrong length, negative or out of bounds.
+    """
+    place = placement(shape)
+    position: int = place.position(checked_index(place.shape, index))
+    return position
+
+
+def bit_offset(shape: Shape, index: Sequence[int]) -> int:
+    """Bits from the start of the array to an element; the first element of a byte has its low bits.
+
+    Errors: `linear_index`.
+    """
+    return linear_index(shape, index) * placement(shape).element_bits
+
+
+def byte_offset(shape: Shape, index: Sequence[int]) -> int:
+    """Bytes from the start of the array to the byte in which an element begins. Errors: `linear_index`.
+
+    A dynamic array with a metadata prefix `M(n)` starts n bytes into its buffer; the prefix is not counted
+    here.
+    """
+    return bit_offset(shape, index) // 8
+
+
+def index_at(shape: Shape, position: int) -> tuple[int, ...] | None:
+    """The logical index of the element at a position, counted in elements; None where that is padding.
+
+    Raises LayoutError for an ill-formed shape and a position outside of the allocation.
+    """
+    place = placement(shape)
+    position = checked_integer("the position", position)
+    if not 0 <= position < place.allocated_elements:
+        raise LayoutError(
+            "the position", f"{position} is outside of {place.allocated_elements} elements", place.shape
+        )
+    return place.index(position)
+
+
+def indices_at_byte(shape: Shape, offset: int) -> tuple[tuple[int, ...] | None, ...]:
+    """What lies in one byte: the logical index (or None for padding) of every element that has a bit there.
+
+    Narrow elements packed by `E(n)` share a byte, so there may be several; the first has the lowest bits.
+    Raises LayoutError for an ill-formed shape and a byte outside of the allocation.
+    """
+    place = placement(shape)
+    offset = checked_integer("the byte offset", offset)
+    if not 0 <= offset < place.allocated_bytes:
+        raise LayoutError(
+            "the byte offset", f"{offset} is outside of {place.allocated_bytes} bytes", place.shape
+        )
+    first, last = 8 * offset // place.element_bits, (8 * offset + 7) // place.element_bits
+    return tuple(place.index(position) for position in range(first, min(last + 1, place.allocated_elements)))
