@@ -1,0 +1,271 @@
+"""How many bytes: the whole map, XLA's own functions (which see less), tuples, dynamic shapes, padding.
+
+| question | function | XLA's name |
+|---|---|---|
+| bytes of the map, all tiles | `allocated_bytes` | (none) |
+| bytes that XLA and the TPU compiler report | `xla_array_size` | `ShapeUtil::ArraySize` |
+| bytes of the values alone | `unpadded_bytes` | `ShapeUtil::ByteSizeOf` |
+| bytes from the first to the last element | `xla_array_data_size` | `ShapeUtil::ArrayDataSize` |
+| bytes of one value on CPU and GPU | `host_shape_size` | the back ends' `ShapeSizeBytes` |
+
+They agree for arrays whose later tiles divide the first one, as all do that the TPU compiler chooses, and
+without padding.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import attrs
+
+from hlotext.ir.shape import COMBINE_DIMENSION, Shape
+from hlotext.layout.checks import array_of, bytes_for, checked_index, element_bits, layout_of, product
+from hlotext.layout.errors import LayoutError
+from hlotext.layout.tiling import placement
+
+
+def allocated_elements(shape: Shape) -> int:
+    """Elements of an array with all padding: every tile, then the tail padding `L(n)`.
+
+    Errors: `allocated_bytes`.
+    """
+    return placement(shape).allocated_elements
+
+
+def allocated_bytes(shape: Shape) -> int:
+    """Bytes of the whole map: all tiles, then tail padding, then packing, rounded up once.
+
+    Bounds stand for dynamic sizes. For a tuple the sum over its arrays, without the index tables
+    (`IndexTable`); tokens and opaque values hold no array and count 0. Raises LayoutError for an ill-formed
+    shape, an unbounded dimension, and sizes past 2^63 - 1.
+    """
+    total = sum(size for _, _, size in leaf_bytes(shape))
+    return bytes_for("the shape", total, 8, shape)
+
+
+def leaf_bytes(shape: Shape) -> Iterator[tuple[tuple[int, ...], Shape, int]]:
+    """(shape index, leaf, allocated bytes) of every leaf of a shape, left to right.
+
+    Errors: `allocated_bytes`.
+    """
+    for index, leaf in shape.leaves():
+        holds_elements = not (leaf.is_token or leaf.is_opaque)
+        yield index, leaf, placement(leaf).allocated_bytes if holds_elements else 0
+
+
+def unpadded_bytes(shape: Shape, pointer_bytes: int = 8) -> int:
+    """Bytes as XLA's `ShapeUtil::ByteSizeOf` counts them: no tiles, no padding; `E(n)` counts.
+
+    A tuple is its own table of pointers only, an opaque value one pointer, a token 0. A buffer, which XLA
+    refuses here, is the array inside. Errors: `allocated_bytes`.
+    """
+    if shape.is_tuple:
+        return bytes_for("the tuple", len(shape.tuple_shapes), 8 * pointer_bytes, shape)
+    if shape.is_token or shape.is_opaque:
+        return pointer_bytes if shape.is_opaque else 0
+    shape = array_of(shape)
+    bits = element_bits(shape)
+    return bytes_for("the shape", product("the shape", shape.dimensions, shape), bits, shape)
+
+
+# ---- padding
+
+
+def padding_bytes(shape: Shape) -> int:
+    """Bytes of `allocated_bytes` that hold no element; for a tuple the sum over its arrays."""
+    return sum(size - unpadded_bytes(leaf, 0) for _, leaf, size in leaf_bytes(shape))
+
+
+def padding_ratio(shape: Shape) -> float:
+    """Bytes allocated for each byte of values: 1.0 without padding, 64.0 where users speak of 64x. 1.0 for
+    nothing at all.
+    """
+    allocated = allocated_bytes(shape)
+    return allocated / (allocated - padding_bytes(shape)) if allocated else 1.0
+
+
+@attrs.frozen
+class DimensionPadding:
+    """What the first tile and no later one makes of one physical dimension."""
+
+    dimensions: tuple[int, ...]
+    """Logical dimension numbers: one, several where `*` merges them, none for a dimension that the tile adds.
+    """
+    size: int
+    padded_size: int
+
+
+def padding_by_dimension(shape: Shape) -> tuple[DimensionPadding, ...]:
+    """What the first tile pads, by physical dimension, major to minor; what `*` merges stands together.
+
+    Later tiles may pad within the first one; that has no place in a dimension and shows in
+    `allocated_elements` alone. Errors: `allocated_bytes`, for arrays.
+    """
+    place = placement(shape)
+    numbers: list[tuple[int, ...]] = [(dimension,) for dimension in place.major_to_minor]
+    sizes = place.physical_dimensions
+    if not place.steps:
+        return tuple(map(DimensionPadding, numbers, sizes, sizes))
+    step = place.steps[0]
+    numbers = [()] * step.added + numbers
+    sizes = (1,) * step.added + sizes
+    rows = [DimensionPadding(n, s, s) for n, s in zip(numbers[: step.lead], sizes, strict=False)]
+    position = step.lead
+    for group, size, tile, count in zip(step.groups, step.merged, step.tile, step.grid, strict=True):
+        merged = tuple(number for part in numbers[position : position + len(group)] for number in part)
+        rows.append(DimensionPadding(merged, size, tile * count))
+        position += len(group)
+    return tuple(rows)
+
+
+# ---- what XLA computes
+
+
+def xla_array_size(shape: Shape) -> int:
+    """Bytes as XLA's `ShapeUtil::ArraySize` and the TPU compiler report them: the first tile only.
+
+    Without tiles this is `unpadded_bytes`, tail padding ignored. With tiles each dimension of the first tile
+    is rounded up, its largest piece where a split config cuts it; then tail padding counts, and later tiles
+    do not. Raises LayoutError as `allocated_bytes` does, for a tuple, and for a first tile with `*`, for
+    which XLA's function has no meaning.
+    """
+    shape = array_of(shape)
+    layout = layout_of(shape)
+    if not layout.tiles:
+        return unpadded_bytes(shape)
+    tile = _first_tile(shape)
+    pieces = [_largest_piece(shape, dimension) for dimension in layout.minor_to_major]
+    pieces += [1] * (len(tile) - len(pieces))
+    sizes = [-(-size // t) * t for size, t in zip(pieces, tile, strict=False)] + pieces[len(tile) :]
+    elements = product("the shape", sizes, shape)
+    alignment = layout.tail_padding_alignment_in_elements
+    return bytes_for("the shape", -(-elements // alignment) * alignment, element_bits(shape), shape)
+
+
+def _first_tile(shape: Shape) -> tuple[int, ...]:
+    """Sizes of the first tile, minor to major; empty without tiles. Raises LayoutError where it has a `*`."""
+    tiles = layout_of(shape).tiles
+    sizes = tiles[0].dimensions[::-1] if tiles else ()
+    if COMBINE_DIMENSION in sizes:
+        raise LayoutError(
+            f"tile 1, {tiles[0]},", "has a *, which XLA's own size and index functions do not handle", shape
+        )
+    return sizes
+
+
+def _largest_piece(shape: Shape, dimension: int) -> int:
+    """Size of a logical dimension, or its largest piece where a split config cuts it, as
+    `LayoutUtil::MaxSplitSize`.
+    """
+    layout = layout_of(shape)
+    size = shape.dimensions[dimension]
+    for config in layout.split_configs:
+        if layout.minor_to_major[-1 - config.dimension] == dimension:
+            points = (0, *config.split_indices, size)
+            return max(second - first for first, second in itertools.pairwise(points))
+    return size
+
+
+def xla_linear_index(shape: Shape, index: Sequence[int]) -> int:
+    """The number that XLA's `LayoutUtil::LinearIndex` gives: first tile only, and no tile at all for rank 1.
+
+    It is where an element lies only for layouts with at most one tile (and rank other than 1); `linear_index`
+    always is. Errors: `linear_index`; also a first tile with `*`.
+    """
+    shape = array_of(shape)
+    numbers = checked_index(shape, index)
+    minor_to_major = layout_of(shape).minor_to_major
+    placement(shape)
+    if shape.rank <= 1:
+        return sum(numbers)
+    tile = _first_tile(shape)
+    result, inside, outside = 0, 1, math.prod(tile)
+    for place, dimension in enumerate(minor_to_major):
+        number, size = numbers[dimension], shape.dimensions[dimension]
+        if place < len(tile):
+            result += inside * (number % tile[place])
+            inside *= tile[place]
+            number, size = number // tile[place], -(-size // tile[place])
+        result += outside * number
+        outside *= size
+    return result
+
+
+def xla_array_data_size(shape: Shape) -> int:
+    """Bytes up to the end of the last element, as XLA's `ShapeUtil::ArrayDataSize`:
+
+    `xla_linear_index` of it, and one more.
+    """
+    shape = array_of(shape)
+    if 0 in shape.dimensions:
+        return 0
+    last = xla_linear_index(shape, [size - 1 for size in shape.dimensions])
+    return bytes_for("the shape", last + 1, element_bits(shape), shape)
+
+
+# ---- tuples and dynamic shapes, by back end
+
+
+@attrs.frozen
+class IndexTable:
+    """How a back end lays out the table of pointers that a tuple is in memory."""
+
+    pointer_bytes: int
+    alignment: int
+    """The table's bytes are rounded up to a multiple of this."""
+
+    def bytes_of(self, shape: Shape) -> int:
+        """Bytes of the table of one tuple, for its direct elements.
+
+        Raises LayoutError for what is no tuple.
+        """
+        if not shape.is_tuple:
+            raise LayoutError("the shape", "is no tuple, so it has no table of pointers", shape)
+        return -(-self.pointer_bytes * len(shape.tuple_shapes) // self.alignment) * self.alignment
+
+    def all_bytes(self, shape: Shape) -> int:
+        """Bytes of the tables of a shape and of every tuple nested in it; 0 for an array."""
+        return sum(self.bytes_of(part) for _, part in shape.subshapes() if part.is_tuple)
+
+
+HOST_INDEX_TABLE = IndexTable(pointer_bytes=8, alignment=1)
+"""Tuples on CPU and GPU."""
+TPU_INDEX_TABLE = IndexTable(pointer_bytes=4, alignment=512)
+"""Tuples on TPU, as measured for outputs of 2 to 513 elements."""
+
+SIZE_BYTES = 4
+"""One run-time size of a dynamic shape is an int32."""
+
+
+def host_shape_size(shape: Shape) -> int:
+    """Bytes of one value on CPU and GPU:
+
+    `unpadded_bytes`, and for a dynamic array an int32 for each of its dimensions.
+    """
+    size = unpadded_bytes(shape, pointer_bytes=HOST_INDEX_TABLE.pointer_bytes)
+    if shape.is_array and not shape.is_static:
+        size += SIZE_BYTES * shape.rank
+    return size
+
+
+def device_shape_size(shape: Shape, metadata: Literal["suffix", "prefix"]) -> int:
+    """Bytes of an array on a device: `xla_array_size` and, for a dynamic array, where its run-time sizes lie.
+
+    `suffix`: an int32 for each dimension behind the data. `prefix`: the `M(n)` bytes of the layout in front
+    of it.
+    """
+    array = array_of(shape)
+    size = xla_array_size(array)
+    if array.is_static:
+        return size
+    prefix = data_start(array)
+    return size + (SIZE_BYTES * array.rank if metadata == "suffix" else prefix)
+
+
+def data_start(shape: Shape) -> int:
+    """Bytes in front of the first element: the prefix `M(n)` of a dynamic array, 0 for a static one."""
+    array = array_of(shape)
+    return 0 if array.is_static else max(0, layout_of(array).dynamic_shape_metadata_prefix_bytes)
