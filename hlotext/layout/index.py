@@ -1,0 +1,128 @@
+"""Multidimensional and linear indices of an array, tiles ignored, and the orders of visiting indices.
+
+XLA's `IndexUtil`. Where elements really lie in a tiled array is `linear_index`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hlotext.ir.shape import Shape
+from hlotext.layout.checks import array_of, checked_index, checked_integer, layout_of, product
+from hlotext.layout.errors import LayoutError
+from hlotext.layout.tiling import ravel, unravel
+
+
+def _physical(shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Logical dimension numbers and their sizes, major to minor."""
+    order = layout_of(array_of(shape)).minor_to_major[::-1]
+    return order, tuple(shape.dimensions[number] for number in order)
+
+
+def multidimensional_index_to_linear_index(shape: Shape, index: Sequence[int]) -> int:
+    """Number of the element in the order of minor_to_major, tiles and padding ignored.
+
+    Errors: `linear_index`.
+    """
+    order, sizes = _physical(shape)
+    numbers = checked_index(shape, index)
+    result: int = ravel([numbers[number] for number in order], sizes)
+    return result
+
+
+def linear_index_to_multidimensional_index(shape: Shape, linear: int) -> tuple[int, ...]:
+    """The inverse of `multidimensional_index_to_linear_index`.
+
+    Raises LayoutError outside of the array's elements.
+    """
+    order, sizes = _physical(shape)
+    linear = checked_integer("the linear index", linear)
+    if not 0 <= linear < (count := product("the shape", sizes, shape)):
+        raise LayoutError("the linear index", f"{linear} is outside of {count} elements", shape)
+    numbers = dict(zip(order, unravel(linear, sizes), strict=True))
+    return tuple(numbers[dimension] for dimension in range(shape.rank))
+
+
+def dimension_strides(shape: Shape) -> tuple[int, ...]:
+    """For each logical dimension the elements between neighbours in it, tiles ignored: the sizes of all that
+    vary faster.
+    """
+    strides = [0] * shape.rank
+    stride = 1
+    for number in layout_of(array_of(shape)).minor_to_major:
+        strides[number] = stride
+        stride *= shape.dimensions[number]
+    return tuple(strides)
+
+
+def dimension_stride(shape: Shape, dimension: int) -> int:
+    """Elements between neighbours in one logical dimension, tiles ignored (XLA's `GetDimensionStride`)."""
+    if not 0 <= dimension < shape.rank:
+        raise LayoutError(f"dimension {dimension}", f"does not exist in {shape.rank} dimensions", shape)
+    return dimension_strides(shape)[dimension]
+
+
+def index_in_bounds(shape: Shape, index: Sequence[int]) -> bool:
+    """Whether an index has the right length and every number is inside.
+
+    Negative numbers are outside (XLA lets them pass).
+    """
+    try:
+        checked_index(array_of(shape), index)
+    except LayoutError:
+        return False
+    return True
+
+
+def compare_indices(a: Sequence[int], b: Sequence[int]) -> int:
+    """-1, 0 or 1: the lexicographic order of two indices of the same length."""
+    if len(a) != len(b):
+        raise LayoutError("the index", f"{tuple(a)} and {tuple(b)} have different lengths")
+    return (tuple(a) > tuple(b)) - (tuple(a) < tuple(b))
+
+
+def bump_index(shape: Shape, index: Sequence[int]) -> tuple[int, ...] | None:
+    """The next index in logical row-major order (the last dimension fastest); None after the last one.
+
+    XLA's `BumpIndices`, which does not look at the layout. Errors: `linear_index`.
+    """
+    numbers = list(checked_index(array_of(shape), index))
+    for dimension in range(shape.rank - 1, -1, -1):
+        numbers[dimension] += 1
+        if numbers[dimension] < shape.dimensions[dimension]:
+            return tuple(numbers)
+        numbers[dimension] = 0
+    return None
+
+
+def row_major_indices(shape: Shape) -> Iterator[tuple[int, ...]]:
+    """Every index in logical row-major order, whatever the layout: once for rank 0, never for an array
+    without elements.
+    """
+    layout_of(array_of(shape))
+    return _indices(tuple(range(shape.rank)), shape.dimensions)
+
+
+def layout_order_indices(shape: Shape) -> Iterator[tuple[int, ...]]:
+    """Every index in the order of minor_to_major, tiles ignored, as XLA's `ForEachIndex` visits them."""
+    order, sizes = _physical(shape)
+    return _indices(order, sizes)
+
+
+def _indices(order: tuple[int, ...], sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Indices by logical dimension, the last dimension of `order` fastest.
+
+    Holds one index at a time, however many there are.
+    """
+    if 0 in sizes:
+        return
+    numbers = [0] * len(order)
+    while True:
+        yield tuple(numbers)
+        for number, size in zip(reversed(order), reversed(sizes), strict=True):
+            numbers[number] += 1
+            if numbers[number] < size:
+                break
+            numbers[number] = 0
+        else:
+            return

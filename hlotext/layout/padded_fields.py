@@ -1,0 +1,73 @@
+"""The padding fields of old layouts, `padded_dimensions` and `padding_value`, which HLO text no longer has.
+
+An array with them lies in memory as an array of the padded sizes with the same minor_to_major would, the
+value in every place that is no element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from hlotext.ir.shape import Shape
+from hlotext.layout.checks import array_of, checked_index
+from hlotext.layout.errors import LayoutError
+from hlotext.layout.memory import Array, from_memory, to_memory
+from hlotext.layout.tiling import index_at, linear_index
+
+
+def padded_shape(shape: Shape, padded_dimensions: Sequence[int]) -> Shape:
+    """The array shape with the padded sizes, one for each logical dimension number.
+
+    Raises LayoutError for a wrong number of them and for one that is smaller than the dimension.
+    """
+    shape = array_of(shape)
+    if len(padded_dimensions) != shape.rank:
+        raise LayoutError(
+            "padded_dimensions", f"{len(padded_dimensions)} numbers for {shape.rank} dimensions", shape
+        )
+    for number, (size, padded) in enumerate(zip(shape.dimensions, padded_dimensions, strict=True)):
+        if padded < size:
+            raise LayoutError(
+                "padded_dimensions", f"dimension {number} has size {size}, more than {padded}", shape
+            )
+    return attrs.evolve(shape, dimensions=tuple(padded_dimensions))
+
+
+def padded_linear_index(shape: Shape, padded_dimensions: Sequence[int], index: Sequence[int]) -> int:
+    """Position in memory, in elements: `f32[2,3]{0,1}` padded to [3,5] has (i, j) at i + 3*j."""
+    checked_index(array_of(shape), index)
+    return linear_index(padded_shape(shape, padded_dimensions), index)
+
+
+def padded_index_at(shape: Shape, padded_dimensions: Sequence[int], position: int) -> tuple[int, ...] | None:
+    """The logical index at a position, None where it holds the padding value. Errors: `index_at`."""
+    index = index_at(padded_shape(shape, padded_dimensions), position)
+    if index is None or any(number >= size for number, size in zip(index, shape.dimensions, strict=True)):
+        return None
+    return index
+
+
+def padded_to_memory(
+    array: npt.ArrayLike, shape: Shape, padded_dimensions: Sequence[int], padding_value: Any = 0
+) -> Array:
+    """The buffer of an array with padding fields: [2,3] padded to [3,5] in {0,1} is `a d 0 b e 0 c f 0 0 0 0
+    0 0 0`.
+    """
+    larger = padded_shape(shape, padded_dimensions)
+    values = np.asarray(array)
+    if values.shape != array_of(shape).dimensions:
+        raise LayoutError("the array", f"has the dimensions {list(values.shape)}", shape)
+    padded = np.full(larger.dimensions, np.asarray(padding_value).astype(values.dtype))
+    padded[tuple(map(slice, values.shape))] = values
+    return to_memory(padded, larger, fill=padding_value)
+
+
+def padded_from_memory(buffer: Any, shape: Shape, padded_dimensions: Sequence[int]) -> Array:
+    """The logical array in a buffer with padding fields; the inverse of `padded_to_memory`."""
+    padded = from_memory(buffer, padded_shape(shape, padded_dimensions))
+    return padded[tuple(map(slice, array_of(shape).dimensions))]

@@ -1,0 +1,122 @@
+"""When two layouts or two shapes count as the same: XLA's relations, each under its own name.
+
+Plain `==` of the values compares every field. XLA's relations leave some out, and not the same ones.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.ir.shape import UNBOUNDED_SIZE, Layout, Shape, default_layout
+
+_COMPARED = tuple(
+    field.name
+    for field in attrs.fields(Layout)
+    if field.name not in ("dim_level_types", "dynamic_shape_metadata_prefix_bytes")
+)
+_BESIDE_ORDER = frozenset(_COMPARED) - {"minor_to_major", "split_configs"}
+
+
+def layouts_equal(a: Layout, b: Layout, *, minor_to_major_only: bool = False) -> bool:
+    """XLA's `Layout::Equal`: every part but the metadata prefix `M(n)` and the level types.
+
+    `minor_to_major_only` compares the order of dimensions and, as XLA does, the split configs.
+    """
+    left_out = _BESIDE_ORDER if minor_to_major_only else frozenset()
+    return all(getattr(a, name) == getattr(b, name) for name in _COMPARED if name not in left_out)
+
+
+@attrs.frozen
+class Relation:
+    """One way of comparing shapes; every flag leaves something out.
+
+    Tuples are compared element by element.
+    """
+
+    ignore_element_type: bool = False
+    ignore_fp_precision: bool = False
+    """Any two floating-point types count as the same."""
+    ignore_dimensions: bool = False
+    """Sizes are not compared; the number of dimensions still is."""
+    ignore_dynamic: bool = False
+    """Dynamic flags are not compared, and an unbounded dimension is as long as any other."""
+    ignore_layout: bool = False
+    minor_to_major_only: bool = False
+    """Of the layouts only the order of dimensions is compared."""
+
+    def holds(self, a: Shape, b: Shape) -> bool:
+        """Whether two shapes are the same by this relation."""
+        if a.tuple_shapes or b.tuple_shapes or not (a.is_array and b.is_array):
+            same_kind = a.element_type is b.element_type and len(a.tuple_shapes) == len(b.tuple_shapes)
+            return same_kind and all(map(self.holds, a.tuple_shapes, b.tuple_shapes))
+        return self._same_type(a, b) and self._same_sizes(a, b) and self._same_layout(a, b)
+
+    def _same_type(self, a: Shape, b: Shape) -> bool:
+        if self.ignore_element_type or a.element_type is b.element_type:
+            return True
+        return self.ignore_fp_precision and a.element_type.is_floating and b.element_type.is_floating
+
+    def _same_sizes(self, a: Shape, b: Shape) -> bool:
+        if a.rank != b.rank or not (self.ignore_dynamic or a.dynamic_dimensions == b.dynamic_dimensions):
+            return False
+        if self.ignore_dimensions:
+            return True
+        return all(
+            x == y or (self.ignore_dynamic and UNBOUNDED_SIZE in (x, y))
+            for x, y in zip(a.dimensions, b.dimensions, strict=True)
+        )
+
+    def _same_layout(self, a: Shape, b: Shape) -> bool:
+        if self.ignore_layout:
+            return True
+        first, second = (default_layout(s.rank) if s.layout is None else s.layout for s in (a, b))
+        return layouts_equal(first, second, minor_to_major_only=self.minor_to_major_only)
+
+
+_EQUAL = Relation()
+_EQUAL_IGNORING_TYPE = Relation(ignore_element_type=True)
+_COMPATIBLE = Relation(ignore_dynamic=True, ignore_layout=True)
+_COMPATIBLE_IGNORING_TYPE = attrs.evolve(_COMPATIBLE, ignore_element_type=True)
+_COMPATIBLE_IGNORING_PRECISION = attrs.evolve(_COMPATIBLE, ignore_fp_precision=True)
+_COMPATIBLE_KIND = attrs.evolve(_COMPATIBLE_IGNORING_TYPE, ignore_dimensions=True)
+
+
+def shapes_equal(a: Shape, b: Shape) -> bool:
+    """XLA's `ShapeUtil::Equal`: type, sizes, dynamic flags, layouts by `layouts_equal`; no layout means the
+    default one.
+    """
+    return _EQUAL.holds(a, b)
+
+
+def equal_ignoring_element_type(a: Shape, b: Shape) -> bool:
+    """XLA's `EqualIgnoringElementType`: as `shapes_equal` but for the types of the elements."""
+    return _EQUAL_IGNORING_TYPE.holds(a, b)
+
+
+def compatible(a: Shape, b: Shape) -> bool:
+    """XLA's `Compatible`: type and sizes; layouts and dynamic flags are left out, an unbounded size matches
+    any.
+    """
+    return _COMPATIBLE.holds(a, b)
+
+
+def compatible_ignoring_element_type(a: Shape, b: Shape) -> bool:
+    """XLA's `CompatibleIgnoringElementType`: sizes only."""
+    return _COMPATIBLE_IGNORING_TYPE.holds(a, b)
+
+
+def compatible_ignoring_fp_precision(a: Shape, b: Shape) -> bool:
+    """XLA's `CompatibleIgnoringFpPrecision`: as `compatible`, any two floating-point types being the same."""
+    return _COMPATIBLE_IGNORING_PRECISION.holds(a, b)
+
+
+def compatible_kind(a: Shape, b: Shape) -> bool:
+    """XLA's `CompatibleKind`: the same tree of tuples, with arrays of the same ranks."""
+    return _COMPATIBLE_KIND.holds(a, b)
+
+
+def same_structure(a: Shape, b: Shape) -> bool:
+    """XLA's `EqualStructure`: the same tree of tuples, whatever the leaves are."""
+    if a.is_tuple != b.is_tuple or (a.is_tuple and len(a.tuple_shapes) != len(b.tuple_shapes)):
+        return False
+    return all(map(same_structure, a.tuple_shapes, b.tuple_shapes)) if a.is_tuple else True

@@ -1,0 +1,329 @@
+"""Making and changing array shapes with their layouts: the everyday part of XLA's `ShapeUtil` and
+`LayoutUtil`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from hlotext.ir.shape import UNBOUNDED_SIZE, Layout, Shape, Tile, default_layout
+from hlotext.ir.types import ElementType, TypeKind, element_type
+from hlotext.layout.checks import INT64_MAX, array_of, check_permutation, layout_of
+from hlotext.layout.errors import LayoutError
+from hlotext.layout.permutations import compose, descending, inverse
+
+# ---- making
+
+
+def make_shape(
+    type_: ElementType | str,
+    dimensions: Sequence[int],
+    *,
+    dynamic: Sequence[bool] | None = None,
+    minor_to_major: Sequence[int] | None = None,
+    tiles: Sequence[Sequence[int]] = (),
+    element_size_in_bits: int = 0,
+    memory_space: int = 0,
+) -> Shape:
+    """An array shape, sizes by dimension number, in the descending layout unless `minor_to_major` is given.
+
+    As XLA's `MakeShape` and `MakeShapeWithDenseLayout`, whose rule for `E` it keeps: an element size equal to
+    the type's own whole bytes is left out. Raises LayoutError for what `layout_of` refuses and for a type
+    that has no arrays.
+    """
+    type_ = element_type(type_) if isinstance(type_, str) else type_
+    if not type_.is_array_type:
+        raise LayoutError("element type", f"there are no arrays of {type_}")
+    sizes = tuple(dimensions)
+    order = descending(len(sizes)) if minor_to_major is None else tuple(minor_to_major)
+    bits = 0 if element_size_in_bits == 8 * type_.byte_width else element_size_in_bits
+    layout = Layout(
+        order, tuple(Tile(tuple(t)) for t in tiles), element_size_in_bits=bits, memory_space=memory_space
+    )
+    flags = (False,) * len(sizes) if dynamic is None else tuple(dynamic)
+    if len(flags) != len(sizes):
+        raise LayoutError("dynamic dimensions", f"{len(flags)} flags for {len(sizes)} dimensions")
+    shape = Shape(type_, sizes, flags, layout)
+    if UNBOUNDED_SIZE not in sizes:
+        layout_of(shape)
+    return shape
+
+
+def _packs(type_: ElementType) -> bool:
+    """True for the types that a back end packs with `E(bits)`: narrower than a byte, and not `pred`."""
+    return 0 < type_.bits < 8 and type_.kind is not TypeKind.PREDICATE
+
+
+def make_maybe_tuple(shapes: Sequence[Shape]) -> Shape:
+    """The tuple of these shapes, or the shape itself if there is one only (XLA's `MakeMaybeTupleShape`)."""
+    return shapes[0] if len(shapes) == 1 else Shape.tuple(tuple(shapes))
+
+
+def make_static(shape: Shape) -> Shape:
+    """The shape with every bound as the size, and without metadata prefixes (XLA's `MakeStaticShape`); tuples
+    throughout.
+    """
+
+    def static(array: Shape) -> Shape:
+        layout = array.layout and attrs.evolve(array.layout, dynamic_shape_metadata_prefix_bytes=0)
+        return attrs.evolve(array, dynamic_dimensions=(False,) * array.rank, layout=layout)
+
+    return _map_arrays(static, shape)
+
+
+def device_to_host(shape: Shape) -> Shape:
+    """The shape without what only devices have: tiles, tail padding, memory space, element size, metadata.
+
+    The order of dimensions and the split configs stay (XLA's `DeviceShapeToHostShape`).
+    """
+
+    def on_host(array: Shape) -> Shape:
+        layout = array.layout and attrs.evolve(
+            array.layout,
+            tiles=(),
+            tail_padding_alignment_in_elements=1,
+            element_size_in_bits=0,
+            memory_space=0,
+            physical_shape=None,
+            dynamic_shape_metadata_prefix_bytes=0,
+        )
+        return attrs.evolve(array, layout=layout)
+
+    return _map_arrays(on_host, shape)
+
+
+def update_element_size(shape: Shape, pack: bool = True) -> Shape:
+    """The shape with `E(bits)` on arrays of types narrower than a byte (not `pred`) if `pack`, else none.
+
+    XLA's `UpdateElementSizeInBits`.
+    """
+
+    def packed(array: Shape) -> Shape:
+        bits = array.element_type.bits if pack and _packs(array.element_type) else 0
+        layout = default_layout(array.rank) if array.layout is None else array.layout
+        return attrs.evolve(array, layout=attrs.evolve(layout, element_size_in_bits=bits))
+
+    return _map_arrays(packed, shape)
+
+
+def change_element_type(shape: Shape, type_: ElementType | str) -> Shape:
+    """The shape with another element type, in every array of a tuple; the layout stays, but for `E`.
+
+    XLA's `ChangeElementType`: `E` becomes 0 unless the new type is narrower than a byte and not `pred`.
+    """
+    new = element_type(type_) if isinstance(type_, str) else type_
+
+    def changed(array: Shape) -> Shape:
+        layout = array.layout
+        if layout is not None and not _packs(new):
+            layout = attrs.evolve(layout, element_size_in_bits=0)
+        return attrs.evolve(array, element_type=new, layout=layout)
+
+    return _map_arrays(changed, shape)
+
+
+def _map_arrays(change: Callable[[Shape], Shape], shape: Shape) -> Shape:
+    if shape.tuple_shapes:
+        return attrs.evolve(
+            shape, tuple_shapes=tuple(_map_arrays(change, part) for part in shape.tuple_shapes)
+        )
+    return change(shape) if shape.is_array else shape
+
+
+# ---- changing dimensions
+
+
+def permute_dimensions(shape: Shape, permutation: Sequence[int]) -> Shape:
+    """The shape whose dimension i is `permutation[i]` of this one, laid out so that no element moves.
+
+    XLA's `PermuteDimensions`; tiles and the other parts of the layout stay. Raises LayoutError for what is no
+    permutation.
+    """
+    layout = layout_of(array_of(shape))
+    check_permutation("the permutation", permutation, shape.rank)
+    order = compose(inverse(permutation), layout.minor_to_major)
+    return attrs.evolve(
+        shape,
+        dimensions=compose(shape.dimensions, permutation),
+        dynamic_dimensions=tuple(shape.dynamic_dimensions[number] for number in permutation),
+        layout=attrs.evolve(layout, minor_to_major=order),
+    )
+
+
+def normalize(shape: Shape) -> Shape:
+    """The shape with its dimensions in physical order and the descending layout: the same bytes, row-major.
+
+    `f32[10,20,30]{2,0,1}` gives `f32[20,10,30]{2,1,0}`; tiles and the other parts of the layout stay.
+    XLA's `MakeShapeWithDescendingLayoutAndSamePhysicalLayout`. Raises LayoutError for an ill-formed layout.
+    """
+    return permute_dimensions(shape, layout_of(array_of(shape)).minor_to_major[::-1])
+
+
+def delete_dimensions(shape: Shape, numbers: Sequence[int]) -> Shape:
+    """The shape without these dimensions; larger numbers move down, tiles stay as they are (XLA's
+    `DeleteDimensions`).
+    """
+    gone = {dimension_number(shape, number) for number in numbers}
+    kept = [number for number in range(shape.rank) if number not in gone]
+    renumbered = {number: place for place, number in enumerate(kept)}
+    layout = layout_of(array_of(shape))
+    order = tuple(renumbered[number] for number in layout.minor_to_major if number in renumbered)
+    return attrs.evolve(
+        shape,
+        dimensions=tuple(shape.dimensions[number] for number in kept),
+        dynamic_dimensions=tuple(shape.dynamic_dimensions[number] for number in kept),
+        layout=attrs.evolve(layout, minor_to_major=order),
+    )
+
+
+def append_major_dimension(shape: Shape, size: int) -> Shape:
+    """The shape with a new last dimension that varies slowest (XLA's `AppendMajorDimension`)."""
+    layout = layout_of(array_of(shape))
+    return _with_new_last(shape, size, (*layout.minor_to_major, shape.rank))
+
+
+def append_minor_dimension(shape: Shape, size: int) -> Shape:
+    """The shape with a new last dimension that varies fastest (XLA's `AppendMinorDimension`)."""
+    layout = layout_of(array_of(shape))
+    return _with_new_last(shape, size, (shape.rank, *layout.minor_to_major))
+
+
+def _with_new_last(shape: Shape, size: int, order: tuple[int, ...]) -> Shape:
+    return attrs.evolve(
+        shape,
+        dimensions=(*shape.dimensions, size),
+        dynamic_dimensions=(*shape.dynamic_dimensions, False),
+        layout=attrs.evolve(layout_of(shape), minor_to_major=order),
+    )
+
+
+def prepend_major_dimension(shape: Shape, size: int) -> Shape:
+    """The shape with a new dimension 0 that varies slowest; of the layout only the order stays
+    (`PrependMajorDimension`).
+    """
+    order = (*(number + 1 for number in layout_of(array_of(shape)).minor_to_major), 0)
+    flags = (False, *shape.dynamic_dimensions)
+    return Shape(shape.element_type, (size, *shape.dimensions), flags, Layout(order))
+
+
+def move_dimension_to_major(shape: Shape, number: int) -> Shape:
+    """The shape with one dimension made the slowest; of the layout only the order stays.
+
+    XLA's `ShapeUtil::MoveDimToMajor`. A shape in which it is the slowest already comes back unchanged.
+    """
+    number = dimension_number(shape, number)
+    layout = layout_of(array_of(shape))
+    if layout.minor_to_major[-1] == number:
+        return shape
+    order = (*(other for other in layout.minor_to_major if other != number), number)
+    return attrs.evolve(shape, layout=Layout(order))
+
+
+# ---- asking
+
+
+def dimension_number(shape: Shape, number: int) -> int:
+    """The dimension number, counted from the end where it is negative (XLA's `GetDimensionNumber`).
+
+    Raises LayoutError for numbers outside of -rank to rank-1 (XLA does not check the upper bound).
+    """
+    if not -shape.rank <= number < shape.rank:
+        raise LayoutError(f"dimension {number}", f"does not exist in {shape.rank} dimensions", shape)
+    return number % shape.rank
+
+
+_LETTERS = {2: "yx", 3: "zyx", 4: "pzyx"}
+
+
+def dimension_letters(rank: int) -> tuple[str, ...] | None:
+    """The letters by which XLA's documents call the dimensions: y,x or z,y,x or p,z,y,x; None for other
+    ranks.
+    """
+    return tuple(_LETTERS[rank]) if rank in _LETTERS else None
+
+
+def major_to_minor(shape: Shape) -> tuple[int, ...]:
+    """Logical dimension numbers, the slowest first (XLA's `Major(layout, k)` is the k-th of these)."""
+    return layout_of(array_of(shape)).minor_to_major[::-1]
+
+
+def physical_dimensions(shape: Shape) -> tuple[int, ...]:
+    """Sizes, the slowest varying dimension first."""
+    return compose(shape.dimensions, major_to_minor(shape))
+
+
+def logical_to_physical(shape: Shape) -> tuple[int, ...]:
+    """For each logical dimension its place from the major end (XLA's `MakeLogicalToPhysical`)."""
+    return inverse(major_to_minor(shape))
+
+
+def is_monotonic_with_dim0_major(shape: Shape) -> bool:
+    """True where dimension 0 varies slowest and the others follow in order, as in `{2,1,0}` (tiles are not
+    looked at).
+    """
+    return layout_of(array_of(shape)).minor_to_major == descending(shape.rank)
+
+
+def is_monotonic_with_dim0_minor(shape: Shape) -> bool:
+    """True where dimension 0 varies fastest and the others follow in order, as in `{0,1,2}` (tiles are not
+    looked at).
+    """
+    return layout_of(array_of(shape)).minor_to_major == tuple(range(shape.rank))
+
+
+def is_effectively_most_major(shape: Shape, number: int) -> bool:
+    """True where every dimension that varies slower has size 1 (XLA's `IsEffectivelyMostMajorDimension`)."""
+    order = major_to_minor(shape)
+    slower = itertools.takewhile(lambda other: other != dimension_number(shape, number), order)
+    return all(shape.dimensions[other] == 1 for other in slower)
+
+
+def are_dimensions_consecutive(shape: Shape, numbers: Sequence[int]) -> bool:
+    """True where these dimensions stand next to each other in minor_to_major, in whatever order."""
+    order = layout_of(array_of(shape)).minor_to_major
+    places = sorted(order.index(dimension_number(shape, number)) for number in numbers)
+    return all(b - a == 1 for a, b in itertools.pairwise(places))
+
+
+def is_zero_element_array(shape: Shape) -> bool:
+    """True for an array with a dimension of size 0."""
+    return shape.is_array and 0 in shape.dimensions
+
+
+def is_effective_scalar(shape: Shape) -> bool:
+    """True for an array of rank 0 or with sizes of 1 only."""
+    return shape.is_array and shape.true_rank == 0
+
+
+def has_degenerate_dimensions(shape: Shape) -> bool:
+    """True where some dimension has size 1."""
+    return 1 in shape.dimensions
+
+
+def subshape_count(shape: Shape) -> int:
+    """Number of shapes inside, every tuple counted as one more (XLA's `SubshapeCount`)."""
+    return sum(1 for _ in shape.subshapes())
+
+
+def leaf_count(shape: Shape) -> int:
+    """Number of shapes inside that are no tuples (XLA's `GetLeafCount`)."""
+    return sum(1 for _ in shape.leaves())
+
+
+def byte_strides(shape: Shape) -> tuple[int, ...]:
+    """For each logical dimension the bytes between neighbours, tiles and `E` ignored (XLA's `ByteStrides`).
+
+    Whole bytes of the type are counted, so this is for untiled, unpacked arrays: `f32[2,3]{0,1}` gives (4,
+    8). Raises LayoutError for an ill-formed layout and for strides past 2^63 - 1.
+    """
+    strides = [0] * shape.rank
+    stride = array_of(shape).element_type.byte_width
+    for number in layout_of(array_of(shape)).minor_to_major:
+        if stride > INT64_MAX:
+            raise LayoutError(f"the stride of dimension {number}", "is more than 2^63 - 1 bytes", shape)
+        strides[number] = stride
+        stride *= shape.dimensions[number]
+    return tuple(strides)
