@@ -22,17 +22,20 @@ from hlotext.verify.infer import (
     movement,
     windows,
 )
+from hlotext.verify.infer.agreement import Agreement, agreement
 from hlotext.verify.infer.errors import CannotInfer, ShapeInferenceError
 from hlotext.verify.infer.op import Op, ProgramShape, op_of
 from hlotext.verify.infer.rules import RULES, Open, Rule
 
 __all__ = [
+    "Agreement",
     "CannotInfer",
     "Op",
     "Open",
     "ProgramShape",
     "Rule",
     "ShapeInferenceError",
+    "agreement",
     "infer_op",
     "infer_shape",
     "rule_of",

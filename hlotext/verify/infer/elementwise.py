@@ -152,8 +152,9 @@ def infer_select(op: Op) -> Shape:
         raise ShapeInferenceError(f"operand 0 of select must be of type pred, not {chooser}", operand=0)
     if not compatible(on_true, on_false, any_float=True):
         raise ShapeInferenceError(f"select between different shapes: {on_true} and {on_false}")
-    if not is_scalar(chooser) and not compatible(chooser, on_true, any_type=True):
-        raise ShapeInferenceError(f"{chooser} cannot select elements of {on_true}", operand=0)
+    for choice in (on_true, on_false):
+        if not is_scalar(chooser) and not compatible(chooser, choice, any_type=True):
+            raise ShapeInferenceError(f"{chooser} cannot select elements of {choice}", operand=0)
     element_type = op.common_type(on_true.element_type, on_false.element_type)
     full = on_true if is_scalar(chooser) else chooser
     sizes = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class ShapeInferenceError(Exception):
+class ShapeInferenceError(ValueError):
     """Operands or attributes that no result shape fits."""
 
     def __init__(self, message: str, *, operand: int | None = None, attribute: str | None = None) -> None:
@@ -16,7 +16,7 @@ class ShapeInferenceError(Exception):
         """Name of the attribute at fault, one that names a computation included; None where it is none."""
 
 
-class CannotInfer(Exception):  # noqa: N818 - no error: nothing is wrong with the instruction
+class CannotInfer(ValueError):  # noqa: N818 - no error: nothing is wrong with the instruction
     """Operands and attributes leave the result's shape open, and the instruction does not state it either."""
 
     def __init__(self, reason: str) -> None:

@@ -237,7 +237,7 @@ def _check_updates(op: Op, operand: Shape, number: int, indices: _Indices) -> No
             attribute="update_window_dims",
         )
     for place, size in zip(windows, kept, strict=True):
-        if updates.dimensions[place] > size and not is_unbounded(size):
+        if updates.dimensions[place] > size:  # XLA lets nothing bounded update an unbounded dimension
             raise ShapeInferenceError(f"the windows in {updates} are larger than {operand}", operand=number)
     rest = [size for i, size in enumerate(updates.dimensions) if i not in windows]
     for size, (wanted, _) in zip(rest, indices.batch, strict=True):

@@ -44,6 +44,8 @@ def infer_fft(op: Op) -> Shape:
             f"fft_length needs one to three entries, at most the {operand.rank} of {operand}",
             attribute="fft_length",
         )
+    if min(lengths) < 0:
+        raise ShapeInferenceError("fft_length cannot be negative", attribute="fft_length")
     if kind is FftType.RFFT:
         if operand.element_type not in _SPECTRUM:
             raise ShapeInferenceError(f"RFFT takes f32 or f64, not {operand}", operand=0)
@@ -183,7 +185,7 @@ def infer_topk(op: Op) -> Shape:
     if not operand.rank:
         raise ShapeInferenceError(f"topk takes arrays, not {operand}", operand=0)
     last = operand.dimensions[-1]
-    if k < 0 or (k > last and not is_unbounded(last)):
+    if not 0 <= k <= last:
         raise ShapeInferenceError(
             f"there are no {k} elements in the last dimension of {operand}", attribute="k"
         )

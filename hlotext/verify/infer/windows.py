@@ -39,17 +39,18 @@ def window_output(op: Op, base: list[Dimension], window: Window) -> list[Dimensi
     """
     if len(window.dimensions) != len(base):
         raise ShapeInferenceError(f"window={window} does not fit {len(base)} dimensions", attribute="window")
+    for part in window.dimensions:
+        if min(part.size, part.stride, part.base_dilation, part.window_dilation) < 1:
+            raise ShapeInferenceError(
+                "sizes, strides and dilations of a window must be positive", attribute="window"
+            )
     return [
-        (UNBOUNDED_SIZE if is_unbounded(size) else _window_positions(size, dimension), dynamic)
-        for (size, dynamic), dimension in zip(base, window.dimensions, strict=True)
+        (UNBOUNDED_SIZE if is_unbounded(size) else _window_positions(size, part), dynamic)
+        for (size, dynamic), part in zip(base, window.dimensions, strict=True)
     ]
 
 
 def _window_positions(size: int, dimension: WindowDimension) -> int:
-    if min(dimension.size, dimension.stride, dimension.base_dilation, dimension.window_dilation) < 1:
-        raise ShapeInferenceError(
-            "sizes, strides and dilations of a window must be positive", attribute="window"
-        )
     padded = dimension.padding_low + dilated_bound(size, dimension.base_dilation) + dimension.padding_high
     if padded < 0:
         raise ShapeInferenceError("the window's padding leaves less than nothing", attribute="window")

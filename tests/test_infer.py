@@ -1,0 +1,112 @@
+"""Shape inference: cases and errors as data, the opcode table's rules, every instruction of the corpus."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hlotext as hlo
+from hlotext.ir.opcode import Opcode
+from hlotext.ir.opcodes import OPCODES
+from hlotext.verify import infer
+from hlotext.verify.infer.rules import RULES
+from tests import infer_cases, support
+
+OK = [
+    pytest.param(line, id=f"{path.stem}-{number}")
+    for path in infer_cases.files("ok")
+    for number, line in enumerate(infer_cases.op_lines(path))
+]
+
+NEVER_INFERRED = {"custom-call", "parameter"}
+"""Opcodes whose result only the text can say."""
+
+
+@pytest.mark.parametrize("line", OK)
+def test_inferred_shape(line: str) -> None:
+    instruction = infer_cases.read(line)
+    assert instruction.shape is not None
+    assert str(infer.infer_shape(instruction)) == str(instruction.shape.without_layout())
+
+
+@pytest.mark.parametrize("path", infer_cases.files("err"), ids=lambda path: path.stem)
+def test_what_is_wrong(path: Path, golden: Callable[[Path, str], None]) -> None:
+    """Each case is refused, with the message that stands under it and the operand or attribute at fault."""
+    out = []
+    for line in path.read_text().splitlines():
+        if line[:1] == " ":
+            continue
+        out.append(line)
+        if line[:1] not in ("", "#"):
+            with pytest.raises(infer.ShapeInferenceError) as caught:
+                infer.infer_shape(infer_cases.read(line))
+            out.append(f"    ! {_fault(caught.value)}{caught.value.message}")
+    golden(path, "\n".join(out) + "\n")
+
+
+def _fault(error: infer.ShapeInferenceError) -> str:
+    if error.operand is not None:
+        return f"operand {error.operand}: "
+    return f"{error.attribute}: " if error.attribute is not None else ""
+
+
+# ---- the opcode table
+
+
+def test_every_rule_is_used_and_exists() -> None:
+    named = {row.shape_rule for row in OPCODES.values()} - {None}
+    assert named == set(RULES)
+    assert {row.name for row in OPCODES.values() if row.shape_rule is None} == NEVER_INFERRED
+
+
+@pytest.mark.parametrize("row", OPCODES.values(), ids=str)
+def test_shape_of_the_table_s_example(row: Opcode) -> None:
+    instruction = hlo.parse_instruction(row.example)
+    if row.name in NEVER_INFERRED:
+        with pytest.raises(infer.CannotInfer):
+            infer.infer_shape(instruction)
+    else:
+        assert instruction.shape is not None
+        assert str(infer.infer_shape(instruction)) == str(instruction.shape.without_layout())
+
+
+def test_rules_that_leave_something_open_need_a_stated_shape() -> None:
+    for row in OPCODES.values():
+        rule = infer.rule_of(row.name)
+        if rule is None or rule.open in (infer.Open.NOTHING, infer.Open.DEVICES):
+            continue
+        instruction = hlo.parse_instruction(row.example)
+        instruction._shape = None
+        try:
+            shape = infer.infer_shape(instruction)
+        except infer.CannotInfer:
+            continue
+        assert shape.is_array or row.name == "collective-permute-start", row.name
+
+
+# ---- real modules
+
+
+def test_every_instruction_of_the_corpus() -> None:
+    """What is inferred is what XLA printed; only the TPU compiler states narrower floats than inferred."""
+    found: Counter[infer.Agreement] = Counter()
+    opcodes: set[str] = set()
+    for path in support.corpus_files():
+        for instruction in hlo.load(path).instructions():
+            if instruction.opcode in NEVER_INFERRED:
+                continue
+            assert instruction.shape is not None
+            inferred = infer.infer_shape(instruction)
+            how = infer.agreement(instruction.opcode, instruction.shape, inferred)
+            narrowed = how is infer.Agreement.FLOAT_PRECISION and path.parent.name == "tpu"
+            assert how is infer.Agreement.EQUAL or narrowed, (
+                f"{path.name}: {instruction!r}, inferred {inferred}"
+            )
+            found[how] += 1
+            opcodes.add(instruction.opcode)
+    assert found[infer.Agreement.EQUAL] > 13_000
+    assert found[infer.Agreement.FLOAT_PRECISION] < 50
+    assert len(opcodes) > 100
