@@ -1,0 +1,1 @@
+"""Pictures of what HLO text says: SVG for browsers and notebooks, text for terminals."""

@@ -1,0 +1,304 @@
+"""Pictures of a layout: the cells of an array in their logical places, each with its position in memory.
+
+Figure 1 of XLA's document on tiled layouts. A heavy line is the border of a tile, `·` is padding:
+
+>>> from hlotext.layout import make_shape
+>>> print(layout_picture(make_shape("f32", (3, 5), tiles=[(2, 2)])))
+f32[3,5]{1,0:T(2,2)}
+  each cell shows its position in memory, counted in elements
+  down: dimension 0, across: dimension 1
+      0  1  2  3  4
+    ┏━━━━━┳━━━━━┳━━━━━┓
+  0 ┃ 0  1┃ 4  5┃ 8  ·┃
+  1 ┃ 2  3┃ 6  7┃10  ·┃
+    ┣━━━━━╋━━━━━╋━━━━━┫
+  2 ┃12 13┃16 17┃20  ·┃
+    ┃ ·  ·┃ ·  ·┃ ·  ·┃
+    ┗━━━━━┻━━━━━┻━━━━━┛
+
+Figure 2, where a second tile cuts the first one. A light line is the border of its pieces:
+
+>>> print(layout_picture(make_shape("f32", (4, 8), tiles=[(2, 4), (2, 1)])))
+f32[4,8]{1,0:T(2,4)(2,1)}
+  each cell shows its position in memory, counted in elements
+  down: dimension 0, across: dimension 1
+      0  1  2  3  4  5  6  7
+    ┏━━━━━━━━━━━┳━━━━━━━━━━━┓
+  0 ┃ 0│ 2│ 4│ 6┃ 8│10│12│14┃
+  1 ┃ 1│ 3│ 5│ 7┃ 9│11│13│15┃
+    ┣━━━━━━━━━━━╋━━━━━━━━━━━┫
+  2 ┃16│18│20│22┃24│26│28│30┃
+  3 ┃17│19│21│23┃25│27│29│31┃
+    ┗━━━━━━━━━━━┻━━━━━━━━━━━┛
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+import attrs
+import numpy as np
+
+from hlotext import layout
+from hlotext.ir.shape import Shape
+from hlotext.view.layout_grid import GAP, PIECE, TILE, Axis, Grid, grid
+
+MOST_ROWS = 16
+MOST_COLUMNS = 16
+
+
+@attrs.frozen
+class LayoutPicture:
+    """The picture of one array shape. `str()` is the text; notebooks show the SVG."""
+
+    shape: Shape
+    most_rows: int = MOST_ROWS
+    """Of a larger array so many rows are shown: a corner, and the border of the first tile."""
+    most_columns: int = MOST_COLUMNS
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self) -> str:
+        """The picture in box-drawing characters, without a line break at its end."""
+        cells = self._grid()
+        lines = [str(self.shape), *(f"  {line}" for line in self._caption(cells))]
+        if cells is not None:
+            lines += [f"  {line}".rstrip() for line in _text_lines(cells)]
+        return "\n".join(lines)
+
+    def svg(self) -> str:
+        """The picture as an SVG document: tiles coloured, pieces of the last tile framed, padding hatched."""
+        cells = self._grid()
+        return _svg(str(self.shape), self._caption(cells), cells)
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def _grid(self) -> Grid | None:
+        """The cells; None for an array without elements."""
+        return grid(self.shape, self.most_rows, self.most_columns) if self.shape.element_count else None
+
+    def _caption(self, cells: Grid | None) -> list[str]:
+        if cells is None:
+            return ["no elements, so nothing lies in memory"]
+        rows, columns = cells.rows, cells.columns
+        caption = ["each cell shows its position in memory, counted in elements"]
+        directions = [
+            f"{word}: {axis.name}" for word, axis in (("down", rows), ("across", columns)) if axis.name
+        ]
+        if directions:
+            caption.append(", ".join(directions) + self._others(cells))
+        if GAP in rows.shown or GAP in columns.shown:
+            tile = f"; a tile is {rows.tile} x {columns.tile}" if layout.layout_of(self.shape).tiles else ""
+            caption.append(f"a corner of {rows.padded_size} x {columns.padded_size} cells{tile}")
+        explained = layout.explain(self.shape)
+        assert isinstance(explained, layout.ArrayExplanation)
+        hidden = explained.inner_padding_elements + explained.tail_padding_elements
+        if hidden:
+            caption.append(f"{hidden:,} more elements of padding have no place in the array's dimensions")
+        return caption
+
+    def _others(self, cells: Grid) -> str:
+        shown = {*cells.rows.dimensions, *cells.columns.dimensions}
+        others = [n for n, size in enumerate(self.shape.dimensions) if n not in shown and size > 1]
+        if not others:
+            return ""
+        return f"; dimension{'s' if len(others) > 1 else ''} {', '.join(map(str, others))} at 0"
+
+
+def layout_picture(
+    shape: Shape, most_rows: int = MOST_ROWS, most_columns: int = MOST_COLUMNS
+) -> LayoutPicture:
+    """The picture of an array shape (or of the array in a buffer).
+
+    Raises LayoutError for an ill-formed shape.
+    """
+    return LayoutPicture(layout.placement(shape).shape, most_rows, most_columns)
+
+
+# ---- text
+
+_PADDING = "·"
+_GAP_MARK = "…"
+_LIGHT = " ╵╶└╷│┌├╴┘─┴┐┤┬┼"
+_HEAVY = " ╹╺┗╻┃┏┣╸┛━┻┓┫┳╋"
+"""Box-drawing characters by the arms they have: 1 up, 2 right, 4 down, 8 left."""
+_VERTICAL, _HORIZONTAL = 1 + 4, 2 + 8
+
+
+def _text_lines(cells: Grid) -> Iterator[str]:
+    rows, columns = (range(len(axis.shown)) for axis in (cells.rows, cells.columns))
+    width = max(len(str(cells.positions.max())), *(len(_label(cells.columns, j)) for j in columns))
+    margin = max(len(_label(cells.rows, i)) for i in rows)
+    labels = " ".join(f"{_label(cells.columns, j):>{width}}" for j in columns)
+    if labels.strip():
+        yield f"{'':{margin}}  {labels}"
+    for i in range(len(rows) + 1):
+        if cells.below[i].any():
+            yield f"{'':{margin}} " + _border_line(cells, i, width)
+        if i < len(rows):
+            yield f"{_label(cells.rows, i):>{margin}} " + _cell_line(cells, i, width)
+
+
+def _label(axis: Axis, place: int) -> str:
+    return _GAP_MARK if axis.shown[place] == GAP else axis.label(place)
+
+
+def _cell_text(cells: Grid, row: int, column: int) -> str:
+    if GAP in (cells.rows.shown[row], cells.columns.shown[column]):
+        return _GAP_MARK
+    return _PADDING if cells.is_padding[row, column] else str(cells.positions[row, column])
+
+
+def _cell_line(cells: Grid, row: int, width: int) -> str:
+    line = _line_character(cells.beside[row, 0], _VERTICAL)
+    for column in range(len(cells.columns.shown)):
+        line += f"{_cell_text(cells, row, column):>{width}}"
+        line += _line_character(cells.beside[row, column + 1], _VERTICAL)
+    return line
+
+
+def _border_line(cells: Grid, row: int, width: int) -> str:
+    """The horizontal borders above a row, and the crossings with the vertical ones."""
+    line = _crossing(cells, row, 0)
+    for column in range(len(cells.columns.shown)):
+        line += _line_character(cells.below[row, column], _HORIZONTAL) * width + _crossing(
+            cells, row, column + 1
+        )
+    return line
+
+
+def _line_character(weight: int, arms: int) -> str:
+    return _HEAVY[arms] if weight == TILE else _LIGHT[arms] if weight == PIECE else " "
+
+
+def _crossing(cells: Grid, row: int, column: int) -> str:
+    """The character where borders meet above a row and left of a column; heavy arms hide light ones."""
+    last_row, last_column = len(cells.rows.shown), len(cells.columns.shown)
+    arms = (
+        cells.beside[row - 1, column] if row > 0 else 0,
+        cells.below[row, column] if column < last_column else 0,
+        cells.beside[row, column] if row < last_row else 0,
+        cells.below[row, column - 1] if column > 0 else 0,
+    )
+    heaviest = max(arms)
+    characters = _HEAVY if heaviest == TILE else _LIGHT
+    return characters[sum(1 << bit for bit, weight in enumerate(arms) if weight and weight == heaviest)]
+
+
+# ---- SVG
+
+_COLOURS = ("#cfe3f7", "#fde2c4", "#d5ecd0", "#f6d3d8", "#e3d8f1", "#fbf1bd", "#cdeceb", "#e9dcd3")
+"""Fills of the tiles, in turn; neighbours differ."""
+_HEIGHT = 24
+_FONT = 'font-family="ui-monospace, Menlo, Consolas, monospace"'
+_HATCH = (
+    '<pattern id="hlotext-padding" width="6" height="6" patternUnits="userSpaceOnUse" '
+    'patternTransform="rotate(45)">'
+    '<rect width="6" height="6" fill="#ffffff" fill-opacity="0.6"/>'
+    '<line x1="0" y1="0" x2="0" y2="6" stroke="#a0a0a0" stroke-width="1.2"/></pattern>'
+)
+
+
+def _svg(title: str, caption: list[str], cells: Grid | None) -> str:
+    """The document: the shape's text, the caption, the cells."""
+    lines = [title, *caption]
+    if cells is not None:
+        lines += _legend(cells)
+    top = 24 + 18 * len(lines)
+    cell_width = 0 if cells is None else 14 + 8 * max(2, len(str(cells.positions.max())))
+    margin = (
+        0 if cells is None else 14 + 8 * max(len(_label(cells.rows, i)) for i in range(len(cells.rows.shown)))
+    )
+    body = [] if cells is None else list(_svg_cells(cells, margin, top, cell_width))
+    columns, rows = (0, 0) if cells is None else (len(cells.columns.shown), len(cells.rows.shown))
+    width = 24 + max(margin + columns * cell_width, 8 * max(map(len, lines)))
+    height = top + (24 + rows * _HEIGHT if cells is not None else 0) + 12
+    texts = [
+        f'<text x="12" y="{24 + 18 * number}" font-size="{14 if number == 0 else 12}" '
+        f'fill="{"#111111" if number == 0 else "#555555"}">{escape(line)}</text>'
+        for number, line in enumerate(lines)
+    ]
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+            f'viewBox="0 0 {width} {height}" {_FONT} role="img">',
+            f"<title>{escape(title)}</title>",
+            f"<defs>{_HATCH}</defs>",
+            f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+            *texts,
+            *body,
+            "</svg>",
+        ]
+    )
+
+
+def _legend(cells: Grid) -> list[str]:
+    """What the drawing's means stand for, as far as they occur."""
+    means = []
+    if np.ptp(cells.tiles):
+        means.append("each colour is a tile")
+    if (cells.below == PIECE).any() or (cells.beside == PIECE).any():
+        means.append("light frames are the pieces of the last tile")
+    if cells.is_padding.any():
+        means.append("hatched cells are padding")
+    return [", ".join(means)] if means else []
+
+
+def _svg_cells(cells: Grid, margin: int, top: int, width: int) -> Iterator[str]:
+    """Labels, cells and borders.
+
+    `margin` is the room for the labels of rows, `top` that above the labels of columns.
+    """
+    left, upper = 12 + margin, top + 12
+    for j in range(len(cells.columns.shown)):
+        yield _svg_text(left + j * width + width / 2, upper - 6, _label(cells.columns, j), "#555555")
+    for i in range(len(cells.rows.shown)):
+        y = upper + i * _HEIGHT
+        yield _svg_text(left - 8, y + 16, _label(cells.rows, i), "#555555", anchor="end")
+        for j in range(len(cells.columns.shown)):
+            yield from _svg_cell(cells, i, j, left + j * width, y, width)
+    for weight, stroke in (
+        (PIECE, 'stroke="#8a8a8a" stroke-width="1"'),
+        (TILE, 'stroke="#222222" stroke-width="2"'),
+    ):
+        path = "".join(_svg_borders(cells, weight, left, upper, width))
+        if path:
+            yield f'<path d="{path}" {stroke} fill="none" stroke-linecap="square"/>'
+
+
+def _svg_cell(cells: Grid, row: int, column: int, x: int, y: int, width: int) -> Iterator[str]:
+    is_gap = GAP in (cells.rows.shown[row], cells.columns.shown[column])
+    colour = "#ffffff" if is_gap else _COLOURS[_colour(cells, row, column)]
+    box = f'x="{x}" y="{y}" width="{width}" height="{_HEIGHT}"'
+    yield f'<rect {box} fill="{colour}" stroke="#ffffff" stroke-width="0.5"/>'
+    hatched = bool(cells.is_padding[row, column]) and not is_gap
+    if hatched:
+        yield f'<rect {box} fill="url(#hlotext-padding)"/>'
+    text = _GAP_MARK if is_gap else str(cells.positions[row, column])
+    yield _svg_text(x + width / 2, y + 16, text, "#666666" if is_gap or hatched else "#111111")
+
+
+def _colour(cells: Grid, row: int, column: int) -> int:
+    """A number of `_COLOURS` that differs from those of the tiles beside, above and below."""
+    across = -(-cells.columns.padded_size // cells.columns.tile)
+    tile_row, tile_column = divmod(int(cells.tiles[row, column]), across)
+    return (3 * tile_row + tile_column) % len(_COLOURS)
+
+
+def _svg_text(x: float, y: float, text: str, fill: str, anchor: str = "middle") -> str:
+    return (
+        f'<text x="{x:g}" y="{y:g}" font-size="12" text-anchor="{anchor}" fill="{fill}">{escape(text)}</text>'
+    )
+
+
+def _svg_borders(cells: Grid, weight: int, left: int, upper: int, width: int) -> Iterator[str]:
+    """Path commands of every border of one weight."""
+    for (i, j), found in np.ndenumerate(cells.below):
+        if found == weight:
+            yield f"M{left + j * width} {upper + i * _HEIGHT}h{width}"
+    for (i, j), found in np.ndenumerate(cells.beside):
+        if found == weight:
+            yield f"M{left + j * width} {upper + i * _HEIGHT}v{_HEIGHT}"
