@@ -1,0 +1,80 @@
+"""The command `hlotext`. Each sub-command is a file of this package and is loaded when it is called for."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from typing import Any
+
+import click
+
+from hlotext import __version__
+
+COMMANDS = {
+    "show": "What is in a module, or one instruction of it.",
+    "fmt": "Print modules in another style.",
+    "opcodes": "What the opcodes of HLO take.",
+}
+"""The sub-commands by name and what `--help` says of each; `hlotext/cli/NAME.py` holds it as `command`."""
+
+DEBUG_VARIABLE = "HLOTEXT_DEBUG"
+"""Set to anything but nothing, a failure of hlotext itself shows its traceback."""
+
+UNREADABLE = 2
+"""Exit status for wrong usage, unreadable input, and a failure of hlotext itself."""
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+
+
+class _Commands(click.Group):
+    """Loads sub-commands by name, and turns everything that can go wrong into one line and an exit status."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"hlotext.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # Not click's own: that one loads every command to ask it for its help.
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            ctx.exit(_INTERRUPTED)
+        except BrokenPipeError:
+            # The reader has seen enough. What is still to be written goes nowhere, without complaint.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(_BROKEN_PIPE)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if os.environ.get(DEBUG_VARIABLE):
+                traceback.print_exc()
+            message = " ".join(f"{type(error).__name__}: {error}".split())
+            click.echo(f"hlotext: internal error: {message} ({DEBUG_VARIABLE}=1 shows where)", err=True)
+            ctx.exit(UNREADABLE)
+        return result
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def main() -> None:
+    """Look into XLA's HLO text, check it and print it in other styles.
+
+    \b
+    Example:
+      hlotext show module_0001.jit_step.after_optimizations.txt
+
+    A FILE may be packed (.gz, .xz, .zst); - is standard input. Exit status: 0 fine, 1 something was found,
+    2 wrong usage or unreadable input.
+    """

@@ -1,0 +1,108 @@
+"""What the sub-commands share: their arguments, reading files, and how trouble is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import click
+
+import hlotext as hlo
+from hlotext.cli import UNREADABLE
+from hlotext.cli.output import ReadingBar
+from hlotext.syntax.inputs import read_source
+
+FILES = click.argument("files", nargs=-1, required=True, metavar="FILE...")
+"""One or more paths, or `-` for standard input."""
+
+FORMAT = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Text is for people and may change; json is for programs.",
+)
+
+
+class Unreadable(click.ClickException):
+    """Input that cannot be used: one line on standard error, exit status 2."""
+
+    exit_code = UNREADABLE
+
+    def show(self, file: Any = None) -> None:
+        warn(self.message)
+
+
+class NotFound(click.ClickException):
+    """What was asked for is not there: one line on standard error, exit status 1."""
+
+    exit_code = 1
+
+    def show(self, file: Any = None) -> None:
+        warn(self.message)
+
+
+def warn(message: str) -> None:
+    """One line on standard error."""
+    click.echo(f"hlotext: {message}".encode("utf-8", "surrogateescape"), err=True)
+
+
+def read(place: str) -> hlo.ParseResult:
+    """The modules of a path or of `-`, with notes on what this release does not know. Raises Unreadable."""
+    try:
+        source = read_source(place)
+    except hlo.InputError as error:
+        raise Unreadable(str(error)) from None
+    result = hlo.parse_tolerant(source.text, name=source.name)
+    for diagnostic in result.diagnostics:
+        if diagnostic.severity is hlo.Severity.ERROR:
+            raise Unreadable(one_line(diagnostic))
+    return result
+
+
+def read_each(places: Iterable[str]) -> Iterator[tuple[str, hlo.ParseResult]]:
+    """Place and content of each file; a progress bar on a terminal when that takes long.
+
+    An unreadable file is reported and left out; after the last one the command then ends with exit status 2.
+    """
+    failed = False
+    sizes = [(place, _file_size(place)) for place in places]
+    bar = ReadingBar(size for _, size in sizes)
+    for place, size in sizes:
+        try:
+            with bar.reading(place, size):
+                result = read(place)
+        except Unreadable as error:
+            error.show()
+            failed = True
+            continue
+        yield place, result
+    if failed:
+        raise click.exceptions.Exit(UNREADABLE)
+
+
+def one_line(diagnostic: hlo.Diagnostic) -> str:
+    """A diagnostic as one line, `file:line:column: error[X101]: message`; on a terminal its full report."""
+    if sys.stderr.isatty():
+        return str(diagnostic)
+    name = diagnostic.source.name if diagnostic.source is not None else "<text>"
+    text = f"{name}:{diagnostic.line}:{diagnostic.column}: {diagnostic.severity.value}[{diagnostic.code}]: "
+    text += diagnostic.message + (f" ({diagnostic.help})" if diagnostic.help else "")
+    return " ".join(text.split())
+
+
+def _file_size(place: str) -> int:
+    """Bytes of a file, 0 where that is not known."""
+    try:
+        return os.stat(place).st_size
+    except (OSError, ValueError):
+        return 0
+
+
+def write_json(value: Any) -> None:
+    """A value as indented JSON on standard output."""
+    click.echo(json.dumps(value, indent=2))

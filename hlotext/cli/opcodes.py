@@ -1,0 +1,142 @@
+"""`hlotext opcodes`: what the opcodes of HLO take, from the table that reader and printer use."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from hlotext.cli.common import FORMAT, NotFound, write_json
+from hlotext.cli.output import Column, Output, Table, output
+from hlotext.ir import opcodes
+from hlotext.ir.attributes import value_text
+from hlotext.ir.opcode import AttributeUse, Calls, Derived, Opcode
+
+
+@click.command()
+@click.argument("name", required=False)
+@FORMAT
+def command(name: str | None, output_format: str) -> None:
+    """All opcodes of HLO, or one of them in full: operands, attributes and when XLA prints them, the
+    computations it calls, the rule for its shape, an example.
+
+    \b
+    Examples:
+      hlotext opcodes
+      hlotext opcodes all-gather
+
+    Exit status: 0 fine, 1 there is no opcode of that NAME.
+    """
+    rows = list(opcodes.OPCODES.values()) if name is None else [_row(name)]
+    if output_format == "json":
+        facts = [_json(row) for row in rows]
+        write_json({"opcodes": facts} if name is None else facts[0])
+    elif name is None:
+        output().table(_all(rows))
+    else:
+        _show(output(), rows[0])
+
+
+def _row(name: str) -> Opcode:
+    row = opcodes.opcode(name)
+    if row is not None:
+        return row
+    wrapped = opcodes.async_wrapped(name)
+    if wrapped is not None:
+        raise NotFound(
+            f"{name} is no opcode but the short spelling of an {wrapped[0]} that runs {wrapped[1]}"
+        )
+    close = [other for other in opcodes.OPCODES if name.lower() in other][:3]
+    close = close or difflib.get_close_matches(name.lower(), opcodes.OPCODES, n=3, cutoff=0.5)
+    hint = f"; did you mean {' or '.join(close)}?" if close else ""
+    raise NotFound(f"there is no opcode {name}{hint}")
+
+
+def _all(rows: list[Opcode]) -> Table:
+    families: dict[str, list[Opcode]] = {}
+    for row in rows:
+        families.setdefault(row.family.value, []).append(row)
+    columns = [Column("opcode", "cyan"), Column("family", "dim"), Column("operands"), Column("what it does")]
+    cells = [
+        [row.name, family, str(row.arity), row.doc] for family, members in families.items() for row in members
+    ]
+    return Table(f"{len(rows)} opcodes", columns, cells)
+
+
+def _show(report: Output, row: Opcode) -> None:
+    report.heading(row.name)
+    report.facts(_facts(row))
+    columns = [Column("attribute", "cyan"), Column("required"), Column("calls"), Column("when XLA prints it")]
+    own, common = row.attributes, opcodes.common_attributes(row)
+    report.table(Table("Attributes, as XLA prints them", columns, [_cells(use) for use in own]))
+    report.table(Table("Attributes of every instruction", columns, [_cells(use) for use in common]))
+    report.text("Example", row.example)
+
+
+def _facts(row: Opcode) -> Iterator[tuple[str, str]]:
+    yield "what it does", row.doc
+    yield "family", row.family.value
+    yield "in parentheses", row.payload.value
+    yield "operands", str(row.arity)
+    yield "result shape", _shape_rule(row)
+    for names in row.alternatives:
+        yield "one of", " and ".join(names)
+    if row.new:
+        yield "since", "later than the XLA release whose printing is imitated"
+
+
+def _shape_rule(row: Opcode) -> str:
+    rule = f"rule {row.shape_rule}" if row.shape_rule is not None else "as written: nothing else tells it"
+    return f"{rule}; may be left out" if row.shape_optional else rule
+
+
+def _cells(use: AttributeUse) -> list[str]:
+    required = "yes" if use.required else ""
+    if use.required and use.optional_for_scalar:
+        required = "unless operand 0 is a scalar"
+    printed = use.printed.value.replace("`AttributeUse.default`", _default(use) or "the default")
+    return [use.name, required, "" if use.calls is Calls.NONE else use.calls.value, printed]
+
+
+def _default(use: AttributeUse) -> str:
+    """What an absent attribute stands for, in words; empty where that is nothing."""
+    if isinstance(use.default, Derived):
+        return use.default.value
+    if isinstance(use.default, str):
+        return use.default
+    return "" if use.default is None else value_text(use.default, use.name)
+
+
+def _json(row: Opcode) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "family": row.family.value,
+        "doc": row.doc,
+        "payload": row.payload.value,
+        "operands": {
+            "minimum": row.arity.minimum,
+            "maximum": row.arity.maximum,
+            "count": row.arity.count.value,
+        },
+        "attributes": [_attribute_json(use) for use in row.attributes],
+        "common_attributes": [_attribute_json(use) for use in opcodes.common_attributes(row)],
+        "alternatives": [list(names) for names in row.alternatives],
+        "shape_rule": row.shape_rule,
+        "shape_optional": row.shape_optional,
+        "new": row.new,
+        "example": row.example,
+    }
+
+
+def _attribute_json(use: AttributeUse) -> dict[str, Any]:
+    return {
+        "name": use.name,
+        "required": use.required,
+        "optional_for_scalar": use.optional_for_scalar,
+        "printed": use.printed.name.lower(),
+        "default": _default(use) or None,
+        "calls": None if use.calls is Calls.NONE else use.calls.name.lower(),
+        "new": use.new,
+    }

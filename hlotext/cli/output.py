@@ -1,0 +1,256 @@
+"""Headings, facts and tables on standard output: with rich on a terminal, aligned plain text everywhere else.
+
+Plain text is for pipes: nothing is wrapped, cut or coloured, and rich is not even loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+import click
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+_LONG_WORK = 4_000_000
+"""Bytes of input from which on a progress bar is worth it: about a second."""
+
+
+@attrs.frozen
+class Column:
+    """One column of a table."""
+
+    title: str
+    style: str = ""
+    """A style of rich's, for terminals."""
+    is_number: bool = False
+    """Aligned to the right."""
+
+
+@attrs.frozen
+class Table:
+    """Rows of cells under a title. `left_out` says how many more rows there are."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    left_out: int = 0
+
+
+class Output(Protocol):
+    """Where a report goes."""
+
+    def heading(self, text: str) -> None:
+        """What follows is about this."""
+
+    def facts(self, facts: Iterable[tuple[str, str]]) -> None:
+        """Names and values, one pair a line."""
+
+    def table(self, table: Table) -> None:
+        """A table; nothing for one without rows."""
+
+    def text(self, title: str, text: str) -> None:
+        """HLO text as it stands, under a title."""
+
+
+def output() -> Output:
+    """Where the reports of this process go: rich on a terminal unless NO_COLOR is set, else plain text."""
+    return _Terminal() if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else _Plain()
+
+
+def printable(text: str) -> str:
+    """The text on one line, with everything that a terminal might obey replaced."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
+
+
+def echo(text: str, end: str = "\n") -> None:
+    """Text on standard output; bytes that were no UTF-8 when they were read come out as they were."""
+    click.echo(f"{text}{end}".encode("utf-8", "surrogateescape"), nl=False)
+
+
+class _Plain:
+    """Aligned columns, two blanks between them, nothing at the ends of lines."""
+
+    def __init__(self) -> None:
+        self._is_first = True
+
+    def heading(self, text: str) -> None:
+        self._blank()
+        echo(printable(text))
+
+    def facts(self, facts: Iterable[tuple[str, str]]) -> None:
+        rows = list(facts)
+        width = max((len(name) for name, _ in rows), default=0)
+        for name, value in rows:
+            echo(f"  {name:{width}}  {printable(value)}".rstrip())
+        self._is_first = False
+
+    def table(self, table: Table) -> None:
+        if not table.rows:
+            return
+        self._blank()
+        echo(table.title)
+        cells = [
+            [column.title for column in table.columns],
+            *([printable(c) for c in row] for row in table.rows),
+        ]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for row in cells:
+            aligned = (
+                f"{cell:{'>' if column.is_number else '<'}{width}}"
+                for cell, column, width in zip(row, table.columns, widths, strict=True)
+            )
+            echo(f"  {'  '.join(aligned)}".rstrip())
+        if table.left_out:
+            echo(f"  ... and {table.left_out:,} more")
+
+    def text(self, title: str, text: str) -> None:
+        self._blank()
+        echo(title)
+        echo(text)
+
+    def _blank(self) -> None:
+        if not self._is_first:
+            echo("")
+        self._is_first = False
+
+
+class _Terminal:
+    """The same with colours, as wide as the terminal; long cells are folded, never cut."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._console = Console(highlight=False, markup=False, emoji=False)
+
+    def heading(self, text: str) -> None:
+        from rich.rule import Rule
+        from rich.text import Text
+
+        self._console.print(Rule(Text(printable(text), "bold"), align="left", style="dim"))
+
+    def facts(self, facts: Iterable[tuple[str, str]]) -> None:
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        grid = RichTable.grid(padding=(0, 2))
+        grid.add_column(style="dim", no_wrap=True)
+        grid.add_column(overflow="fold")
+        for name, value in facts:
+            grid.add_row(Text(name), Text(printable(value)))
+        self._console.print(grid)
+
+    def table(self, table: Table) -> None:
+        from rich import box
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        if not table.rows:
+            return
+        caption = f"... and {table.left_out:,} more" if table.left_out else None
+        rich_table = RichTable(
+            title=Text(table.title, "bold"),
+            title_justify="left",
+            caption=caption,
+            caption_justify="left",
+            box=box.SIMPLE_HEAD,
+            header_style="dim",
+            pad_edge=False,
+        )
+        for column in table.columns:
+            rich_table.add_column(
+                column.title,
+                justify="right" if column.is_number else "left",
+                style=column.style,
+                overflow="fold",
+                no_wrap=column.is_number,
+            )
+        for row in table.rows:
+            rich_table.add_row(*(Text(printable(cell)) for cell in row))
+        self._console.print()
+        self._console.print(rich_table)
+
+    def text(self, title: str, text: str) -> None:
+        from rich.text import Text
+
+        self._console.print()
+        self._console.print(Text(title, "bold"))
+        lines = "\n".join(map(printable, text.splitlines()))
+        self._console.print(Text(lines), soft_wrap=True)
+
+
+class ReadingBar:
+    """A bar on standard error while large files are read, where that is a terminal; else nothing."""
+
+    def __init__(self, sizes: Iterable[int]) -> None:
+        total = sum(sizes)
+        self._bar: Progress | None = None
+        if total >= _LONG_WORK and sys.stderr.isatty():
+            self._bar = _progress()
+            self._task = self._bar.add_task("", total=total)
+
+    @contextmanager
+    def reading(self, name: str, size: int) -> Iterator[None]:
+        """Shows the bar while one file is read."""
+        if self._bar is None:
+            yield
+            return
+        # Shown only meanwhile: what the command then writes must not mix with it.
+        self._bar.update(self._task, description=os.path.basename(name))
+        with self._bar:
+            yield
+        self._bar.advance(self._task, size)
+
+
+def _progress() -> Progress:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(binary_units=True),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def byte_text(count: int | None) -> str:
+    """Bytes for people, three digits: `512 B`, `1.25 MiB`; `?` for None."""
+    if count is None:
+        return "?"
+    value, unit = float(count), 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    if unit == 0:
+        return f"{count} B"
+    return f"{value:.{max(0, 2 - (value >= 9.995) - (value >= 99.95))}f} {_UNITS[unit]}"
+
+
+def shortened(text: str, width: int = 48) -> str:
+    """The text, its middle left out where it is longer than `width`."""
+    if len(text) <= width:
+        return text
+    half = (width - 3) // 2
+    return f"{text[: width - 3 - half]}...{text[-half:]}"

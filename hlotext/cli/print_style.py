@@ -1,0 +1,122 @@
+"""The styles of `hlotext fmt`: print options from words on the command line, and what each leaves out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+import click
+
+from hlotext.ir.module import Module
+from hlotext.ir.print_options import PrintOptions, SubcomputationMode
+from hlotext.syntax.printer import TextPrinter
+
+SOURCE = "source"
+STYLES: dict[str, Callable[[], PrintOptions] | None] = {
+    SOURCE: None,
+    "default": PrintOptions.default,
+    "short": PrintOptions.short_parsable,
+    "canonical": PrintOptions.canonical,
+    "fingerprint": PrintOptions.fingerprint,
+}
+"""XLA's presets by their names on the command line; None for the text as it was read."""
+
+_MODE = "print_subcomputation_mode"
+_KEEPS: dict[str, tuple[tuple[Any, ...], str]] = {
+    "print_large_constants": ((True,), "constants"),
+    "print_only_essential_constants": ((False,), "constants"),
+    "print_metadata": ((True,), "metadata"),
+    "print_metadata_only_op_name": ((False,), "metadata"),
+    "print_inline_stack_frames": ((False,), "stack frames"),
+    "print_operand_names": ((True,), "names"),
+    "canonicalize_instruction_names": ((False,), "names"),
+    "print_ids": ((True,), "names"),
+    "compact_operands": ((False,), "operands"),
+    "print_backend_config": ((True,), "backend configs"),
+    "print_infeed_outfeed_config": ((True,), "infeed and outfeed configs"),
+    "print_original_value": ((True,), "original values"),
+    "print_control_dependencies": ((True,), "control dependencies"),
+    "print_extra_attributes": ((True,), "attributes"),
+    "print_frontend_attributes": ((True,), "frontend attributes"),
+    "print_channel_id": ((True,), "channel ids"),
+    "print_parameter_number": ((True,), "parameter numbers"),
+    "include_layout_in_shapes": ((True,), "layouts"),
+    "print_result_shape": ((True,), "result shapes"),
+    _MODE: ((SubcomputationMode.NAME_ONLY, SubcomputationMode.FULL_BODIES), "called computations"),
+}
+"""For each option that can leave something out, the values that do not, and what the others leave out."""
+
+
+@attrs.frozen
+class PrintStyle:
+    """How text is printed."""
+
+    name: str
+    options: PrintOptions | None
+    """None for the text as it was read."""
+
+    def text(self, modules: Iterable[Module]) -> str:
+        """All modules of a file."""
+        return "".join(map(self._module, modules))
+
+    def _module(self, module: Module) -> str:
+        if self.options is None:
+            return str(module)
+        if module.entry.is_implicit:
+            # One op line on its own stays one.
+            printer = TextPrinter(self.options)
+            return f"{printer.instruction(module.entry.root, printer.names(module.entry))}\n"
+        return module.to_text(self.options)
+
+    @property
+    def losses(self) -> list[str]:
+        """What this style leaves out or makes up anew, in words; empty where it keeps everything."""
+        if self.options is None:
+            return []
+        lost = (what for name, (keep, what) in _KEEPS.items() if getattr(self.options, name) not in keep)
+        return list(dict.fromkeys(lost))
+
+
+def print_style(name: str, elide_constants: bool, settings: Iterable[str]) -> PrintStyle:
+    """The style of that name, with large constants unless they are to be elided, and single options changed.
+
+    `settings` are texts `NAME=VALUE`. Raises click.UsageError.
+    """
+    preset = STYLES[name]
+    if preset is None:
+        if elide_constants or any(settings):
+            raise click.UsageError("style source is the text as it stands; options need another --style")
+        return PrintStyle(name, None)
+    options = preset()
+    if not elide_constants:
+        options = attrs.evolve(options, print_large_constants=True, print_only_essential_constants=False)
+    elif not options.print_only_essential_constants:
+        options = attrs.evolve(options, print_large_constants=False)
+    changes: dict[str, Any] = dict(map(_setting, settings))
+    return PrintStyle(name, attrs.evolve(options, **changes))
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, _, value = text.partition("=")
+    defaults = attrs.asdict(PrintOptions())
+    if name not in defaults:
+        close = difflib.get_close_matches(name, defaults, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(defaults)}"
+        raise click.UsageError(f"no print option is called {name}; {hint}")
+    default = defaults[name]
+    words: dict[str, Any]
+    if isinstance(default, SubcomputationMode):
+        words = {mode.name.lower(): mode for mode in SubcomputationMode}
+    elif isinstance(default, bool):
+        words = {"true": True, "false": False}
+    elif value.isascii() and value.isdigit():
+        return name, int(value)
+    else:
+        raise click.UsageError(f"--option {name} needs a number, as in {name}={default}")
+    if value not in words:
+        raise click.UsageError(
+            f"--option {name} needs one of {', '.join(words)}, as in {name}={next(iter(words))}"
+        )
+    return name, words[value]

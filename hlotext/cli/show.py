@@ -1,0 +1,78 @@
+"""`hlotext show`: what is in a module, or one instruction of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import click
+
+from hlotext.cli.common import FILES, FORMAT, one_line, read_each, write_json
+from hlotext.cli.output import output
+from hlotext.cli.show_name import show_name
+from hlotext.cli.show_summary import show_summary
+from hlotext.cli.summary import Summary, summarize
+
+_DEFAULT_LIMIT = 10
+_LISTS = frozenset(
+    {
+        "opcodes", "largest_arrays", "most_padded", "loops", "collective_groups", "collectives",
+        "custom_calls", "source_files", "source_lines",
+    }
+)  # fmt: skip
+"""What `--limit` cuts in JSON."""
+
+
+@click.command()
+@FILES
+@click.option(
+    "-i", "--instruction", "name", metavar="NAME", help="Show one instruction or computation instead."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help=f"Rows in each table; 0 for all.  [default: {_DEFAULT_LIMIT}; in json: all]",
+)
+@FORMAT
+def command(files: tuple[str, ...], name: str | None, limit: int | None, output_format: str) -> None:
+    """What is in each FILE: header, computations, opcodes, loops, the largest arrays, memory spaces and
+    padding, collectives with their groups, custom calls, and the lines of Python that it comes from.
+
+    Bytes are those that the layouts ask for, padding included. Memory is counted by what is written: arrays
+    that follow each other in the same place count both, views and what stands in fusions count nothing.
+
+    \b
+    Examples:
+      hlotext show module_0001.jit_step.after_optimizations.txt
+      hlotext show dump.txt.gz -i fusion.3
+      hlotext show --format json dump.txt | jq '.modules[0].collective_groups'
+
+    Exit status: 0 fine, 1 there is no instruction of that NAME, 2 unreadable input.
+    """
+    if name is not None:
+        show_name(files, name, limit, output_format)
+        return
+    if output_format == "json":
+        write_json({"modules": [_json(*found, limit) for found in _summaries(files)]})
+        return
+    report = output()
+    for place, summary, notes in _summaries(files):
+        show_summary(report, place, summary, notes, _DEFAULT_LIMIT if limit is None else limit or None)
+
+
+def _summaries(files: tuple[str, ...]) -> Iterator[tuple[str, Summary, list[str]]]:
+    """Every module of every file, with what this release does not know in it."""
+    for place, result in read_each(files):
+        notes = [one_line(note) for note in result.diagnostics]
+        for module in result.modules:
+            yield place, summarize(module), notes
+            notes = []
+
+
+def _json(place: str, summary: Summary, notes: list[str], limit: int | None) -> dict[str, Any]:
+    facts = attrs.asdict(summary)
+    if limit:
+        facts = {name: value[:limit] if name in _LISTS else value for name, value in facts.items()}
+    return {"file": place, "notes": notes, **facts}

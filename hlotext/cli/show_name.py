@@ -1,0 +1,180 @@
+"""One instruction or computation, found by name, and all that is around it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import attrs
+
+from hlotext.cli.common import NotFound, read_each, write_json
+from hlotext.cli.output import Column, Output, Table, byte_text, output, shortened
+from hlotext.cli.summary.call_graph import call_graph
+from hlotext.cli.summary.details import (
+    ComputationDetails,
+    InstructionDetails,
+    Neighbour,
+    computation_details,
+    instruction_details,
+)
+from hlotext.ir.module import Module
+
+Details: TypeAlias = InstructionDetails | ComputationDetails
+
+_NAME, _OPCODE, _SHAPE = Column("name", "cyan"), Column("opcode", "blue"), Column("shape", "yellow")
+_SIZE = Column("bytes", is_number=True)
+
+
+def show_name(files: tuple[str, ...], name: str, limit: int | None, output_format: str) -> None:
+    """Writes everything called `name` in any of the files. Raises NotFound where there is nothing."""
+    wanted = name.removeprefix("%")
+    found: list[tuple[str, Details]] = []
+    names: dict[str, None] = {}
+    for place, result in read_each(files):
+        for module in result.modules:
+            found += ((place, details) for details in _details(module, wanted))
+            names.update(dict.fromkeys(_names(module)))
+    if not found:
+        raise NotFound(f"nothing is called {wanted} in {', '.join(files)}{_suggestion(wanted, names)}")
+    if output_format == "json":
+        write_json({"found": [{"file": place, **attrs.asdict(details)} for place, details in found]})
+        return
+    report = output()
+    for place, details in found:
+        if isinstance(details, InstructionDetails):
+            _show_instruction(report, place, details, limit)
+        else:
+            _show_computation(report, place, details, limit)
+
+
+def _names(module: Module) -> Iterator[str]:
+    yield from (instruction.name for instruction in module.instructions())
+    yield from (computation.name for computation in module.computations)
+
+
+def _details(module: Module, name: str) -> Iterator[Details]:
+    instructions = [i for i in module.instructions() if i.name == name]
+    computations = [c for c in module.computations if c.name == name]
+    if instructions or computations:
+        graph = call_graph(module)
+        yield from (instruction_details(graph, instruction) for instruction in instructions)
+        yield from (computation_details(graph, computation) for computation in computations)
+
+
+def _suggestion(name: str, names: Iterable[str]) -> str:
+    """Names that the wanted one may have been meant for: those that hold it, else those that look like it."""
+    known = list(names)
+    close = [other for other in known if name.lower() in other.lower()][:3]
+    close = close or difflib.get_close_matches(name, known, n=3)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def _cut(title: str, columns: list[Column], rows: list[list[str]], limit: int | None) -> Table:
+    shown = rows[:limit] if limit else rows
+    return Table(title, columns, shown, len(rows) - len(shown))
+
+
+def _neighbours(title: str, rows: Iterable[Neighbour], limit: int | None) -> Table:
+    cells = [
+        [row.name, row.opcode, shortened(row.shape or "", 100), byte_text(row.allocated_bytes)]
+        for row in rows
+    ]
+    return _cut(title, [_NAME, _OPCODE, _SHAPE, _SIZE], cells, limit)
+
+
+def _runs(runs: int | None) -> str:
+    if runs is None:
+        return "runs as often as values tell"
+    return {0: "never runs", 1: "runs once"}.get(runs, f"runs {runs:,} times")
+
+
+def _show_instruction(report: Output, place: str, details: InstructionDetails, limit: int | None) -> None:
+    where = f":{details.position.line}:{details.position.column}" if details.position is not None else ""
+    report.heading(f"{place}{where}: {details.name}")
+    report.facts(_instruction_facts(details))
+    report.text("Text", details.text)
+    operands = _neighbours("Operands", details.operands, limit)
+    report.table(attrs.evolve(operands, title=f"Operands ({len(details.operands):,})"))
+    report.table(
+        _cut(
+            f"Users ({len(details.users):,})",
+            [_NAME, _OPCODE, Column("as operand"), _SHAPE, _SIZE],
+            [
+                [
+                    user.name,
+                    user.opcode,
+                    ", ".join(map(str, user.positions)),
+                    shortened(user.shape or "", 100),
+                    byte_text(user.allocated_bytes),
+                ]
+                for user in details.users
+            ],
+            limit,
+        )
+    )
+    report.table(
+        _cut(
+            "Attributes",
+            [Column("name", "cyan"), Column("value")],
+            [[name, text] for name, text in details.attributes.items()],
+            None,
+        )
+    )
+    report.table(
+        _cut(
+            "Called computations",
+            [Column("attribute"), _NAME, Column("instructions", is_number=True), Column("root", "blue")],
+            [[c.attribute, c.name, f"{c.instructions:,}", c.root] for c in details.called_computations],
+            limit,
+        )
+    )
+    report.table(_neighbours("Asynchronous operation", details.async_chain, limit))
+    if details.async_wrapped is not None:
+        report.text("It runs", details.async_wrapped)
+    report.table(
+        _cut(
+            "Python, innermost first",
+            [Column("line", "green"), Column("function")],
+            [[f"{f.file}:{f.line}:{f.column}", f.function] for f in details.frames],
+            limit,
+        )
+    )
+    for body in details.bodies:
+        report.text("Body, without metadata and backend configs", body)
+
+
+def _instruction_facts(details: InstructionDetails) -> Iterator[tuple[str, str]]:
+    yield "opcode", details.opcode
+    yield "shape", details.shape or "not written"
+    size = details.size
+    if size.arrays:
+        padding = size.allocated_bytes - size.unpadded_bytes
+        arrays = f", {size.arrays:,} arrays" if size.arrays > 1 else ""
+        yield (
+            "bytes",
+            byte_text(size.allocated_bytes) + arrays + (f", {byte_text(padding)} padding" if padding else ""),
+        )
+    use = f"{details.computation_use}, {_runs(details.runs)}"
+    yield "computation", f"{details.computation} ({use})" + (", the root" if details.is_root else "")
+    if details.control_predecessors:
+        yield "runs after", ", ".join(details.control_predecessors)
+    if details.control_successors:
+        yield "runs before", ", ".join(details.control_successors)
+
+
+def _show_computation(report: Output, place: str, details: ComputationDetails, limit: int | None) -> None:
+    where = f":{details.position.line}:{details.position.column}" if details.position is not None else ""
+    report.heading(f"{place}{where}: {details.name}")
+    report.facts(
+        [
+            ("use", f"{details.use}, {_runs(details.runs)}"),
+            ("thread", details.execution_thread),
+            ("instructions", f"{details.instructions:,}"),
+            ("opcodes", ", ".join(f"{count:,} {opcode}" for opcode, count in details.opcodes.items())),
+            ("result", f"{details.root.shape or 'not written'} {details.root.opcode}"),
+        ]
+    )
+    report.table(_neighbours("Callers", details.callers, limit))
+    report.table(_neighbours("Parameters", details.parameters, limit))
+    report.text("Text, without metadata and backend configs", details.text)

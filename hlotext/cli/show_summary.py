@@ -1,0 +1,265 @@
+"""The facts of a module as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias, TypeVar
+
+from hlotext.cli.output import Column, Output, Table, byte_text, shortened
+from hlotext.cli.summary import CustomCall, OpcodeCount, Summary
+from hlotext.cli.summary.arrays import ArrayGroup, MemorySpace, PaddedShape, Transfer
+from hlotext.cli.summary.communication import CollectiveGroup
+from hlotext.cli.summary.loops import Loop
+from hlotext.cli.summary.sizes import Total
+from hlotext.cli.summary.sources import SourceLine
+
+_Row = TypeVar("_Row")
+Columns: TypeAlias = Sequence[tuple[Column, Callable[[_Row], str]]]
+"""The columns of a table, each with what a row says there."""
+
+
+def show_summary(
+    report: Output, place: str, summary: Summary, notes: Sequence[str], limit: int | None
+) -> None:
+    """Writes everything about one module; `limit` rows of each table, all for None."""
+    report.heading(f"{place}: {summary.name}")
+    report.facts(_facts(summary))
+    for table in _tables(summary, limit):
+        report.table(table)
+    report.table(Table("Not known to this release", [Column("note")], [[note] for note in notes]))
+
+
+def make_table(title: str, columns: Columns[_Row], rows: Sequence[_Row], limit: int | None) -> Table:
+    """A table of the first `limit` rows, all for None."""
+    shown = rows[:limit]
+    cells = [[cell(row) for _, cell in columns] for row in shown]
+    return Table(title, [column for column, _ in columns], cells, len(rows) - len(shown))
+
+
+def number(title: str) -> Column:
+    """A column of numbers."""
+    return Column(title, is_number=True)
+
+
+def count_text(count: int | None) -> str:
+    """A number for people; `?` for None."""
+    return "?" if count is None else f"{count:,}"
+
+
+# ---- facts
+
+
+_PLURALS = {
+    "fusion body": "fusion bodies",
+    "loop body": "loop bodies",
+    "loop condition": "loop conditions",
+    "branch": "branches",
+    "async body": "async bodies",
+    "called by custom call": "called by custom calls",
+    "applied": "applied to elements",
+}
+"""Uses of several computations."""
+_SHOWN_FILES = 5
+
+
+def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
+    yield "schedule", "scheduled" if summary.is_scheduled else "not scheduled"
+    replicas, partitions = summary.replica_count, summary.num_partitions
+    if replicas * partitions > 1:
+        yield "devices", f"{_plural(replicas, 'replica')} × {_plural(partitions, 'partition')}"
+    yield "entry", summary.entry
+    yield "arguments", _total_text(summary.arguments)
+    yield "results", _total_text(summary.results)
+    aliased = summary.aliased_results
+    if aliased.arrays:
+        yield (
+            "",
+            f"{aliased.arrays:,} of them, {byte_text(aliased.allocated_bytes)}, in the memory of arguments",
+        )
+    if summary.constants.arrays:
+        yield "constants", _total_text(summary.constants)
+    yield "computations", ", ".join(_uses(summary))
+    inside = sum(count.in_fusions for count in summary.opcodes)
+    yield "instructions", f"{summary.instructions:,}" + (f", {inside:,} of them in fusions" if inside else "")
+    configs = summary.configs
+    if configs.backend_configs:
+        size = byte_text(configs.backend_config_bytes)
+        yield "backend configs", f"on {configs.backend_configs:,} instructions, {size} of text"
+    if configs.metadata:
+        yield "metadata", f"on {configs.metadata:,} instructions"
+    if configs.shardings:
+        yield "shardings", f"on {configs.shardings:,} instructions"
+    files = [file.file for file in summary.source_files]
+    if files:
+        more = f" and {len(files) - _SHOWN_FILES:,} more" if len(files) > _SHOWN_FILES else ""
+        yield "Python files", ", ".join(files[:_SHOWN_FILES]) + more
+
+
+def _uses(summary: Summary) -> Iterator[str]:
+    yield f"{sum(use.computations for use in summary.computations):,}: the entry"
+    for use in summary.computations:
+        if use.use != "entry":
+            name = use.use if use.computations == 1 else _PLURALS.get(use.use, use.use)
+            yield f"{use.computations:,} {name}"
+
+
+def _plural(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _total_text(total: Total) -> str:
+    if not total.arrays:
+        return "none"
+    text = f"{_plural(total.arrays, 'array')}, {byte_text(total.allocated_bytes)}"
+    if total.allocated_bytes != total.unpadded_bytes:
+        text += f" ({_padding(total.allocated_bytes, total.unpadded_bytes)} of it padding)"
+    return text + (f", {total.unsized} of unknown size" if total.unsized else "")
+
+
+def _padding(allocated: int, unpadded: int) -> str:
+    return f"{100 * (allocated - unpadded) / allocated:.0f} %" if allocated else "0 %"
+
+
+# ---- tables
+
+_SPACES = {0: "default", 5: "S(5) host"}
+_TILED_SPACES = {0: "default (HBM)", 1: "S(1) VMEM"}
+
+
+def _space_text(space: int, is_tiled: bool) -> str:
+    """A memory space in words; tiled layouts are those of TPU, where more numbers have a known meaning."""
+    known = _TILED_SPACES.get(space) if is_tiled else None
+    return known or _SPACES.get(space) or f"S({space})"
+
+
+_MEMORY: Columns[MemorySpace] = (
+    (number("arrays"), lambda row: f"{row.written.arrays:,}"),
+    (number("bytes"), lambda row: byte_text(row.written.allocated_bytes)),
+    (number("padding"), lambda row: _padding(row.written.allocated_bytes, row.written.unpadded_bytes)),
+    (number("largest"), lambda row: byte_text(row.written.largest_bytes)),
+)
+
+_TRANSFERS: Columns[Transfer] = (
+    (number("copies"), lambda row: f"{row.copies:,}"),
+    (number("bytes"), lambda row: byte_text(row.allocated_bytes)),
+)
+
+
+def _array_name(group: ArrayGroup) -> str:
+    return group.name + (f" {{{','.join(map(str, group.shape_index))}}}" if group.shape_index else "")
+
+
+_ARRAYS: Columns[ArrayGroup] = (
+    (number("each"), lambda row: byte_text(row.allocated_bytes)),
+    (number("count"), lambda row: f"{row.count:,}"),
+    (number("padding"), lambda row: _padding(row.allocated_bytes, row.unpadded_bytes)),
+    (Column("shape", "yellow"), lambda row: row.shape),
+    (Column("opcode", "blue"), lambda row: shortened(row.opcode)),
+    (Column("name", "cyan"), _array_name),
+    (
+        Column("from", "green"),
+        lambda row: str(row.place) if row.place is not None else shortened(row.op_name),
+    ),
+)
+
+_PADDED: Columns[PaddedShape] = (
+    (number("padding"), lambda row: byte_text(row.padding_bytes)),
+    (number("count"), lambda row: f"{row.count:,}"),
+    (number("each"), lambda row: byte_text(row.unpadded_bytes)),
+    (number("padded to"), lambda row: byte_text(row.allocated_bytes)),
+    (
+        number("factor"),
+        lambda row: f"{row.allocated_bytes / row.unpadded_bytes:.3g}" if row.unpadded_bytes else "",
+    ),
+    (Column("shape", "yellow"), lambda row: row.shape),
+    (Column("first", "cyan"), lambda row: row.name),
+)
+
+
+def _groups_text(row: CollectiveGroup) -> str:
+    if row.group_count is None:
+        return "" if row.kind.split()[-1] in _POINT_TO_POINT else "all devices"
+    if "permute" in row.kind:
+        return _plural(row.group_count, "pair")
+    return f"{row.group_count:,} × {'different sizes' if row.group_size is None else f'{row.group_size:,}'}"
+
+
+_POINT_TO_POINT = ("send", "recv", "infeed", "outfeed")
+
+
+def _where(row: CollectiveGroup) -> str:
+    places = []
+    for count, what in ((row.in_loops, "loops"), (row.in_fusions, "fusions")):
+        if count:
+            places.append(f"in {what}" if count == row.count else f"{count:,} in {what}")
+    return ", ".join(places)
+
+
+_COLLECTIVES: Columns[CollectiveGroup] = (
+    (Column("kind", "blue"), lambda row: row.kind + (" async" if row.is_async else "")),
+    (Column("groups"), _groups_text),
+    (Column("as written"), lambda row: shortened(row.groups, 40)),
+    (number("count"), lambda row: f"{row.count:,}"),
+    (number("runs"), lambda row: count_text(row.runs)),
+    (number("bytes in"), lambda row: byte_text(row.operand_bytes)),
+    (number("bytes out"), lambda row: byte_text(row.result_bytes)),
+    (number("largest"), lambda row: byte_text(row.largest_bytes)),
+    (Column("largest one", "cyan"), lambda row: row.name),
+    (Column("where"), _where),
+)
+
+_LOOPS: Columns[Loop] = (
+    (Column("name", "cyan"), lambda row: row.name),
+    (number("trips"), lambda row: count_text(row.trip_count)),
+    (number("runs"), lambda row: count_text(row.runs)),
+    (number("instructions"), lambda row: f"{row.body_instructions:,}"),
+    (number("state"), lambda row: f"{row.state.arrays:,}"),
+    (number("bytes"), lambda row: byte_text(row.state.allocated_bytes)),
+    (Column("inside", "cyan"), lambda row: row.inside or ""),
+    (Column("from", "green"), lambda row: str(row.place) if row.place is not None else row.op_name),
+)
+
+_CUSTOM_CALLS: Columns[CustomCall] = (
+    (Column("target"), lambda row: row.target),
+    (number("count"), lambda row: f"{row.count:,}"),
+    (Column("first", "cyan"), lambda row: row.name),
+)
+
+_OPCODES: Columns[OpcodeCount] = (
+    (Column("opcode", "blue"), lambda row: row.opcode),
+    (number("count"), lambda row: f"{row.count:,}"),
+    (number("in fusions"), lambda row: f"{row.in_fusions:,}"),
+    (number("bytes written"), lambda row: byte_text(row.written_bytes)),
+)
+
+_PYTHON: Columns[SourceLine] = (
+    (Column("line", "green"), lambda row: f"{row.place.file}:{row.place.line}"),
+    (Column("function"), lambda row: row.place.function),
+    (number("instructions"), lambda row: f"{row.instructions:,}"),
+    (number("bytes written"), lambda row: byte_text(row.written_bytes)),
+)
+
+
+def _tables(summary: Summary, limit: int | None) -> Iterator[Table]:
+    def space(number: int) -> str:
+        return _space_text(number, summary.is_tiled)
+
+    memory: Columns[MemorySpace] = (
+        (Column("space", "magenta"), lambda row: space(row.memory_space)),
+        *_MEMORY,
+    )
+    transfers: Columns[Transfer] = (
+        (Column("from", "magenta"), lambda row: space(row.source)),
+        (Column("to", "magenta"), lambda row: space(row.target)),
+        *_TRANSFERS,
+    )
+    yield make_table("Memory spaces: what is written to them", memory, summary.memory_spaces, None)
+    yield make_table("Copies between memory spaces", transfers, summary.transfers, None)
+    yield make_table("Largest arrays", _ARRAYS, summary.largest_arrays, limit)
+    yield make_table("Most padding, by shape", _PADDED, summary.most_padded, limit)
+    title = "Collectives and transfers: bytes on each device"
+    yield make_table(title, _COLLECTIVES, summary.collective_groups, limit)
+    yield make_table("Loops", _LOOPS, summary.loops, limit)
+    yield make_table("Custom calls", _CUSTOM_CALLS, summary.custom_calls, limit)
+    yield make_table("Opcodes", _OPCODES, summary.opcodes, limit)
+    yield make_table("Python", _PYTHON, summary.source_lines, limit)

@@ -1,0 +1,219 @@
+"""Everything about one instruction or one computation."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import attrs
+
+from hlotext.cli.summary.arrays import opcode_label
+from hlotext.cli.summary.call_graph import CallGraph
+from hlotext.cli.summary.sizes import Total, total_of
+from hlotext.ir.attributes import value_text
+from hlotext.ir.computation import Computation
+from hlotext.ir.frames import StackFrame
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.metadata import BackendConfig
+from hlotext.ir.print_options import PrintOptions
+from hlotext.syntax.printer import TextPrinter
+
+_SHORT = PrintOptions(print_metadata=False, print_backend_config=False, print_original_value=False)
+
+
+@attrs.frozen
+class Position:
+    """Where something stands in the text that was read; counted from 1."""
+
+    line: int
+    column: int
+
+
+@attrs.frozen
+class Neighbour:
+    """An instruction beside the one that was asked for."""
+
+    name: str
+    opcode: str
+    shape: str | None
+    allocated_bytes: int
+    """Of all its arrays."""
+    computation: str
+    """Where it stands."""
+    positions: tuple[int, ...] = ()
+    """For a user, which of its operands the instruction is, counted from 0."""
+
+
+@attrs.frozen
+class Callee:
+    """A computation that an instruction calls."""
+
+    attribute: str
+    name: str
+    instructions: int
+    root: str
+    """Opcode of its root."""
+
+
+@attrs.frozen
+class InstructionDetails:
+    """Everything about one instruction."""
+
+    kind: str
+    """`instruction`."""
+    name: str
+    opcode: str
+    shape: str | None
+    size: Total
+    computation: str
+    computation_use: str
+    is_root: bool
+    runs: int | None
+    """How often its computation runs when the module runs once; None where that depends on values."""
+    position: Position | None
+    """None for what the text implies without writing it."""
+    text: str
+    operands: tuple[Neighbour, ...]
+    users: tuple[Neighbour, ...]
+    attributes: dict[str, str]
+    called_computations: tuple[Callee, ...]
+    control_predecessors: tuple[str, ...]
+    control_successors: tuple[str, ...]
+    async_chain: tuple[Neighbour, ...]
+    """Start, updates and done of an asynchronous operation, in order; empty for what is not asynchronous."""
+    async_wrapped: str | None
+    """What an asynchronous wrapper runs, as text."""
+    frames: tuple[StackFrame, ...]
+    """Innermost first."""
+    bodies: tuple[str, ...]
+    """Text of the computations that are applied or fused, without metadata and backend configs."""
+
+
+@attrs.frozen
+class ComputationDetails:
+    """Everything about one computation."""
+
+    kind: str
+    """`computation`."""
+    name: str
+    use: str
+    execution_thread: str
+    runs: int | None
+    position: Position | None
+    instructions: int
+    opcodes: dict[str, int]
+    parameters: tuple[Neighbour, ...]
+    root: Neighbour
+    callers: tuple[Neighbour, ...]
+    text: str
+    """Without metadata and backend configs."""
+
+
+def neighbour(instruction: Instruction, positions: tuple[int, ...] = ()) -> Neighbour:
+    """The short form of an instruction."""
+    shape, home = instruction.shape, instruction.computation
+    return Neighbour(
+        instruction.name,
+        opcode_label(instruction),
+        str(shape) if shape is not None else None,
+        total_of(shape).allocated_bytes,
+        home.name if home is not None else "",
+        positions,
+    )
+
+
+def instruction_details(graph: CallGraph, instruction: Instruction) -> InstructionDetails:
+    """Everything about one instruction of a module."""
+    home, shape, span = instruction.computation, instruction.shape, instruction.span
+    assert home is not None  # it was found in a module
+    wrapped = instruction.async_wrapped_instruction
+    return InstructionDetails(
+        kind="instruction",
+        name=instruction.name,
+        opcode=instruction.opcode,
+        shape=str(shape) if shape is not None else None,
+        size=total_of(shape),
+        computation=home.name,
+        computation_use=graph.use(home),
+        is_root=instruction.is_root,
+        runs=graph.runs.get(home, 0),
+        position=Position(span.line, span.column) if span is not None else None,
+        text=str(instruction),
+        operands=tuple(neighbour(operand) for operand in instruction.operands),
+        users=tuple(_user(instruction, user) for user in instruction.users),
+        attributes=attribute_texts(instruction),
+        called_computations=tuple(
+            Callee(attribute, callee.name, len(callee), opcode_label(callee.root))
+            for attribute, callee in instruction.callees()
+        ),
+        control_predecessors=tuple(other.name for other in instruction.control_predecessors),
+        control_successors=tuple(other.name for other in instruction.control_successors),
+        async_chain=tuple(neighbour(part) for part in instruction.async_chain),
+        async_wrapped=str(wrapped) if wrapped is not None else None,
+        frames=instruction.frames,
+        bodies=tuple(
+            short_text(callee)
+            for callee in dict.fromkeys(instruction.called_computations)
+            if graph.use(callee) in ("fusion body", "applied")
+        ),
+    )
+
+
+def _user(instruction: Instruction, user: Instruction) -> Neighbour:
+    return neighbour(user, tuple(i for i, operand in enumerate(user.operands) if operand is instruction))
+
+
+def computation_details(graph: CallGraph, computation: Computation) -> ComputationDetails:
+    """Everything about one computation of a module."""
+    module, opcodes = graph.module, Counter(map(opcode_label, computation))
+    position = None
+    if module.source is not None and computation._start >= 0:
+        position = Position(*module.source.position(computation._start))
+    callers = dict.fromkeys(edge.caller for edge in graph.callers.get(computation, ()))
+    return ComputationDetails(
+        kind="computation",
+        name=computation.name,
+        use=graph.use(computation),
+        execution_thread=computation.execution_thread,
+        runs=graph.runs.get(computation, 0),
+        position=position,
+        instructions=len(computation),
+        opcodes=dict(opcodes.most_common()),
+        parameters=tuple(map(neighbour, computation.parameters)),
+        root=neighbour(computation.root),
+        callers=tuple(map(neighbour, callers)),
+        text=short_text(computation),
+    )
+
+
+def short_text(computation: Computation) -> str:
+    """A computation's text in XLA's style, without metadata and backend configs."""
+    return TextPrinter(_SHORT).computation(computation, is_entry=computation.is_entry)
+
+
+def attribute_texts(instruction: Instruction) -> dict[str, str]:
+    """Name and text of every attribute, and of every key of a backend config that is a JSON object."""
+    texts: dict[str, str] = {}
+    for name, value in instruction.attributes.items():
+        entries = _entries(value) if isinstance(value, BackendConfig) else None
+        if entries:
+            texts.update((f"{name}.{key}", json.dumps(entry)) for key, entry in entries.items())
+        else:
+            texts[name] = _text(value, name)
+    return texts
+
+
+def _entries(config: BackendConfig) -> dict[str, object] | None:
+    try:
+        value = config.json()
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _text(value: object, name: str) -> str:
+    if isinstance(value, Computation | Instruction):
+        return f"%{value.name}"
+    if isinstance(value, tuple) and value and isinstance(value[0], Computation | Instruction):
+        return f"{{{', '.join(f'%{entry.name}' for entry in value)}}}"
+    return value_text(value, name)

@@ -1,0 +1,123 @@
+"""Bytes of results, and which results are arrays of their own."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.ir.async_ops import ROLES
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.shape import Shape
+from hlotext.layout import LayoutError, allocated_bytes, unpadded_bytes
+
+
+@attrs.frozen
+class Total:
+    """Several arrays taken together."""
+
+    arrays: int = 0
+    allocated_bytes: int = 0
+    """With all padding that the layouts ask for."""
+    unpadded_bytes: int = 0
+    """The values alone."""
+    largest_bytes: int = 0
+    """Allocated bytes of the largest one."""
+    unsized: int = 0
+    """Arrays among them whose size cannot be known, because a dimension is unbounded."""
+
+    def plus(self, shape: Shape, count: int = 1) -> Total:
+        """With so many more arrays of that shape."""
+        size = array_bytes(shape)
+        if size is None:
+            return attrs.evolve(self, arrays=self.arrays + count, unsized=self.unsized + count)
+        allocated, unpadded = size
+        return Total(
+            self.arrays + count,
+            self.allocated_bytes + allocated * count,
+            self.unpadded_bytes + unpadded * count,
+            max(self.largest_bytes, allocated),
+            self.unsized,
+        )
+
+
+@functools.lru_cache(maxsize=65536)
+def array_bytes(shape: Shape) -> tuple[int, int] | None:
+    """Allocated and unpadded bytes of an array; None where they cannot be known."""
+    try:
+        return allocated_bytes(shape), unpadded_bytes(shape)
+    except LayoutError:
+        return None
+
+
+def arrays_of(shape: Shape | None) -> Iterator[tuple[tuple[int, ...], Shape]]:
+    """The arrays of a shape, each with its shape index; of a buffer the array inside, of tokens nothing."""
+    for index, leaf in shape.leaves() if shape is not None else ():
+        if leaf.is_buffer:
+            yield index, leaf.tuple_shapes[0]
+        elif leaf.is_array:
+            yield index, leaf
+
+
+def memory_space(array: Shape) -> int:
+    """The number of the memory space that an array lies in."""
+    return array.layout.memory_space if array.layout is not None else 0
+
+
+def total_of(shape: Shape | None) -> Total:
+    """All arrays of a shape."""
+    total = Total()
+    for _, array in arrays_of(shape):
+        total = total.plus(array)
+    return total
+
+
+VIEWS = frozenset(
+    {
+        "add-dependency", "after-all", "bitcast", "call", "conditional", "domain", "get-tuple-element",
+        "opt-barrier", "parameter", "partition-id", "replica-id", "tuple", "while",
+    }
+)  # fmt: skip
+"""Opcodes whose result lies where an operand or a called computation's result lies, or needs no memory."""
+
+_START_RESULT = {"copy-start": 0, "recv": 0, "send": None, "async-start": 1, "all-gather-start": 1}
+"""Which element of the result of a start is new; the others are operands and contexts. None: none of them."""
+_PLAIN_STARTS = frozenset({"all-reduce-start"})
+"""Starts whose result is just the result."""
+
+
+def written_arrays(instruction: Instruction) -> Iterator[tuple[tuple[int, ...], Shape]]:
+    """The arrays that an instruction writes to memory of its own, each with its shape index.
+
+    None for views, for the later halves of asynchronous operations, whose result the start has written, and
+    for starts whose result a called computation writes. What aliases an operand
+    (`output_to_operand_aliasing`) is not new either.
+    """
+    opcode = instruction.opcode
+    if opcode in VIEWS:
+        return
+    if opcode == "async-start" and _runs_a_call(instruction):
+        return
+    prefix: tuple[int, ...] = ()
+    role = ROLES.get(opcode)
+    if role is not None and opcode not in _PLAIN_STARTS:
+        element = _START_RESULT.get(opcode, 1)
+        if role != "start" or element is None:
+            return
+        prefix = (element,)
+    aliasing = instruction.attributes.get("output_to_operand_aliasing")
+    aliased = {alias.output_shape_index for alias in aliasing.aliases} if aliasing is not None else ()
+    for index, array in arrays_of(instruction.shape):
+        if index[: len(prefix)] == prefix and index not in aliased:
+            yield index, array
+
+
+def _runs_a_call(start: Instruction) -> bool:
+    wrapped = start.async_wrapped_instruction
+    return wrapped is not None and wrapped.opcode in VIEWS
+
+
+def written_bytes(instruction: Instruction) -> int:
+    """Allocated bytes of `written_arrays`, as far as they are known."""
+    return sum((array_bytes(array) or (0, 0))[0] for _, array in written_arrays(instruction))
