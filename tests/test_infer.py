@@ -87,6 +87,21 @@ def test_rules_that_leave_something_open_need_a_stated_shape() -> None:
         assert shape.is_array or row.name == "collective-permute-start", row.name
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "f32[4] add(x, f32[4] y)",  # an operand without a shape
+        "f32[4] call(f32[4] x), to_apply=%elsewhere",  # a computation that is not there
+        "f32[4] frobnicate(f32[4] x)",
+    ],
+)
+def test_what_a_pasted_line_does_not_say(line: str) -> None:
+    module = hlo.parse_tolerant(line).module
+    assert module is not None
+    with pytest.raises(infer.CannotInfer):
+        infer.infer_shape(module.entry.root)
+
+
 # ---- real modules
 
 

@@ -157,9 +157,8 @@ def _group_count(op: Op, sides: _Sides, sizes: Shape, ragged: int) -> Dimension:
             prefix = outer if kind is sides.lhs_batch else prefix + outer
     expected = [sides.lhs.dimensions[i] for i in prefix]
     if not sizes.rank or (sizes.rank != 1 and list(sizes.dimensions[:-1]) != expected):
-        raise ShapeInferenceError(
-            f"group sizes must be [{','.join(map(str, expected))},groups], not {sizes}", operand=2
-        )
+        wanted = ",".join(map(str, (*expected, "groups")))
+        raise ShapeInferenceError(f"group sizes must be [{wanted}], not {sizes}", operand=2)
     return dimensions(sizes)[-1]
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
+from hlotext.ir.computation import Computation
 from hlotext.ir.opcode import Calls, Family, Opcode
 from hlotext.ir.shape import Shape
 from hlotext.ir.types import ElementType
@@ -13,7 +14,6 @@ from hlotext.verify.infer import shapes
 from hlotext.verify.infer.errors import CannotInfer, ShapeInferenceError
 
 if TYPE_CHECKING:
-    from hlotext.ir.computation import Computation
     from hlotext.ir.instruction import Instruction
 
 T = TypeVar("T")
@@ -204,15 +204,19 @@ def op_of(instruction: Instruction, row: Opcode, *, with_stated: bool) -> Op:
     )
 
 
-def _signatures(callees: Computation | tuple[Computation, ...]) -> tuple[ProgramShape, ...]:
-    return tuple(program_shape(c) for c in (callees if isinstance(callees, tuple) else (callees,)))
+def _signatures(value: object) -> tuple[ProgramShape, ...]:
+    """Signatures of the computation, or computations, that an attribute holds."""
+    callees = value if isinstance(value, tuple) else (value,)
+    return tuple(program_shape(callee) for callee in callees)
 
 
-def program_shape(computation: Computation) -> ProgramShape:
+def program_shape(computation: object) -> ProgramShape:
     """The signature of a computation, without layouts.
 
-    Raises CannotInfer if one of its shapes is not known.
+    Raises CannotInfer for what is none (a name that nothing defines), and if one of its shapes is not known.
     """
+    if not isinstance(computation, Computation) or not len(computation):
+        raise CannotInfer(f"the computation {computation} is not known")
     found = []
     for instruction in (*computation.parameters, computation.root):
         if instruction.shape is None:
