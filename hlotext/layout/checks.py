@@ -73,7 +73,7 @@ def check_permutation(part: str, numbers: Sequence[int], rank: int, shape: Shape
     """Raises LayoutError unless `numbers` holds each of 0 to rank-1 once."""
     text = shorten("{" + ",".join(map(str, numbers)) + "}")
     if len(numbers) != rank:
-        raise LayoutError(part, f"{text} has {len(numbers)} numbers for {rank} dimensions", shape)
+        raise LayoutError(part, f"{text} has length {len(numbers)}, not {rank}", shape)
     seen: set[int] = set()
     for number in numbers:
         if not 0 <= number < rank:
@@ -157,7 +157,7 @@ def checked_index(shape: Shape, index: Sequence[int]) -> tuple[int, ...]:
     """
     text = shorten(str(tuple(index)))
     if len(index) != shape.rank:
-        raise LayoutError("the index", f"{text} has {len(index)} numbers for {shape.rank} dimensions", shape)
+        raise LayoutError("the index", f"{text} has length {len(index)}, not {shape.rank}", shape)
     numbers = tuple(checked_integer("the index", number) for number in index)
     for dimension, (number, size) in enumerate(zip(numbers, shape.dimensions, strict=True)):
         if not 0 <= number < size:

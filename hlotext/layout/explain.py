@@ -310,15 +310,18 @@ class TupleExplanation:
     padding_bytes: int
     padding_ratio: float
 
-    def __str__(self) -> str:
+    def rows(self) -> list[tuple[str, str]]:
+        """(heading, text) of every line, in order."""
         rows = [(_index_text(index), f"{leaf}: {bytes_text(size)}") for index, leaf, size in self.leaves]
         rows.append(("allocated", f"{bytes_text(self.allocated_bytes)} in {len(self.leaves)} leaves"))
         rows.append(("padding", f"{bytes_text(self.padding_bytes)} ({self.padding_ratio:.4g}x)"))
         for where, table in (("CPU and GPU", HOST_INDEX_TABLE), ("TPU", TPU_INDEX_TABLE)):
-            rows.append(
-                ("", f"and {bytes_text(table.all_bytes(self.shape))} for tables of pointers on {where}")
-            )
-        return _table(str(self.shape), rows)
+            size = bytes_text(table.all_bytes(self.shape))
+            rows.append(("", f"and {size} for tables of pointers on {where}"))
+        return rows
+
+    def __str__(self) -> str:
+        return _table(str(self.shape), self.rows())
 
     def to_json(self) -> dict[str, Any]:
         """The same facts as plain values for a program."""

@@ -28,7 +28,7 @@ def padded_shape(shape: Shape, padded_dimensions: Sequence[int]) -> Shape:
     shape = array_of(shape)
     if len(padded_dimensions) != shape.rank:
         raise LayoutError(
-            "padded_dimensions", f"{len(padded_dimensions)} numbers for {shape.rank} dimensions", shape
+            "padded_dimensions", f"has length {len(padded_dimensions)}, not {shape.rank}", shape
         )
     for number, (size, padded) in enumerate(zip(shape.dimensions, padded_dimensions, strict=True)):
         if padded < size:

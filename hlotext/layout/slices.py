@@ -72,7 +72,7 @@ def byte_ranges(
 def _checked_ranges(place: Placement, ranges: Sequence[SliceRange | Sequence[int]]) -> list[SliceRange]:
     sizes = place.shape.dimensions
     if len(ranges) != len(sizes):
-        raise LayoutError("the slice", f"has {len(ranges)} ranges for {len(sizes)} dimensions", place.shape)
+        raise LayoutError("the slice", f"has length {len(ranges)}, not {len(sizes)}", place.shape)
     result = []
     for dimension, (given, size) in enumerate(zip(ranges, sizes, strict=True)):
         part = f"the slice's range of dimension {dimension}"

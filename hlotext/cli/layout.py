@@ -1,0 +1,288 @@
+"""`hlotext layout`: where the elements of an array lie, in plain words, in numbers and as a picture."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+
+import hlotext as hlo
+from hlotext import layout
+from hlotext.cli import UNREADABLE
+from hlotext.cli.common import FORMAT, Unreadable, warn, write_json
+from hlotext.cli.output import Column, Output, Table, echo, output, shortened
+from hlotext.view.layout_picture import layout_picture
+
+_FAULT = 1
+"""Exit status where a shape could be read, but it or what was asked of it has no meaning in memory."""
+_MOST_RUNS = 20
+"""Runs of a slice that the text lists; json has them all."""
+
+
+_RANGE = r"\[\s*(\d+)\s*:\s*(\d+)\s*(?::\s*(\d+)\s*)?\]"
+
+
+def _index(text: str) -> tuple[int, ...]:
+    """The value of `--index`: one number for each dimension; nothing for a scalar."""
+    inner = text.strip().removeprefix("(").removesuffix(")")
+    if not re.fullmatch(r"\s*(-?\d+(\s*,\s*-?\d+)*\s*,?)?\s*", inner, re.ASCII):
+        raise click.BadParameter(f"{text!r} is no index such as 0,0,3,5")
+    return tuple(int(number) for number in re.findall(r"-?\d+", inner, re.ASCII))
+
+
+def _offset(text: str) -> int:
+    """The value of `--offset`: bytes, decimal or 0x..."""
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no byte offset such as 4096 or 0x1000") from None
+
+
+def _slice(text: str) -> tuple[layout.SliceRange, ...]:
+    """The value of `--slice` as it stands in HLO text, with or without `slice={` and `}`."""
+    inner = text.strip().removeprefix("slice=").removeprefix("{").removesuffix("}")
+    if not re.fullmatch(rf"\s*({_RANGE}(\s*,\s*{_RANGE})*)?\s*", inner, re.ASCII):
+        raise click.BadParameter(f"{text!r} is no slice such as [0:8],[128:256]")
+    found = re.findall(_RANGE, inner, re.ASCII)
+    return tuple(layout.SliceRange(int(a), int(b), int(stride or 1)) for a, b, stride in found)
+
+
+@attrs.frozen
+class _Questions:
+    """What the command line asks of every shape."""
+
+    indices: tuple[tuple[int, ...], ...]
+    offsets: tuple[int, ...]
+    slices: tuple[tuple[layout.SliceRange, ...], ...]
+    text: bool
+    svg: str | None
+
+    @property
+    def explains(self) -> bool:
+        """Nothing particular was asked."""
+        return not (self.indices or self.offsets or self.slices or self.text or self.svg)
+
+
+@click.command()
+@click.argument("shapes", nargs=-1, required=True, metavar="SHAPE...")
+@click.option(
+    "--index",
+    "indices",
+    type=_index,
+    multiple=True,
+    metavar="I,J,...",
+    help="Where the element at this index lies, e.g. 0,0,3,5.",
+)
+@click.option(
+    "--offset",
+    "offsets",
+    type=_offset,
+    multiple=True,
+    metavar="N",
+    help="Which element lies at this byte offset, or padding.",
+)
+@click.option(
+    "--slice",
+    "slices",
+    type=_slice,
+    multiple=True,
+    metavar="[A:B],...",
+    help="Which bytes a slice touches, as contiguous runs, e.g. [0:8],[128:256].",
+)
+@click.option("--text", is_flag=True, help="Draw the layout as text.")
+@click.option("--svg", metavar="FILE", help="Draw the layout into an SVG file; - is standard output.")
+@FORMAT
+def command(shapes: tuple[str, ...], output_format: str, **asked: Any) -> None:
+    """Where the elements of each SHAPE lie in memory: what every part of its layout means, how many bytes
+    it takes, what of that is padding, and an order of dimensions that takes fewer.
+
+    With --index, --offset, --slice, --text or --svg only that is answered; each of the first three may be
+    given several times. A SHAPE of - reads shapes from standard input, one on each line.
+
+    \b
+    Examples:
+      hlotext layout 'bf16[8,1,1280,16384]{3,2,0,1:T(8,128)(2,1)}'
+      hlotext layout 'f32[3,5]{1,0:T(2,2)}' --index 2,3 --offset 0x24
+      hlotext layout 'f32[17,130]{1,0:T(8,128)}' --slice '[0:8],[128:130]'
+      hlotext layout 'f32[3,5]{1,0:T(2,2)}' --text --svg tiles.svg
+      hlotext layout --format json - < shapes.txt | jq '.shapes[].padding_ratio'
+
+    Exit status: 0 fine, 1 a shape has no meaning in memory, or an index, offset or slice is outside of it,
+    2 wrong usage or a text that is no shape.
+    """
+    questions = _Questions(**asked)
+    if questions.svg and (len(shapes) > 1 or "-" in shapes):
+        raise click.UsageError("--svg draws one shape only")
+    report = output()
+    found: list[dict[str, Any]] = []
+    status = 0
+    for text in _texts(shapes):
+        try:
+            answers = _answer(_shape(text), questions)
+        except Unreadable as error:
+            error.show()
+            status = UNREADABLE
+        except layout.LayoutError as error:
+            warn(str(error))
+            status = max(status, _FAULT)
+        else:
+            if output_format == "json":
+                found.append(_json(answers))
+            else:
+                _show(report, answers)
+    if output_format == "json":
+        write_json({"shapes": found})
+    if status:
+        raise click.exceptions.Exit(status)
+
+
+def _texts(shapes: tuple[str, ...]) -> Iterator[str]:
+    """The texts of the command line, and for `-` the lines of standard input."""
+    for text in shapes:
+        if text == "-":
+            lines = (line.decode("utf-8", "surrogateescape").strip() for line in sys.stdin.buffer)
+            yield from filter(None, lines)
+        else:
+            yield text
+
+
+def _shape(text: str) -> hlo.Shape:
+    try:
+        return hlo.parse_shape(text)
+    except hlo.HloSyntaxError as error:
+        raise Unreadable(f"{shortened(text)}: {error.message} (column {error.column})") from None
+
+
+# ---- answers
+
+
+@attrs.frozen
+class _IndexAnswer:
+    index: tuple[int, ...]
+    position: int
+    byte_offset: int
+    bit: int
+    """Number of the element's lowest bit in its byte; 0 unless elements share bytes."""
+
+
+@attrs.frozen
+class _OffsetAnswer:
+    offset: int
+    elements: tuple[tuple[int, ...] | None, ...]
+    """Logical indices, None for padding; several where elements share a byte."""
+
+
+@attrs.frozen
+class _SliceAnswer:
+    ranges: tuple[layout.SliceRange, ...]
+    runs: tuple[tuple[int, int], ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(end - start for start, end in self.runs)
+
+
+@attrs.frozen
+class _Answers:
+    """Everything that was asked of one shape."""
+
+    shape: hlo.Shape
+    explanation: layout.ArrayExplanation | layout.TupleExplanation
+    is_explained: bool
+    """Nothing particular was asked, so people get the explanation."""
+    indices: tuple[_IndexAnswer, ...]
+    offsets: tuple[_OffsetAnswer, ...]
+    slices: tuple[_SliceAnswer, ...]
+    picture: str | None
+
+
+def _answer(shape: hlo.Shape, questions: _Questions) -> _Answers:
+    """The answers for one shape; its SVG is written. Raises LayoutError, Unreadable."""
+    answers = _Answers(
+        shape,
+        layout.explain(shape),
+        questions.explains,
+        tuple(_at_index(shape, index) for index in questions.indices),
+        tuple(_OffsetAnswer(offset, layout.indices_at_byte(shape, offset)) for offset in questions.offsets),
+        tuple(_of_slice(shape, ranges) for ranges in questions.slices),
+        str(layout_picture(shape)) if questions.text else None,
+    )
+    if questions.svg:
+        _write(questions.svg, layout_picture(shape).svg())
+    return answers
+
+
+def _at_index(shape: hlo.Shape, index: tuple[int, ...]) -> _IndexAnswer:
+    bit_offset = layout.bit_offset(shape, index)
+    return _IndexAnswer(index, layout.linear_index(shape, index), bit_offset // 8, bit_offset % 8)
+
+
+def _of_slice(shape: hlo.Shape, ranges: tuple[layout.SliceRange, ...]) -> _SliceAnswer:
+    return _SliceAnswer(ranges, tuple((a, b) for a, b in layout.byte_ranges(shape, ranges).tolist()))
+
+
+def _write(place: str, text: str) -> None:
+    if place == "-":
+        echo(text)
+        return
+    try:
+        Path(place).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise Unreadable(f"cannot write {place}: {error.strerror}") from None
+
+
+# ---- writing them
+
+
+def _json(answers: _Answers) -> dict[str, Any]:
+    facts = answers.explanation.to_json()
+    facts["indices"] = [attrs.asdict(answer) for answer in answers.indices]
+    facts["offsets"] = [attrs.asdict(answer) for answer in answers.offsets]
+    facts["slices"] = [
+        {"slice": _slice_text(answer.ranges), "bytes": answer.bytes, "runs": answer.runs}
+        for answer in answers.slices
+    ]
+    if answers.picture is not None:
+        facts["picture"] = answers.picture
+    return facts
+
+
+def _show(report: Output, answers: _Answers) -> None:
+    facts = answers.explanation.rows() if answers.is_explained else []
+    facts += [(_index_text(answer.index), _place_text(answer)) for answer in answers.indices]
+    facts += [(f"byte {answer.offset}", _elements_text(answer)) for answer in answers.offsets]
+    if facts:
+        report.heading(str(answers.shape))
+        report.facts(facts)
+    for answer in answers.slices:
+        rows = [(str(start), str(end), str(end - start)) for start, end in answer.runs[:_MOST_RUNS]]
+        size = f"{len(answer.runs):,} run{'s' * (len(answer.runs) != 1)}, {answer.bytes:,} bytes"
+        title = f"{_slice_text(answer.ranges)} of {answers.shape}: {size}"
+        report.table(Table(title, _RUN_COLUMNS, rows, len(answer.runs) - len(rows)))
+    if answers.picture is not None:
+        echo(answers.picture)
+
+
+_RUN_COLUMNS = tuple(Column(title, is_number=True) for title in ("first byte", "end", "bytes"))
+
+
+def _index_text(index: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, index))})"
+
+
+def _place_text(answer: _IndexAnswer) -> str:
+    bit = f", bit {answer.bit}" if answer.bit else ""
+    return f"byte {answer.byte_offset}{bit} (element {answer.position} in memory)"
+
+
+def _elements_text(answer: _OffsetAnswer) -> str:
+    return ", ".join("padding" if index is None else _index_text(index) for index in answer.elements)
+
+
+def _slice_text(ranges: tuple[layout.SliceRange, ...]) -> str:
+    return "{" + ", ".join(map(str, ranges)) + "}"
