@@ -50,11 +50,13 @@ class Attributes(MutableMapping[str, Any]):
         return self._instruction._attributes[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self._instruction._attributes[name] = value
+        self._instruction._attributes = {**self._instruction._attributes, name: value}
         self._instruction.touch()
 
     def __delitem__(self, name: str) -> None:
-        del self._instruction._attributes[name]
+        if name not in self._instruction._attributes:
+            raise KeyError(name)
+        self._instruction._attributes = {k: v for k, v in self._instruction._attributes.items() if k != name}
         self._instruction.touch()
 
     def __iter__(self) -> Iterator[str]:
@@ -80,17 +82,37 @@ class Instruction:
     _shape: Shape | None
     _operands: tuple[Instruction, ...] = ()
     _attributes: dict[str, Any] = attrs.field(factory=dict)
+    """Shared by all instructions whose attributes have the same text, so it is replaced, never changed in place."""
     _argument: int | Literal | None = None
     """What stands in the parentheses of `parameter` and `constant`."""
     computation: Computation | None = None
     """The computation that holds this instruction; None before it is added to one."""
-    _start: int = -1
-    """Where the instruction starts and ends in the source text; -1 for one that was not read."""
-    _end: int = -1
+    _place: int | tuple[int, int] | None = None
+    """Where the instruction stands in the source: start and end, or only the end for an op line without line ends inside."""
     form: Form = Form.LINE
     is_touched: bool = False
     """True once edited: the source text no longer says what this is."""
     _users: dict[Instruction, None] | None = None
+
+    @property
+    def _start(self) -> int:
+        """Offset of its first character in the source text; -1 for one that was not read."""
+        place = self._place
+        if isinstance(place, int):
+            assert self.computation is not None and self.computation.module is not None
+            source = self.computation.module.source
+            assert source is not None
+            start = source.text.rfind("\n", 0, place) + 1
+            while source.text[start] == " ":
+                start += 1
+            return start
+        return -1 if place is None else place[0]
+
+    @property
+    def _end(self) -> int:
+        """Offset behind its last character in the source text; -1 for one that was not read."""
+        place = self._place
+        return place if isinstance(place, int) else -1 if place is None else place[1]
 
     # ---- what it is
 

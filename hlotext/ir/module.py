@@ -98,7 +98,10 @@ class Module:
         return tuple(self._callers[1].get(computation, ()))
 
     def materialize(self) -> Module:
-        """Forces everything that is read lazily, and returns the module."""
+        """Forces everything that is read lazily, and returns the module.
+
+        The reader types every attribute at once, since equal texts share their values, so there is nothing to do.
+        """
         return self
 
     # ---- editing

@@ -13,7 +13,7 @@ from hlotext.ir.aliasing import InputOutputAliasConfig
 from hlotext.ir.async_ops import ROLES
 from hlotext.ir.attributes import RawValue
 from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.opcode import Count
 from hlotext.ir.shape import UNBOUNDED_SIZE, Shape
@@ -33,8 +33,12 @@ def attributes_fit(opcode: str, names: tuple[str, ...]) -> bool:
     allowed = opcodes.allowed_attributes(row)
     return (
         all(name in allowed for name in names)
-        and all(name in names for name, use in allowed.items() if use.required and not use.optional_for_scalar)
-        and (not row.alternatives or any(all(name in names for name in names_) for names_ in row.alternatives))
+        and all(
+            name in names for name, use in allowed.items() if use.required and not use.optional_for_scalar
+        )
+        and (
+            not row.alternatives or any(all(name in names for name in names_) for names_ in row.alternatives)
+        )
         and ("use_global_device_ids" not in names or "channel_id" in names)
     )
 
@@ -46,7 +50,13 @@ def opcode(reporter: Reporter, instruction: Instruction, position: int, places: 
     end = position + len(name)
     if row is None:
         if opcodes.async_wrapped(name) is None:
-            reporter.note("X201", f"opcode {name} is unknown to this release", position, end, did_you_mean(name, opcodes.OPCODES))
+            reporter.note(
+                "X201",
+                f"opcode {name} is unknown to this release",
+                position,
+                end,
+                did_you_mean(name, opcodes.OPCODES),
+            )
         return
     if not row.arity.accepts(len(instruction.operands)):
         reporter.error(
@@ -56,7 +66,9 @@ def opcode(reporter: Reporter, instruction: Instruction, position: int, places: 
         _attributes(reporter, instruction, row, position, places)
 
 
-def _attributes(reporter: Reporter, instruction: Instruction, row: Any, position: int, places: dict[str, int]) -> None:
+def _attributes(
+    reporter: Reporter, instruction: Instruction, row: Any, position: int, places: dict[str, int]
+) -> None:
     """Says which attribute is wrong."""
     allowed = opcodes.allowed_attributes(row)
     given = instruction._attributes
@@ -79,7 +91,11 @@ def _attributes(reporter: Reporter, instruction: Instruction, row: Any, position
         choice = " or ".join(" and ".join(names) for names in row.alternatives)
         reporter.error("X110", f"{row.name} needs {choice}", position, end)
     # XLA demands the channel only where the group's meaning depends on it; an all-gather goes without.
-    if given.get("use_global_device_ids") is True and "channel_id" not in given and not row.name.startswith("all-gather"):
+    if (
+        given.get("use_global_device_ids") is True
+        and "channel_id" not in given
+        and not row.name.startswith("all-gather")
+    ):
         reporter.error(
             "X112", "use_global_device_ids=true needs a channel_id", places.get("use_global_device_ids", position)
         )  # fmt: skip
@@ -93,12 +109,14 @@ def raw_value(reporter: Reporter, instruction: Instruction, name: str, value: Ra
         reporter.note("X204", f"{name}={value} is unknown to this release", start)
     else:
         known = opcodes.allowed_attributes(row) if row is not None else ()
-        reporter.note("X203", f"attribute {name} is unknown to this release", start, help=did_you_mean(name, known))
+        reporter.note(
+            "X203", f"attribute {name} is unknown to this release", start, help=did_you_mean(name, known)
+        )
 
 
 def instruction(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
     """Conditions of single opcodes on shapes, counts and attribute values."""
-    check = _BY_OPCODE.get(instruction.opcode)
+    check = BY_OPCODE.get(instruction.opcode)
     if check is not None:
         check(reporter, instruction, position, places)
     replication = instruction._attributes.get("parameter_replication")
@@ -111,7 +129,9 @@ def instruction(reporter: Reporter, instruction: Instruction, position: int, pla
             )  # fmt: skip
 
 
-def _special_count(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
+def _special_count(
+    reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]
+) -> None:
     """The operand counts that depend on more than the opcode."""
     row = opcodes.OPCODES[instruction.opcode]
     have = len(instruction.operands)
@@ -165,7 +185,9 @@ _EXPECTED_COUNT: dict[Count, Any] = {
 
 def _tuple(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
     if instruction.shape is not None and not instruction.shape.is_tuple:
-        reporter.error("X112", f"the result of tuple is a tuple, not {instruction.shape}", position, position + 5)
+        reporter.error(
+            "X112", f"the result of tuple is a tuple, not {instruction.shape}", position, position + 5
+        )
     _special_count(reporter, instruction, position, places)
 
 
@@ -189,7 +211,9 @@ def _conditional(reporter: Reporter, instruction: Instruction, position: int, pl
     if shape is not None and shape.is_array and not shape.rank:
         by_list = "branch_computations" in instruction._attributes
         if str(shape.element_type) == "pred" and by_list:
-            reporter.error("X112", "a conditional on a pred names true_computation and false_computation", position)
+            reporter.error(
+                "X112", "a conditional on a pred names true_computation and false_computation", position
+            )
         elif str(shape.element_type) == "s32" and not by_list:
             reporter.error("X112", "a conditional on an s32 names branch_computations", position)
     _special_count(reporter, instruction, position, places)
@@ -200,15 +224,21 @@ def _async(reporter: Reporter, instruction: Instruction, position: int, places: 
     end = position + len(instruction.opcode)
     shape = instruction.shape
     if instruction.opcode == "async-start":
-        if shape is not None and not (shape.is_tuple and len(shape.tuple_shapes) >= 2 and shape.tuple_shapes[0].is_tuple):
+        if shape is not None and not (
+            shape.is_tuple and len(shape.tuple_shapes) >= 2 and shape.tuple_shapes[0].is_tuple
+        ):
             reporter.error(
                 "X120", "the result of async-start is a tuple of two or more, the first of them a tuple", position, end
             )  # fmt: skip
         return
     operand = instruction.operands[0] if instruction.operands else None
+    if operand is not None and operand.form is Form.IMPLICIT:
+        return  # a line pasted from a dump: what began the operation is not there to be judged
     role = ROLES.get(operand.opcode) if operand is not None else None
     if operand is None or not operand.opcode.startswith("async-") or role == "done":
-        reporter.error("X120", f"the operand of {instruction.opcode} is an async-start or async-update", position, end)
+        reporter.error(
+            "X120", f"the operand of {instruction.opcode} is an async-start or async-update", position, end
+        )
         return
     if instruction.opcode == "async-update" and shape is not None and operand.shape is not None:
         if shape.without_layout() != operand.shape.without_layout():
@@ -219,8 +249,12 @@ def _async(reporter: Reporter, instruction: Instruction, position: int, places: 
     for name, default in (("calls", None), ("async_execution_thread", "main")):
         if name in instruction._attributes:
             mine, theirs = instruction._attributes[name], start._attributes.get(name, default)
-            if mine != theirs and (name != "calls" or getattr(mine, "name", mine) != getattr(theirs, "name", theirs)):
-                reporter.error("X120", f"{name} differs from that of {start.name}", places.get(name, position))
+            if mine != theirs and (
+                name != "calls" or getattr(mine, "name", mine) != getattr(theirs, "name", theirs)
+            ):
+                reporter.error(
+                    "X120", f"{name} differs from that of {start.name}", places.get(name, position)
+                )
 
 
 def _done(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
@@ -234,7 +268,9 @@ def _done(reporter: Reporter, instruction: Instruction, position: int, places: d
         reporter.error("X120", f"channel_id is {mine}, but that of {operand.name} is {theirs}", place)
 
 
-def _one_dimension(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
+def _one_dimension(
+    reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]
+) -> None:
     """Opcodes whose `dimensions` is one number in braces."""
     dimensions = instruction._attributes.get("dimensions")
     if isinstance(dimensions, tuple) and len(dimensions) != 1:
@@ -257,7 +293,11 @@ def _custom_call(reporter: Reporter, instruction: Instruction, position: int, pl
         return
     for shape, operand in zip(constraints, instruction.operands, strict=True):
         if operand.shape is not None and not compatible(shape, operand.shape):
-            reporter.error("X112", f"layout constraint {shape} does not fit operand {operand.name}, {operand.shape}", place)
+            reporter.error(
+                "X112",
+                f"layout constraint {shape} does not fit operand {operand.name}, {operand.shape}",
+                place,
+            )
 
 
 def _replicated(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
@@ -267,7 +307,7 @@ def _replicated(reporter: Reporter, instruction: Instruction, position: int, pla
         reporter.error("X112", problem, places.get("replica_groups", position))
 
 
-_BY_OPCODE: dict[str, Any] = {
+BY_OPCODE: dict[str, Any] = {
     row.name: _special_count for row in opcodes.OPCODES.values() if row.arity.count in _EXPECTED_COUNT
 } | {
     "tuple": _tuple,
@@ -306,7 +346,9 @@ def compatible(a: Shape, b: Shape) -> bool:
             return False
         if len(a.dimensions) != len(b.dimensions):
             return False
-        if any(x != y and UNBOUNDED_SIZE not in (x, y) for x, y in zip(a.dimensions, b.dimensions, strict=True)):
+        if any(
+            x != y and UNBOUNDED_SIZE not in (x, y) for x, y in zip(a.dimensions, b.dimensions, strict=True)
+        ):
             return False
         stack.extend(zip(a.tuple_shapes, b.tuple_shapes, strict=True))
     return True
@@ -321,12 +363,17 @@ def _is_scalar(shape: Shape | None) -> bool:
 
 def parameters(reporter: Reporter, computation: Computation) -> None:
     """Parameter numbers are 0, 1, 2, ... each once."""
+    numbers: list[Any] = [i._argument for i in computation._instructions if i._opcode == "parameter"]
+    if sorted(numbers) == list(range(len(numbers))):
+        return
     found: dict[int, Instruction] = {}
     for instruction in computation._instructions:
         if instruction._opcode == "parameter":
             number = instruction.parameter_number or 0
             if number < 0:
-                reporter.error("X115", f"a parameter's number must not be negative, but is {number}", instruction._start)
+                reporter.error(
+                    "X115", f"a parameter's number must not be negative, but is {number}", instruction._start
+                )
             elif number in found:
                 reporter.error(
                     "X115", f"two parameters have the number {number}", instruction._start, instruction._end,
@@ -342,7 +389,8 @@ def parameters(reporter: Reporter, computation: Computation) -> None:
 
 def names(reporter: Reporter, computation: Computation, defined: dict[str, Instruction]) -> None:
     """No instruction may be called like an element type, nor start with `__` (except `__xla_`)."""
-    if defined.keys().isdisjoint(ELEMENT_TYPES) and not any(name.startswith("__") for name in defined):
+    # One join instead of a look at each name: this runs for every computation.
+    if ELEMENT_TYPES.keys().isdisjoint(defined) and "\n__" not in "\n" + "\n".join(defined):
         return
     for name, instruction in defined.items():
         bad = name in ELEMENT_TYPES or (name.startswith("__") and not name.startswith("__xla_"))
@@ -390,12 +438,20 @@ def module(reporter: Reporter, module: Module) -> None:
 
 def _aliases(reporter: Reporter, module: Module) -> None:
     aliases = module.attributes.get("input_output_alias")
-    if not isinstance(aliases, InputOutputAliasConfig) or not module.entry._instructions or module.entry.root.shape is None:
+    if (
+        not isinstance(aliases, InputOutputAliasConfig)
+        or not module.entry._instructions
+        or module.entry.root.shape is None
+    ):
         return
     result = module.entry.root.shape
     for alias in aliases.entries:
         try:
             result.subshape(alias.output_index)
         except IndexError as error:
-            place = module.source.text.find("input_output_alias=", module._start) if module.source is not None else 0
+            place = (
+                module.source.text.find("input_output_alias=", module._start)
+                if module.source is not None
+                else 0
+            )
             reporter.error("X119", f"input_output_alias: {error}", place, place + len("input_output_alias"))

@@ -86,7 +86,12 @@ class Linker:
                 self.reporter.error("X111", f"attribute {attribute.name} is given twice", attribute.position)
             if isinstance(attribute.value, RawValue):
                 end = attribute.position + len(attribute.name)
-                self.reporter.note("X203", f"header attribute {attribute.name} is unknown to this release", attribute.position, end)
+                self.reporter.note(
+                    "X203",
+                    f"header attribute {attribute.name} is unknown to this release",
+                    attribute.position,
+                    end,
+                )
             module.attributes[attribute.name] = attribute.value
         tables = {section.name: section for section in record.sections}
         for name, section in tables.items():
@@ -113,7 +118,9 @@ class Linker:
             rows["FileNames"],
             rows["FunctionNames"],
             tuple(FileLocation(**row) for row in rows["FileLocations"]),
-            tuple(FrameRow(row["file_location_id"], row["parent_frame_id"] - 1) for row in rows["StackFrames"]),
+            tuple(
+                FrameRow(row["file_location_id"], row["parent_frame_id"] - 1) for row in rows["StackFrames"]
+            ),
         )
 
     # ---- computations
@@ -143,14 +150,18 @@ class Linker:
             self.add_instruction(scope, instruction)
         self.finish(scope)
         if record.signature is not None:
-            checks.signature(self.reporter, scope.computation, record.signature.result, record.signature.position)
+            checks.signature(
+                self.reporter, scope.computation, record.signature.result, record.signature.position
+            )
         return scope.computation
 
     def finish(self, scope: Scope) -> None:
         """Closes a computation."""
         computation = scope.computation
         if not computation._instructions:
-            self.reporter.error("X122", f"computation {computation.name} has no instructions", max(computation._brace, 0))
+            self.reporter.error(
+                "X122", f"computation {computation.name} has no instructions", max(computation._brace, 0)
+            )
         checks.parameters(self.reporter, computation)
         checks.names(self.reporter, computation, scope.defined)
 
@@ -163,7 +174,7 @@ class Linker:
         operands = self.operands(scope, operation)
         name = record.name or "_"
         instruction = Instruction(
-            name, operation.opcode, operation.shape, operands, attributes, None, scope.computation, record.start, record.end
+            name, operation.opcode, operation.shape, operands, attributes, None, scope.computation, (record.start, record.end)
         )  # fmt: skip
         self.set_argument(instruction, operation)
         position = {attribute.name: attribute.position for attribute in record.attributes}
@@ -176,13 +187,17 @@ class Linker:
         self.define(scope, instruction, record.is_root)
         return instruction
 
-    def unsweeten(self, scope: Scope, instruction: Instruction, position: int, places: dict[str, int]) -> None:
+    def unsweeten(
+        self, scope: Scope, instruction: Instruction, position: int, places: dict[str, int]
+    ) -> None:
         """Turns the short spelling of an asynchronous operation into the plain one."""
         found = opcodes.async_wrapped(instruction._opcode)
         assert found is not None
         plain, wrapped = found[0].name, found[1].name
         if plain == "async-start":
-            inner = {key: value for key, value in instruction._attributes.items() if key not in sugar.ON_START}
+            inner = {
+                key: value for key, value in instruction._attributes.items() if key not in sugar.ON_START
+            }
             shadow = Instruction("", wrapped, None, instruction._operands, inner)
             checks.opcode(self.reporter, shadow, position, places)
             body = sugar.wrap(self.module, instruction, wrapped, self.taken)
@@ -329,8 +344,14 @@ class Linker:
         if instruction._shape is not None or instruction.opcode == "constant":
             return
         row = opcodes.opcode(instruction.opcode)
-        reason = f"the result shape of {instruction.opcode} must be written: it does not follow from the operands"
-        if row is not None and row.shape_optional and all(operand.shape is not None for operand in instruction.operands):
+        reason = (
+            f"the result shape of {instruction.opcode} must be written: it does not follow from the operands"
+        )
+        if (
+            row is not None
+            and row.shape_optional
+            and all(operand.shape is not None for operand in instruction.operands)
+        ):
             if self.infer is None:
                 return
             try:
@@ -368,7 +389,9 @@ class Linker:
             return value
         return found
 
-    def predecessors(self, scope: Scope, references: tuple[InstructionReference, ...]) -> tuple[Instruction, ...]:
+    def predecessors(
+        self, scope: Scope, references: tuple[InstructionReference, ...]
+    ) -> tuple[Instruction, ...]:
         """The instructions that control-predecessors names, each once."""
         found: dict[Instruction, None] = {}
         for reference in references:
@@ -385,7 +408,9 @@ class Linker:
 
     def inline(self, scope: Scope, body: InlineBody) -> Computation:
         """A body written in place of a name; it sees only its own instructions."""
-        computation = Computation("", module=self.module, is_inline=True, start=body.position, brace=body.position)
+        computation = Computation(
+            "", module=self.module, is_inline=True, start=body.position, brace=body.position
+        )
         inner = Scope(computation, outer=scope)
         for record in body.instructions:
             self.add_instruction(inner, record)
@@ -413,7 +438,9 @@ class Linker:
                 continue
             value = instruction._attributes[name]
             instruction._attributes[name] = (
-                tuple(found if item == reference else item for item in value) if isinstance(value, tuple) else found
+                tuple(found if item == reference else item for item in value)
+                if isinstance(value, tuple)
+                else found
             )
         self.pending.clear()
         checks.module(self.reporter, self.module)

@@ -46,6 +46,12 @@ def attribute() -> re.Pattern[str]:
 
 
 @functools.cache
+def called() -> re.Pattern[str]:
+    """The attribute that names the one computation that an instruction calls. Groups: attribute, name."""
+    return re.compile(rf", (calls|to_apply)=%?({grammar.terminals()['IDENTIFIER']})(?=,|$)")
+
+
+@functools.cache
 def header_attribute() -> re.Pattern[str]:
     """One attribute of a module's header, with the comma before it; the group is `name=value`."""
     return re.compile(rf", ({grammar.terminals()['ATTRIBUTE_NAME']}(?:{braces()}|[a-z0-9]+))(?=,|$)")
@@ -55,10 +61,10 @@ def header_attribute() -> re.Pattern[str]:
 def op_line(indent: str) -> re.Pattern[str]:
     """An op line with the line end before it. Groups: ROOT, name, shape, opcode, what is in the parentheses, the tail."""
     name = grammar.terminals()["IDENTIFIER"]
-    opcode = r"[a-z][a-z0-9\-]*"
     inner = r"[^()\r\n]*(?:\([^()\r\n]*(?:\([^()\r\n]*\)[^()\r\n]*)*\)[^()\r\n]*)*"
+    # Names that start with "__" are left to the grammar, whose checks say which of them are allowed.
     return re.compile(
-        rf"{re.escape(indent)}(ROOT )?%?({name}) = (\(.*?\)|[a-z]\S*) ({opcode})\(({inner})\)([^\r\n]*)"
+        rf"{re.escape(indent)}(ROOT )?%?((?!__){name}) = (\(.*?\)|[a-z][!-~]*) ([a-z][a-z0-9\-]*)\(({inner})\)([^\r\n]*)"
     )
 
 
@@ -89,7 +95,7 @@ def blank() -> re.Pattern[str]:
 
 
 @functools.cache
-def blank_comments() -> re.Pattern[str]:
+def block_comment() -> re.Pattern[str]:
     """Comments of the form `/*...*/`."""
     return re.compile(grammar.terminals()["COMMENT"].split("|", 1)[0])
 

@@ -69,6 +69,11 @@ def _collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_on:
+            # What was read is not garbage, so the collector need not walk through it at once: freezing and unfreezing
+            # moves it to the oldest generation. (A program that has frozen objects itself is left alone.)
+            if gc.get_freeze_count() == 0:
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
@@ -127,7 +132,9 @@ class _Reading:
         kind = what_it_seems(text)
         message = f"this is no HLO text; it seems to be {kind}" if kind else "this is no HLO text"
         module = re.compile(r"^HloModule ", re.MULTILINE).search(text)
-        help = f"a module starts in line {self.source.position(module.start())[0]}" if module is not None else ""
+        help = (
+            f"a module starts in line {self.source.position(module.start())[0]}" if module is not None else ""
+        )
         self.reporter.error("X123", message, start, text.find("\n", start), help)
 
     def _module(self, name: str, start: int) -> Module:
@@ -155,7 +162,9 @@ class _Reading:
         stop = self.text.find("\nHloModule ", start + 1)
         module = self._module("", start)
         try:
-            record: ModuleRecord = reference.parse(self.source, rule, start, len(self.text) if stop < 0 else stop)
+            record: ModuleRecord = reference.parse(
+                self.source, rule, start, len(self.text) if stop < 0 else stop
+            )
         except reference.ParseFailure as failure:
             failure.report(self.reporter)
             return module, len(self.text)

@@ -1,13 +1,15 @@
 """The fast reader: lines cut by one regular expression each, terms by exact text through a memo.
 
 It reads the form in which XLA writes text. Whatever does not fit - a line over several lines, an unknown opcode, an error -
-goes through the grammar (`reference`) and the linker, first the line alone, then its computation, then the rest of the
-text; so the two readers give equal modules, and errors are the grammar's.
+goes through the grammar (`reference`) and the linker, first the line alone, then everything from its computation on; so the
+two readers give equal modules, and errors are the grammar's.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from hlotext.ir import opcodes
 from hlotext.ir.attributes import RawValue
@@ -15,7 +17,7 @@ from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.literal import Literal
 from hlotext.ir.module import Module
-from hlotext.ir.opcode import Count
+from hlotext.ir.opcode import Count, Opcode, Payload
 from hlotext.ir.shape import Shape
 from hlotext.ir.source import Source
 from hlotext.syntax import checks, patterns, reference, terms
@@ -31,12 +33,39 @@ from hlotext.syntax.reporter import Reporter
 
 _NAMED = frozenset({"computation", "computation_list", "instruction_list"})
 """Rules whose values name nodes of the module."""
-_SPECIAL = frozenset(checks._BY_OPCODE) | {"constant", "parameter"}
-"""Opcodes with conditions of their own."""
+
+
+class _Plan(NamedTuple):
+    """What the hot loop needs to know of an opcode, and the attribute texts met on it so far."""
+
+    name: str
+    minimum: int
+    maximum: int
+    """Bounds of the number of operands."""
+    arguments: dict[str, int] | None
+    """For `parameter` the numbers met so far; None for what takes operands or a literal."""
+    takes_literal: bool
+    has_conditions: bool
+    """XLA's reader asks more of it than the number of operands and the names of attributes."""
+    tails: dict[str, dict[str, Any]]
+    """The attributes by the text of all of them."""
+
+    @classmethod
+    def of(cls, row: Opcode) -> _Plan:
+        arity = row.arity
+        return cls(
+            row.name,
+            arity.minimum,
+            1 << 60 if arity.maximum is None else arity.maximum,
+            {} if row.payload is Payload.PARAMETER_NUMBER else None,
+            row.payload is Payload.LITERAL,
+            row.name in checks.BY_OPCODE or arity.count in (Count.EVEN, Count.ODD),
+            {"": {}} if checks.attributes_fit(row.name, ()) else {},
+        )
 
 
 class Unfit(Exception):
-    """The line is not of the form that the fast reader reads."""
+    """The computation is not of the form that the fast reader reads."""
 
 
 class Scanner:
@@ -47,39 +76,44 @@ class Scanner:
         self.text = reporter.source.text
         self.reporter = reporter
         self.linker = Linker(module, reporter, infer)
+        self._header = patterns.computation_header().match
+        self._closing = patterns.computation_end().match
+        self._plans: dict[str, _Plan] = {}
         self._values: dict[str, tuple[str, Any]] = {}
         self._shapes: dict[str, Shape] = {}
-        self._literals: dict[tuple[str, str], Literal] = {}
-        self._fit: set[tuple[str, tuple[str, ...]]] = set()
+        self._literals: dict[tuple[str, Shape], Literal] = {}
+        self._results: set[tuple[str, Shape | None]] = set()
 
     # ---- computations
 
     def computations(self, position: int, end: int) -> int:
         """Reads computations from an offset on, up to the next module or the end; gives the offset behind the last."""
-        blank = patterns.blank()
+        text, blank = self.text, patterns.blank().match
         while True:
-            match = blank.match(self.text, position, end)
-            start = match.end() if match is not None else position
-            if start >= end or not self._starts_computation(start):
+            if text.startswith("\n\n", position) and not text.startswith(
+                (" ", "\n", "/", "\r", "\t"), position + 2
+            ):
+                start = position + 2  # as XLA writes it
+            else:
+                match = blank(text, position, end)
+                start = match.end() if match is not None else position
+            if start >= end or text.startswith("HloModule", start):
                 return position
             position = self.computation(start, end)
 
-    def _starts_computation(self, start: int) -> bool:
-        return not self.text.startswith("HloModule", start)
-
     def computation(self, start: int, end: int) -> int:
         """Reads one computation; gives the offset behind it."""
-        header = patterns.computation_header().match(self.text, start, end)
+        header = self._header(self.text, start, end)
         if header is None:
             return self._rest(start, end)
         entry, name, result, _ = header.groups()
         linker = self.linker
-        scope = linker.begin(bare(name), start, entry is not None)
+        scope = linker.begin(name.removeprefix("%"), start, entry is not None)
         computation = scope.computation
         computation._brace = header.start(4)
         mark = len(linker.module._computations), len(linker.pending)
         try:
-            position = self._body(scope, header.end(), end)
+            closing = self._body(scope, computation._brace + 1, end)
         except Unfit:
             # Forget what was read of it and let the grammar see the whole computation.
             del linker.module._computations[mark[0] - 1 :]
@@ -88,26 +122,25 @@ class Scanner:
             if linker.module._entry is computation:
                 linker.module._entry = None
             return self._rest(start, end)
-        closing = patterns.computation_end().match(self.text, position, end)
-        assert closing is not None
         if closing[1] is not None:
             computation.execution_thread = unquote(closing[1])
         computation._end = closing.end()
         linker.finish(scope)
-        if result is not None:
+        if result is not None and (result, computation.root._shape) not in self._results:
             self._check_result(computation, result, header.start(3))
-        return closing.end()
+        return computation._end
 
     def _check_result(self, computation: Computation, text: str, position: int) -> None:
         """The result shape in the header against the root."""
-        shape = self._shapes.get(text)
+        shape = self._shapes.get(text) or self._shape(text, position)
         if shape is None:
             try:
-                shape = self._shapes[text] = terms.read("shape", text)
+                terms.read("shape", text)
             except TermError as error:
                 self.reporter.error("X101", error.message, position + error.position)
-                return
+            return
         checks.signature(self.reporter, computation, shape, position)
+        self._results.add((text, computation.root._shape))
 
     def _rest(self, start: int, end: int) -> int:
         """The grammar reads everything from here to the next module."""
@@ -123,21 +156,18 @@ class Scanner:
 
     # ---- op lines
 
-    def _body(self, scope: Scope, position: int, end: int) -> int:
-        """Reads the op lines of a computation; gives the offset of the line end before its closing brace."""
+    def _body(self, scope: Scope, position: int, end: int) -> re.Match[str]:
+        """Reads the op lines of a computation; gives the match of its closing brace."""
         text = self.text
         indent = patterns.indentation().match(text, position, end)
         if indent is None:
             raise Unfit
-        closing = patterns.computation_end()
-        pattern = patterns.op_line(indent[0])
+        scan = patterns.op_line(indent[0]).scanner  # type: ignore[attr-defined]
         while True:
-            for match in iter(pattern.scanner(text, position, end).match, None):  # type: ignore[attr-defined]
-                if not self._line(scope, match, len(indent[0])):
-                    break
-                position = match.end()
-            if closing.match(text, position, end) is not None:
-                return position
+            position = self._lines(scope, scan(text, position, end).match, position)
+            closing = self._closing(text, position, end)
+            if closing is not None:
+                return closing
             position = self._slow_line(scope, position, end)
 
     def _slow_line(self, scope: Scope, position: int, end: int) -> int:
@@ -156,74 +186,98 @@ class Scanner:
         self.linker.add_instruction(scope, record)
         return record.end
 
-    def _line(self, scope: Scope, match: Any, indent: int) -> bool:
-        """Makes the instruction of a cut op line; False when the grammar must look at it."""
-        root, name, shape_text, opcode, inner, tail = match.groups()
-        row = opcodes.OPCODES.get(opcode)
-        if row is None or name in scope.defined:
-            return False
-        shape = self._shapes.get(shape_text)
-        if shape is None:
-            shape = self._shape(shape_text, match.start(3))
-            if shape is None:
-                return False
-        argument: Any = None
-        operands: tuple[Instruction, ...] = ()
-        if opcode in _SPECIAL:
-            if opcode == "parameter":
-                if not inner.isdecimal():
-                    return False
-                argument = int(inner)
-            elif opcode == "constant":
-                argument = self._literal(inner, shape, shape_text)
-                if argument is None:
-                    return False
-        if argument is None and inner:
-            found = self._operands(scope, inner)
-            if found is None:
-                return False
-            operands = found
-        attributes: dict[str, Any] = {}
-        if tail:
-            values = self._values
-            pieces = patterns.attribute().findall(tail)
-            length = 0
-            for piece in pieces:
-                pair = values.get(piece)
-                if pair is None:
-                    pair = self._value(scope, piece)
-                    if pair is None:
-                        return False
-                attributes[pair[0]] = pair[1]
-                length += len(piece) + 2
-            if length != len(tail) or len(attributes) != len(pieces):
-                return False
-        if argument is None:
-            arity = row.arity
-            count = len(operands)
-            if count < arity.minimum or (arity.maximum is not None and count > arity.maximum):
-                return False
-            if arity.count is not Count.ANY and not arity.accepts(count):
-                return False
-        key = (opcode, tuple(attributes))
-        if key not in self._fit:
-            if not checks.attributes_fit(*key):
-                return False
-            self._fit.add(key)
-        instruction = Instruction(
-            name, row.name, shape, operands, attributes, argument, scope.computation, match.start() + indent, match.end()
-        )  # fmt: skip
-        if opcode in _SPECIAL or "parameter_replication" in attributes:
-            position = match.start(4)
-            checks.instruction(self.reporter, instruction, position, {})
+    def _lines(self, scope: Scope, matches: Callable[[], re.Match[str] | None], position: int) -> int:
+        """Reads op lines as long as they have the usual form; gives the offset behind the last one.
+
+        The hot loop of the reader, one turn for each op line, so its steps stand here and not in methods. What it buys is
+        in the benchmarks; what it gives is compared with the reference reader on every file of the corpus.
+        """
+        plans, shapes, defined = self._plans, self._shapes, scope.defined
         computation = scope.computation
-        if root is not None:
-            if computation._root is not None:
-                return False
-            computation._root = instruction
-        scope.defined[name] = instruction
-        computation._instructions.append(instruction)
-        return True
+        append = computation._instructions.append
+        operand_named = defined.__getitem__
+        for match in iter(matches, None):
+            root, name, shape_text, opcode, inner, tail = match.groups()
+            plan = plans.get(opcode)
+            if plan is None and (plan := self._plan(opcode)) is None:
+                return position
+            shape = shapes.get(shape_text)
+            if shape is None and (shape := self._shape(shape_text, match.start(3))) is None:
+                return position
+            opcode, minimum, maximum, arguments, takes_literal, has_conditions, tails = plan
+            operands: tuple[Instruction, ...] = ()
+            argument: Any = None
+            if arguments is not None:
+                argument = arguments.get(inner)
+                if argument is None and (argument := self._number(inner, arguments)) is None:
+                    return position
+            elif takes_literal:
+                if (argument := self._literal(inner, shape)) is None:
+                    return position
+            else:
+                if inner:
+                    operand = defined.get(inner.removeprefix("%"))
+                    if operand is not None:
+                        operands = (operand,)
+                    else:
+                        try:
+                            operands = tuple(map(operand_named, inner.replace("%", "").split(", ")))
+                        except KeyError:
+                            found = self._operands(scope, inner)
+                            if found is None:
+                                return position
+                            operands = found
+                if not minimum <= len(operands) <= maximum:
+                    return position
+            attributes = tails.get(tail)
+            if attributes is None and (attributes := self._tail(scope, plan, tail)) is None:
+                return position
+            end = match.end()
+            instruction = Instruction(name, opcode, shape, operands, attributes, argument, computation, end)
+            if has_conditions and not self._meets_conditions(instruction):
+                return position
+            if root is not None:
+                if computation._root is not None:
+                    return position
+                computation._root = instruction
+            defined[name] = instruction
+            append(instruction)
+            position = end
+        return position
+
+    def _plan(self, opcode: str) -> _Plan | None:
+        row = opcodes.OPCODES.get(opcode)
+        if row is None:
+            return None
+        plan = self._plans[opcode] = _Plan.of(row)
+        return plan
+
+    @staticmethod
+    def _number(text: str, numbers: dict[str, int]) -> int | None:
+        """The number of a parameter; None when the grammar must look at it."""
+        if not (text.isdecimal() and text.isascii() and len(text) < 10):
+            return None
+        number = numbers[text] = int(text)
+        return number
+
+    def _literal(self, text: str, shape: Shape) -> Literal | None:
+        """The value of a constant; None when the grammar must look at it."""
+        literal = self._literals.get((text, shape))
+        if literal is None:
+            try:
+                literal = self._literals[text, shape] = read_literal(text, shape)
+            except TermError:
+                return None
+        return literal
+
+    def _meets_conditions(self, instruction: Instruction) -> bool:
+        """Whether XLA's conditions hold; if not, the grammar and the linker say what is wrong."""
+        row = opcodes.OPCODES[instruction._opcode]
+        if not row.arity.accepts(len(instruction._operands)):
+            return False
+        quiet = Reporter(self.source, tolerant=True)
+        checks.instruction(quiet, instruction, 0, {})
+        return not quiet.diagnostics
 
     def _shape(self, text: str, position: int) -> Shape | None:
         try:
@@ -234,23 +288,10 @@ class Scanner:
         self._shapes[text] = shape
         return shape
 
-    def _literal(self, text: str, shape: Shape, shape_text: str) -> Literal | None:
-        found = self._literals.get((text, shape_text))
-        if found is None:
-            try:
-                found = self._literals[text, shape_text] = read_literal(text, shape)
-            except TermError:
-                return None
-        return found
-
     def _operands(self, scope: Scope, text: str) -> tuple[Instruction, ...] | None:
         """The operands of a line; None when they are not plain names of what is defined."""
         defined = scope.defined
-        try:
-            return tuple([defined[name] for name in text.replace("%", "").split(", ")])
-        except KeyError:
-            pass
-        plain = patterns.blank_comments().sub("", text)
+        plain = patterns.block_comment().sub("", text)
         try:
             if "[" not in plain:
                 return tuple([defined[name] for name in plain.replace("%", "").split(", ")])
@@ -268,10 +309,65 @@ class Scanner:
             position = match.end()
             operand = scope.defined[match[2]]
             shape = self._shapes.get(match[1]) or self._shape(match[1], 0)
-            if shape is None or not (operand.shape is None or shape == operand.shape or checks.compatible(shape, operand.shape)):
+            if shape is None:
+                return None
+            if (
+                operand.shape is not None
+                and shape != operand.shape
+                and not checks.compatible(shape, operand.shape)
+            ):
                 return None
             found.append(operand)
         return tuple(found) if position == len(text) else None
+
+    # ---- attributes
+
+    def _tail(self, scope: Scope, plan: _Plan, tail: str) -> dict[str, Any] | None:
+        """The attributes behind an op line's parentheses; None when the grammar must look at them."""
+        called = patterns.called().search(tail)
+        if called is not None and '"' not in tail[: called.start()]:
+            return self._tail_with_call(scope, plan, tail, called)
+        attributes = self._cut(scope, plan, tail)
+        if attributes is not None and "control-predecessors" not in attributes:
+            plan.tails[tail] = attributes
+        return attributes
+
+    def _tail_with_call(
+        self, scope: Scope, plan: _Plan, tail: str, called: re.Match[str]
+    ) -> dict[str, Any] | None:
+        """The same with `calls=` or `to_apply=`: only the name differs from line to line, so the rest is looked up."""
+        attribute, name = called.groups()
+        callee = self.linker.computations.get(name)
+        if callee is None:
+            return None
+        rest = f"{tail[: called.start()]}, {attribute}=%{tail[called.end() :]}"
+        common = plan.tails.get(rest)
+        if common is None:
+            attributes = self._cut(scope, plan, tail)
+            if attributes is None or attributes.get(attribute) is not callee:
+                return None
+            if "control-predecessors" not in attributes:
+                plan.tails[rest] = attributes
+            return attributes
+        attributes = common.copy()
+        attributes[attribute] = callee
+        return attributes
+
+    def _cut(self, scope: Scope, plan: _Plan, tail: str) -> dict[str, Any] | None:
+        """Cuts a tail into attributes and types each; None when the grammar must look at it."""
+        attributes: dict[str, Any] = {}
+        values = self._values
+        pieces = patterns.attribute().findall(tail)
+        for piece in pieces:
+            pair = values.get(piece)
+            if pair is None and (pair := self._value(scope, piece)) is None:
+                return None
+            attributes[pair[0]] = pair[1]
+        if sum(map(len, pieces)) + 2 * len(pieces) != len(tail) or len(attributes) != len(pieces):
+            return None
+        if not checks.attributes_fit(plan.name, tuple(attributes)) or "parameter_replication" in attributes:
+            return None
+        return attributes
 
     def _value(self, scope: Scope, piece: str) -> tuple[str, Any] | None:
         """Name and value of an attribute met for the first time; None when the grammar must look at it."""
