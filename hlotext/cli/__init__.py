@@ -15,6 +15,7 @@ from hlotext import __version__
 COMMANDS = {
     "show": "What is in a module, or one instruction of it.",
     "fmt": "Print modules in another style.",
+    "layout": "Where the elements of an array lie in memory.",
     "opcodes": "What the opcodes of HLO take.",
 }
 """The sub-commands by name and what `--help` says of each; `hlotext/cli/NAME.py` holds it as `command`."""

@@ -29,12 +29,12 @@ FORMAT = click.option(
 
 
 class Unreadable(click.ClickException):
-    """Input that cannot be used: one line on standard error, exit status 2."""
+    """Input that cannot be used: one line on standard error (more on a terminal), exit status 2."""
 
     exit_code = UNREADABLE
 
     def show(self, file: Any = None) -> None:
-        warn(self.message)
+        say(self.message)
 
 
 class NotFound(click.ClickException):
@@ -43,11 +43,11 @@ class NotFound(click.ClickException):
     exit_code = 1
 
     def show(self, file: Any = None) -> None:
-        warn(self.message)
+        say(self.message)
 
 
-def warn(message: str) -> None:
-    """One line on standard error."""
+def say(message: str) -> None:
+    """One line on standard error: what went wrong, or what was done."""
     click.echo(f"hlotext: {message}".encode("utf-8", "surrogateescape"), err=True)
 
 
@@ -60,35 +60,40 @@ def read(place: str) -> hlo.ParseResult:
     result = hlo.parse_tolerant(source.text, name=source.name)
     for diagnostic in result.diagnostics:
         if diagnostic.severity is hlo.Severity.ERROR:
-            raise Unreadable(one_line(diagnostic))
+            raise Unreadable(str(diagnostic) if sys.stderr.isatty() else one_line(diagnostic))
     return result
 
 
-def read_each(places: Iterable[str]) -> Iterator[tuple[str, hlo.ParseResult]]:
-    """Place and content of each file; a progress bar on a terminal when that takes long.
+class Inputs:
+    """The files of a command, one by one: place and content; a progress bar on a terminal for large ones.
 
-    An unreadable file is reported and left out; after the last one the command then ends with exit status 2.
+    An unreadable file is reported and left out; `finish` then ends the command with exit status 2.
     """
-    failed = False
-    sizes = [(place, _file_size(place)) for place in places]
-    bar = ReadingBar(size for _, size in sizes)
-    for place, size in sizes:
-        try:
-            with bar.reading(place, size):
-                result = read(place)
-        except Unreadable as error:
-            error.show()
-            failed = True
-            continue
-        yield place, result
-    if failed:
-        raise click.exceptions.Exit(UNREADABLE)
+
+    def __init__(self, places: Iterable[str]) -> None:
+        self._sizes = [(place, _file_size(place)) for place in places]
+        self._failed = False
+
+    def __iter__(self) -> Iterator[tuple[str, hlo.ParseResult]]:
+        bar = ReadingBar(size for _, size in self._sizes)
+        for place, size in self._sizes:
+            try:
+                with bar.reading(place, size):
+                    result = read(place)
+            except Unreadable as error:
+                error.show()
+                self._failed = True
+                continue
+            yield place, result
+
+    def finish(self) -> None:
+        """To be called after the last file. Raises Exit if one was unreadable."""
+        if self._failed:
+            raise click.exceptions.Exit(UNREADABLE)
 
 
 def one_line(diagnostic: hlo.Diagnostic) -> str:
-    """A diagnostic as one line, `file:line:column: error[X101]: message`; on a terminal its full report."""
-    if sys.stderr.isatty():
-        return str(diagnostic)
+    """A diagnostic as one line, `file:line:column: error[X101]: message`."""
     name = diagnostic.source.name if diagnostic.source is not None else "<text>"
     text = f"{name}:{diagnostic.line}:{diagnostic.column}: {diagnostic.severity.value}[{diagnostic.code}]: "
     text += diagnostic.message + (f" ({diagnostic.help})" if diagnostic.help else "")

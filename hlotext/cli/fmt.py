@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
-import sys
 from collections.abc import Iterator
 
-import attrs
 import click
 
 import hlotext as hlo
-from hlotext.cli.common import FILES, Unreadable, read_each, warn
+from hlotext.cli.common import FILES, Inputs, Unreadable, say
 from hlotext.cli.files import Rewriting
-from hlotext.cli.output import echo
+from hlotext.cli.output import echo, is_colourful
 from hlotext.cli.print_style import STYLES, PrintStyle, print_style
 from hlotext.syntax import grammar
 
 WOULD_CHANGE = 1
 """Exit status of `--check` where a file is not in the style."""
-
-
-@attrs.frozen
-class _File:
-    """One file that was read, and its text in the style that was asked for."""
-
-    place: str
-    old: str
-    new: str
-    losses: list[str]
-    """What is in the old text and not in the new one."""
-
-    @property
-    def changes(self) -> bool:
-        return self.old != self.new
 
 
 @click.command()
@@ -95,91 +77,90 @@ def command(
     elif check or show_diff:
         _compare(files, chosen, check, show_diff)
     else:
-        for place, result in read_each(files):
-            echo(_formatted(place, result, chosen).new, end="")
+        inputs = Inputs(files)
+        for _, result in inputs:
+            echo(chosen.text(result.modules), end="")
+        inputs.finish()
 
 
-def _formatted(place: str, result: hlo.ParseResult, style: PrintStyle) -> _File:
-    source = result.module.source
-    old = source.text if source is not None else ""
-    losses = style.losses
-    if style.options is not None:
-        losses += _unprinted(old, result)
-    return _File(place, old, style.text(result.modules), losses)
+def _write(files: tuple[str, ...], style: PrintStyle, lossy: bool) -> None:
+    """Writes the files in place: all of them, or none where one cannot be read, or would lose something."""
+    if "-" in files:
+        raise click.UsageError("- cannot be written in place")
+    if style.losses and not lossy:
+        raise click.UsageError(f"this style leaves out {_list(style.losses)}: -i needs --lossy")
+    inputs, changed, total = Inputs(files), 0, 0
+    with Rewriting() as rewriting:
+        for place, result in inputs:
+            total += 1
+            old, new = _text(result), style.text(result.modules)
+            if old == new:
+                continue
+            if not lossy and (losses := _unprinted(old, result)):
+                raise Unreadable(
+                    f"{place} has {_list(losses)}, which this style leaves out: -i needs --lossy"
+                )
+            rewriting.put(place, new)
+            changed += 1
+        inputs.finish()
+        rewriting.commit()
+    say(f"{changed:,} of {total:,} files changed")
 
 
 def _unprinted(text: str, result: hlo.ParseResult) -> list[str]:
-    """What no style but `source` prints."""
+    """What is in a text that no style but `source` prints."""
     terminals = grammar.terminals()
     index = re.compile(r"/\*index=\d+\*/")
     tokens = re.finditer(f"{terminals['STRING']}|(?P<comment>{terminals['COMMENT']})", text)
     comments = any(token["comment"] and not index.fullmatch(token["comment"]) for token in tokens)
     behind = any(note.code == _TEXT_BEHIND for note in result.diagnostics)
-    return ["comments"] * comments + ["the text behind the last module"] * behind
+    return ["comments"] * comments + ["text behind the last module"] * behind
 
 
 _TEXT_BEHIND = "X206"
 """Code of the note on such text."""
 
 
-def _write(files: tuple[str, ...], style: PrintStyle, lossy: bool) -> None:
-    if "-" in files:
-        raise click.UsageError("- cannot be written in place")
-    if style.losses and not lossy:
-        raise click.UsageError(f"this style leaves out {_list(style.losses)}: -i needs --lossy")
-    changed = total = 0
-    with Rewriting() as rewriting:
-        for file in _each(files, style):
-            total += 1
-            if file.changes and file.losses and not lossy:
-                raise Unreadable(
-                    f"{file.place} has {_list(file.losses)}, which this style leaves out: -i needs --lossy"
-                )
-            if file.changes:
-                rewriting.put(file.place, file.new)
-                changed += 1
-        rewriting.commit()
-    _say(f"{changed:,} of {total:,} files changed")
-
-
 def _compare(files: tuple[str, ...], style: PrintStyle, check: bool, show_diff: bool) -> None:
-    changed = total = 0
-    for file in _each(files, style):
+    """Says which files would change, and how; with `check` that is the exit status."""
+    inputs, changed, total = Inputs(files), 0, 0
+    for place, result in inputs:
         total += 1
-        if file.changes:
-            changed += 1
-            if check:
-                warn(f"{file.place} would change")
-            if show_diff:
-                for line in _differences(file):
-                    echo(line, end="")
+        old, new = _text(result), style.text(result.modules)
+        if old == new:
+            continue
+        changed += 1
+        if check:
+            say(f"{place} would change")
+        if show_diff:
+            for line in _differences(place, old, new):
+                echo(line, end="")
+    inputs.finish()
     if check:
-        _say(f"{changed:,} of {total:,} files would change")
+        say(f"{changed:,} of {total:,} files would change")
         if changed:
             raise click.exceptions.Exit(WOULD_CHANGE)
 
 
-def _each(files: tuple[str, ...], style: PrintStyle) -> Iterator[_File]:
-    for place, result in read_each(files):
-        yield _formatted(place, result, style)
+def _text(result: hlo.ParseResult) -> str:
+    source = result.module.source
+    return source.text if source is not None else ""
 
 
-def _differences(file: _File) -> Iterator[str]:
+_COLOURS = {"-": "red", "+": "green", "@": "cyan"}
+
+
+def _differences(place: str, old: str, new: str) -> Iterator[str]:
     """A unified diff, coloured on a terminal."""
-    colours = (
-        {"-": "red", "+": "green", "@": "cyan"}
-        if sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        else {}
-    )
-    old, new = (text.splitlines(keepends=True) for text in (file.old, file.new))
-    for line in difflib.unified_diff(old, new, file.place, file.place):
+    colours = _COLOURS if is_colourful() else {}
+    for line in difflib.unified_diff(_lines(old), _lines(new), place, place):
         text = line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
         yield click.style(text, fg=colours[text[0]]) if text[0] in colours else text
 
 
+def _lines(text: str) -> list[str]:
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
 def _list(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def _say(message: str) -> None:
-    click.echo(f"hlotext: {message}", err=True)

@@ -14,7 +14,7 @@ import click
 import hlotext as hlo
 from hlotext import layout
 from hlotext.cli import UNREADABLE
-from hlotext.cli.common import FORMAT, Unreadable, warn, write_json
+from hlotext.cli.common import FORMAT, Unreadable, say, write_json
 from hlotext.cli.output import Column, Output, Table, echo, output, shortened
 from hlotext.view.layout_picture import layout_picture
 
@@ -128,7 +128,7 @@ def command(shapes: tuple[str, ...], output_format: str, **asked: Any) -> None:
             error.show()
             status = UNREADABLE
         except layout.LayoutError as error:
-            warn(str(error))
+            say(str(error))
             status = max(status, _FAULT)
         else:
             if output_format == "json":

@@ -60,7 +60,12 @@ class Output(Protocol):
 
 def output() -> Output:
     """Where the reports of this process go: rich on a terminal unless NO_COLOR is set, else plain text."""
-    return _Terminal() if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else _Plain()
+    return _Terminal() if is_colourful() else _Plain()
+
+
+def is_colourful() -> bool:
+    """Whether standard output is a terminal on which colours are wanted."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def printable(text: str) -> str:
@@ -161,8 +166,9 @@ class _Terminal:
             caption=caption,
             caption_justify="left",
             box=box.SIMPLE_HEAD,
-            header_style="dim",
+            show_edge=False,
             pad_edge=False,
+            header_style="dim",
         )
         for column in table.columns:
             rich_table.add_column(

@@ -8,11 +8,14 @@ from typing import Any
 import attrs
 import click
 
-from hlotext.cli.common import FILES, FORMAT, one_line, read_each, write_json
+from hlotext.cli.common import FILES, FORMAT, Inputs, one_line, write_json
 from hlotext.cli.output import output
-from hlotext.cli.show_name import show_name
+from hlotext.cli.show_name import show_details, show_name
 from hlotext.cli.show_summary import show_summary
-from hlotext.cli.summary import Summary, summarize
+from hlotext.cli.summary import summarize
+from hlotext.cli.summary.call_graph import call_graph
+from hlotext.cli.summary.details import instruction_details
+from hlotext.ir.module import Module
 
 _DEFAULT_LIMIT = 10
 _LISTS = frozenset(
@@ -42,6 +45,7 @@ def command(files: tuple[str, ...], name: str | None, limit: int | None, output_
 
     Bytes are those that the layouts ask for, padding included. Memory is counted by what is written: arrays
     that follow each other in the same place count both, views and what stands in fusions count nothing.
+    A FILE that is a single op line is shown as with -i.
 
     \b
     Examples:
@@ -51,28 +55,38 @@ def command(files: tuple[str, ...], name: str | None, limit: int | None, output_
 
     Exit status: 0 fine, 1 there is no instruction of that NAME, 2 unreadable input.
     """
+    inputs = Inputs(files)
     if name is not None:
-        show_name(files, name, limit, output_format)
-        return
-    if output_format == "json":
-        write_json({"modules": [_json(*found, limit) for found in _summaries(files)]})
-        return
+        show_name(inputs, name, limit, output_format)
+    elif output_format == "json":
+        modules = [_json(place, module, notes, limit) for place, module, notes in _modules(inputs)]
+        write_json({"modules": modules})
+    else:
+        _show(inputs, limit)
+    inputs.finish()
+
+
+def _show(inputs: Inputs, limit: int | None) -> None:
     report = output()
-    for place, summary, notes in _summaries(files):
-        show_summary(report, place, summary, notes, _DEFAULT_LIMIT if limit is None else limit or None)
+    rows = _DEFAULT_LIMIT if limit is None else limit or None
+    for place, module, notes in _modules(inputs):
+        if module.entry.is_implicit:
+            show_details(report, place, instruction_details(call_graph(module), module.entry.root), limit)
+        else:
+            show_summary(report, place, summarize(module), notes, rows)
 
 
-def _summaries(files: tuple[str, ...]) -> Iterator[tuple[str, Summary, list[str]]]:
-    """Every module of every file, with what this release does not know in it."""
-    for place, result in read_each(files):
+def _modules(inputs: Inputs) -> Iterator[tuple[str, Module, list[str]]]:
+    """Every module of every file, with what this release does not know in the file."""
+    for place, result in inputs:
         notes = [one_line(note) for note in result.diagnostics]
         for module in result.modules:
-            yield place, summarize(module), notes
+            yield place, module, notes
             notes = []
 
 
-def _json(place: str, summary: Summary, notes: list[str], limit: int | None) -> dict[str, Any]:
-    facts = attrs.asdict(summary)
+def _json(place: str, module: Module, notes: list[str], limit: int | None) -> dict[str, Any]:
+    facts = attrs.asdict(summarize(module))
     if limit:
         facts = {name: value[:limit] if name in _LISTS else value for name, value in facts.items()}
     return {"file": place, "notes": notes, **facts}

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import attrs
 
-from hlotext.cli.common import NotFound, read_each, write_json
+from hlotext.cli.common import Inputs, NotFound, write_json
 from hlotext.cli.output import Column, Output, Table, byte_text, output, shortened
 from hlotext.cli.summary.call_graph import call_graph
 from hlotext.cli.summary.details import (
@@ -26,26 +26,33 @@ _NAME, _OPCODE, _SHAPE = Column("name", "cyan"), Column("opcode", "blue"), Colum
 _SIZE = Column("bytes", is_number=True)
 
 
-def show_name(files: tuple[str, ...], name: str, limit: int | None, output_format: str) -> None:
+def show_name(inputs: Inputs, name: str, limit: int | None, output_format: str) -> None:
     """Writes everything called `name` in any of the files. Raises NotFound where there is nothing."""
     wanted = name.removeprefix("%")
     found: list[tuple[str, Details]] = []
     names: dict[str, None] = {}
-    for place, result in read_each(files):
+    places = []
+    for place, result in inputs:
+        places.append(place)
         for module in result.modules:
             found += ((place, details) for details in _details(module, wanted))
             names.update(dict.fromkeys(_names(module)))
-    if not found:
-        raise NotFound(f"nothing is called {wanted} in {', '.join(files)}{_suggestion(wanted, names)}")
+    if not found and places:
+        raise NotFound(f"nothing is called {wanted} in {', '.join(places)}{_suggestion(wanted, names)}")
     if output_format == "json":
         write_json({"found": [{"file": place, **attrs.asdict(details)} for place, details in found]})
         return
     report = output()
     for place, details in found:
-        if isinstance(details, InstructionDetails):
-            _show_instruction(report, place, details, limit)
-        else:
-            _show_computation(report, place, details, limit)
+        show_details(report, place, details, limit)
+
+
+def show_details(report: Output, place: str, details: Details, limit: int | None) -> None:
+    """Writes everything about one instruction or computation; `limit` rows of each table (0, None: all)."""
+    if isinstance(details, InstructionDetails):
+        _show_instruction(report, place, details, limit)
+    else:
+        _show_computation(report, place, details, limit)
 
 
 def _names(module: Module) -> Iterator[str]:

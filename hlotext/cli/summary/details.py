@@ -36,8 +36,8 @@ class Neighbour:
     name: str
     opcode: str
     shape: str | None
-    allocated_bytes: int
-    """Of all its arrays."""
+    allocated_bytes: int | None
+    """Of all its arrays; None where the shape is not known."""
     computation: str
     """Where it stands."""
     positions: tuple[int, ...] = ()
@@ -116,7 +116,7 @@ def neighbour(instruction: Instruction, positions: tuple[int, ...] = ()) -> Neig
         instruction.name,
         opcode_label(instruction),
         str(shape) if shape is not None else None,
-        total_of(shape).allocated_bytes,
+        total_of(shape).allocated_bytes if shape is not None else None,
         home.name if home is not None else "",
         positions,
     )
