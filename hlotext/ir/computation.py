@@ -138,7 +138,9 @@ class Computation:
             raise ValueError(f"{self._name} already has an instruction named {instruction.name}")
         for operand in instruction.operands:
             if operand.computation is not self:
-                raise ValueError(f"operand {operand.name} of {instruction.name} is not in computation {self._name}")
+                raise ValueError(
+                    f"operand {operand.name} of {instruction.name} is not in computation {self._name}"
+                )
         root = self.root if self._instructions else None
         place = len(self._instructions) if before is None else self._instructions.index(before)
         self._instructions.insert(place, instruction)

@@ -73,7 +73,12 @@ def _fast_tables(module: Module, text: str, start: int) -> int | None:
     locations = _LOCATION.findall(match["locations"])
     frames = _FRAME.findall(match["frames"])
     names = [_QUOTED.findall(match[table]) for table in ("files", "functions")]
-    for found, table in ((locations, "locations"), (frames, "frames"), (names[0], "files"), (names[1], "functions")):
+    for found, table in (
+        (locations, "locations"),
+        (frames, "frames"),
+        (names[0], "files"),
+        (names[1], "functions"),
+    ):
         if len(found) != match[table].count("\n"):
             return None
     try:

@@ -75,7 +75,9 @@ class TextPrinter:
             if instruction._opcode == "async-start" and sugared(instruction) is not None
         }
 
-    def computation(self, computation: Computation, indent: int = 0, is_entry: bool = False, nested: bool = False) -> str:
+    def computation(
+        self, computation: Computation, indent: int = 0, is_entry: bool = False, nested: bool = False
+    ) -> str:
         """One computation, without a line end behind its closing brace."""
         options = self.options
         tab = "  " * indent
@@ -104,7 +106,9 @@ class TextPrinter:
 
     # ---- instructions
 
-    def instruction(self, instruction: Instruction, names: Callable[[Instruction], str], indent: int = 0) -> str:
+    def instruction(
+        self, instruction: Instruction, names: Callable[[Instruction], str], indent: int = 0
+    ) -> str:
         """One op line, without its indentation and without `ROOT`."""
         options = self.options
         # XLA numbers the canonical names when it prints them: the operands' first, then the line's own would be wrong;
@@ -115,7 +119,11 @@ class TextPrinter:
             wrapped = sugared(instruction)
             if wrapped is not None:
                 opcode = f"{wrapped._opcode}-{opcode.removeprefix('async-')}"
-        shape = f"{self.shape(instruction._shape)} " if options.print_result_shape and instruction._shape is not None else ""
+        shape = (
+            f"{self.shape(instruction._shape)} "
+            if options.print_result_shape and instruction._shape is not None
+            else ""
+        )
         text = f"{own} = {shape}{opcode}({self.argument(instruction, names)})"
         attributes = self.attributes(instruction, names, indent, wrapped)
         return f"{text}, {', '.join(attributes)}" if attributes else text
@@ -160,12 +168,19 @@ class TextPrinter:
     # ---- attributes
 
     def attributes(
-        self, instruction: Instruction, names: Callable[[Instruction], str], indent: int, wrapped: Instruction | None
+        self,
+        instruction: Instruction,
+        names: Callable[[Instruction], str],
+        indent: int,
+        wrapped: Instruction | None,
     ) -> list[str]:
         """Every attribute as `name=value`, in XLA's order."""
         row = opcodes.opcode(instruction._opcode)
         if row is None:
-            return [f"{name}={self.value(instruction, name, value)}" for name, value in instruction._attributes.items()]
+            return [
+                f"{name}={self.value(instruction, name, value)}"
+                for name, value in instruction._attributes.items()
+            ]
         out: list[str] = []
         if wrapped is not None and instruction._opcode == "async-start":
             out += self._sugar_attributes(instruction, wrapped, names, indent)
@@ -249,7 +264,12 @@ class TextPrinter:
         """A called computation by name, or its whole body."""
         mode = self.options.print_subcomputation_mode
         value = instruction._attributes.get(use.name)
-        if value is None or value == () or mode is SubcomputationMode.OFF or use.printed is Printing.INPUT_ONLY:
+        if (
+            value is None
+            or value == ()
+            or mode is SubcomputationMode.OFF
+            or use.printed is Printing.INPUT_ONLY
+        ):
             return []
         if mode is SubcomputationMode.NAME_ONLY or (
             mode is SubcomputationMode.NON_SEQUENTIAL_BODIES and instruction._opcode in _SEQUENTIAL

@@ -196,7 +196,7 @@ class _Reading:
         except reference.ParseFailure as failure:
             failure.report(self.reporter)
             return module
-        scope.computation._root = linker.add_instruction(scope, attrs.evolve(record, is_root=False))
+        scope.computation._root = linker.add_instruction(scope, attrs.evolve(record, is_root=False, start=start))
         linker.finish(scope)
         self._finish(module, linker)
         return module

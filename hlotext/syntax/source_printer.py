@@ -19,7 +19,9 @@ def source_text(module: Module) -> str:
     """The module's text. A module that was not read is printed by XLA's default options, with all constants."""
     source = module.source
     if source is None:
-        return TextPrinter(PrintOptions(print_large_constants=True, syntax_sugar_async_ops=False)).module(module)
+        return TextPrinter(PrintOptions(print_large_constants=True, syntax_sugar_async_ops=False)).module(
+            module
+        )
     if not module.is_touched:
         return source.text[module._start : module._end]
     return _Copier(module, source).text()
@@ -89,13 +91,19 @@ class _Copier:
         """The header printed anew; the tables behind it are copied."""
         module = self.module
         line_end = self.source.find("\n", module._start, module._header_end)
-        tables = self.source[line_end : module._header_end] if line_end >= 0 and module.stack_frames.stack_frames else ""
+        tables = (
+            self.source[line_end : module._header_end]
+            if line_end >= 0 and module.stack_frames.stack_frames
+            else ""
+        )
         return header_text(module, PrintOptions()) + tables
 
     def _starts_of_gaps(self) -> dict[int, int]:
         """For each computation of the source by start: where the blanks and comments before it begin; -1: after the last."""
         places = sorted(
-            (c._start, c._end) for c in (*self.module.computations, *self.module.removed) if c._start >= 0 and not c.is_inline
+            (c._start, c._end)
+            for c in (*self.module.computations, *self.module.removed)
+            if c._start >= 0 and not c.is_inline
         )
         gaps = {}
         position = self.module._header_end
@@ -162,7 +170,9 @@ class Style:
         used = next((i for i in module.instructions() if i._start >= 0 and i.operands), None)
         line = text[first._start : first._end].removeprefix("ROOT ") if first is not None else "%"
         use = text[used._start : used._end] if used is not None else ""
-        header = next((text[c._start : c._brace] for c in module.computations if c._start >= 0 and not c.is_inline), "")
+        header = next(
+            (text[c._start : c._brace] for c in module.computations if c._start >= 0 and not c.is_inline), ""
+        )
         operand = re.search(r" [a-z][a-z\-]*\(([^%\"]{0,400})", use)
         before = text[max(0, first._start - 200) : first._start] if first is not None else "\n  "
         start = re.search(r"[\r\n]*[ \t]*\Z", before)
@@ -211,7 +221,9 @@ def computation_text(computation: Computation) -> str:
     module = computation.module
     source = module.source if module is not None else None
     if module is None or source is None or computation._start < 0:
-        return _SourceLine(PrintOptions(print_large_constants=True)).computation(computation, 0, computation.is_entry)
+        return _SourceLine(PrintOptions(print_large_constants=True)).computation(
+            computation, 0, computation.is_entry
+        )
     copier = _Copier(module, source)
     copier.run = _Run(source.text, start=computation._start, end=computation._start)
     copier.computation(computation)

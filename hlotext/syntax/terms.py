@@ -16,7 +16,7 @@ from hlotext.syntax.errors import TermError
 
 STARTS = (
     "modules", "module", "module_head", "headerless_module", "instruction", "single_instruction",
-    "shape", "layout", "literal",
+    "attribute", "header_attribute", "shape", "layout", "literal",
     *sorted({*attribute_rules().values(), *header_attribute_rules().values()} - {"shape"}),
 )  # fmt: skip
 """Rules that can be read on their own."""
@@ -60,4 +60,6 @@ def read(rule: str, text: str) -> Any:
         return parse_slice(rule, text, 0, len(text))
     except lark.exceptions.UnexpectedInput as error:
         position = error.pos_in_stream
-        raise TermError(f"cannot read this {rule}", len(text) if position is None or position < 0 else position) from None
+        raise TermError(
+            f"cannot read this {rule}", len(text) if position is None or position < 0 else position
+        ) from None
