@@ -39,7 +39,7 @@ class InputOutputAliasConfig:
         return InputOutputAliasConfig(tuple(entries[index] for index in sorted(entries)))
 
     def __str__(self) -> str:
-        return f"{{ {', '.join(map(str, self.entries))} }}"
+        return f"{{ {', '.join(map(str, self.entries))} }}" if self.entries else "{}"
 
 
 @attrs.frozen(order=True)
@@ -64,7 +64,7 @@ class BufferDonorConfig:
         return BufferDonorConfig(tuple(sorted(set(self.entries))))
 
     def __str__(self) -> str:
-        return f"{{ {', '.join(map(str, self.entries))} }}"
+        return f"{{ {', '.join(map(str, self.entries))} }}" if self.entries else "{}"
 
 
 @attrs.frozen

@@ -41,11 +41,11 @@ class ConvolutionDimensionNumbers:
 class OperandSparsity:
     """Structured sparsity of one convolution operand: `{sparsity=1x4 dimension=1 stride=2}`."""
 
-    numerator: int
+    numerator: int = 0
     """Elements kept of every `denominator`."""
-    denominator: int
-    dimension: int
-    stride: int
+    denominator: int = 0
+    dimension: int = 0
+    stride: int = 0
 
     def __str__(self) -> str:
         ratio = f"{self.numerator}x{self.denominator}"

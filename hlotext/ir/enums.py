@@ -69,6 +69,13 @@ class CollectiveMode(StrEnum):
     FLATTENED_ID = "flattened_id"
 
 
+class ShuffleMode(StrEnum):
+    """`mode=` of shuffle (`ShuffleMode`): how the elements move; in text from the middle of 2026 on."""
+
+    ROTATE = "rotate"
+    PERMUTE = "permute"
+
+
 class RandomDistribution(StrEnum):
     """`distribution=` of rng (`RandomDistribution`)."""
 
@@ -91,8 +98,6 @@ class PrecisionAlgorithm(StrEnum):
     UNSET = "unset"
     DOT_ANY_F8_ANY_F8_F32 = "dot_any_f8_any_f8_f32"
     DOT_ANY_F8_ANY_F8_F32_FAST_ACCUM = "dot_any_f8_any_f8_f32_fast_accum"
-    DOT_ANY_F8_ANY_F8_ANY = "dot_any_f8_any_f8_any"
-    DOT_ANY_F8_ANY_F8_ANY_FAST_ACCUM = "dot_any_f8_any_f8_any_fast_accum"
     DOT_F16_F16_F16 = "dot_f16_f16_f16"
     DOT_F16_F16_F32 = "dot_f16_f16_f32"
     DOT_BF16_BF16_BF16 = "dot_bf16_bf16_bf16"
@@ -112,7 +117,6 @@ class Precision(StrEnum):
     DEFAULT = "default"
     HIGH = "high"
     HIGHEST = "highest"
-    PACKED_NIBBLE = "packed_nibble"
 
 
 class CustomCallSchedule(StrEnum):

@@ -7,6 +7,7 @@ import attrs
 from hlotext.ir.enums import DebugLogMode
 from hlotext.ir.original_value import OriginalArray
 from hlotext.ir.shape import Shape, join_indexed
+from hlotext.ir.text import braced
 
 
 @attrs.frozen
@@ -52,30 +53,33 @@ class RecoveryTable:
     entries: tuple[RecoveryEntry, ...] = ()
 
     def __str__(self) -> str:
-        return "".join(["{\n", *(f"  {entry}\n" for entry in self.entries), "}"])
+        return "".join(["{\n", *(f"  {entry}\n" for entry in self.entries), "}"]) if self.entries else "{}"
 
 
 @attrs.frozen
 class DebugAttribute:
-    """What is logged of an original array."""
+    """What is logged of an original array; zeros and false are not printed."""
 
     log_mode: DebugLogMode | None = None
-    """None when absent. So are the next three."""
-    callback_id: int | None = None
-    partitioned: bool | None = None
-    op_id: int | None = None
+    """None when absent."""
+    callback_id: int = 0
+    """Which of the program's callbacks gets the array."""
+    partitioned: bool = False
+    """Whether each device logs its own part."""
+    op_id: int = 0
+    """Number of the logging operation."""
 
     def __str__(self) -> str:
         parts = []
         if self.log_mode is not None:
             parts.append(f"log_mode={self.log_mode}")
-        if self.callback_id is not None:
+        if self.callback_id:
             parts.append(f"callback_id={self.callback_id}")
-        if self.partitioned is not None:
-            parts.append(f"partitioned={str(self.partitioned).lower()}")
-        if self.op_id is not None:
+        if self.partitioned:
+            parts.append("partitioned=true")
+        if self.op_id:
             parts.append(f"op_id={self.op_id}")
-        return f"{{{','.join(parts)}}}"
+        return braced(parts)
 
 
 @attrs.frozen
@@ -96,4 +100,4 @@ class DebugAttributes:
     entries: tuple[DebugEntry, ...] = ()
 
     def __str__(self) -> str:
-        return "".join(["{\n", ",\n".join(f"  {entry}" for entry in self.entries), "\n}"])
+        return "{\n" + ",\n".join(f"  {entry}" for entry in self.entries) + "\n}" if self.entries else "{}"

@@ -10,13 +10,18 @@ import attrs
 from hlotext.ir.enums import ShardingType
 from hlotext.ir.metadata import Metadata
 from hlotext.ir.shape import join_indexed
-from hlotext.ir.tile_assignment import DeviceList, IotaTileAssignment
+from hlotext.ir.tile_assignment import MOST_DEVICES, DeviceList, IotaTileAssignment
 
 _TYPE_ORDER = (
-    ShardingType.MAXIMAL, ShardingType.TUPLE, ShardingType.OTHER, ShardingType.MANUAL, ShardingType.UNKNOWN,
-    ShardingType.UNREDUCED, ShardingType.REPLICATED,
-)  # fmt: skip
-"""Order of subgroup types in XLA's canonical form: by number, but replicated last."""
+    ShardingType.MAXIMAL,
+    ShardingType.MANUAL,
+    ShardingType.UNREDUCED,
+    ShardingType.REPLICATED,
+)
+"""Order of subgroup types in XLA's canonical form."""
+
+_PLAIN = frozenset({ShardingType.MANUAL, ShardingType.REPLICATED, ShardingType.UNREDUCED})
+"""Subgroup types that make a plain word where nothing is tiled."""
 
 
 class Sharding:
@@ -151,11 +156,13 @@ class OpSharding(Sharding):
         if self.tile_assignment is None:
             return self
         tiles = self.tile_assignment.canonical()
-        types = () if self.replicate_on_last_tile_dim else self.last_tile_dims or ()
+        count = math.prod(tiles.dimensions)
+        if not self.subgroup_types or tiles.num_devices != count or count > MOST_DEVICES:
+            return attrs.evolve(self, tile_assignment=tiles)
         plain = attrs.evolve(self, tile_assignment=tiles, last_tile_dims=None)
-        if types:
-            return _with_subgroups(plain, tiles, types)
-        return _with_replicated_last(plain, tiles) if self.replicate_on_last_tile_dim else plain
+        if self.replicate_on_last_tile_dim:
+            return _with_replicated_last(plain, tiles)
+        return _with_subgroups(plain, tiles, self.subgroup_types)
 
     def __str__(self) -> str:
         parts: list[str] = []
@@ -232,17 +239,17 @@ def _with_subgroups(
     """The canonical form where the last tile dimensions have these types."""
     dims = tiles.dimensions
     data = len(dims) - len(types)
-    if data < 0:
-        return attrs.evolve(sharding, last_tile_dims=types)
-    if len(set(types)) == 1 and math.prod(dims[:data]) == 1:
+    is_whole = math.prod(dims[:data]) == 1
+    if is_whole and len(set(types)) == 1 and types[0] in _PLAIN:
         return _simple(sharding, types[0])
     groups: dict[ShardingType, list[int]] = {}
     for number, type_ in enumerate(types, start=data):
         if dims[number] != 1:
             groups.setdefault(type_, []).append(number)
     ordered = sorted(groups, key=_TYPE_ORDER.index)
-    if len(ordered) == 1 and math.prod(dims[:data]) == 1:
-        return _simple(sharding, ordered[0])
+    # XLA asks again here, but forgets the unreduced ones.
+    if is_whole and ordered == [ShardingType.MANUAL]:
+        return _simple(sharding, ShardingType.MANUAL)
     permutation = tuple(range(data)) + tuple(number for type_ in ordered for number in groups[type_])
     dropped = tuple(number for number in range(data, len(dims)) if number not in permutation)
     merged = dims[:data] + tuple(math.prod(dims[number] for number in groups[type_]) for type_ in ordered)
@@ -258,10 +265,13 @@ def _with_subgroups(
 
 
 def _sorted_groups(tiles: DeviceList | IotaTileAssignment) -> DeviceList | IotaTileAssignment:
-    """Device ids sorted inside each group of replicas, where order means nothing; an iota stays as it is."""
-    if isinstance(tiles, IotaTileAssignment):
-        return tiles
+    """Device ids sorted inside each group of replicas, where order means nothing; written out if need be."""
     size = tiles.dimensions[-1]
+    if isinstance(tiles, IotaTileAssignment):
+        in_order = tiles.sorted_in_groups(size)
+        if in_order is not None:
+            return in_order
+        tiles = tiles.device_list()
     ids: list[int] = []
     for start in range(0, len(tiles.device_ids), size):
         ids.extend(sorted(tiles.device_ids[start : start + size]))

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 import attrs
 
+MOST_DEVICES = 1 << 20
+"""For more tiles than this, device ids are never written out: no machine has so many."""
+
 
 @attrs.frozen
 class DeviceList:
@@ -30,9 +33,9 @@ class DeviceList:
         return iter(self.device_ids)
 
     def canonical(self) -> DeviceList:
-        """With as many device ids as tiles: XLA fills a short list up with 0 and cuts a long one."""
+        """With as many device ids as tiles: XLA fills a short list up with 0. One far too short stays."""
         count = self.num_devices
-        if len(self.device_ids) == count:
+        if len(self.device_ids) == count or count > MOST_DEVICES:
             return self
         ids = self.device_ids[:count]
         return attrs.evolve(self, device_ids=ids + (0,) * (count - len(ids)))
@@ -95,25 +98,41 @@ class IotaTileAssignment:
         axes = _merged(self.reshape_dims, self.transpose_perm)
         if not axes:
             return attrs.evolve(self, reshape_dims=(self.num_devices,), transpose_perm=(0,))
-        # Back from sizes and strides to a shape: the larger stride is the more major dimension.
-        majority = sorted(range(len(axes)), key=lambda i: -axes[i][1])
-        perm = tuple(majority.index(i) for i in range(len(axes)))
-        return attrs.evolve(self, reshape_dims=tuple(axes[i][0] for i in majority), transpose_perm=perm)
+        return _from_axes(self.dimensions, axes)
 
     def transposed(
         self, permutation: tuple[int, ...], dimensions: tuple[int, ...]
     ) -> IotaTileAssignment | None:
-        """Dimensions permuted (new dimension i is old `permutation[i]`), then reshaped to `dimensions`.
+        """Dimensions permuted (new one i is old `permutation[i]`), then reshaped to `dimensions`.
 
-        None where that order is no iota's, because a dimension does not end where reshaped ones do.
+        The dimensions must have as many places as there are devices. None where that order is no iota's, because
+        a dimension ends inside a reshaped one.
         """
-        pieces = _split(self.dimensions, _merged(self.reshape_dims, self.transpose_perm))
+        moved = [number for number in permutation if self.dimensions[number] != 1]
+        if moved == sorted(moved):
+            return attrs.evolve(self, dimensions=dimensions)
+        pieces = _cut(self.dimensions, _merged(self.reshape_dims, self.transpose_perm))
         if pieces is None:
             return None
-        axes = [axis for dimension in permutation for axis in pieces[dimension] if axis[0] != 1]
-        majority = sorted(range(len(axes)), key=lambda i: -axes[i][1])
-        perm = tuple(majority.index(i) for i in range(len(axes)))
-        return IotaTileAssignment(dimensions, tuple(axes[i][0] for i in majority), perm).canonical()
+        return _from_axes(dimensions, [axis for number in moved for axis in pieces[number]])
+
+    def sorted_in_groups(self, size: int) -> IotaTileAssignment | None:
+        """With the device ids sorted within every `size` of them; None where that is no iota's order."""
+        axes = _merged(self.reshape_dims, self.transpose_perm)
+        inside: list[tuple[int, int]] = []
+        while size > 1:
+            count, stride = axes.pop()
+            if size % count == 0:
+                inside.append((count, stride))
+                size //= count
+            elif count % size == 0:
+                axes.append((count // size, stride * size))
+                inside.append((size, stride))
+                size = 1
+            else:
+                return None
+        inside.sort(key=lambda axis: -axis[1])
+        return _from_axes(self.dimensions, axes + inside)
 
     def device_list(self) -> DeviceList:
         """The same with every device id written out."""
@@ -150,24 +169,37 @@ def _merged(reshape_dims: tuple[int, ...], perm: tuple[int, ...]) -> list[tuple[
     return axes
 
 
-def _split(dimensions: tuple[int, ...], axes: list[tuple[int, int]]) -> list[list[tuple[int, int]]] | None:
+def _from_axes(dimensions: tuple[int, ...], axes: list[tuple[int, int]]) -> IotaTileAssignment:
+    """The canonical iota whose transposed dimensions have these sizes and strides."""
+    merged: list[tuple[int, int]] = []
+    for size, stride in axes:
+        if merged and merged[-1][1] == size * stride:
+            merged[-1] = (merged[-1][0] * size, stride)
+        else:
+            merged.append((size, stride))
+    # The larger the stride, the more major is the dimension before the transposition.
+    majority = sorted(range(len(merged)), key=lambda i: -merged[i][1])
+    perm = tuple(majority.index(i) for i in range(len(merged)))
+    return IotaTileAssignment(dimensions, tuple(merged[i][0] for i in majority), perm)
+
+
+def _cut(dimensions: tuple[int, ...], axes: list[tuple[int, int]]) -> list[list[tuple[int, int]]] | None:
     """The (size, stride) pieces of each dimension, major to minor; None where one cuts an axis unevenly."""
     left = axes[::-1]
     pieces: list[list[tuple[int, int]]] = []
-    for dimension in reversed(dimensions):
+    for dimension in dimensions:
         piece: list[tuple[int, int]] = []
         while dimension > 1:
-            if not left:
-                return None
-            size, stride = left.pop(0)
+            size, stride = left.pop()
             if dimension % size == 0:
-                piece.insert(0, (size, stride))
+                piece.append((size, stride))
                 dimension //= size
             elif size % dimension == 0:
-                piece.insert(0, (dimension, stride))
-                left.insert(0, (size // dimension, stride * dimension))
+                size //= dimension
+                piece.append((dimension, stride * size))
+                left.append((size, stride))
                 dimension = 1
             else:
                 return None
-        pieces.insert(0, piece)
-    return None if left else pieces
+        pieces.append(piece)
+    return pieces

@@ -91,7 +91,8 @@ class MetadataBuilder:
             word = rest[0]
             mode = next((mode for mode in ResultAccuracyMode if mode.value == word.lower()), None)
             return ResultAccuracy(mode or ResultAccuracyMode(one_of(word, ResultAccuracyMode, "mode")))
-        fields = unique_fields([field for field in rest if field is not None], "tolerance")
+        # Of two equal fields XLA's reader takes the last.
+        fields = {field.name: field.value for field in rest if field is not None}
         return ResultAccuracy(tolerance=Tolerance(**fields))
 
     def tolerance_field(self, children: Children) -> Field:

@@ -96,6 +96,9 @@ class ShardingBuilder:
         if word is None:
             if tiles is None:
                 raise TermError("a sharding that is no single word needs devices=[...]", opening.start_pos)
+            types, rank = fields.get("last_tile_dims") or (), len(tiles.dimensions)
+            if len(types) > rank:
+                raise TermError(f"last_tile_dims names {len(types)} dimensions of {rank}", opening.start_pos)
             return OpSharding(
                 ShardingType.OTHER,
                 tile_assignment=tiles,
@@ -249,15 +252,23 @@ class ShardingBuilder:
     # ---- domain
 
     def domain(self, children: Children) -> Domain:
-        fields = unique_fields(children, "domain")
+        opening, *parts = children
+        fields = unique_fields(parts, "domain")
         for name in ("kind", "entry", "exit"):
             if name not in fields:
-                raise TermError(f"a domain needs kind, entry and exit, but {name} is missing", 0)
+                raise TermError(
+                    f"a domain needs kind, entry and exit, but {name} is missing", opening.start_pos
+                )
         return Domain(fields["kind"], fields["entry"], fields["exit"])
 
     def domain_field(self, children: Children) -> Field:
         token, value = children
-        return Field(name_of(token), unquote_at(value) if token == "kind=" else value, token)
+        if token != "kind=":
+            return Field(name_of(token), value, token)
+        kind = unquote_at(value)
+        if kind != "sharding":
+            raise TermError(f'a domain is of kind "sharding", not "{kind}"', value.start_pos)
+        return Field("kind", kind, token)
 
     # ---- replica_groups.lark
 
@@ -280,9 +291,10 @@ class ShardingBuilder:
         return MeshAxesReplicaGroupList(mesh, renamed)
 
     def source_target_pairs(self, children: Children) -> tuple[tuple[int, ...], ...]:
-        pairs: tuple[tuple[int, ...], ...] = children[0]
+        opening, *lists = children
+        pairs = tuple(pair for pair in lists if pair is not None)
         if any(len(pair) != 2 for pair in pairs):
-            raise TermError("each of source_target_pairs has two numbers", 0)
+            raise TermError("each of source_target_pairs has two numbers", opening.start_pos)
         return pairs
 
 
@@ -304,7 +316,8 @@ def _check_named_parts(parsed: _ParsedMesh, parts: list[Field]) -> None:
         allowed = {"dim_shardings", "replicated", "unreduced", "manual", "metadata"}
     for part in rest:
         if part.name not in allowed:
-            raise TermError(f"{part.token} does not go with {rest[0].token}", part.token.start_pos)
+            first = parsed.opening if parsed.mesh.is_maximal else rest[0].token
+            raise TermError(f"{part.token} does not go with {first}", part.token.start_pos)
 
 
 def _with_devices(parsed: _ParsedMesh, device_ids: tuple[int, ...] | _Iota | None) -> Mesh:

@@ -39,6 +39,7 @@ from hlotext.ir.enums import (
     PrecisionAlgorithm,
     RandomAlgorithm,
     RandomDistribution,
+    ShuffleMode,
     TransposeA,
 )
 from hlotext.ir.module_attributes import (
@@ -109,6 +110,7 @@ def _open(*enumerations: type[StrEnum], any_case: bool = True) -> Word:
 
 
 _PRECISIONS = {member.value: member for member in Precision}
+_SHUFFLE_MODES = frozenset(ShuffleMode)
 
 
 def number(token: str) -> float:
@@ -224,12 +226,17 @@ class ValueBuilder:
     fusion_kind = _closed(FusionKind, "a fusion's kind")
     padding_type = _closed(PaddingType, "padding_type")
     transpose_a = _closed(TransposeA, "transpose_a")
-    collective_mode = _closed(CollectiveMode, "a collective's mode")
     random_distribution = _any_case(RandomDistribution, "a random distribution")
     algorithm = _open(PrecisionAlgorithm, RandomAlgorithm)
     custom_call_schedule = _open(CustomCallSchedule)
     custom_call_api_version = _open(CustomCallApiVersion)
     convolution_kind = _open(ConvolutionKind, any_case=False)
+
+    def collective_mode(self, children: Children) -> StrEnum:
+        # A shuffle's mode has the same name as a collective's.
+        if children[0] in _SHUFFLE_MODES:
+            return ShuffleMode(children[0])
+        return one_of(children[0], CollectiveMode, "a collective's mode")
 
     def operand_precision(self, children: Children) -> tuple[Precision, ...] | RawValue:
         words = [str(child) for child in children if child is not None]
@@ -312,16 +319,17 @@ class ValueBuilder:
     def sparsity_side(self, children: Children) -> Field:
         token, *parts = children
         fields = unique_fields(parts, "sparsity_config")
-        for name, count in (("sparsity", 2), ("dimension", 1), ("stride", 1)):
-            if len(fields.get(name, ())) != count:
-                form = "numerator x denominator" if count == 2 else "one number"
-                raise TermError(f"sparsity_config needs {name} ({form}) for each operand", token.start_pos)
-        numerator, denominator = fields["sparsity"]
-        sparsity = OperandSparsity(numerator, denominator, fields["dimension"][0], fields["stride"][0])
-        return Field(name_of(token), sparsity, token)
+        numerator, denominator = fields.pop("sparsity", (0, 0))
+        return Field(name_of(token), OperandSparsity(numerator, denominator, **fields), token)
 
     def sparsity_field(self, children: Children) -> Field:
-        return Field(name_of(children[0]), _by_x(children[1]), children[0])
+        name, token = children
+        numbers = _by_x(token)
+        if name == "sparsity=" and len(numbers) != 2:
+            raise TermError(f"sparsity= takes two numbers, kept x of, not {token}", token.start_pos)
+        if name != "sparsity=" and len(numbers) != 1:
+            raise TermError(f"{name} takes one number, not {token}", token.start_pos)
+        return Field(name_of(name), numbers if name == "sparsity=" else numbers[0], name)
 
     def dot_sparsity(self, children: Children) -> DotSparsity:
         descriptors = []

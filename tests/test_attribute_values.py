@@ -1,0 +1,120 @@
+"""Attributes as data: text, typed value, printed text; see tests/attribute_cases.py for the cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hlotext.ir.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, RawValue
+from hlotext.ir.replica_groups import ReplicaGroups
+from hlotext.ir.sharding import Sharding
+from hlotext.syntax import terms
+from hlotext.syntax.errors import TermError
+from tests.attribute_cases import BAD, GOOD, Case, canonical, read, text_of
+
+VALUES = [case for case in GOOD if "reference" not in case.values[0]]
+REFERENCES = [case for case in GOOD if "reference" in case.values[0]]
+
+UNREADABLE = (
+    'scheduling_name="q"x"',
+    '{"a"b"}',
+    '"a"b"',
+    "'a''",
+    "result_accuracy={}",
+    "a={x} }",
+    "a= /*c*/",
+)
+"""What XLA writes without escapes, or with blanks around that its reader drops; and the text of nothing."""
+
+
+def at(value: Any, path: str) -> Any:
+    """The part of a value at a path; what it calls to is called, what it makes one by one is listed."""
+    for part in path.split(".") if path else ():
+        if part.startswith("["):
+            value = value[part[1:-1]]
+        elif part.isdecimal():
+            value = value[int(part)]
+        else:
+            value = getattr(value, part)
+            value = list(value()) if callable(value) else value
+    return value
+
+
+def plain(value: Any) -> Any:
+    """A value as TOML can hold it."""
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    return value if isinstance(value, (bool, int, float, str)) else str(value)
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_value_and_text(case: Case) -> None:
+    """The value prints what the case says, and has the fields that it says."""
+    parsed = read(case)
+    name, value = parsed.name, parsed.value
+    assert parsed.position == 0
+    prints = case.get("prints", case["text"])
+    assert prints == text_of(name, value)
+    assert case.get("canonical", prints) == text_of(name, canonical(value))
+    assert case.get("raw", False) == isinstance(value, RawValue)
+    for path, expected in case.get("fields", {}).items():
+        assert expected == plain(at(value, path)), path
+    hash(value)
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_text_reads_back(case: Case) -> None:
+    """What a value prints, canonical or not, reads back as that value, where XLA can read it."""
+    parsed = read(case)
+    for value in (parsed.value, canonical(parsed.value)):
+        text = text_of(parsed.name, value)
+        if any(spoilt in text for spoilt in UNREADABLE):
+            continue
+        again = terms.read(case["rule"], text).value
+        assert text == text_of(parsed.name, again)
+
+
+@pytest.mark.parametrize("case", REFERENCES)
+def test_references(case: Case) -> None:
+    """Attributes that name computations or instructions give the names and their places."""
+    parsed = read(case)
+    references: Any = parsed.value if isinstance(parsed.value, tuple) else (parsed.value,)
+    assert case["reference"] == [reference.name for reference in references]
+    for reference in references:
+        assert case["text"][reference.position :].lstrip("%").startswith(reference.name)
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_errors(case: Case) -> None:
+    """A wrong value is refused with the message and the place that the case says."""
+    with pytest.raises(TermError) as caught:
+        read(case)
+    assert case["error"] in caught.value.message
+    assert case.get("position", caught.value.position) == caught.value.position
+    assert 0 <= caught.value.position <= len(case["text"])
+
+
+@pytest.mark.parametrize("case", [case for case in GOOD if "full" in case.values[0]])
+def test_full_replica_groups(case: Case) -> None:
+    """Groups written out, one by one and as a list."""
+    groups = read(case).value
+    assert isinstance(groups, ReplicaGroups)
+    assert case["full"] == str(groups.full_list())
+    assert groups.group_count == len(list(groups.groups()))
+    assert {groups.group_size} == {len(group) for group in groups.groups()}
+
+
+def test_every_attribute_has_a_case() -> None:
+    """No attribute that the toolkit knows goes without one that reads well."""
+    for rule, names in (("attribute", ATTRIBUTES), ("header_attribute", HEADER_ATTRIBUTES)):
+        actual = {read(case.values[0]).name for case in GOOD if case.values[0]["rule"] == rule}
+        assert set(names) <= actual
+
+
+def test_shardings_without_metadata() -> None:
+    """Metadata goes away in every form, and nothing else."""
+    text = '{{replicated metadata={op_name="a"}}, {mesh[\'a\'=2], manual, metadata={{op_name="b"}}}}'
+    sharding = terms.read("sharding", text)
+    assert isinstance(sharding, Sharding)
+    assert str(sharding.without_metadata()) == "{{replicated}, {mesh['a'=2], manual}}"
