@@ -118,3 +118,92 @@ def test_shardings_without_metadata() -> None:
     sharding = terms.read("sharding", text)
     assert isinstance(sharding, Sharding)
     assert str(sharding.without_metadata()) == "{{replicated}, {mesh['a'=2], manual}}"
+
+
+# ---- what values do besides printing
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [('{"a":[1,2]}', {"a": [1, 2]}), ('"[1,2]"', [1, 2]), ('" {\\"a\\" : null} "', {"a": None}), ('"3"', 3)],
+)
+def test_backend_config_as_json(text: str, expected: object) -> None:
+    """A config that is JSON gives its value, quoted or not."""
+    assert expected == terms.read("backend_config", text).json()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{a = 1 : i64}", "this backend_config is no JSON"),
+        ('"' + "raw " * 30 + '"', "raw raw raw raw raw raw raw raw raw raw ..."),
+        ('"' + "[" * 100_000 + '"', "this backend_config nests too deep to be read as JSON"),
+    ],
+)
+def test_backend_config_that_is_no_json(text: str, message: str) -> None:
+    """A config that is none says so, and shows its beginning."""
+    with pytest.raises(ValueError, match="backend_config") as caught:
+        terms.read("backend_config", text).json()
+    assert message in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+def test_frontend_attributes_are_a_mapping() -> None:
+    """Read-only, compared by content whatever the order."""
+    one = terms.read("frontend_attributes", '{a="1",b="2"}')
+    two = terms.read("frontend_attributes", '{b="2",a="1"}')
+    assert one == two
+    assert hash(one) == hash(two)
+    assert dict(one) == {"a": "1", "b": "2"}
+    assert list(two) == ["b", "a"]
+    assert one.get("c") is None
+    assert repr(one) == "FrontendAttributes({'a': '1', 'b': '2'})"
+
+
+def test_window_and_slices_of_no_dimensions() -> None:
+    """Empty forms are values too."""
+    assert terms.read("window", "{}").dimensions == ()
+    assert terms.read("slice_dimensions", "{}").strides == ()
+    assert terms.read("padding", "").dimensions == ()
+
+
+def test_original_values_give_their_leaves() -> None:
+    """Left to right, None for what has no counterpart."""
+    value = terms.read("origin", '{(({"a"}, {}), {"c" {1}})}')
+    assert [leaf and leaf.instruction_name for leaf in value.leaves()] == ["a", None, "c"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("backend_config", "{" * 20_000 + "}" * 20_000),
+        ("frontend_attributes", "{a=" + "{" * 20_000 + "}" * 20_000 + "}"),
+        ("attribute", "of_next_year=" + "({[" * 7_000 + "]})" * 7_000),
+        ("attribute", "of_next_year={" + "a, " * 20_000 + "}"),
+        ("attribute", "of_next_year=" + "a b " * 20_000),
+        ("metadata", "{" + " ".join(f'f{i}="x"' for i in range(5_000)) + "}"),
+        ("sharding", "{" + ",".join(["{replicated}"] * 5_000) + "}"),
+    ],
+)
+def test_deep_and_long_values(rule: str, text: str) -> None:
+    """Deep nests and long lists are read and printed like any other."""
+    value = terms.read(rule, text)
+    value = value.value if rule == "attribute" else value
+    assert len(str(value)) >= len(text) - len("of_next_year= ")
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "message"),
+    [
+        ("origin", "{" + "(" * 5_000 + ")" * 5_000 + "}", "original values nest deeper than 400 levels"),
+        ("backend_config", "{" * 20_000, None),
+        ("attribute", "of_next_year=" + "(" * 20_000, None),
+        ("attribute", "of_next_year={'" + "a" * 20_000, None),
+        ("int_list", "{" + "9" * 5_000 + "}", "does not fit into 64 bits"),
+        ("sharding", "{devices=[4]<=[2,2]T(0,1", None),
+    ],
+)
+def test_hostile_values(rule: str, text: str, message: str | None) -> None:
+    """What cannot be read says so and where, however deep or long it is."""
+    with pytest.raises(TermError, match=message):
+        terms.read(rule, text)

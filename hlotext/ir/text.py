@@ -12,10 +12,10 @@ _ESCAPES = [
 for _char, _escape in {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "'": "\\'", "\\": "\\\\"}.items():
     _ESCAPES[ord(_char)] = _escape
 
-# What may stand around a dict without changing that it is one.
-_BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*[\s\S]*?\*/)*")
+# What may stand around a dict without changing that it is one. Possessive, so that it never tries again.
+_BLANK = re.compile(r"(?:[ \t\r\n]|//[^\r\n]*|/\*[\s\S]*?\*/)*+")
 # An unclosed quote comes out as a lone `"`, which is found out once and ends the search.
-_DICT_TOKEN = re.compile(r'[{}]|"(?:[^"\\]+|\\[\s\S])*"|"')
+_DICT_TOKEN = re.compile(r'[{}]|"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+"|"')
 
 
 def quote(text: str) -> str:

@@ -105,8 +105,8 @@ class IotaTileAssignment:
     ) -> IotaTileAssignment | None:
         """Dimensions permuted (new one i is old `permutation[i]`), then reshaped to `dimensions`.
 
-        The dimensions must have as many places as there are devices. None where that order is no iota's, because
-        a dimension ends inside a reshaped one.
+        The dimensions must have as many places as there are devices. None where that order is no iota's,
+        because a dimension ends inside a reshaped one.
         """
         moved = [number for number in permutation if self.dimensions[number] != 1]
         if moved == sorted(moved):
