@@ -36,6 +36,9 @@ class Computation:
     first begin (the end of what comes before); -1 for a computation that was not read."""
     _end: int = -1
     _brace: int = -1
+    name_mark: str | None = None
+    """What stands before names (`%` or nothing) where every op line was written as XLA writes them, operands joined by
+    `, ` and numbered every five; None otherwise."""
     removed_spans: list[tuple[int, int]] = attrs.field(factory=list)
     """Where the op lines that were taken out stand in the source."""
     is_touched: bool = False
@@ -72,8 +75,8 @@ class Computation:
     @property
     def parameters(self) -> tuple[Instruction, ...]:
         """The parameters by number."""
-        found = [i for i in self._instructions if i.opcode == "parameter"]
-        return tuple(sorted(found, key=lambda i: i.parameter_number or 0))
+        found = [i for i in self._instructions if i._opcode == "parameter"]
+        return tuple(sorted(found, key=_number))
 
     @property
     def root(self) -> Instruction:
@@ -235,6 +238,10 @@ class Computation:
 
     def __repr__(self) -> str:
         return f"<Computation %{self._name} with {len(self._instructions)} instructions>"
+
+
+def _number(parameter: Instruction) -> int:
+    return parameter.parameter_number or 0
 
 
 def post_order(computations: Iterable[Computation]) -> list[Computation]:

@@ -34,6 +34,14 @@ class Form(enum.Enum):
     """Not in the text: what the text refers to without defining it, such as the operands of a pasted op line."""
 
 
+class CallAttributes(dict[str, Any]):
+    """Attributes that equal those of many other lines except for the one computation that is called."""
+
+    __slots__ = ("common",)
+    common: dict[str, Any]
+    """The attributes of the first such line, shared by all of them."""
+
+
 class Attributes(MutableMapping[str, Any]):
     """The attributes of one instruction, a live view: a change marks the instruction as edited.
 

@@ -123,6 +123,7 @@ class Shape:
     tuple_shapes: tuple[Shape, ...] = ()
     """Shapes of a tuple's elements; the one array shape inside a buffer; empty otherwise."""
     _text: str | None = attrs.field(default=None, eq=False, init=False)
+    _text_without_layout: str | None = attrs.field(default=None, eq=False, init=False)
 
     @dynamic_dimensions.default
     def _all_static(self) -> tuple[bool, ...]:
@@ -130,9 +131,15 @@ class Shape:
 
     def __str__(self) -> str:
         if self._text is None:
-            # The one place where a frozen value writes to itself: its own text, made once.
+            # A frozen value writes to itself only here and below: its own text, made once.
             object.__setattr__(self, "_text", self._make_text())
         return self._text  # type: ignore[return-value]
+
+    def text_without_layout(self) -> str:
+        """The text with no layout anywhere inside, as computation headers show shapes."""
+        if self._text_without_layout is None:
+            object.__setattr__(self, "_text_without_layout", str(self.without_layout()))
+        return self._text_without_layout  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return f"Shape({self})"

@@ -402,6 +402,24 @@ def names(reporter: Reporter, computation: Computation, defined: dict[str, Instr
             )  # fmt: skip
 
 
+def duplicates(reporter: Reporter, computation: Computation) -> None:
+    """Every name is defined once."""
+    found: dict[str, Instruction] = {}
+    for instruction in computation._instructions:
+        first = found.setdefault(instruction.name, instruction)
+        if first is not instruction:
+            duplicate(reporter, instruction, first)
+
+
+def duplicate(reporter: Reporter, instruction: Instruction, first: Instruction) -> None:
+    """Says that a name is defined twice."""
+    reporter.error(
+        "X103", f"instruction {instruction.name} is defined twice in this computation",
+        instruction._start, instruction._start + len(instruction.name) + 1,
+        related=[("first defined here", first._start, first._start + len(first.name) + 1)],
+    )  # fmt: skip
+
+
 def signature(reporter: Reporter, computation: Computation, result: Shape, position: int) -> None:
     """The result in a computation's header must fit its root."""
     if not computation._instructions:

@@ -217,11 +217,7 @@ class Linker:
         """Puts an instruction at the end of its computation and makes its name known."""
         computation = scope.computation
         if (first := scope.defined.get(instruction.name)) is not None:
-            self.reporter.error(
-                "X103", f"instruction {instruction.name} is defined twice in this computation",
-                instruction._start, instruction._start + len(instruction.name) + 1,
-                related=[("first defined here", first._start, first._start + len(first.name) + 1)],
-            )  # fmt: skip
+            checks.duplicate(self.reporter, instruction, first)
         scope.defined[instruction.name] = instruction
         computation._instructions.append(instruction)
         if is_root:

@@ -47,8 +47,8 @@ def attribute() -> re.Pattern[str]:
 
 @functools.cache
 def called() -> re.Pattern[str]:
-    """The attribute that names the one computation that an instruction calls. Groups: attribute, name."""
-    return re.compile(rf", (calls|to_apply)=%?({grammar.terminals()['IDENTIFIER']})(?=,|$)")
+    """The attribute that names the one computation that an instruction calls. Groups: attribute, mark, name."""
+    return re.compile(rf", (calls|to_apply)=(%?)({grammar.terminals()['IDENTIFIER']})(?=,|$)")
 
 
 @functools.cache
@@ -58,13 +58,18 @@ def header_attribute() -> re.Pattern[str]:
 
 
 @functools.cache
-def op_line(indent: str) -> re.Pattern[str]:
-    """An op line with the line end before it. Groups: ROOT, name, shape, opcode, what is in the parentheses, the tail."""
+def op_line(indent: str, mark: str) -> re.Pattern[str]:
+    """An op line with the line end before it; `mark` is what stands before names, `%` or nothing.
+
+    Groups: ROOT, name, shape, opcode, operands when they are plain names, else what is in the parentheses, the tail.
+    """
     name = grammar.terminals()["IDENTIFIER"]
+    operands = rf"{mark}{name}(?:, {mark}{name})*(?=\))"
     inner = r"[^()\r\n]*(?:\([^()\r\n]*(?:\([^()\r\n]*\)[^()\r\n]*)*\)[^()\r\n]*)*"
     # Names that start with "__" are left to the grammar, whose checks say which of them are allowed.
     return re.compile(
-        rf"{re.escape(indent)}(ROOT )?%?((?!__){name}) = (\(.*?\)|[a-z][!-~]*) ([a-z][a-z0-9\-]*)\(({inner})\)([^\r\n]*)"
+        rf"{re.escape(indent)}(ROOT )?{mark}((?!__){name}) = (\(.*?\)|[a-z][!-~]*) ([a-z][a-z0-9\-]*)"
+        rf"\((?:({operands})|({inner}))\)([^\r\n]*)"
     )
 
 

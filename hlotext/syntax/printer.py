@@ -12,6 +12,7 @@ from hlotext.ir import opcodes
 from hlotext.ir.attributes import RawValue, value_text
 from hlotext.ir.computation import Computation, instruction_post_order, post_order
 from hlotext.ir.instruction import Instruction
+from hlotext.ir.literal import Literal
 from hlotext.ir.metadata import BackendConfig, FrontendAttributes, Metadata
 from hlotext.ir.module import Module
 from hlotext.ir.opcode import AttributeUse, Calls, Derived, Opcode, Printing
@@ -19,6 +20,7 @@ from hlotext.ir.print_options import PrintOptions, SubcomputationMode
 from hlotext.ir.shape import Shape
 from hlotext.ir.text import quote_unless_dict
 from hlotext.ir.types import TypeKind
+from hlotext.syntax.line_copier import LineCopier
 from hlotext.syntax.header_printer import header_text, stack_frame_tables
 
 
@@ -29,6 +31,8 @@ class TextPrinter:
         self.options = options
         self.percent = "%" if options.print_percent else ""
         self._values: dict[tuple[str, Any], str] = {}
+        self._shapes: dict[int, str] = {}
+        self.copier = LineCopier(self)
 
     # ---- names
 
@@ -91,18 +95,25 @@ class TextPrinter:
                 head += f"{signature(computation)} "
         lines = [f"{head}{{"]
         names = self.names(computation)
+        copied = None if nested or indent else self.copier.body(computation, names)
+        if copied is not None:
+            return f"{head}{{{copied}{self._closing(computation, tab)}"
         root = computation.root
         # XLA prints a body inside its caller in the order of the graph, not in that of the schedule.
         for instruction in instruction_post_order(computation) if nested else computation.instructions:
             mark = "ROOT " if instruction is root else ""
             lines.append(f"{tab}  {mark}{self.instruction(instruction, names, indent + 1)}")
-        end = f"{tab}}}"
+        return "\n".join(lines) + self._closing(computation, tab)
+
+    def _closing(self, computation: Computation, tab: str) -> str:
+        """The end of a computation, with the line end before its brace."""
+        options = self.options
+        end = f"\n{tab}}}"
         if options.print_ids and computation.execution_thread != "main":
             end += f', execution_thread="{computation.execution_thread}"'
         if options.print_name_after_closing_brace and len(computation) > 5:
             end += f" // {computation.name}"
-        lines.append(end)
-        return "\n".join(lines)
+        return end
 
     # ---- instructions
 
@@ -130,20 +141,21 @@ class TextPrinter:
 
     def shape(self, shape: Shape) -> str:
         """A result's or an operand's shape."""
-        if not self.options.include_layout_in_shapes:
-            return str(shape.without_layout())
-        return str(shape.with_default_layout())
+        # By identity: equal texts share one shape, and its hash would cost as much as its text.
+        text = self._shapes.get(id(shape))
+        if text is None:
+            with_layout = self.options.include_layout_in_shapes
+            text = str(shape.with_default_layout()) if with_layout else shape.text_without_layout()
+            self._shapes[id(shape)] = text
+        return text
 
     def argument(self, instruction: Instruction, names: Callable[[Instruction], str]) -> str:
         """What stands in the parentheses."""
         options = self.options
         if instruction._opcode == "parameter":
             return str(instruction.parameter_number) if options.print_parameter_number else ""
-        literal = instruction.literal
-        if literal is not None:
-            if options.print_only_essential_constants:
-                return literal.essential_text()
-            return literal.to_text() if options.print_large_constants else literal.abbreviated_text()
+        if instruction.literal is not None:
+            return self.literal(instruction.literal)
         operands = instruction._operands
         shown = operands[:4] if options.compact_operands and len(operands) > 4 else operands
         texts = [self.operand(operand, names) for operand in shown]
@@ -154,6 +166,12 @@ class TextPrinter:
         if len(shown) < len(operands):
             texts.append(f"...(+{len(operands) - len(shown)})")
         return ", ".join(texts)
+
+    def literal(self, literal: Literal) -> str:
+        """The value of a constant, as far as the options want it."""
+        if self.options.print_only_essential_constants:
+            return literal.essential_text()
+        return literal.to_text() if self.options.print_large_constants else literal.abbreviated_text()
 
     def operand(self, operand: Instruction, names: Callable[[Instruction], str]) -> str:
         """One operand: its shape and its name, as far as the options want them."""
@@ -403,12 +421,12 @@ def _sorted_config(config: BackendConfig) -> BackendConfig:
 
 def signature(computation: Computation) -> str:
     """Parameters and result as a computation's header shows them: `(p: f32[2]) -> f32[2]`."""
-    parameters = ", ".join(f"{p.name}: {_plain(p.shape)}" for p in computation.parameters)
+    parameters = ", ".join([f"{p._name}: {_plain(p._shape)}" for p in computation.parameters])
     return f"({parameters}) -> {_plain(computation.shape)}"
 
 
 def _plain(shape: Shape | None) -> str:
-    return str(shape.without_layout()) if shape is not None else "?"
+    return shape.text_without_layout() if shape is not None else "?"
 
 
 def sugared(instruction: Instruction) -> Instruction | None:

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from hlotext.ir import opcodes
 from hlotext.ir.attributes import RawValue
 from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.instruction import CallAttributes, Instruction
 from hlotext.ir.literal import Literal
 from hlotext.ir.module import Module
 from hlotext.ir.opcode import Count, Opcode, Payload
-from hlotext.ir.shape import Shape
+from hlotext.ir.shape import Shape, join_indexed
 from hlotext.ir.source import Source
 from hlotext.syntax import checks, patterns, reference, terms
 from hlotext.syntax.attribute_rules import attribute_rule
@@ -125,6 +125,8 @@ class Scanner:
         if closing[1] is not None:
             computation.execution_thread = unquote(closing[1])
         computation._end = closing.end()
+        if len(scope.defined) != len(computation._instructions):
+            checks.duplicates(self.reporter, computation)
         linker.finish(scope)
         if result is not None and (result, computation.root._shape) not in self._results:
             self._check_result(computation, result, header.start(3))
@@ -162,12 +164,16 @@ class Scanner:
         indent = patterns.indentation().match(text, position, end)
         if indent is None:
             raise Unfit
-        scan = patterns.op_line(indent[0]).scanner  # type: ignore[attr-defined]
+        mark = "%" if text.startswith(("%", "ROOT %"), indent.end()) else ""
+        if indent[0] == "\n  ":
+            scope.computation.name_mark = mark
+        scan = patterns.op_line(indent[0], mark).scanner  # type: ignore[attr-defined]
         while True:
-            position = self._lines(scope, scan(text, position, end).match, position)
+            position = self._lines(scope, scan(text, position, end).match, position, len(mark))
             closing = self._closing(text, position, end)
             if closing is not None:
                 return closing
+            scope.computation.name_mark = None
             position = self._slow_line(scope, position, end)
 
     def _slow_line(self, scope: Scope, position: int, end: int) -> int:
@@ -186,8 +192,12 @@ class Scanner:
         self.linker.add_instruction(scope, record)
         return record.end
 
-    def _lines(self, scope: Scope, matches: Callable[[], re.Match[str] | None], position: int) -> int:
+    def _lines(
+        self, scope: Scope, matches: Callable[[], re.Match[str] | None], position: int, mark: int
+    ) -> int:
         """Reads op lines as long as they have the usual form; gives the offset behind the last one.
+
+        `mark` is the length of what stands before names.
 
         The hot loop of the reader, one turn for each op line, so its steps stand here and not in methods. What it buys is
         in the benchmarks; what it gives is compared with the reference reader on every file of the corpus.
@@ -197,7 +207,7 @@ class Scanner:
         append = computation._instructions.append
         operand_named = defined.__getitem__
         for match in iter(matches, None):
-            root, name, shape_text, opcode, inner, tail = match.groups()
+            root, name, shape_text, opcode, names, inner, tail = match.groups()
             plan = plans.get(opcode)
             if plan is None and (plan := self._plan(opcode)) is None:
                 return position
@@ -207,28 +217,33 @@ class Scanner:
             opcode, minimum, maximum, arguments, takes_literal, has_conditions, tails = plan
             operands: tuple[Instruction, ...] = ()
             argument: Any = None
-            if arguments is not None:
+            if names is not None:
+                operand = defined.get(names[mark:])
+                if operand is not None:
+                    operands = (operand,)
+                else:
+                    try:
+                        operands = tuple(map(operand_named, names.replace("%", "").split(", ")))
+                    except KeyError:
+                        return position
+                    if len(operands) > 5:
+                        computation.name_mark = None  # XLA would have numbered them
+                if not minimum <= len(operands) <= maximum or arguments is not None or takes_literal:
+                    return position
+            elif arguments is not None:
                 argument = arguments.get(inner)
                 if argument is None and (argument := self._number(inner, arguments)) is None:
                     return position
             elif takes_literal:
                 if (argument := self._literal(inner, shape)) is None:
                     return position
-            else:
-                if inner:
-                    operand = defined.get(inner.removeprefix("%"))
-                    if operand is not None:
-                        operands = (operand,)
-                    else:
-                        try:
-                            operands = tuple(map(operand_named, inner.replace("%", "").split(", ")))
-                        except KeyError:
-                            found = self._operands(scope, inner)
-                            if found is None:
-                                return position
-                            operands = found
-                if not minimum <= len(operands) <= maximum:
+            elif inner:
+                found = self._operands(scope, inner)
+                if found is None or not minimum <= len(found) <= maximum:
                     return position
+                operands = found
+            elif minimum:
+                return position
             attributes = tails.get(tail)
             if attributes is None and (attributes := self._tail(scope, plan, tail)) is None:
                 return position
@@ -289,13 +304,17 @@ class Scanner:
         return shape
 
     def _operands(self, scope: Scope, text: str) -> tuple[Instruction, ...] | None:
-        """The operands of a line; None when they are not plain names of what is defined."""
+        """Operands that are no plain list of names; None when the grammar must look at them."""
         defined = scope.defined
         plain = patterns.block_comment().sub("", text)
         try:
-            if "[" not in plain:
-                return tuple([defined[name] for name in plain.replace("%", "").split(", ")])
-            return self._declared_operands(scope, plain)
+            if "[" in plain:
+                scope.computation.name_mark = None
+                return self._declared_operands(scope, plain)
+            names = plain.split(", ")
+            if text != join_indexed(names):
+                scope.computation.name_mark = None
+            return tuple([defined[name.removeprefix("%")] for name in names])
         except KeyError:
             return None
 
@@ -336,11 +355,11 @@ class Scanner:
         self, scope: Scope, plan: _Plan, tail: str, called: re.Match[str]
     ) -> dict[str, Any] | None:
         """The same with `calls=` or `to_apply=`: only the name differs from line to line, so the rest is looked up."""
-        attribute, name = called.groups()
+        attribute, mark, name = called.groups()
         callee = self.linker.computations.get(name)
         if callee is None:
             return None
-        rest = f"{tail[: called.start()]}, {attribute}=%{tail[called.end() :]}"
+        rest = f"{tail[: called.start()]}, {attribute}={mark}{tail[called.end() :]}"
         common = plan.tails.get(rest)
         if common is None:
             attributes = self._cut(scope, plan, tail)
@@ -349,9 +368,10 @@ class Scanner:
             if "control-predecessors" not in attributes:
                 plan.tails[rest] = attributes
             return attributes
-        attributes = common.copy()
-        attributes[attribute] = callee
-        return attributes
+        shared = CallAttributes(common)
+        shared[attribute] = callee
+        shared.common = common
+        return shared
 
     def _cut(self, scope: Scope, plan: _Plan, tail: str) -> dict[str, Any] | None:
         """Cuts a tail into attributes and types each; None when the grammar must look at it."""

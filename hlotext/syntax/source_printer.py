@@ -62,6 +62,7 @@ class _Copier:
         self.module = module
         self.source = source.text
         self.style = Style.of(module, source.text)
+        self.printer = _SourceLine(self.style.options)
         self.run = _Run(source.text, start=module._start, end=module._start)
 
     def text(self) -> str:
@@ -124,8 +125,44 @@ class _Copier:
             run.copy(computation._brace, computation._brace + 1)
         else:
             run.copy(computation._start, computation._brace + 1)
-        body = computation._brace + 1
-        gaps = self._gaps_in(computation, body)
+        if computation.removed_spans or not self._lines_in_order(computation):
+            self._moved_lines(computation)
+
+    def _lines_in_order(self, computation: Computation) -> bool:
+        """Prints the lines of a computation from which none was taken and in which none was moved; else does nothing.
+
+        Looks at no more of an untouched line than where it ends, so an edit in a large computation costs little.
+        """
+        changes: list[tuple[Instruction, int]] = []
+        seen = 0
+        for instruction in computation._instructions:
+            place = instruction._place
+            if type(place) is not int or instruction.is_touched:
+                if instruction.form is not Form.LINE:
+                    continue
+                changes.append((instruction, seen))
+                place = max(instruction._end, seen)
+            if place < seen:
+                return False
+            seen = place
+        run = self.run
+        position = computation._brace + 1
+        for instruction, before in changes:
+            if instruction._start < 0:
+                run.copy(position, max(before, position))
+                run.add(f"{self.style.line_start}{self.line(instruction)}")
+                position = max(before, position)
+            elif instruction.is_touched:
+                run.copy(position, instruction._start)
+                run.add(self.line(instruction))
+                position = instruction._end
+        run.copy(position, computation._end)
+        return True
+
+    def _moved_lines(self, computation: Computation) -> None:
+        """Prints the lines of a computation in their present order, each with what stood before it in the source."""
+        run = self.run
+        gaps = self._gaps_in(computation, computation._brace + 1)
         for instruction in computation:
             if instruction.form is not Form.LINE:
                 continue
@@ -152,7 +189,7 @@ class _Copier:
     def line(self, instruction: Instruction) -> str:
         """An op line printed anew."""
         root = "ROOT " if instruction.is_root and self.style.marks_root(instruction, self.source) else ""
-        return root + self.style.instruction(instruction, self.source)
+        return root + self.printer.instruction(instruction, self.printer.names(instruction.computation or Computation("")))
 
 
 @attrs.frozen
@@ -184,16 +221,11 @@ class Style:
                 print_operand_shape=operand is not None and "[" in operand[1].split(")")[0],
                 print_program_shape="->" in header,
                 include_layout_in_shapes=any_layout is not None,
-                print_operand_index_annotation_interval=5 if "/*index=" in text[module._header_end :] else 0,
+                print_operand_index_annotation_interval=5 if text.find("/*index=", module._header_end) >= 0 else 0,
                 syntax_sugar_async_ops=any(c.is_implicit for c in module.computations),
             ),
             start[0] if start is not None and start[0].strip(" \t") else "\n  ",
         )
-
-    def instruction(self, instruction: Instruction, source: str) -> str:
-        """One op line."""
-        printer = _SourceLine(self.options)
-        return printer.instruction(instruction, printer.names(instruction.computation or Computation("")))
 
     def marks_root(self, instruction: Instruction, source: str) -> bool:
         """Whether to write ROOT; text without the word has the root last."""
