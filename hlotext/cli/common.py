@@ -37,10 +37,14 @@ class Unreadable(click.ClickException):
         say(self.message)
 
 
+NOT_FOUND = 1
+"""Exit status where what was asked for is not there."""
+
+
 class NotFound(click.ClickException):
     """What was asked for is not there: one line on standard error, exit status 1."""
 
-    exit_code = 1
+    exit_code = NOT_FOUND
 
     def show(self, file: Any = None) -> None:
         say(self.message)

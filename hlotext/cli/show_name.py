@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 import attrs
+import click
 
-from hlotext.cli.common import Inputs, NotFound, write_json
+from hlotext.cli.common import NOT_FOUND, Inputs, say, write_json
 from hlotext.cli.output import Column, Output, Table, byte_text, output, shortened
 from hlotext.cli.summary.call_graph import call_graph
 from hlotext.cli.summary.details import (
@@ -27,7 +28,7 @@ _SIZE = Column("bytes", is_number=True)
 
 
 def show_name(inputs: Inputs, name: str, limit: int | None, output_format: str) -> None:
-    """Writes everything called `name` in any of the files. Raises NotFound where there is nothing."""
+    """Writes everything called `name` in any of the files. Ends the command where there is nothing."""
     wanted = name.removeprefix("%")
     found: list[tuple[str, Details]] = []
     names: dict[str, None] = {}
@@ -37,8 +38,11 @@ def show_name(inputs: Inputs, name: str, limit: int | None, output_format: str) 
         for module in result.modules:
             found += ((place, details) for details in _details(module, wanted))
             names.update(dict.fromkeys(_names(module)))
-    if not found and places:
-        raise NotFound(f"nothing is called {wanted} in {', '.join(places)}{_suggestion(wanted, names)}")
+    if not found:
+        if places:
+            say(f"nothing is called {wanted} in {', '.join(places)}{_suggestion(wanted, names)}")
+        inputs.finish()
+        raise click.exceptions.Exit(NOT_FOUND)
     if output_format == "json":
         write_json({"found": [{"file": place, **attrs.asdict(details)} for place, details in found]})
         return

@@ -80,7 +80,10 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "constants", _total_text(summary.constants)
     yield "computations", ", ".join(_uses(summary))
     inside = sum(count.in_fusions for count in summary.opcodes)
-    yield "instructions", f"{summary.instructions:,}" + (f", {inside:,} of them in fusions" if inside else "")
+    yield (
+        "instructions",
+        f"{summary.instructions:,}" + (f", {inside:,} of them in fusions and reducers" if inside else ""),
+    )
     configs = summary.configs
     if configs.backend_configs:
         size = byte_text(configs.backend_config_bytes)

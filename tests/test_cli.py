@@ -1,0 +1,219 @@
+"""What holds for all commands: help, exit statuses, bad input, and how they end."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from hlotext.cli import COMMANDS, common, main
+from tests import support
+from tests.cli_support import run, run_process
+
+MODULE = "corpus/cpu/data_parallel.cpu_4.0006.spmd-cleanup.after_dce.before_tuple-simplifier.txt"
+READABLE = sorted(support.INVALID.glob("unknown_*.txt"))
+"""What a later XLA may write: kept as it stands, with a note."""
+UNREADABLE = sorted(set(support.INVALID.iterdir()) - set(READABLE))
+READERS = ("show", "fmt")
+"""The commands that read modules."""
+
+
+def command(name: str) -> click.Command:
+    found: click.Command = importlib.import_module(f"hlotext.cli.{name}").command
+    return found
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_an_example(name: str) -> None:
+    """`--help` of every command has a line that one can paste."""
+    result = run(name, "--help")
+    assert result.exit_code == 0
+    assert "Example" in result.stdout
+    assert f"\n    hlotext {name}" in result.stdout
+
+
+def test_help_lists_the_commands() -> None:
+    """The list needs no command to be loaded, so a test says that it names them all, and only what exists."""
+    result = run("--help")
+    assert result.exit_code == 0
+    for name, text in COMMANDS.items():
+        assert name in result.stdout
+        assert text in result.stdout
+        assert command(name).help
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    """Exit status 2, and the word is named."""
+    result = run("shwo")
+    assert result.exit_code == 2
+    assert "shwo" in result.stderr
+
+
+def test_version() -> None:
+    """`--version` gives the version of the package."""
+    result = run("--version")
+    assert (result.exit_code, result.stdout.split()[0]) == (0, "hlotext")
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize("path", UNREADABLE, ids=lambda path: path.name)
+@pytest.mark.parametrize("name", READERS)
+def test_a_broken_file_is_one_line_and_status_2(name: str, path: Path) -> None:
+    """Whatever is wrong with a file: its name and one line on standard error, nothing on standard output."""
+    result = run(name, path)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"hlotext: {path}")
+    assert "internal error" not in line
+
+
+@pytest.mark.parametrize("path", READABLE, ids=lambda path: path.name)
+def test_what_a_later_xla_writes_is_shown_with_a_note(path: Path) -> None:
+    """Unknown words are no error; the report names them with their place."""
+    result = run("show", path)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "Not known to this release" in result.stdout
+    assert f"{path}:" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("llvm_ir.ll", "LLVM IR"),
+        ("buffer_assignment.txt", "buffer assignment"),
+        ("live_range.txt", "live ranges"),
+        ("stablehlo.mlir", "MLIR"),
+        ("binary.bin", "binary"),
+        ("empty.txt", "empty"),
+        ("blank.txt", "empty"),
+        ("truncated_compressed.txt.xz", "damaged"),
+    ],
+)
+def test_what_is_no_hlo_is_said_to_be(name: str, words: str) -> None:
+    """The message says what the file seems to be."""
+    assert words in run("show", support.INVALID / name).stderr
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_places_that_cannot_be_read(name: str, tmp_path: Path) -> None:
+    """A directory, a missing file, a file without permission, nothing on standard input."""
+    locked = tmp_path / "locked.txt"
+    locked.write_text("HloModule m")
+    locked.chmod(0)
+    cases = [(str(tmp_path), "directory"), (str(tmp_path / "none"), "not exist"), ("-", "empty")]
+    if not os.access(locked, os.R_OK):
+        cases.append((str(locked), "cannot be read"))
+    for place, words in cases:
+        result = run(name, place, input="")
+        assert (result.exit_code, result.stdout) == (2, "")
+        (line,) = result.stderr.splitlines()
+        assert words in line
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_no_file_is_a_usage_error(name: str) -> None:
+    """A command that reads files asks for one."""
+    assert run(name).exit_code == 2
+
+
+def test_the_readable_files_are_shown_all_the_same() -> None:
+    """One unreadable file among others: reported, exit status 2, and the others come out."""
+    result = run("show", MODULE, "no such file", MODULE)
+    assert result.exit_code == 2
+    assert result.stdout.count(f"{MODULE}: ") == 2
+    assert result.stderr.count("\n") == 1
+
+
+# ---- how commands end
+
+
+def test_an_unforeseen_error_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect of hlotext ends with one line and status 2; HLOTEXT_DEBUG=1 adds the traceback."""
+
+    def fail(place: str) -> None:
+        raise RuntimeError("this\nis a defect")
+
+    monkeypatch.setattr(common, "read", fail)
+    result = run("show", MODULE)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert "internal error: RuntimeError: this is a defect" in line
+    monkeypatch.setenv("HLOTEXT_DEBUG", "1")
+    assert "Traceback (most recent call last)" in run("show", MODULE).stderr
+
+
+def test_ctrl_c_is_status_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt ends the command quietly, with the status that a shell gives."""
+
+    def interrupt(place: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(common, "read", interrupt)
+    result = run("show", MODULE)
+    assert (result.exit_code, result.stdout, result.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("arguments", [["fmt", MODULE], ["show", "--limit", "0", MODULE], ["opcodes"]])
+def test_a_closed_pipe_is_quiet(arguments: list[str]) -> None:
+    """`hlotext ... | head -c 1` says nothing on standard error."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hlotext", *arguments],
+        cwd=support.ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(), errors) == (141, b"")
+
+
+def test_python_m_hlotext() -> None:
+    """The package runs as a program, and reads standard input."""
+    done = run_process("show", "-", input=(support.ROOT / MODULE).read_bytes())
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"-: jit_step")
+
+
+def test_start_up_loads_little() -> None:
+    """`hlotext show` in a pipe needs neither JAX nor rich; `opcodes` not even the parser."""
+    script = (
+        "import sys; from hlotext.cli import main; "
+        "main(sys.argv[1:], standalone_mode=False); print(*sys.modules)"
+    )
+    for arguments, unwanted in (
+        (["show", MODULE], {"jax", "jaxlib", "rich", "hypothesis"}),
+        (["opcodes", "add"], {"jax", "jaxlib", "rich", "numpy", "hlotext.layout"}),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *arguments],
+            cwd=support.ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert not unwanted & set(done.stdout.splitlines()[-1].split())
+
+
+def test_no_colour_in_pipes_whatever_the_terminal() -> None:
+    """Plain text: no escape sequence, no blank at the end of a line, nothing wrapped."""
+    done = run_process("show", MODULE, env={"TERM": "xterm-256color", "COLUMNS": "20"})
+    text = done.stdout.decode()
+    assert "\x1b" not in text
+    assert [line for line in text.splitlines() if line != line.rstrip()] == []
+    assert max(map(len, text.splitlines())) > 60
+
+
+def test_main_is_a_click_group() -> None:
+    """Other programs can mount it."""
+    assert isinstance(main, click.Group)
