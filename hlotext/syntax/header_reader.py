@@ -98,6 +98,7 @@ def _fast_tables(module: Module, text: str, start: int) -> int | None:
 def _by_grammar(module: Module, reporter: Reporter, start: int) -> int:
     """The grammar reads the header and the tables."""
     text = reporter.source.text
+    module.attributes = {}  # the fast reader may have read the header, and then met something behind it
     first: reference.ParseFailure | None = None
     for match in _COMPUTATION.finditer(text, start):
         try:
