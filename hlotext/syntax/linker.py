@@ -5,6 +5,7 @@ Both readers end here, so an error is found and said the same way whichever read
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ from hlotext.ir.frames import FileLocation, FrameRow, StackFrameIndex
 from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
-from hlotext.ir.types import TypeKind
+from hlotext.ir.types import ELEMENT_TYPES, TypeKind
 from hlotext.syntax import checks, sugar
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.literals import read_literal
@@ -30,6 +31,7 @@ from hlotext.syntax.records import (
     ModuleRecord,
     OperandRecord,
     OperationRecord,
+    PartialRecord,
     SectionRecord,
 )
 from hlotext.syntax.reporter import Reporter, did_you_mean
@@ -155,6 +157,19 @@ class Linker:
             )
         return scope.computation
 
+    def add_partial(self, record: PartialRecord) -> None:
+        """Links what stands before a syntax error, since an error of another kind in there comes first."""
+        if record.head is not None:
+            self.head(record.head)
+        for computation in record.computations:
+            self.add_computation(computation)
+        if record.unfinished is not None:
+            unfinished = record.unfinished
+            scope = self.begin(unfinished.name, unfinished.start, unfinished.is_entry)
+            scope.computation._brace, scope.computation._end = unfinished.brace, unfinished.end
+            for instruction in unfinished.instructions:
+                self.add_instruction(scope, instruction)
+
     def finish(self, scope: Scope) -> None:
         """Closes a computation."""
         computation = scope.computation
@@ -169,8 +184,10 @@ class Linker:
 
     def add_instruction(self, scope: Scope, record: InstructionRecord) -> Instruction:
         """Links one op line into the computation."""
-        attributes = self.attributes(scope, record)
         operation = record.operation
+        if operation.shape is not None:
+            note_unknown_types(self.reporter, operation.shape, record.start)
+        attributes = self.attributes(scope, record)
         operands = self.operands(scope, operation)
         name = record.name or "_"
         instruction = Instruction(
@@ -316,6 +333,8 @@ class Linker:
                     "X102", f"operand {name} is not defined before this line", record.position,
                     record.position + len(name) + 1, help=did_you_mean(name, scope.defined),
                 )  # fmt: skip
+        if record.shape is not None:
+            note_unknown_types(self.reporter, record.shape, max(self.module._start, 0))
         number = sum(i.opcode == "parameter" for i in scope.computation._instructions)
         name = name or self.unique(scope, f"_{number}")
         operand = Instruction(
@@ -443,7 +462,11 @@ class Linker:
 
 
 def note_unknown_types(reporter: Reporter, shape: Shape, start: int) -> None:
-    """One note for each element type in a shape that this release does not know."""
+    """A note for each element type in a shape that this release does not know; the shape stands behind an offset."""
     for _, leaf in shape.leaves():
         if leaf.element_type.kind is TypeKind.UNKNOWN:
-            reporter.note("X202", f"element type {leaf.element_type} is unknown to this release", start)
+            name = leaf.element_type.name
+            place = re.compile(rf"(?<![\w.\-%]){name}(?![\w.\-])").search(reporter.source.text, start)
+            first = start if place is None else place.start()
+            help = did_you_mean(name, ELEMENT_TYPES)
+            reporter.note("X202", f"element type {name} is unknown to this release", first, first + len(name), help)

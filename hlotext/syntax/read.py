@@ -161,14 +161,15 @@ class _Reading:
         rule = "module" if self.text.startswith("HloModule", start) else "headerless_module"
         stop = self.text.find("\nHloModule ", start + 1)
         module = self._module("", start)
+        linker = Linker(module, self.reporter, self.infer)
         try:
             record: ModuleRecord = reference.parse(
                 self.source, rule, start, len(self.text) if stop < 0 else stop
             )
         except reference.ParseFailure as failure:
+            linker.add_partial(failure.read)
             failure.report(self.reporter)
             return module, len(self.text)
-        linker = Linker(module, self.reporter, self.infer)
         if record.name:
             linker.head(record)
         module._header_end = record.header_end

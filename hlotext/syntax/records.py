@@ -62,7 +62,7 @@ class OperationRecord:
     opcode: str
     operands: tuple[OperandRecord, ...] = ()
     argument: Any = None
-    """The number of a `parameter`; where a `constant`'s literal starts and ends in the text; None otherwise."""
+    """The number of a `parameter`; where a `constant`'s literal starts and ends in the text; else None."""
     shape: Shape | None = None
     """Result shape; None when omitted."""
     position: int = attrs.field(default=0, eq=False)
@@ -140,3 +140,15 @@ class ModuleRecord:
     header_end: int
     """Offset behind the header and its tables."""
     end: int
+
+
+@attrs.frozen
+class PartialRecord:
+    """What the grammar had read of a text when it met an error."""
+
+    head: ModuleRecord | None = None
+    """The header; None where the error stands in it, or the text has none."""
+    computations: tuple[ComputationRecord, ...] = ()
+    """The computations before the one with the error."""
+    unfinished: ComputationRecord | None = None
+    """The computation with the error, as far as it was read; None where the error stands before its brace."""

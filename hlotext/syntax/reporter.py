@@ -21,6 +21,9 @@ class Reporter:
     tolerant: bool = False
     """Errors are collected, not raised."""
     diagnostics: list[Diagnostic] = attrs.field(factory=list)
+    """What was found, in the order in which it was found."""
+    _said: set[tuple[object, ...]] = attrs.field(factory=set)
+    """Lines may be read twice, by both readers; what was said is not said again."""
 
     def error(
         self,
@@ -35,14 +38,19 @@ class Reporter:
         diagnostic = self._make(code, Severity.ERROR, message, start, end, help, related)
         if not self.tolerant:
             raise HloSyntaxError(diagnostic)
-        self.diagnostics.append(diagnostic)
+        self._keep(diagnostic, (code, diagnostic.span, message))
 
     def note(self, code: str, message: str, start: int, end: int | None = None, help: str = "") -> None:
-        """Keeps a note; when strict it is an error."""
+        """Keeps a note, one for each thing that is not known; when strict it is an error."""
         if self.strict:
             self.error(code, message, start, end, help)
-            return
-        self.diagnostics.append(self._make(code, Severity.NOTE, message, start, end, help, ()))
+        elif (code, message) not in self._said:
+            self._keep(self._make(code, Severity.NOTE, message, start, end, help, ()), (code, message))
+
+    def _keep(self, diagnostic: Diagnostic, key: tuple[object, ...]) -> None:
+        if key not in self._said:
+            self._said.add(key)
+            self.diagnostics.append(diagnostic)
 
     def _make(
         self,

@@ -64,6 +64,11 @@ class _Plan(NamedTuple):
         )
 
 
+_BLANKS = " \t\r\n"
+_CONTINUES = re.compile(r"[,(\[{]|T\s*\(")
+"""What shows that an op line which looks complete goes on below."""
+
+
 class Unfit(Exception):
     """The computation is not of the form that the fast reader reads."""
 
@@ -150,6 +155,7 @@ class Scanner:
         try:
             record = reference.parse(self.source, "headerless_module", start, end if stop < 0 else stop)
         except reference.ParseFailure as failure:
+            self.linker.add_partial(failure.read)
             failure.report(self.reporter)
             return end
         for computation in record.computations:
@@ -185,10 +191,15 @@ class Scanner:
         try:
             record: InstructionRecord = reference.parse(self.source, "instruction", start, stop)
         except reference.ParseFailure as failure:
-            if failure.is_at_end or self.text.startswith("}", start) or start >= end:
+            # The grammar's answer to the whole computation is the better one; but what is tolerated costs only its line.
+            tolerant = self.reporter.tolerant
+            if not tolerant or failure.is_at_end or self.text.startswith("}", start) or start >= end:
                 raise Unfit from None
             failure.report(self.reporter)
             return stop
+        following = patterns.blank().match(self.text, record.end, end)
+        if following is not None and _CONTINUES.match(self.text, following.end()):
+            raise Unfit
         self.linker.add_instruction(scope, record)
         return record.end
 
@@ -414,7 +425,7 @@ class Scanner:
         """The value of an attribute that names computations or instructions."""
         if rule == "instruction_list":
             defined = scope.defined
-            names = [bare(item.strip()) for item in text[1:-1].split(",")] if text[1:-1].strip() else []
+            names = [bare(item.strip(_BLANKS)) for item in text[1:-1].split(",")] if text[1:-1].strip(_BLANKS) else []
             if not all(item in defined for item in names):
                 return None
             return name, tuple(dict.fromkeys(defined[item] for item in names))
@@ -424,7 +435,7 @@ class Scanner:
                 return None
             pair = self._values[piece] = (name, found)
             return pair
-        callees = tuple(self.linker.computations.get(bare(item.strip())) for item in text[1:-1].split(","))
+        callees = tuple(self.linker.computations.get(bare(item.strip(_BLANKS))) for item in text[1:-1].split(","))
         if None in callees:
             return None
         return name, callees
