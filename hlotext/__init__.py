@@ -1,9 +1,9 @@
 """hlotext: the Python toolkit for XLA's HLO text. Parse dumps, lint HLO in CI, rewrite HLO from programs.
 
-    >>> import hlotext as hlo
-    >>> add = hlo.parse_instruction("add.936 = bf16[8,128]{1,0:T(8,128)(2,1)} add(exponential.183, broadcast.3115)")
-    >>> add.opcode, add.shape.dimensions, [operand.name for operand in add.operands]
-    ('add', (8, 128), ['exponential.183', 'broadcast.3115'])
+>>> import hlotext as hlo
+>>> add = hlo.parse_instruction("add.936 = bf16[8,128]{1,0:T(8,128)(2,1)} add(exponential.183, broadcast.3115)")
+>>> add.opcode, add.shape.dimensions, [operand.name for operand in add.operands]
+('add', (8, 128), ['exponential.183', 'broadcast.3115'])
 """
 
 from __future__ import annotations

@@ -14,8 +14,12 @@ from hlotext.ir.metadata import BackendConfig, Metadata
 from hlotext.syntax import grammar
 from hlotext.syntax.builders.tokens import unquote
 
-_STRINGS = frozenset({"op_type", "op_name", "source_file", "deduplicated_name", "scheduling_name", "metadata_payload"})
-_NUMBERS = frozenset({"source_line", "source_end_line", "source_column", "source_end_column", "stack_frame_id"})
+_STRINGS = frozenset(
+    {"op_type", "op_name", "source_file", "deduplicated_name", "scheduling_name", "metadata_payload"}
+)
+_NUMBERS = frozenset(
+    {"source_line", "source_end_line", "source_column", "source_end_column", "stack_frame_id"}
+)
 _SHORT = re.compile(r"-?[0-9]{1,9}")
 
 

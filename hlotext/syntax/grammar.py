@@ -9,7 +9,9 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
-_TERMINAL = re.compile(r"^(?P<name>[A-Z_]+)(?:\.\d+)?: (?:/(?P<regex>.+)/|\"(?P<literal>[^\"]+)\")$", re.MULTILINE)
+_TERMINAL = re.compile(
+    r"^(?P<name>[A-Z_]+)(?:\.\d+)?: (?:/(?P<regex>.+)/|\"(?P<literal>[^\"]+)\")$", re.MULTILINE
+)
 _RULE = re.compile(r"^(?P<name>[a-z_A-Z]+)(?:\.\d+)?:", re.MULTILINE)
 _EXAMPLE = re.compile(r"^// example: ?(.*)$")
 
@@ -20,7 +22,9 @@ def folder() -> Path:
     for place in (_PACKAGE / "grammar", _PACKAGE.parent / "grammar"):
         if (place / "tokens.lark").is_file():
             return place
-    raise FileNotFoundError(f"hlotext's grammar files are missing: no grammar/tokens.lark in or beside {_PACKAGE}")
+    raise FileNotFoundError(
+        f"hlotext's grammar files are missing: no grammar/tokens.lark in or beside {_PACKAGE}"
+    )
 
 
 def files() -> list[Path]:

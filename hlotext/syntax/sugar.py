@@ -13,7 +13,9 @@ from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
 
-ON_START = frozenset({"async_execution_thread", "output_to_operand_aliasing", "sharding", "control-predecessors"})
+ON_START = frozenset(
+    {"async_execution_thread", "output_to_operand_aliasing", "sharding", "control-predecessors"}
+)
 """Attributes that belong to the start alone."""
 _ON_BOTH = frozenset({"metadata", "origin", "backend_config", "frontend_attributes", "statistics"})
 """Attributes that stand on the start and, copied, on the wrapped operation."""
@@ -31,7 +33,9 @@ def wrap(module: Module, start: Instruction, wrapped_opcode: str, names: set[str
     parameters = []
     for index, operand in enumerate(start._operands):
         parameter_name = "async_param" if index == 0 else f"async_param.{index}"
-        parameter = Instruction(parameter_name, "parameter", operand._shape, (), {}, index, body, form=Form.IMPLICIT)
+        parameter = Instruction(
+            parameter_name, "parameter", operand._shape, (), {}, index, body, form=Form.IMPLICIT
+        )
         parameters.append(parameter)
     attributes = start._attributes
     inner: dict[str, Any] = {key: value for key, value in attributes.items() if key not in ON_START}
@@ -48,4 +52,3 @@ def wrap(module: Module, start: Instruction, wrapped_opcode: str, names: set[str
     body._root = root
     body.execution_thread = start._attributes.get("async_execution_thread", "main")
     return body
-

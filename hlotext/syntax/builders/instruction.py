@@ -67,7 +67,9 @@ class InstructionBuilder:
         root, name, (operation, attributes) = children
         start = _position(root if root is not None else name)
         is_bare = not name.startswith("%")
-        return InstructionRecord(bare(name), operation, attributes, root is not None, start, self.tracker.end, is_bare)
+        return InstructionRecord(
+            bare(name), operation, attributes, root is not None, start, self.tracker.end, is_bare
+        )
 
     single_instruction = instruction
 
@@ -104,7 +106,9 @@ class InstructionBuilder:
 
     def operand_nested(self, children: Children) -> OperandRecord:
         shape, (opcode, operands, argument, position) = children
-        return OperandRecord(shape, None, (), OperationRecord(opcode, operands, argument, shape, position), position)
+        return OperandRecord(
+            shape, None, (), OperationRecord(opcode, operands, argument, shape, position), position
+        )
 
     def operand_unnamed(self, children: Children) -> OperandRecord:
         return OperandRecord(children[0], None, position=self.tracker.end)

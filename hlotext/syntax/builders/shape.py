@@ -89,7 +89,9 @@ class ShapeBuilder:
             elif child is not None:
                 numbers.append(integer(child))
         if "physical_shape" in fields:
-            raise TermError("a layout with a physical shape P(...) is only for sparse arrays", _position(children[0]))
+            raise TermError(
+                "a layout with a physical shape P(...) is only for sparse arrays", _position(children[0])
+            )
         return Layout(tuple(numbers), **fields)
 
     def layout_part(self, children: Children) -> tuple[str, Any]:
@@ -115,7 +117,9 @@ class ShapeBuilder:
 
     def tail_padding(self, children: Children) -> tuple[str, Any]:
         if (value := integer(children[0])) < 1:
-            raise TermError(f"tail padding L(n) needs n of at least 1, but is {value}", _position(children[0]))
+            raise TermError(
+                f"tail padding L(n) needs n of at least 1, but is {value}", _position(children[0])
+            )
         return "tail_padding_alignment_in_elements", value
 
     def index_type(self, children: Children) -> tuple[str, ElementType]:

@@ -10,7 +10,8 @@ from hlotext.syntax.errors import TermError
 Children: TypeAlias = "list[Any]"
 
 _ESCAPE = re.compile(
-    rb"""\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([ntr"'\\abfv?]))|(\\)""", re.DOTALL
+    rb"""\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([ntr"'\\abfv?]))|(\\)""",
+    re.DOTALL,
 )
 _SIMPLE = {
     b"n": b"\n", b"t": b"\t", b"r": b"\r", b'"': b'"', b"'": b"'", b"\\": b"\\",
@@ -37,7 +38,9 @@ def unquote(quoted: str) -> str:
             return bytes([int(hexadecimal, 16)])
         if (short or long) and int(short or long, 16) < 0x110000:
             return chr(int(short or long, 16)).encode("utf-8", "surrogatepass")
-        place = 1 + len(inner.encode("utf-8", "surrogateescape")[: match.start()].decode("utf-8", "surrogateescape"))
+        place = 1 + len(
+            inner.encode("utf-8", "surrogateescape")[: match.start()].decode("utf-8", "surrogateescape")
+        )
         raise TermError(f"unknown escape {match[0].decode('utf-8', 'replace')!r} in a string", place)
 
     return _ESCAPE.sub(one, inner.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
