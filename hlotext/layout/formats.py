@@ -224,8 +224,8 @@ _MOST_ORDERS = 5000
 def better_order(shape: Shape) -> Shape | None:
     """The array with its dimensions in the order that pads least, or None where its own order is as good.
 
-    Which dimensions the first tile cuts decides, so every choice of those is tried and the others keep their
-    order. Where the tiles are what the TPU compiler picks for the order at hand, each order gets the tiles
+    Every choice of the dimensions that the first tile cuts is tried (of three at most), the others keeping
+    their order. Where the tiles are what the TPU compiler picks for the order at hand, each order gets the tiles
     that it would pick for that one; other tiles stay as they are. Raises LayoutError for an ill-formed shape.
     """
     shape = array_of(shape)
