@@ -79,7 +79,7 @@ class Inputs:
         self._failed = False
 
     def __iter__(self) -> Iterator[tuple[str, hlo.ParseResult]]:
-        bar = ReadingBar(size for _, size in self._sizes)
+        bar = ReadingBar([size for _, size in self._sizes])
         for place, size in self._sizes:
             try:
                 with bar.reading(place, size):

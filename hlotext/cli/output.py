@@ -15,6 +15,7 @@ import attrs
 import click
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress
 
 _LONG_WORK = 4_000_000
@@ -130,10 +131,10 @@ class _Plain:
 class _Terminal:
     """The same with colours, as wide as the terminal; long cells are folded, never cut."""
 
-    def __init__(self) -> None:
+    def __init__(self, console: Console | None = None) -> None:
         from rich.console import Console
 
-        self._console = Console(highlight=False, markup=False, emoji=False)
+        self._console = console or Console(highlight=False, markup=False, emoji=False)
 
     def heading(self, text: str) -> None:
         from rich.rule import Rule
@@ -195,12 +196,12 @@ class _Terminal:
 class ReadingBar:
     """A bar on standard error while large files are read, where that is a terminal; else nothing."""
 
-    def __init__(self, sizes: Iterable[int]) -> None:
-        total = sum(sizes)
+    def __init__(self, sizes: Sequence[int]) -> None:
         self._bar: Progress | None = None
-        if total >= _LONG_WORK and sys.stderr.isatty():
+        if sum(sizes) >= _LONG_WORK and sys.stderr.isatty():
             self._bar = _progress()
-            self._task = self._bar.add_task("", total=total)
+            # How far one file is read nobody tells: for a single one the bar only moves to and fro.
+            self._task = self._bar.add_task("", total=sum(sizes) if len(sizes) > 1 else None)
 
     @contextmanager
     def reading(self, name: str, size: int) -> Iterator[None]:
@@ -209,7 +210,7 @@ class ReadingBar:
             yield
             return
         # Shown only meanwhile: what the command then writes must not mix with it.
-        self._bar.update(self._task, description=os.path.basename(name))
+        self._bar.update(self._task, description=f"{os.path.basename(name)} ({byte_text(size)})")
         with self._bar:
             yield
         self._bar.advance(self._task, size)
@@ -217,20 +218,12 @@ class ReadingBar:
 
 def _progress() -> Progress:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        DownloadColumn(binary_units=True),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
