@@ -14,7 +14,7 @@ import hlotext as hlo
 from hlotext import layout
 from hlotext.ir.shape import Layout, Shape, SplitConfig, Tile
 from hlotext.ir.types import element_type
-from hlotext.view.layout_picture import layout_picture
+from hlotext.view import LayoutPicture
 
 F32 = element_type("f32")
 
@@ -70,7 +70,7 @@ def test_ill_formed_shapes(given: str | Shape, part: str) -> None:
         lambda: layout.to_memory(np.zeros((1,) * shape.rank), shape),
         lambda: layout.from_memory(b"", shape),
         lambda: layout.byte_ranges(shape, [(0, 0)] * shape.rank),
-        lambda: layout_picture(shape),
+        lambda: LayoutPicture(shape),
     ]
     if shape.is_array:
         asked += [lambda: layout.allocated_bytes(shape), lambda: layout.explain(shape)]
@@ -144,11 +144,29 @@ def test_bad_arrays_and_buffers() -> None:
         layout.from_memory(bytes(95), SHAPE)
     with pytest.raises(layout.LayoutError, match=r"the buffer.*does not give its bytes"):
         layout.from_memory("text", SHAPE)
+    with pytest.raises(layout.LayoutError, match=r"element type.*no numpy counterpart"):
+        layout.to_memory(np.zeros(2), hlo.parse_shape("tensor32[2]{0:E(4)}"))
+    deep = hlo.parse_shape(f"f32[{'1,' * 39}1]{{{','.join(map(str, range(40)))}:T({'1,' * 39}1)}}")
+    with pytest.raises(layout.LayoutError, match="80 dimensions after tiling"):
+        layout.to_memory(np.zeros((1,) * 40), deep)
     for text in ("f32[2]{0:E(4)}", "bf16[2]{0:E(32)}", "s4[2]{0:E(12)}", "s8[2]{0:E(4)}"):
         shape = hlo.parse_shape(text)
         assert layout.allocated_bytes(shape) == -(-2 * layout.placement(shape).element_bits // 8)
         with pytest.raises(layout.LayoutError, match="element size"):
             layout.to_memory(np.zeros(2), shape)
+
+
+def test_byte_strides_past_int64() -> None:
+    with pytest.raises(layout.LayoutError, match="the stride of dimension 0"):
+        layout.byte_strides(hlo.parse_shape("f32[1,4611686018427387904]"))
+
+
+def test_long_texts_are_cut_in_messages() -> None:
+    shape = hlo.parse_shape(f"({', '.join(['f32[]'] * 10_000)})")
+    with pytest.raises(layout.LayoutError) as caught:
+        layout.linear_index(shape, ())
+    assert len(str(caught.value)) < 300
+    assert " ... " in str(caught.value)
 
 
 def test_bit_offsets_past_int64() -> None:
@@ -185,8 +203,8 @@ def test_work_does_not_grow_with_the_shape(text: str) -> None:
         assert layout.indices_at(shape, [position]).tolist() == [list(index)]
         assert len(layout.byte_ranges(shape, [(size // 2, size // 2 + 9) for size in shape.dimensions]))
         str(layout.explain(shape))
-        str(layout_picture(shape))
-        layout_picture(shape).svg()
+        str(LayoutPicture(shape))
+        LayoutPicture(shape).svg()
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -101,6 +101,8 @@ def test_tpu_layout_keeps_order_and_memory_space() -> None:
         ("f32[300,2]{1,0}", None),
         ("f32[0,2]{1,0:T(8,128)}", None),
         ("f32[]{:T(128)}", None),
+        # The other order would not fit into 64 bits.
+        ("f32[3,72057594037927936]{1,0:T(8,128)}", None),
     ],
 )
 def test_better_order(text: str, better: str | None) -> None:

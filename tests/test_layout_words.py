@@ -18,9 +18,9 @@ import hlotext as hlo
 from hlotext import layout
 from hlotext.cli.layout import command
 from hlotext.layout import tiling
+from hlotext.view import LayoutPicture
 from hlotext.view import layout_picture as picture_module
 from hlotext.view.layout_grid import GAP, grid
-from hlotext.view.layout_picture import layout_picture
 from tests import support
 from tests.layout_cases import shapes
 
@@ -41,6 +41,7 @@ EXPLAINED = (
     "f32[2,3]",
     "f32[]{:T(8,128)S(6)}",
     "f32[0,3]{1,0:T(8,128)}",
+    "pred[1,2,1,1,1,1,1,1,1,1,1,1,1,1,3]",
     "b(c64[3]{0})",
     "(f32[3]{0:T(128)}, (s32[], token[]))",
 )
@@ -89,13 +90,13 @@ def test_every_shape_is_explained(shape: hlo.Shape) -> None:
 
 
 def test_pictures_as_text(golden: Golden) -> None:
-    texts = [str(layout_picture(hlo.parse_shape(text))) for text in DRAWN]
+    texts = [str(LayoutPicture(hlo.parse_shape(text))) for text in DRAWN]
     golden(FOLDER / "pictures.txt", "\n\n".join(texts) + "\n")
 
 
 @pytest.mark.parametrize(("number", "name"), [(0, "figure_1"), (1, "figure_2"), (5, "vector")])
 def test_pictures_as_svg(number: int, name: str, golden: Golden) -> None:
-    picture = layout_picture(hlo.parse_shape(DRAWN[number]))
+    picture = LayoutPicture(hlo.parse_shape(DRAWN[number]))
     assert picture._repr_svg_() == picture.svg()
     golden(FOLDER / f"{name}.svg", picture.svg() + "\n")
 
@@ -104,7 +105,7 @@ def test_pictures_as_svg(number: int, name: str, golden: Golden) -> None:
 def test_svg_is_well_formed_and_complete(text: str) -> None:
     """Every cell's position stands in it, and a hatched box behind every padding cell."""
     shape = hlo.parse_shape(text)
-    root = ElementTree.fromstring(layout_picture(shape).svg())
+    root = ElementTree.fromstring(LayoutPicture(shape).svg())
     texts = [node.text for node in root.iter("{http://www.w3.org/2000/svg}text")]
     assert texts[0] == text
     hatched = [
@@ -192,7 +193,7 @@ def test_command_on_packed_elements() -> None:
 def test_command_draws(tmp_path: Path) -> None:
     place = tmp_path / "figure.svg"
     status, out, _ = run(DRAWN[0], "--text", "--svg", str(place))
-    picture = layout_picture(hlo.parse_shape(DRAWN[0]))
+    picture = LayoutPicture(hlo.parse_shape(DRAWN[0]))
     assert (status, out) == (0, picture.text() + "\n")
     assert place.read_text(encoding="utf-8") == picture.svg() + "\n"
     assert run(DRAWN[0], "--svg", "-")[:2] == (0, picture.svg() + "\n")
@@ -212,7 +213,7 @@ def test_command_writes_json() -> None:
     assert found["indices"] == [{"index": [2, 3], "position": 17, "byte_offset": 68, "bit": 0}]
     assert found["offsets"] == [{"offset": 36, "elements": [None]}]
     assert found["slices"] == [{"slice": "{[0:3], [1:2]}", "bytes": 12, "runs": [[4, 8], [12, 16], [52, 56]]}]
-    assert found["picture"] == layout_picture(hlo.parse_shape(DRAWN[0])).text()
+    assert found["picture"] == LayoutPicture(hlo.parse_shape(DRAWN[0])).text()
 
 
 def test_command_reads_standard_input() -> None:

@@ -16,7 +16,7 @@ from hlotext import layout
 from hlotext.cli import UNREADABLE
 from hlotext.cli.common import FORMAT, Unreadable, say, write_json
 from hlotext.cli.output import Column, Output, Table, echo, output, shortened
-from hlotext.view.layout_picture import layout_picture
+from hlotext.view import LayoutPicture
 
 _FAULT = 1
 """Exit status where a shape could be read, but it or what was asked of it has no meaning in memory."""
@@ -210,10 +210,10 @@ def _answer(shape: hlo.Shape, questions: _Questions) -> _Answers:
         tuple(_at_index(shape, index) for index in questions.indices),
         tuple(_OffsetAnswer(offset, layout.indices_at_byte(shape, offset)) for offset in questions.offsets),
         tuple(_of_slice(shape, ranges) for ranges in questions.slices),
-        str(layout_picture(shape)) if questions.text else None,
+        str(LayoutPicture(shape)) if questions.text else None,
     )
     if questions.svg:
-        _write(questions.svg, layout_picture(shape).svg())
+        _write(questions.svg, LayoutPicture(shape).svg())
     return answers
 
 

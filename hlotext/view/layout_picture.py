@@ -3,7 +3,7 @@
 Figure 1 of XLA's document on tiled layouts. A heavy line is the border of a tile, `·` is padding:
 
 >>> from hlotext.layout import make_shape
->>> print(layout_picture(make_shape("f32", (3, 5), tiles=[(2, 2)])))
+>>> print(LayoutPicture(make_shape("f32", (3, 5), tiles=[(2, 2)])))
 f32[3,5]{1,0:T(2,2)}
   each cell shows its position in memory, counted in elements
   down: dimension 0, across: dimension 1
@@ -18,7 +18,7 @@ f32[3,5]{1,0:T(2,2)}
 
 Figure 2, where a second tile cuts the first one. A light line is the border of its pieces:
 
->>> print(layout_picture(make_shape("f32", (4, 8), tiles=[(2, 4), (2, 1)])))
+>>> print(LayoutPicture(make_shape("f32", (4, 8), tiles=[(2, 4), (2, 1)])))
 f32[4,8]{1,0:T(2,4)(2,1)}
   each cell shows its position in memory, counted in elements
   down: dimension 0, across: dimension 1
@@ -48,11 +48,19 @@ MOST_ROWS = 16
 MOST_COLUMNS = 16
 
 
+def _array(shape: Shape) -> Shape:
+    return layout.placement(shape).shape
+
+
 @attrs.frozen
 class LayoutPicture:
-    """The picture of one array shape. `str()` is the text; notebooks show the SVG."""
+    """The picture of one array shape (or of the array in a buffer).
 
-    shape: Shape
+    `str()` is the text; notebooks show the SVG. Raises LayoutError for an ill-formed shape and for what is no
+    array.
+    """
+
+    shape: Shape = attrs.field(converter=_array)
     most_rows: int = MOST_ROWS
     """Of a larger array so many rows are shown: a corner, and the border of the first tile."""
     most_columns: int = MOST_COLUMNS
@@ -106,16 +114,6 @@ class LayoutPicture:
         if not others:
             return ""
         return f"; dimension{'s' if len(others) > 1 else ''} {', '.join(map(str, others))} at 0"
-
-
-def layout_picture(
-    shape: Shape, most_rows: int = MOST_ROWS, most_columns: int = MOST_COLUMNS
-) -> LayoutPicture:
-    """The picture of an array shape (or of the array in a buffer).
-
-    Raises LayoutError for an ill-formed shape.
-    """
-    return LayoutPicture(layout.placement(shape).shape, most_rows, most_columns)
 
 
 # ---- text
