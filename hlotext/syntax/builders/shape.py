@@ -60,8 +60,9 @@ class ShapeBuilder:
         return Shape(type_, tuple(d.size for d in sizes), tuple(d.is_dynamic for d in sizes), layout)
 
     def tuple_shape(self, children: Children) -> Shape:
-        shapes = tuple(child for child in children if child is not None)
-        _limit_depth(shapes)
+        opening, *elements = children
+        shapes = tuple(element for element in elements if element is not None)
+        _limit_depth(shapes, opening)
         return Shape.tuple(shapes)
 
     def buffer_shape(self, children: Children) -> Shape:
@@ -154,11 +155,11 @@ _PART_ORDER = (
 )  # fmt: skip
 
 
-def _limit_depth(shapes: tuple[Shape, ...]) -> None:
+def _limit_depth(shapes: tuple[Shape, ...], opening: Any) -> None:
     """Raises TermError when tuples nest too deep. Looks only down first elements' chains, so wide tuples cost nothing."""
     depth, level = 0, [s for s in shapes if s.is_tuple]
     while level:
         depth += 1
         if depth > MAX_DEPTH:
-            raise TermError(f"tuples nest deeper than {MAX_DEPTH} levels", 0)
+            raise TermError(f"tuples nest deeper than {MAX_DEPTH} levels", opening.start_pos, code="X124")
         level = [part for s in level for part in s.tuple_shapes if part.is_tuple]
