@@ -1,4 +1,4 @@
-"""The option and the fixture with which tests compare with golden files."""
+"""The option and the fixture with which tests compare with golden files, and how hypothesis runs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests import support
+
+# A slow machine is no failure: no example has a time limit.
+settings.register_profile("hlotext", deadline=None)
+settings.load_profile("hlotext")
 
 OPTION = "--update-goldens"
 
