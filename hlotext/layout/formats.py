@@ -217,8 +217,8 @@ def _tpu_tiles(width: _TpuWidth, shape: Shape) -> tuple[Tile, ...]:
 
 # ---- orders of dimensions that waste less
 
-_MOST_ORDERS = 5000
-"""Orders that are tried; more exist from about 70 dimensions on."""
+_MOST_WORK = 250_000
+"""Dimensions of all orders that are tried, together; from 63 dimensions on not every order of two is."""
 
 
 def better_order(shape: Shape) -> Shape | None:
@@ -236,7 +236,8 @@ def better_order(shape: Shape) -> Shape | None:
     retile = _has_tpu_tiles(shape)
     cut = min(shape.rank, len(layout.tiles[0].dimensions), 3)
     best, least = None, allocated_bytes(shape)
-    for minor in itertools.islice(itertools.permutations(layout.minor_to_major, cut), _MOST_ORDERS):
+    orders = itertools.permutations(layout.minor_to_major, cut)
+    for minor in itertools.islice(orders, _MOST_WORK // max(1, shape.rank)):
         rest = tuple(number for number in layout.minor_to_major if number not in minor)
         candidate = shape.with_layout(attrs.evolve(layout, minor_to_major=minor + rest))
         try:
