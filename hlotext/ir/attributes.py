@@ -96,7 +96,7 @@ _INSTRUCTION_ROWS: tuple[tuple[str, ...], ...] = (
     ("backend_config", "BackendConfig", "text that only the backend understands", _ENTRIES),
     # Called computations
     ("body", _CALLED, "the loop's body: state to state"),
-    ("branch_computations", "list of computations", "one for each branch", _ENTRIES),
+    ("branch_computations", "list of computations", "one for each branch"),
     ("called_computations", "list of computations", "what a custom call may call", _ENTRIES),
     ("calls", _CALLED, "the fused or wrapped computation"),
     ("condition", _CALLED, "whether the loop goes on: state to pred"),
@@ -121,6 +121,8 @@ _INSTRUCTION_ROWS: tuple[tuple[str, ...], ...] = (
     ("is_stable", _BOOL, "whether equal elements keep their order", _TRUE),
     ("dynamic_slice_sizes", _NUMBERS, "sizes of the slice"),
     ("slice", "SliceDimensions", "start, limit and stride of each dimension"),
+    ("shifts", _NUMBERS, "how far the elements of each dimension are rotated", "if given", "new"),
+    ("indices", "Literal with its shape", "where each element comes from", "if given", "new"),
     ("padding", "PaddingConfig", "what is put before, behind and between the elements of each dimension"),
     ("fft_length", _NUMBERS, "sizes of the transformed dimensions"),
     ("fft_type", "FftType", "direction, and whether one side is real"),
@@ -164,7 +166,8 @@ _INSTRUCTION_ROWS: tuple[tuple[str, ...], ...] = (
     ("feature_group_count", _NUMBER, "groups of features that do not mix", "if not 1"),
     ("batch_group_count", _NUMBER, "groups of batch entries that do not mix", "if not 1"),
     ("convolution_kind", "ConvolutionKind", "forward, or which gradient", "if not unset"),
-    ("sparsity_config", "SparsityConfig", "structured sparsity of the operands"),
+    ("sparsity_config", "SparsityConfig", "structured sparsity of the operands", _ENTRIES),
+    ("block_scaling_config", "BlockScalingConfig", "how blocks of the operands are scaled", _ENTRIES, "new"),
     ("sparsity", "DotSparsity", "structured sparsity of a dot's operands", "if given", "old"),
     ("conv_kind", "ConvolutionKind", "the name of convolution_kind for a short time", "if given", "old"),
     # Collectives and transfers
@@ -173,7 +176,7 @@ _INSTRUCTION_ROWS: tuple[tuple[str, ...], ...] = (
     ("use_global_device_ids", _BOOL, "whether the groups count devices, not replicas", _TRUE),
     ("constrain_layout", _BOOL, "whether the layout must stay", _TRUE),
     ("has_dynamic_root", _BOOL, "whether the sender is an operand", _ALWAYS, "new"),
-    ("mode", "CollectiveMode", "what the groups count", _NEVER),
+    ("mode", "CollectiveMode or ShuffleMode", "what the groups count; or how elements move", _NEVER),
     ("source_target_pairs", "list of pairs", "who sends to whom"),
     ("is_host_transfer", _BOOL, "whether the other side is the host", _TRUE),
     ("cross_program_prefetch_index", _NUMBER, "the number of a copy that another program starts"),
@@ -198,7 +201,7 @@ _INSTRUCTION_ROWS: tuple[tuple[str, ...], ...] = (
     ("infeed_config", "text", "for the device's infeed", _ENTRIES),
     ("outfeed_config", "text", "for the device's outfeed", _ENTRIES),
     ("outfeed_shape", "Shape", "what leaves the device", _ALWAYS),
-    ("parameter_replication", "list of true or false", "which arrays of the parameter all replicas share"),
+    ("parameter_replication", "list of true or false", "which arrays all replicas share", _ENTRIES),
     ("domain", "Domain", "the property on both sides of a border"),
 )
 

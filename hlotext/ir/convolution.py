@@ -46,10 +46,13 @@ class OperandSparsity:
     denominator: int = 0
     dimension: int = 0
     stride: int = 0
+    idx: int | None = None
+    """Operand that says which elements are kept; None when absent, as before the middle of 2026."""
 
     def __str__(self) -> str:
         ratio = f"{self.numerator}x{self.denominator}"
-        return f"{{sparsity={ratio} dimension={self.dimension} stride={self.stride}}}"
+        idx = "" if self.idx is None else f" idx={self.idx}"
+        return f"{{sparsity={ratio} dimension={self.dimension} stride={self.stride}{idx}}}"
 
 
 @attrs.frozen
@@ -64,6 +67,44 @@ class SparsityConfig:
             f"{name}={side}" for name, side in (("lhs", self.lhs), ("rhs", self.rhs)) if side is not None
         ]
         return f"{{{' '.join(sides)}}}"
+
+
+@attrs.frozen
+class OperandBlockScaling:
+    """How blocks of one operand are scaled: `{scale_idx=2 zero_idx=3 strides=1x32 steps=1x1}`."""
+
+    scale_idx: int = 0
+    """Operand number of the scales."""
+    zero_idx: int | None = None
+    """Operand number of the zero points; None when absent."""
+    strides: tuple[int, ...] = ()
+    """Empty when absent."""
+    steps: tuple[int, ...] = ()
+    """Empty when absent."""
+
+    def __str__(self) -> str:
+        parts = [f"scale_idx={self.scale_idx}"]
+        if self.zero_idx is not None:
+            parts.append(f"zero_idx={self.zero_idx}")
+        if self.strides:
+            parts.append(f"strides={'x'.join(map(str, self.strides))}")
+        if self.steps:
+            parts.append(f"steps={'x'.join(map(str, self.steps))}")
+        return f"{{{' '.join(parts)}}}"
+
+
+@attrs.frozen
+class BlockScalingConfig:
+    """`block_scaling_config=` (`BlockScalingConfig`), in text from the middle of 2026 on."""
+
+    lhs: OperandBlockScaling | None = None
+    """None where it is not scaled."""
+    rhs: OperandBlockScaling | None = None
+    """None where it is not scaled."""
+
+    def __str__(self) -> str:
+        sides = (("lhs", self.lhs), ("rhs", self.rhs))
+        return f"{{{' '.join(f'{name}={side}' for name, side in sides if side is not None)}}}"
 
 
 @attrs.frozen

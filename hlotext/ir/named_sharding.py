@@ -61,15 +61,16 @@ class NamedSharding(Sharding):
 
     @property
     def is_manual(self) -> bool:
-        return bool(self.mesh.axes) and self.manual_axes == self._mesh_axes
+        return self._covers_mesh(self.manual_axes)
 
     @property
     def is_unreduced(self) -> bool:
-        return bool(self.mesh.axes) and self.unreduced_axes == self._mesh_axes
+        return self._covers_mesh(self.unreduced_axes)
 
-    @property
-    def _mesh_axes(self) -> tuple[AxisRef, ...]:
-        return tuple(AxisRef(name) for name in self.mesh.axis_names)
+    def _covers_mesh(self, axes: tuple[AxisRef, ...]) -> bool:
+        """Whether these are all axes of the mesh in order; those of size 1 may be missing."""
+        wanted = [axis.name for axis in self.mesh.axes if axis.size != 1 or AxisRef(axis.name) in axes]
+        return bool(axes) and [AxisRef(name) for name in wanted] == list(axes)
 
     @property
     def tile_dimensions(self) -> tuple[int, ...]:
@@ -106,9 +107,9 @@ class NamedSharding(Sharding):
         if not self.dim_shardings:
             if not (self.replicated_axes or self.unreduced_axes or self.manual_axes):
                 return ["replicated"]
-            if self.is_unreduced and not (self.replicated_axes or self.manual_axes):
-                return [f"unreduced={self.unreduced_kind}" if self.unreduced_kind else "unreduced"]
-            if self.is_manual and not (self.replicated_axes or self.unreduced_axes):
+            if self.is_unreduced:
+                return [self._unreduced_text()]
+            if self.is_manual:
                 return ["manual"]
         parts = [f"[{', '.join(map(str, self.dim_shardings))}]"]
         for name, axes in (
@@ -119,3 +120,10 @@ class NamedSharding(Sharding):
             if axes:
                 parts.append(f"{name}{{{', '.join(map(str, axes))}}}")
         return parts
+
+    def _unreduced_text(self) -> str:
+        if not self.unreduced_kind:
+            return "unreduced"
+        is_partial = len(self.unreduced_axes) < len(self.mesh.axes)
+        axes = f"{{{', '.join(map(str, self.unreduced_axes))}}}" if is_partial else ""
+        return f"unreduced={self.unreduced_kind}{axes}"

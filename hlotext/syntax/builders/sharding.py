@@ -59,10 +59,12 @@ _NO_AXES = _Axes((), "")
 
 
 class _Word(NamedTuple):
-    """A word for a whole sharding: `replicated`, `unreduced=max`."""
+    """A word for a whole sharding: `replicated`, `unreduced=max`, `unreduced{'b'}`."""
 
     text: str
     reduction: str
+    axes: tuple[AxisRef, ...] | None
+    """All axes of the mesh where None."""
 
 
 class _ParsedMesh(NamedTuple):
@@ -212,11 +214,11 @@ class ShardingBuilder:
         _check_named_parts(parsed, parts)
         mesh = _with_devices(parsed, fields.get("device_ids"))
         axes = {name: fields.get(name, _NO_AXES) for name in ("replicated", "unreduced", "manual")}
-        word, reduction = fields.get("word", _Word("replicated", ""))
+        word, reduction, named = fields.get("word", _Word("replicated", "", None))
         if word != "replicated":
             if not mesh.axes:
                 raise TermError(f"a mesh without axes cannot be {word}", parsed.opening.start_pos)
-            axes[word] = _Axes(tuple(AxisRef(name) for name in mesh.axis_names), reduction)
+            axes[word] = _Axes(named or tuple(AxisRef(name) for name in mesh.axis_names), reduction)
         by_dimension = fields.get("dim_shardings", ())
         sharding = NamedSharding(
             mesh,
@@ -239,7 +241,7 @@ class ShardingBuilder:
         return Field("dim_shardings", tuple(d for d in dimensions if d is not None), opening)
 
     def named_word(self, children: Children) -> Field:
-        return Field("word", _Word(str(children[0]), ""), children[0])
+        return Field("word", _Word(str(children[0]), "", children[1]), children[0])
 
     def named_axes(self, children: Children) -> Field:
         token, reduction, axes = children
@@ -247,7 +249,7 @@ class ShardingBuilder:
 
     def named_reduction(self, children: Children) -> Field:
         token, reduction = children
-        return Field("word", _Word(name_of(token), _reduction(token, reduction)), token)
+        return Field("word", _Word(name_of(token), _reduction(token, reduction), None), token)
 
     # ---- domain
 
@@ -305,6 +307,8 @@ def _check_named_parts(parsed: _ParsedMesh, parts: list[Field]) -> None:
         raise TermError("device_ids= stands directly behind the mesh", parts[0].token.start_pos)
     if parsed.mesh.is_maximal:
         allowed = {"metadata"}
+    elif rest and rest[0].name == "unreduced" and rest[0].value.reduction:
+        allowed = {"unreduced", "metadata"}
     elif not rest or rest[0].name not in ("word", "dim_shardings"):
         raise TermError(
             "behind the mesh stands replicated, unreduced, manual, or [...] with the axes of each dimension",

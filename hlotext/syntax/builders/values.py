@@ -17,8 +17,10 @@ from hlotext.ir.aliasing import (
 )
 from hlotext.ir.attributes import RawValue
 from hlotext.ir.convolution import (
+    BlockScalingConfig,
     ConvolutionDimensionNumbers,
     DotSparsity,
+    OperandBlockScaling,
     OperandSparsity,
     SparsityConfig,
     SparsityDescriptor,
@@ -330,6 +332,23 @@ class ValueBuilder:
         if name != "sparsity=" and len(numbers) != 1:
             raise TermError(f"{name} takes one number, not {token}", token.start_pos)
         return Field(name_of(name), numbers if name == "sparsity=" else numbers[0], name)
+
+    def block_scaling_config(self, children: Children) -> BlockScalingConfig:
+        return BlockScalingConfig(**unique_fields(children, "block_scaling_config"))
+
+    def block_scaling_side(self, children: Children) -> Field:
+        token, *parts = children
+        fields = unique_fields(parts, "block_scaling_config")
+        return Field(name_of(token), OperandBlockScaling(**fields), token)
+
+    def block_scaling_field(self, children: Children) -> Field:
+        name, token = children
+        numbers = _by_x(token)
+        if name in ("strides=", "steps="):
+            return Field(name_of(name), tuple(numbers), name)
+        if len(numbers) != 1:
+            raise TermError(f"{name} takes one number, not {token}", token.start_pos)
+        return Field(name_of(name), numbers[0], name)
 
     def dot_sparsity(self, children: Children) -> DotSparsity:
         descriptors = []

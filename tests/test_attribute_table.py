@@ -1,0 +1,58 @@
+"""The attribute table agrees with the opcode table, which says for each opcode what it takes and prints."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlotext.ir.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, AttributeInfo
+from hlotext.ir.opcode import AttributeUse, Printing
+from hlotext.ir.opcode_attributes import COMMON_ATTRIBUTES
+from hlotext.ir.opcodes import OPCODES
+
+WORDS = {
+    Printing.IF_PRESENT: ("if given", "always"),
+    Printing.ALWAYS: ("always",),
+    Printing.DERIVED: ("always",),
+    Printing.IF_TRUE: ("if true",),
+    Printing.IF_NOT_DEFAULT: ("if not ",),
+    Printing.IF_ANY_NOT_DEFAULT: ("if one ",),
+    Printing.IF_NOT_EMPTY: ("if not empty", "if not the default", "if one of its key fields"),
+    Printing.INPUT_ONLY: ("never",),
+}
+"""How the attribute table says each of the opcode table's conditions."""
+
+
+def uses() -> dict[str, list[AttributeUse]]:
+    """Every attribute with all its uses."""
+    found: dict[str, list[AttributeUse]] = {use.name: [use] for use in COMMON_ATTRIBUTES}
+    for row in OPCODES.values():
+        for use in row.attributes:
+            found.setdefault(use.name, []).append(use)
+    return found
+
+
+USES = uses()
+
+
+def test_the_tables_have_the_same_attributes() -> None:
+    """Only attributes of old text belong to no opcode."""
+    old = {info.name for info in ATTRIBUTES.values() if info.era == "old"}
+    assert set(USES) == set(ATTRIBUTES) - old
+
+
+@pytest.mark.parametrize("name", sorted(USES))
+def test_an_attribute_is_printed_as_at_one_opcode(name: str) -> None:
+    """When an attribute is printed is what the opcode table says of it somewhere."""
+    printed = ATTRIBUTES[name].printed
+    assert any(printed.startswith(words) for use in USES[name] for words in WORDS[use.printed])
+
+
+@pytest.mark.parametrize(
+    "info", [*ATTRIBUTES.values(), *HEADER_ATTRIBUTES.values()], ids=lambda info: info.name
+)
+def test_a_row_is_complete(info: AttributeInfo) -> None:
+    """Each row says in words what the attribute is."""
+    assert info.value
+    assert info.doc
+    assert not info.doc.endswith(".")
+    assert info.era in ("", "old", "new")
