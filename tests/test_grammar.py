@@ -10,7 +10,7 @@ import pytest
 
 from hlotext.ir.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
 from hlotext.syntax import attribute_rules, grammar, terms
-from hlotext.syntax.builders import Builder
+from hlotext.syntax.builders.builder import Builder
 from hlotext.syntax.builders.instruction import TokenTracker
 
 EXAMPLES = list(grammar.examples())

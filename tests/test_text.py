@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlotext.ir.text import braced, is_json_dict, quote, quote_unless_dict, short_float
-from hlotext.syntax.builders.tokens import unquote
+from hlotext.syntax.words import unquote
 
 
 @pytest.mark.parametrize(

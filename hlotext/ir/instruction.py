@@ -14,10 +14,10 @@ from hlotext.ir.frames import StackFrame
 from hlotext.ir.literal import Literal
 from hlotext.ir.metadata import BackendConfig, Metadata
 from hlotext.ir.shape import Shape
-from hlotext.ir.sharding import Sharding
 
 if TYPE_CHECKING:
     from hlotext.ir.computation import Computation
+    from hlotext.ir.sharding import Sharding
     from hlotext.ir.source import Span
 
 

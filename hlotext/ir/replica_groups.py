@@ -10,7 +10,7 @@ import attrs
 
 from hlotext.ir.mesh import AxisRef, Mesh, check_axes
 from hlotext.ir.text import braced
-from hlotext.ir.tile_assignment import DeviceList, IotaTileAssignment
+from hlotext.ir.tile_assignment import MOST_DEVICES, DeviceList, IotaTileAssignment
 
 
 class ReplicaGroups:
@@ -42,8 +42,13 @@ class ReplicaGroups:
         """The groups as XLA holds them after reading."""
         return self
 
-    def full_list(self) -> ReplicaGroupList:
-        """The groups written out, whatever the form (XLA's option `print_full_replica_group_list`)."""
+    def full_list(self) -> ReplicaGroups:
+        """The groups written out, whatever the form (XLA's option `print_full_replica_group_list`).
+
+        More than `MOST_DEVICES` devices stay as they are.
+        """
+        if self.group_count * (self.group_size or 0) > MOST_DEVICES:
+            return self
         return ReplicaGroupList(tuple(self.groups()))
 
 

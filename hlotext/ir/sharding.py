@@ -9,7 +9,7 @@ import attrs
 
 from hlotext.ir.enums import ShardingType
 from hlotext.ir.metadata import Metadata
-from hlotext.ir.shape import join_indexed
+from hlotext.ir.shape import Shape, join_indexed
 from hlotext.ir.tile_assignment import MOST_DEVICES, DeviceList, IotaTileAssignment
 
 _TYPE_ORDER = (
@@ -62,6 +62,12 @@ class Sharding:
     def canonical(self) -> Sharding:
         """The sharding as XLA holds it after reading; for what XLA does not simplify, this one."""
         return self
+
+    def for_shape(self, shape: Shape) -> Sharding:
+        """As XLA's reader gives it to an instruction of that shape: for a tuple, the same one for each leaf."""
+        if self.is_tuple or not shape.is_tuple:
+            return self
+        return TupleSharding((self,) * max(1, sum(1 for _ in shape.leaves())))
 
     def without_metadata(self) -> Sharding:
         """The same sharding without the metadata of where it came from."""

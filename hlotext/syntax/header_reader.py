@@ -7,12 +7,12 @@ from typing import Any
 
 from hlotext.ir.frames import FileLocation, FrameRow, StackFrameIndex
 from hlotext.ir.module import Module
-from hlotext.syntax import patterns, reference, terms
+from hlotext.syntax import fast_values, patterns
 from hlotext.syntax.attribute_rules import header_attribute_rule
-from hlotext.syntax.builders.tokens import unquote
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.linker import Linker
 from hlotext.syntax.reporter import Reporter
+from hlotext.syntax.words import unquote
 
 _HEADER = re.compile(r"HloModule %?([A-Za-z_][\w.\-]*)([^\r\n]*)")
 _COMPUTATION = re.compile(r"^(?:ENTRY\b|%?[A-Za-z_][\w.\-]* (?:\(.*\) -> .+ )?\{)", re.MULTILINE)
@@ -55,7 +55,7 @@ def _fast_header(module: Module, text: str, start: int) -> int | None:
         if rule is None or name in attributes:
             return None
         try:
-            attributes[name] = terms.read(rule, value)
+            attributes[name] = fast_values.read(rule, value)
         except TermError:
             return None
     module._name = match[1]
@@ -97,6 +97,8 @@ def _fast_tables(module: Module, text: str, start: int) -> int | None:
 
 def _by_grammar(module: Module, reporter: Reporter, start: int) -> int:
     """The grammar reads the header and the tables."""
+    from hlotext.syntax import reference  # imports Lark, which most texts do not need
+
     text = reporter.source.text
     module.attributes = {}  # the fast reader may have read the header, and then met something behind it
     first: reference.ParseFailure | None = None

@@ -469,4 +469,6 @@ def note_unknown_types(reporter: Reporter, shape: Shape, start: int) -> None:
             place = re.compile(rf"(?<![\w.\-%]){name}(?![\w.\-])").search(reporter.source.text, start)
             first = start if place is None else place.start()
             help = did_you_mean(name, ELEMENT_TYPES)
-            reporter.note("X202", f"element type {name} is unknown to this release", first, first + len(name), help)
+            reporter.note(
+                "X202", f"element type {name} is unknown to this release", first, first + len(name), help
+            )

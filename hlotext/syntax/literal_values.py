@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from hlotext.ir import numbers
 from hlotext.ir.types import ElementType, TypeKind
-from hlotext.syntax.builders.tokens import integer
 from hlotext.syntax.errors import TermError
+from hlotext.syntax.words import integer
 
 if TYPE_CHECKING:
     import numpy as np

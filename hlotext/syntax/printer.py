@@ -20,8 +20,8 @@ from hlotext.ir.print_options import PrintOptions, SubcomputationMode
 from hlotext.ir.shape import Shape
 from hlotext.ir.text import quote_unless_dict
 from hlotext.ir.types import TypeKind
-from hlotext.syntax.line_copier import LineCopier
 from hlotext.syntax.header_printer import header_text, stack_frame_tables
+from hlotext.syntax.line_copier import LineCopier
 
 
 class TextPrinter:

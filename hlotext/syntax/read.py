@@ -13,7 +13,7 @@ import attrs
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.source import Source
-from hlotext.syntax import patterns, reference
+from hlotext.syntax import patterns
 from hlotext.syntax.errors import Diagnostic
 from hlotext.syntax.header_reader import read_head
 from hlotext.syntax.inputs import decode, unpack
@@ -158,6 +158,8 @@ class _Reading:
 
     def _by_reference(self, start: int) -> tuple[Module, int]:
         """The same by the grammar alone."""
+        from hlotext.syntax import reference  # imports Lark, which most texts do not need
+
         rule = "module" if self.text.startswith("HloModule", start) else "headerless_module"
         stop = self.text.find("\nHloModule ", start + 1)
         module = self._module("", start)
@@ -185,6 +187,8 @@ class _Reading:
 
     def _single(self, start: int) -> Module:
         """One op line on its own: a module of one computation, its unknown operands the parameters, as XLA reads it."""
+        from hlotext.syntax import reference  # imports Lark, which most texts do not need
+
         module = self._module("_", start)
         module._start, module._header_end = 0, 0
         linker = Linker(module, self.reporter, self.infer)
@@ -197,7 +201,9 @@ class _Reading:
         except reference.ParseFailure as failure:
             failure.report(self.reporter)
             return module
-        scope.computation._root = linker.add_instruction(scope, attrs.evolve(record, is_root=False, start=start))
+        scope.computation._root = linker.add_instruction(
+            scope, attrs.evolve(record, is_root=False, start=start)
+        )
         linker.finish(scope)
         self._finish(module, linker)
         return module

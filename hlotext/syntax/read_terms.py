@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hlotext.ir.convolution import ConvolutionDimensionNumbers
-from hlotext.ir.literal import Literal
-from hlotext.ir.replica_groups import ReplicaGroups
-from hlotext.ir.shape import Layout, Shape
-from hlotext.ir.sharding import Sharding
 from hlotext.ir.source import Source
-from hlotext.ir.window import PaddingConfig, Window
 from hlotext.syntax import terms
-from hlotext.syntax.errors import TermError
+from hlotext.syntax.errors import HloSyntaxError, TermError
 from hlotext.syntax.literals import read_literal
 from hlotext.syntax.reporter import Reporter
+
+if TYPE_CHECKING:
+    from hlotext.ir.convolution import ConvolutionDimensionNumbers
+    from hlotext.ir.literal import Literal
+    from hlotext.ir.replica_groups import ReplicaGroups
+    from hlotext.ir.shape import Layout, Shape
+    from hlotext.ir.sharding import Sharding
+    from hlotext.ir.window import PaddingConfig, Window
 
 
 def _read(rule: str, text: str) -> Any:
     try:
         return terms.read(rule, text)
     except TermError as error:
-        Reporter(Source(text)).error("X101", error.message, error.position, help=error.help)
+        problem = error
+    raise _syntax_error("X101", text, problem)
+
+
+def _syntax_error(code: str, text: str, problem: TermError) -> HloSyntaxError:
+    reporter = Reporter(Source(text), tolerant=True)
+    reporter.error(code, problem.message, problem.position, help=problem.help)
+    return HloSyntaxError(reporter.diagnostics[0])
 
 
 def parse_shape(text: str) -> Shape:
@@ -42,8 +51,8 @@ def parse_literal(text: str, shape: Shape | str) -> Literal:
     try:
         return read_literal(text, shape)
     except TermError as error:
-        Reporter(Source(text)).error("X118", error.message, error.position, help=error.help)
-        raise AssertionError("unreachable: the reporter raises") from None
+        problem = error
+    raise _syntax_error("X118", text, problem)
 
 
 def parse_sharding(text: str) -> Sharding:

@@ -10,7 +10,6 @@ import lark
 
 from hlotext.ir.source import Source
 from hlotext.syntax import terms
-from hlotext.syntax.builders.instruction import bare
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.expectation import expected_words
 from hlotext.syntax.records import (
@@ -21,6 +20,7 @@ from hlotext.syntax.records import (
     SignatureRecord,
 )
 from hlotext.syntax.reporter import Reporter
+from hlotext.syntax.words import bare
 
 Record = TypeVar("Record", ComputationRecord, InstructionRecord)
 

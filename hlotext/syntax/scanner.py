@@ -20,16 +20,14 @@ from hlotext.ir.module import Module
 from hlotext.ir.opcode import Count, Opcode, Payload
 from hlotext.ir.shape import Shape, join_indexed
 from hlotext.ir.source import Source
-from hlotext.syntax import checks, patterns, reference, terms
+from hlotext.syntax import checks, fast_values, patterns, terms
 from hlotext.syntax.attribute_rules import attribute_rule
-from hlotext.syntax.builders.instruction import bare
-from hlotext.syntax.builders.tokens import unquote
 from hlotext.syntax.errors import TermError
-from hlotext.syntax.fast_values import FAST_RULES
 from hlotext.syntax.linker import Infer, Linker, Scope, note_unknown_types
 from hlotext.syntax.literals import read_literal
 from hlotext.syntax.records import InstructionRecord
 from hlotext.syntax.reporter import Reporter
+from hlotext.syntax.words import bare, unquote
 
 _NAMED = frozenset({"computation", "computation_list", "instruction_list"})
 """Rules whose values name nodes of the module."""
@@ -151,6 +149,8 @@ class Scanner:
 
     def _rest(self, start: int, end: int) -> int:
         """The grammar reads everything from here to the next module."""
+        from hlotext.syntax import reference  # imports Lark, which most texts do not need
+
         stop = self.text.find("\nHloModule ", start, end)
         try:
             record = reference.parse(self.source, "headerless_module", start, end if stop < 0 else stop)
@@ -184,6 +184,8 @@ class Scanner:
 
     def _slow_line(self, scope: Scope, position: int, end: int) -> int:
         """The grammar reads the next op line; gives the offset behind it."""
+        from hlotext.syntax import reference  # imports Lark, which most texts do not need
+
         blank = patterns.blank().match(self.text, position, end)
         start = blank.end() if blank is not None else position
         stop = self.text.find("\n", start, end)
@@ -307,7 +309,7 @@ class Scanner:
 
     def _shape(self, text: str, position: int) -> Shape | None:
         try:
-            shape: Shape = terms.read("shape", text)
+            shape: Shape = fast_values.read("shape", text)
         except TermError:
             return None
         note_unknown_types(self.reporter, shape, position)
@@ -410,10 +412,7 @@ class Scanner:
         try:
             if rule in _NAMED:
                 return self._named(scope, name, rule, text, piece)
-            fast = FAST_RULES.get(rule)
-            value = fast(text) if fast is not None else None
-            if value is None:
-                value = terms.read(rule, text)
+            value = fast_values.read(rule, text)
         except TermError:
             return None
         if isinstance(value, RawValue):
@@ -425,7 +424,11 @@ class Scanner:
         """The value of an attribute that names computations or instructions."""
         if rule == "instruction_list":
             defined = scope.defined
-            names = [bare(item.strip(_BLANKS)) for item in text[1:-1].split(",")] if text[1:-1].strip(_BLANKS) else []
+            names = (
+                [bare(item.strip(_BLANKS)) for item in text[1:-1].split(",")]
+                if text[1:-1].strip(_BLANKS)
+                else []
+            )
             if not all(item in defined for item in names):
                 return None
             return name, tuple(dict.fromkeys(defined[item] for item in names))
@@ -435,7 +438,9 @@ class Scanner:
                 return None
             pair = self._values[piece] = (name, found)
             return pair
-        callees = tuple(self.linker.computations.get(bare(item.strip(_BLANKS))) for item in text[1:-1].split(","))
+        callees = tuple(
+            self.linker.computations.get(bare(item.strip(_BLANKS))) for item in text[1:-1].split(",")
+        )
         if None in callees:
             return None
         return name, callees

@@ -189,7 +189,9 @@ class _Copier:
     def line(self, instruction: Instruction) -> str:
         """An op line printed anew."""
         root = "ROOT " if instruction.is_root and self.style.marks_root(instruction, self.source) else ""
-        return root + self.printer.instruction(instruction, self.printer.names(instruction.computation or Computation("")))
+        return root + self.printer.instruction(
+            instruction, self.printer.names(instruction.computation or Computation(""))
+        )
 
 
 @attrs.frozen
@@ -221,7 +223,9 @@ class Style:
                 print_operand_shape=operand is not None and "[" in operand[1].split(")")[0],
                 print_program_shape="->" in header,
                 include_layout_in_shapes=any_layout is not None,
-                print_operand_index_annotation_interval=5 if text.find("/*index=", module._header_end) >= 0 else 0,
+                print_operand_index_annotation_interval=5
+                if text.find("/*index=", module._header_end) >= 0
+                else 0,
                 syntax_sugar_async_ops=any(c.is_implicit for c in module.computations),
             ),
             start[0] if start is not None and start[0].strip(" \t") else "\n  ",

@@ -1,18 +1,21 @@
-"""Terms through Lark: a shape, a sharding, a window, once for each distinct text."""
+"""Terms through Lark: a shape, a sharding, a window, once for each distinct text.
+
+Lark and the builders are imported, and the parser's tables loaded, when the grammar is first needed: most lines of most
+dumps are read without it.
+"""
 
 from __future__ import annotations
 
 import functools
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import lark
-
-from hlotext.syntax import grammar
+from hlotext.syntax import grammar, tables
 from hlotext.syntax.attribute_rules import attribute_rules, header_attribute_rules
-from hlotext.syntax.builders import Builder
-from hlotext.syntax.builders.instruction import TokenTracker
 from hlotext.syntax.errors import TermError
+
+if TYPE_CHECKING:
+    import lark
 
 STARTS = (
     "modules", "module", "module_head", "headerless_module", "instruction", "single_instruction",
@@ -28,17 +31,12 @@ _lock = threading.RLock()
 @functools.cache
 def parser() -> lark.Lark:
     """The LALR parser of the whole grammar; the builder runs while it parses."""
+    from hlotext.syntax.builders.builder import Builder
+    from hlotext.syntax.builders.instruction import TokenTracker
+
     builder = Builder()
     builder.tracker = TokenTracker()
-    return lark.Lark(
-        grammar.text(),
-        parser="lalr",
-        lexer="contextual",
-        start=list(STARTS),
-        transformer=builder,
-        postlex=builder.tracker,
-        maybe_placeholders=True,
-    )
+    return tables.parser(grammar.text(), STARTS, transformer=builder, postlex=builder.tracker)
 
 
 def parse_slice(rule: str, text: str, start: int, end: int) -> Any:
@@ -46,6 +44,8 @@ def parse_slice(rule: str, text: str, start: int, end: int) -> Any:
 
     Raises TermError for a wrong value, and Lark's UnexpectedInput for wrong syntax.
     """
+    import lark
+
     with _lock:
         try:
             return parser().parse(lark.TextSlice(text, start, end), start=rule)
@@ -56,10 +56,11 @@ def parse_slice(rule: str, text: str, start: int, end: int) -> Any:
 @functools.lru_cache(maxsize=1 << 16)
 def read(rule: str, text: str) -> Any:
     """The value of a text read by one rule of the grammar. Raises TermError with the offset of what is wrong."""
+    import lark
+
     try:
         return parse_slice(rule, text, 0, len(text))
     except lark.exceptions.UnexpectedInput as error:
         position = error.pos_in_stream
-        raise TermError(
-            f"cannot read this {rule}", len(text) if position is None or position < 0 else position
-        ) from None
+        end = len(text) if position is None or position < 0 else position
+        raise TermError(f"cannot read this {rule}", end) from None

@@ -9,7 +9,7 @@ import attrs
 from lark import Token
 
 from hlotext.ir.shape import Shape
-from hlotext.syntax.builders.tokens import Children, integer, unquote
+from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.records import (
     ComputationRecord,
@@ -22,6 +22,7 @@ from hlotext.syntax.records import (
     SectionRecord,
     SignatureRecord,
 )
+from hlotext.syntax.words import bare, integer, unquote
 
 MAX_NESTING = 200
 """Operands written in place nest no deeper than this, and neither do inline bodies."""
@@ -45,11 +46,6 @@ class TokenTracker:
             end = token.end_pos or 0
             yield token
         self.end = end
-
-
-def bare(name: str) -> str:
-    """A name as it stands in the text, without `%` and without a colon glued to it."""
-    return name.removeprefix("%").removesuffix(":")
 
 
 def _position(token: Any) -> int:

@@ -16,9 +16,10 @@ from hlotext.ir.metadata import (
     metadata_from_fields,
 )
 from hlotext.ir.original_value import OriginalArray, OriginalNode, OriginalValue
-from hlotext.syntax.builders.tokens import Children, integer
+from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.builders.values import Field, name_of, number, one_of, unique_fields, unquote_at
 from hlotext.syntax.errors import TermError
+from hlotext.syntax.words import integer
 
 MAX_DEPTH = 400
 """Tuples of original values nest no deeper than this; they print and compare themselves by recursion."""

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from hlotext.ir.shape import COMBINE_DIMENSION, UNBOUNDED_SIZE, Layout, Shape, SplitConfig, Tile
 from hlotext.ir.types import ElementType, element_type
-from hlotext.syntax.builders.tokens import Children, integer
+from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.errors import TermError
+from hlotext.syntax.words import integer
 
 MAX_DEPTH = 400
 """Tuples nest no deeper than this; the values print and compare themselves by recursion."""

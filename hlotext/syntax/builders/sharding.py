@@ -15,9 +15,10 @@ from hlotext.ir.replica_groups import (
 )
 from hlotext.ir.sharding import OpSharding, ShardGroup, Sharding, TupleSharding
 from hlotext.ir.tile_assignment import DeviceList, IotaTileAssignment
-from hlotext.syntax.builders.tokens import Children, integer
+from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.builders.values import Field, name_of, unique_fields, unquote_at
 from hlotext.syntax.errors import TermError
+from hlotext.syntax.words import integer
 
 _WORDS = (
     ShardingType.REPLICATED,

@@ -1,60 +1,12 @@
-"""Values of the rules in tokens.lark, and the decoding of strings and numbers that all builders share."""
+"""Values of the rules in tokens.lark."""
 
 from __future__ import annotations
 
-import re
 from typing import Any, TypeAlias
 
-from hlotext.syntax.errors import TermError
+from hlotext.syntax.words import integer
 
 Children: TypeAlias = "list[Any]"
-
-_ESCAPE = re.compile(
-    rb"""\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([ntr"'\\abfv?]))|(\\)""",
-    re.DOTALL,
-)
-_SIMPLE = {
-    b"n": b"\n", b"t": b"\t", b"r": b"\r", b'"': b'"', b"'": b"'", b"\\": b"\\",
-    b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v", b"?": b"?",
-}  # fmt: skip
-
-
-def unquote(quoted: str) -> str:
-    """The text of a quoted string, C escapes undone; bytes that are no UTF-8 become surrogates.
-
-    Raises TermError for an escape that C does not know.
-    """
-    inner = quoted[1:-1]
-    if "\\" not in inner:
-        return inner
-
-    def one(match: re.Match[bytes]) -> bytes:
-        octal, hexadecimal, short, long, simple, bad = match.groups()
-        if simple:
-            return _SIMPLE[simple]
-        if octal and int(octal, 8) < 256:
-            return bytes([int(octal, 8)])
-        if hexadecimal and int(hexadecimal, 16) < 256:
-            return bytes([int(hexadecimal, 16)])
-        if (short or long) and int(short or long, 16) < 0x110000:
-            return chr(int(short or long, 16)).encode("utf-8", "surrogatepass")
-        place = 1 + len(
-            inner.encode("utf-8", "surrogateescape")[: match.start()].decode("utf-8", "surrogateescape")
-        )
-        raise TermError(f"unknown escape {match[0].decode('utf-8', 'replace')!r} in a string", place)
-
-    return _ESCAPE.sub(one, inner.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
-
-
-def integer(token: str) -> int:
-    """The value of an INT token as XLA stores it: signed 64 bits, larger unsigned ones wrapped.
-
-    Raises TermError outside -2^63 ... 2^64-1.
-    """
-    # A limit on the digits first: Python's int() is quadratic in them, and refuses more than 4,300 with a ValueError.
-    if len(token) > 4000 or not -(2**63) <= (value := int(token)) < 2**64:
-        raise TermError(f"{token[:40]} does not fit into 64 bits", getattr(token, "start_pos", 0))
-    return value if value < 2**63 else value - 2**64
 
 
 class TokenBuilder:

@@ -62,9 +62,10 @@ from hlotext.ir.window import (
     Window,
     WindowDimension,
 )
-from hlotext.syntax.builders.tokens import Children, integer, unquote
+from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.records import ComputationReference, InlineBody, InstructionReference
+from hlotext.syntax.words import integer, unquote
 
 Word = Callable[[Any, Children], StrEnum | RawValue]
 

@@ -1,0 +1,78 @@
+"""The parser's tables: made from the grammar when the package is built, so that starting costs no table construction.
+
+`python -m hlotext.syntax.tables` writes `tables.json` beside this file; the wheel's build does so too. A checkout without
+that file, or whose grammar has changed since, makes the tables in memory, which takes about a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import lark
+
+_OPTIONS: dict[str, Any] = {"parser": "lalr", "lexer": "contextual", "maybe_placeholders": True}
+_FILE = Path(__file__).with_name("tables.json")
+_PAIRS = "pairs"
+"""Key under which a dict with numbers as keys is written as pairs; JSON would make them strings."""
+
+
+def parser(grammar: str, starts: Sequence[str], **callbacks: Any) -> lark.Lark:
+    """The LALR parser of a grammar, from the written tables where they fit."""
+    import lark
+
+    written = _written()
+    if written is not None and written["key"] == key(grammar, starts):
+        # What Lark's own cache does, with tables that came with the package instead of a pickle.
+        found: lark.Lark = lark.Lark.__new__(lark.Lark)._load(written["tables"], **callbacks)
+        return found
+    return lark.Lark(grammar, start=list(starts), **_OPTIONS, **callbacks)
+
+
+def _written() -> Any:
+    """The content of the tables' file; None where there is none that can be read."""
+    try:
+        return json.loads(_FILE.read_bytes(), object_hook=lambda d: dict(d[_PAIRS]) if _PAIRS in d else d)
+    except (OSError, ValueError):
+        return None
+
+
+def key(grammar: str, starts: Sequence[str]) -> str:
+    """Tells whether tables fit: they do for the same grammar, rules and version of Lark."""
+    import lark
+
+    return hashlib.sha256("\0".join([lark.__version__, *starts, grammar]).encode()).hexdigest()
+
+
+def source(grammar: str, starts: Sequence[str]) -> str:
+    """The text of `tables.json`."""
+    import lark
+
+    found = lark.Lark(grammar, start=list(starts), **_OPTIONS)
+    data, memo = found.memo_serialize([lark.lexer.TerminalDef, lark.grammar.Rule])
+    tables = _with_pairs({"data": data, "memo": memo})
+    return json.dumps({"key": key(grammar, starts), "tables": tables}, separators=(",", ":"))
+
+
+def _with_pairs(value: Any) -> Any:
+    if isinstance(value, dict):
+        if any(isinstance(key, int) for key in value):
+            return {_PAIRS: [[key, _with_pairs(item)] for key, item in value.items()]}
+        return {key: _with_pairs(item) for key, item in value.items()}
+    return [_with_pairs(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def write() -> Path:
+    """Writes `tables.json` and says where."""
+    from hlotext.syntax import grammar, terms
+
+    _FILE.write_text(source(grammar.text(), terms.STARTS), encoding="utf-8")
+    return _FILE
+
+
+if __name__ == "__main__":
+    print(write())
