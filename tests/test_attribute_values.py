@@ -207,3 +207,27 @@ def test_hostile_values(rule: str, text: str, message: str | None) -> None:
     """What cannot be read says so and where, however deep or long it is."""
     with pytest.raises(TermError, match=message):
         terms.read(rule, text)
+
+
+def test_huge_replica_groups_stay_symbolic() -> None:
+    """What no machine has is not written out."""
+    groups = terms.read("replica_groups", "[1000,1000000]<=[1000000000]")
+    assert groups.full_list() is groups
+    assert next(groups.groups())[:3] == (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ("f32[]", "{manual}"),
+        ("token[]", "{manual}"),
+        ("()", "{{manual}}"),
+        ("(f32[], (s32[], ()), token[])", "{{manual}, {manual}, {manual}}"),
+    ],
+)
+def test_a_sharding_for_a_shape(shape: str, expected: str) -> None:
+    """One sharding stands for all leaves of a tuple; a tuple of shardings stays as it is."""
+    sharding = terms.read("sharding", "{manual}")
+    assert expected == str(sharding.for_shape(terms.read("shape", shape)))
+    several = terms.read("sharding", "{{manual}, {replicated}}")
+    assert several is several.for_shape(terms.read("shape", shape))

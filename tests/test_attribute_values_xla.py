@@ -12,6 +12,7 @@ from random import Random
 import pytest
 
 from hlotext.ir.replica_groups import ReplicaGroups
+from hlotext.syntax import terms
 from tests.attribute_cases import BAD, CASES, GOOD, Case, canonical, read, text_of
 
 _BODIES = """add {
@@ -295,3 +296,17 @@ def test_xla_writes_out_random_replica_groups_the_same() -> None:
             groups = read(case).value
             assert isinstance(groups, ReplicaGroups)
             assert f" replica_groups={groups.full_list()}," in answer, case["text"]
+
+
+@pytest.mark.xla
+@pytest.mark.parametrize(
+    ("shape", "op"), [("()", "tuple()"), ("(f32[], (f32[], ()))", "tuple(s, y)"), ("token[]", "after-all()")]
+)
+def test_xla_repeats_a_sharding_for_each_leaf(shape: str, op: str) -> None:
+    """A single sharding of a tuple is that of each of its leaves."""
+    entry = _ENTRY.replace("  ROOT", "  z = () tuple()\n  y = (f32[], ()) tuple(s, z)\n  ROOT")
+    line = f"{shape} {op}, sharding={{manual}}"
+    (answer,) = ask_xla([f"HloModule m\n\n{entry.replace('LINE', line)}"])
+    assert answer is not None
+    expected = terms.read("sharding", "{manual}").for_shape(terms.read("shape", shape))
+    assert f" sharding={expected}\n" in answer

@@ -64,7 +64,7 @@ class Sharding:
         return self
 
     def for_shape(self, shape: Shape) -> Sharding:
-        """As XLA's reader gives it to an instruction of that shape: for a tuple, the same one for each leaf."""
+        """As XLA's reader gives it to an instruction of that shape: for a tuple, one for each leaf."""
         if self.is_tuple or not shape.is_tuple:
             return self
         return TupleSharding((self,) * max(1, sum(1 for _ in shape.leaves())))
