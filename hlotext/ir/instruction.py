@@ -107,8 +107,7 @@ class Instruction:
         """Offset of its first character in the source text; -1 for one that was not read."""
         place = self._place
         if isinstance(place, int):
-            assert self.computation is not None and self.computation.module is not None
-            source = self.computation.module.source
+            source = self.computation.module.source if self.computation and self.computation.module else None
             assert source is not None
             start = source.text.rfind("\n", 0, place) + 1
             while source.text[start] == " ":
@@ -220,7 +219,8 @@ class Instruction:
     @property
     def frontend_attributes(self) -> Mapping[str, str]:
         """Key-value pairs from the program that was compiled; empty when absent."""
-        return self._attributes.get("frontend_attributes", {})
+        found: Mapping[str, str] = self._attributes.get("frontend_attributes", {})
+        return found
 
     @property
     def frames(self) -> tuple[StackFrame, ...]:
@@ -266,7 +266,7 @@ class Instruction:
         """Attribute name and computation of every call, in XLA's order."""
         row = opcodes.opcode(self._opcode)
         for name in row.stored_called_names if row is not None else self._attributes:
-            value = self._attributes.get(name)
+            value: Any = self._attributes.get(name)
             if type(value) is tuple:
                 # Only a list of computations has entries that can be entered.
                 yield from ((name, callee) for callee in value if hasattr(callee, "execution_thread"))
@@ -276,7 +276,8 @@ class Instruction:
     @property
     def control_predecessors(self) -> tuple[Instruction, ...]:
         """Instructions that must run before this one although it takes no result of theirs."""
-        return self._attributes.get("control-predecessors", ())
+        found: tuple[Instruction, ...] = self._attributes.get("control-predecessors", ())
+        return found
 
     @property
     def control_successors(self) -> tuple[Instruction, ...]:

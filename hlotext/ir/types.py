@@ -93,7 +93,8 @@ def _dtype(element_type: ElementType) -> np.dtype[Any]:
         return np.dtype(element_type.dtype_name)
     import ml_dtypes
 
-    return np.dtype(getattr(ml_dtypes, element_type.dtype_name))
+    narrow: np.dtype[Any] = np.dtype(getattr(ml_dtypes, element_type.dtype_name))
+    return narrow
 
 
 _K = TypeKind

@@ -241,8 +241,7 @@ def _async(reporter: Reporter, instruction: Instruction, position: int, places: 
         )
         return
     if instruction.opcode == "async-update" and shape is not None and operand.shape is not None:
-        if shape.without_layout() != operand.shape.without_layout():
-            reporter.error("X120", f"async-update changes {operand.shape} to {shape}", position, end)
+        _same_shape(reporter, operand.shape, shape, position, end)
     start = instruction
     while start.opcode != "async-start" and start.operands:
         start = start.operands[0]
@@ -255,6 +254,11 @@ def _async(reporter: Reporter, instruction: Instruction, position: int, places: 
                 reporter.error(
                     "X120", f"{name} differs from that of {start.name}", places.get(name, position)
                 )
+
+
+def _same_shape(reporter: Reporter, before: Shape, after: Shape, position: int, end: int) -> None:
+    if before.text_without_layout() != after.text_without_layout():
+        reporter.error("X120", f"async-update changes {before} to {after}", position, end)
 
 
 def _done(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
@@ -298,13 +302,6 @@ def _custom_call(reporter: Reporter, instruction: Instruction, position: int, pl
                 f"layout constraint {shape} does not fit operand {operand.name}, {operand.shape}",
                 place,
             )
-
-
-def _replicated(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
-    groups = instruction._attributes.get("replica_groups")
-    problem = groups.problem() if hasattr(groups, "problem") else None
-    if problem:
-        reporter.error("X112", problem, places.get("replica_groups", position))
 
 
 BY_OPCODE: dict[str, Any] = {

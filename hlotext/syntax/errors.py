@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import enum
+from typing import TYPE_CHECKING
 
 import attrs
 
 from hlotext.ir.source import Source, Span
+
+if TYPE_CHECKING:
+    from hlotext.ir.instruction import Instruction
 
 
 class Severity(enum.Enum):
     """How bad a diagnostic is."""
 
     ERROR = "error"
-    """The text cannot be HLO."""
+    """The text cannot be HLO, or the HLO is wrong: XLA refuses it."""
+    WARNING = "warning"
+    """XLA accepts it, but it can hardly be meant."""
     NOTE = "note"
-    """Something that this release does not know; kept as it stands."""
+    """Something that this release does not know and keeps as it stands, or that is worth knowing."""
 
 
 class TermError(Exception):
@@ -43,6 +49,11 @@ class Diagnostic:
     related: tuple[tuple[str, Span], ...] = ()
     """Other places that matter, such as where a name was first defined."""
     source: Source | None = attrs.field(default=None, repr=False, eq=False)
+    """The text that the spans are in; for what was edited or built, the one line as it prints now."""
+    instruction: Instruction | None = attrs.field(default=None, repr=False, eq=False)
+    """The instruction at fault; None for what the readers find, and for what is about no single one."""
+    related_instructions: tuple[Instruction, ...] = attrs.field(default=(), repr=False, eq=False)
+    """Other instructions that matter, such as the operand that does not fit; empty for the readers."""
 
     @property
     def line(self) -> int:

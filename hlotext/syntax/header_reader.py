@@ -101,11 +101,11 @@ def _by_grammar(module: Module, reporter: Reporter, start: int) -> int:
 
     text = reporter.source.text
     module.attributes = {}  # the fast reader may have read the header, and then met something behind it
-    first: reference.ParseFailure | None = None
+    first: reference.ParseError | None = None
     for match in _COMPUTATION.finditer(text, start):
         try:
             record = reference.parse(reporter.source, "module_head", start, match.start())
-        except reference.ParseFailure as failure:
+        except reference.ParseError as failure:
             first = first or failure
             if failure.is_at_end:
                 continue  # a line inside a quoted recovery module may look like a computation
@@ -114,7 +114,7 @@ def _by_grammar(module: Module, reporter: Reporter, start: int) -> int:
         return int(record.header_end)
     try:
         record = reference.parse(reporter.source, "module", start)
-    except reference.ParseFailure as failure:
+    except reference.ParseError as failure:
         (first or failure).report(reporter)
         return len(text)
     Linker(module, reporter).head(record)

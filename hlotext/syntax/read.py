@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 
-from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.source import Source
 from hlotext.syntax import patterns
 from hlotext.syntax.errors import Diagnostic
 from hlotext.syntax.header_reader import read_head
 from hlotext.syntax.inputs import decode, unpack
-from hlotext.syntax.linker import Infer, Linker, Scope
+from hlotext.syntax.linker import Infer, Linker
 from hlotext.syntax.records import InstructionRecord, ModuleRecord
 from hlotext.syntax.reporter import Reporter
 from hlotext.syntax.scanner import Scanner
@@ -96,7 +96,7 @@ class _Reading:
             return [self._module("", 0)]
         if kind == "instruction":
             return [self._single(start)]
-        found = []
+        found: list[Module] = []
         while start < len(self.text):
             if found and self._kind(start) not in ("module",):
                 self.reporter.note("X206", "text behind the last module", start, self.text.find("\n", start))
@@ -105,7 +105,7 @@ class _Reading:
             found.append(module)
             start = self._skip(end)
         # Text between and around modules belongs to the one before it, so that all of them joined are the source.
-        for this, following in zip(found, found[1:], strict=False):
+        for this, following in itertools.pairwise(found):
             this._end = following._start
         found[0]._start, found[-1]._end = 0, len(self.text)
         if len(found) == 1 and found[0]._header_end < found[0]._start:
@@ -168,7 +168,7 @@ class _Reading:
             record: ModuleRecord = reference.parse(
                 self.source, rule, start, len(self.text) if stop < 0 else stop
             )
-        except reference.ParseFailure as failure:
+        except reference.ParseError as failure:
             linker.add_partial(failure.read)
             failure.report(self.reporter)
             return module, len(self.text)
@@ -198,7 +198,7 @@ class _Reading:
         module.attributes["is_scheduled"] = True
         try:
             record: InstructionRecord = reference.parse(self.source, "single_instruction", start)
-        except reference.ParseFailure as failure:
+        except reference.ParseError as failure:
             failure.report(self.reporter)
             return module
         scope.computation._root = linker.add_instruction(
@@ -212,11 +212,3 @@ class _Reading:
 _WORD = r"%?[A-Za-z_][\w.\-]*"
 _HEADERLESS = re.compile(rf"ENTRY(?![\w.\-])|{_WORD}\s*\{{|%?[A-Za-z_][\w.\-]*\s*\([^=]*\)\s*->", re.DOTALL)
 _OP_LINE = re.compile(rf"(?:ROOT\s+)?(?:{_WORD}\s*=\s|\(|[a-z]\w*\s*\[|[a-z][\w\-]*\s*\()")
-
-
-def pasted_instruction(module: Module) -> Instruction:
-    """The op line of a module that is one op line."""
-    return module.entry.root
-
-
-__all__ = ["ParseResult", "Scope", "as_source", "pasted_instruction", "read_modules", "Any"]

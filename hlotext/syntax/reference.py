@@ -25,7 +25,7 @@ from hlotext.syntax.words import bare
 Record = TypeVar("Record", ComputationRecord, InstructionRecord)
 
 
-class ParseFailure(Exception):
+class ParseError(Exception):
     """The grammar rejects a piece of text; `is_at_end` when more text might have helped."""
 
     def __init__(
@@ -47,27 +47,27 @@ class ParseFailure(Exception):
 
 
 def parse(source: Source, rule: str, start: int = 0, end: int | None = None) -> Any:
-    """The record of a piece of the source read by one rule; offsets are the source's. Raises ParseFailure."""
+    """The record of a piece of the source read by one rule; offsets are the source's. Raises ParseError."""
     end = len(source.text) if end is None else end
     try:
         return terms.parse_slice(rule, source.text, start, end)
     except TermError as error:
         at, read = error.position, _read_before_term_error(rule, source.text, start, end)
-        raise ParseFailure(error.code, error.message, at, at + 1, error.help, False, read) from None
+        raise ParseError(error.code, error.message, at, at + 1, error.help, False, read) from None
     except lark.exceptions.UnexpectedToken as error:
         read = _read_by(error.interactive_parser)
         if error.token.type == "$END":
             message = f"the text ends here, but {expected_words(_names(error))} is expected"
-            raise ParseFailure("X101", message, end, end, "", True, read) from None
+            raise ParseError("X101", message, end, end, "", True, read) from None
         at = int(error.token.start_pos or 0)
         message, help = _describe(source.text, at, str(error.token), _names(error))
-        raise ParseFailure("X101", message, at, at + len(error.token), help, False, read) from None
+        raise ParseError("X101", message, at, at + len(error.token), help, False, read) from None
     except lark.exceptions.UnexpectedCharacters as error:
         at, read = cast(int, error.pos_in_stream), _read_by(error.interactive_parser)
         word = _word(source.text, at, end)
         message, help = _describe(source.text, at, word, error.allowed or ())
         is_open = source.text.startswith(("/*", '"', "'", "{"), at)
-        raise ParseFailure("X101", message, at, at + len(word), help, is_open, read) from None
+        raise ParseError("X101", message, at, at + len(word), help, is_open, read) from None
 
 
 def _read_before_term_error(rule: str, text: str, start: int, end: int) -> PartialRecord:

@@ -67,7 +67,7 @@ _CONTINUES = re.compile(r"[,(\[{]|T\s*\(")
 """What shows that an op line which looks complete goes on below."""
 
 
-class Unfit(Exception):
+class UnfitError(Exception):
     """The computation is not of the form that the fast reader reads."""
 
 
@@ -117,7 +117,7 @@ class Scanner:
         mark = len(linker.module._computations), len(linker.pending)
         try:
             closing = self._body(scope, computation._brace + 1, end)
-        except Unfit:
+        except UnfitError:
             # Forget what was read of it and let the grammar see the whole computation.
             del linker.module._computations[mark[0] - 1 :]
             del linker.pending[mark[1] :]
@@ -154,7 +154,7 @@ class Scanner:
         stop = self.text.find("\nHloModule ", start, end)
         try:
             record = reference.parse(self.source, "headerless_module", start, end if stop < 0 else stop)
-        except reference.ParseFailure as failure:
+        except reference.ParseError as failure:
             self.linker.add_partial(failure.read)
             failure.report(self.reporter)
             return end
@@ -169,7 +169,7 @@ class Scanner:
         text = self.text
         indent = patterns.indentation().match(text, position, end)
         if indent is None:
-            raise Unfit
+            raise UnfitError
         mark = "%" if text.startswith(("%", "ROOT %"), indent.end()) else ""
         if indent[0] == "\n  ":
             scope.computation.name_mark = mark
@@ -192,16 +192,16 @@ class Scanner:
         stop = end if stop < 0 else stop
         try:
             record: InstructionRecord = reference.parse(self.source, "instruction", start, stop)
-        except reference.ParseFailure as failure:
+        except reference.ParseError as failure:
             # The grammar's answer to the whole computation is the better one; but what is tolerated costs only its line.
             tolerant = self.reporter.tolerant
             if not tolerant or failure.is_at_end or self.text.startswith("}", start) or start >= end:
-                raise Unfit from None
+                raise UnfitError from None
             failure.report(self.reporter)
             return stop
         following = patterns.blank().match(self.text, record.end, end)
         if following is not None and _CONTINUES.match(self.text, following.end()):
-            raise Unfit
+            raise UnfitError
         self.linker.add_instruction(scope, record)
         return record.end
 

@@ -61,6 +61,6 @@ def read(rule: str, text: str) -> Any:
     try:
         return parse_slice(rule, text, 0, len(text))
     except lark.exceptions.UnexpectedInput as error:
-        position = error.pos_in_stream
+        position: int | None = error.pos_in_stream
         end = len(text) if position is None or position < 0 else position
         raise TermError(f"cannot read this {rule}", end) from None

@@ -26,7 +26,7 @@ def unquote(quoted: str) -> str:
         return inner
 
     def one(match: re.Match[bytes]) -> bytes:
-        octal, hexadecimal, short, long, simple, bad = match.groups()
+        octal, hexadecimal, short, long, simple, _bad = match.groups()
         if simple:
             return _SIMPLE[simple]
         if octal and int(octal, 8) < 256:

@@ -44,5 +44,3 @@ class AttributeBuilder:
         return children
 
     raw_inner_brackets = raw_brackets
-
-    raw_inner_brackets = raw_brackets

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlotext.syntax.builders.attributes import AttributeBuilder
+from hlotext.syntax.builders.header import HeaderBuilder
 from hlotext.syntax.builders.instruction import InstructionBuilder
 from hlotext.syntax.builders.literal import LiteralBuilder
 from hlotext.syntax.builders.metadata import MetadataBuilder
@@ -15,6 +16,7 @@ from hlotext.syntax.builders.values import ValueBuilder
 class Builder(
     InstructionBuilder,
     AttributeBuilder,
+    HeaderBuilder,
     ValueBuilder,
     ShardingBuilder,
     MetadataBuilder,

@@ -152,7 +152,8 @@ class InstructionBuilder:
 
     def module(self, children: Children) -> ModuleRecord:
         head, *computations = children
-        return attrs.evolve(head, computations=tuple(computations), end=self.tracker.end)
+        module: ModuleRecord = attrs.evolve(head, computations=tuple(computations), end=self.tracker.end)
+        return module
 
     def headerless_module(self, children: Children) -> ModuleRecord:
         start = children[0].start
