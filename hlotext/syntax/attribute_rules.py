@@ -23,20 +23,21 @@ def header_attribute_rule(name: str) -> str | None:
 @functools.cache
 def attribute_rules() -> dict[str, str]:
     """Every known instruction attribute and the rule that reads its value."""
-    return _rules(_INSTRUCTION, but_not=_HEADER)
+    return _rules(is_header=False)
 
 
 @functools.cache
 def header_attribute_rules() -> dict[str, str]:
     """Every known header attribute and the rule that reads its value."""
-    return _rules(_HEADER)
+    return _rules(is_header=True)
 
 
-def _rules(suffix: str, but_not: str = "\0") -> dict[str, str]:
-    """Name -> rule of the terminals with that suffix; each is written `name=` or `(?:name|name)=`."""
+def _rules(is_header: bool) -> dict[str, str]:
+    """Name -> rule, of the terminals with that suffix; each is written `name=` or `(?:name|name)=`."""
+    suffix = _HEADER if is_header else _INSTRUCTION
     return {
         name: terminal.removesuffix(suffix).lower()
         for terminal, regex in grammar.terminals().items()
-        if terminal.endswith(suffix) and not terminal.endswith(but_not)
+        if terminal.endswith(suffix) and terminal.endswith(_HEADER) == is_header
         for name in regex.removesuffix("=").removeprefix("(?:").removesuffix(")").split("|")
     }
