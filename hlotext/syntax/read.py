@@ -165,9 +165,7 @@ class _Reading:
         module = self._module("", start)
         linker = Linker(module, self.reporter, self.infer)
         try:
-            record: ModuleRecord = reference.parse(
-                self.source, rule, start, len(self.text) if stop < 0 else stop
-            )
+            record: ModuleRecord = reference.parse(self.source, rule, start, self._end_of_hlo(start, stop))
         except reference.ParseError as failure:
             linker.add_partial(failure.read)
             failure.report(self.reporter)
@@ -179,6 +177,12 @@ class _Reading:
             linker.add_computation(computation)
         self._finish(module, linker)
         return module, record.end
+
+    def _end_of_hlo(self, start: int, stop: int) -> int:
+        """Where a module's text ends at the latest; what follows has nothing of HLO in it."""
+        end = len(self.text) if stop < 0 else stop
+        last = self.text.find("\n", self.text.rfind("\n}", start, end) + 1, end)
+        return end if last < 0 or patterns.trace_of_computation().search(self.text, last, end) else last
 
     def _finish(self, module: Module, linker: Linker) -> None:
         linker.finish_module()

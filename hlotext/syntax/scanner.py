@@ -100,9 +100,17 @@ class Scanner:
             else:
                 match = blank(text, position, end)
                 start = match.end() if match is not None else position
-            if start >= end or text.startswith("HloModule", start):
+            if start >= end or text.startswith("HloModule", start) or self._is_behind_the_module(start, end):
                 return position
             position = self.computation(start, end)
+
+    def _is_behind_the_module(self, start: int, end: int) -> bool:
+        """Whether what follows the computations read so far has nothing of HLO in it, such as the rest of a log."""
+        return (
+            bool(self.linker.computations)
+            and self._header(self.text, start, end) is None
+            and patterns.trace_of_computation().search(self.text, start, end) is None
+        )
 
     def computation(self, start: int, end: int) -> int:
         """Reads one computation; gives the offset behind it."""
