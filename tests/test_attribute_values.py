@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import hlotext as hlo
 from hlotext.ir.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, RawValue
 from hlotext.ir.replica_groups import ReplicaGroups
 from hlotext.ir.sharding import Sharding
@@ -199,6 +200,8 @@ def test_deep_and_long_values(rule: str, text: str) -> None:
         ("backend_config", "{" * 20_000, None),
         ("attribute", "of_next_year=" + "(" * 20_000, None),
         ("attribute", "of_next_year={'" + "a" * 20_000, None),
+        ("attribute", "of_next_year={" + "/*" * 20_000, None),
+        ("attribute", "of_next_year=" + "/ " * 20_000 + '"', None),
         ("int_list", "{" + "9" * 5_000 + "}", "does not fit into 64 bits"),
         ("sharding", "{devices=[4]<=[2,2]T(0,1", None),
     ],
@@ -231,3 +234,29 @@ def test_a_sharding_for_a_shape(shape: str, expected: str) -> None:
     assert expected == str(sharding.for_shape(terms.read("shape", shape)))
     several = terms.read("sharding", "{{manual}, {replicated}}")
     assert several is several.for_shape(terms.read("shape", shape))
+
+
+STRANGE = """HloModule m, future={a, [b]}, is_scheduled=true, other=x y
+
+ENTRY %e (p: f32[]) -> f32[] {
+  %p = f32[] parameter(0), foo=bar baz
+  %q = f32[] negate(%p), foo={a, (b, "}")}, metadata={op_name="x"}
+  r = f32[] negate(%q), foo=[2,4]<=[8], bar="s, t"
+  s = f32[] negate(r), foo= mesh['a'=2] {'b'}   \n  t = f32[] negate(s), foo=x // a, b
+  u = f32[] negate(t), foo=x /* a, b */, bar=y
+  v = f32[] negate(u), foo={
+    a, b
+  }, bar=1
+  ROOT w = f32[] negate(v), foo=true
+}
+"""
+
+
+def test_unknown_attributes_in_their_lines() -> None:
+    """They end at a comma or at the end of the line, brackets and strings kept whole, and the rest is read."""
+    module = hlo.parse(STRANGE)
+    actual = [str(value) for i in module.instructions() for value in i.attributes.values()]
+    expected = ["bar baz", '{a, (b, "}")}', '{op_name="x"}', "[2,4]<=[8]", '"s, t"', "mesh['a'=2] {'b'}"]
+    assert expected + ["x", "x", "y", "{\n    a, b\n  }", "1", "true"] == actual
+    assert [str(value) for value in module.attributes.values()] == ["{a, [b]}", "True", "x y"]
+    assert str(module) == STRANGE
