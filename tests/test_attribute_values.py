@@ -257,6 +257,6 @@ def test_unknown_attributes_in_their_lines() -> None:
     module = hlo.parse(STRANGE)
     actual = [str(value) for i in module.instructions() for value in i.attributes.values()]
     expected = ["bar baz", '{a, (b, "}")}', '{op_name="x"}', "[2,4]<=[8]", '"s, t"', "mesh['a'=2] {'b'}"]
-    assert expected + ["x", "x", "y", "{\n    a, b\n  }", "1", "true"] == actual
+    assert [*expected, "x", "x", "y", "{\n    a, b\n  }", "1", "true"] == actual
     assert [str(value) for value in module.attributes.values()] == ["{a, [b]}", "True", "x y"]
     assert str(module) == STRANGE
