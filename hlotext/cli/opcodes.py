@@ -97,6 +97,8 @@ def _cells(use: AttributeUse) -> list[str]:
     if use.required and use.optional_for_scalar:
         required = "unless operand 0 is a scalar"
     printed = use.printed.value.replace("`AttributeUse.default`", _default(use) or "the default")
+    if use.old:
+        printed = "where given, in text of older releases"
     return [use.name, required, "" if use.calls is Calls.NONE else use.calls.value, printed]
 
 
@@ -139,4 +141,5 @@ def _attribute_json(use: AttributeUse) -> dict[str, Any]:
         "default": _default(use) or None,
         "calls": None if use.calls is Calls.NONE else use.calls.name.lower(),
         "new": use.new,
+        "old": use.old,
     }

@@ -128,6 +128,8 @@ class AttributeUse:
     """A required attribute that may be missing when operand 0 is a scalar."""
     new: bool = False
     """Unknown to the XLA release whose printing is imitated; accepted, and printed where it was given."""
+    old: bool = False
+    """Only in text of older releases; accepted, and printed where it was given."""
 
 
 @attrs.frozen

@@ -32,6 +32,11 @@ def ignored(name: str, calls: Calls = Calls.NONE) -> AttributeUse:
     return AttributeUse(name, _P.INPUT_ONLY, calls=calls)
 
 
+def obsolete(name: str) -> AttributeUse:
+    """An attribute of older releases."""
+    return AttributeUse(name, old=True)
+
+
 DIMENSIONS = required("dimensions")
 TO_APPLY = called("to_apply")
 CALLS = called("calls")
@@ -66,7 +71,8 @@ COLLECTIVE_PERMUTE = (CHANNEL_ID, required("source_target_pairs"), listed("slice
 TRANSFER = (CHANNEL_ID, flag("is_host_transfer"))
 
 ASYNC_EXECUTION_THREAD = AttributeUse("async_execution_thread", _P.IF_NOT_DEFAULT, default="main")
-ASYNC_LATER = (ignored("calls", Calls.ONE), ignored("async_execution_thread"))
+ASYNC_GROUP_ID = obsolete("async_group_id")
+ASYNC_LATER = (ASYNC_GROUP_ID, ignored("calls", Calls.ONE), ignored("async_execution_thread"))
 """On async-update and async-done: accepted when they repeat what the async-start says."""
 
 BATCH_NORM = (required("epsilon"), required("feature_index"))

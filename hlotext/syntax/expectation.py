@@ -4,15 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+_GROUPS: tuple[tuple[frozenset[str], str, frozenset[str]], ...] = (
+    (
+        frozenset({"ENTRY", "NAME"}),
+        "a computation",
+        frozenset({"COMMA", "$END", "SECTION_NAME", "EXECUTION_THREAD", "HLO_MODULE"}),
+    ),
+    (frozenset({"ROOT", "NAME"}), "an instruction", frozenset()),
+    (frozenset({"TYPE", "BUFFER"}), "a shape", frozenset({"LPAREN", "LPAR"})),
+    (frozenset({"OPCODE", "PARAMETER", "CONSTANT"}), "an opcode with its operands", frozenset()),
+    (frozenset({"WINDOW_FIELD", "WINDOW_PAD"}), "a field of the window such as `size=`", frozenset()),
+    (
+        frozenset({"SHARDING_WORD", "SHARDING_DEVICES"}),
+        "a part of the sharding such as `replicated` or `devices=`",
+        frozenset({"SHARDING_DEVICE", "LAST_TILE_DIMS", "SHARD_GROUP", "SHARDING_METADATA"}),
+    ),
+    (
+        frozenset({"METADATA_TEXT", "METADATA_NUMBER"}),
+        "a field of the metadata such as `op_name=`",
+        frozenset({"METADATA_NUMBERS", "ATTRIBUTE_NAME"}),
+    ),
+    (frozenset({"LITERAL_NUMBER", "LITERAL_WORD"}), "a value", frozenset({"DOTS"})),
+    (
+        frozenset({"BOUNDED", "INT"}),
+        "a dimension",
+        frozenset({"UNBOUNDED"}),
+    ),
+)
+"""Terminals that stand together for one thing: those that tell it, its name, and what is not worth a word beside it."""
+
 _WORDS = {
     "NAME": "a name",
     "TYPE": "a shape",
+    "BUFFER": "a shape",
     "OPCODE": "an opcode with its operands",
     "CONSTANT": "an opcode with its operands",
     "PARAMETER": "an opcode with its operands",
-    "BUFFER": "a shape",
     "ATTRIBUTE_NAME": "an attribute",
-    "UNKNOWN_NAME": "an attribute",
     "INT": "an integer",
     "NUMBER": "a number",
     "STRING": "a string",
@@ -24,37 +52,84 @@ _WORDS = {
     "RPAR": "`)`",
     "LPAREN": "`(`",
     "RPAREN": "`)`",
+    "LSQUARE": "`[`",
     "LSQB": "`[`",
     "RSQB": "`]`",
     "COMMA": "`,`",
+    "TRAILING_COMMA": "`,`",
     "EQUAL": "`=`",
     "COLON": "`:`",
-    "ROOT": "a name",
+    "ARROW": "`->`",
+    "ROOT": "an instruction",
     "ENTRY": "a computation",
     "HLO_MODULE": "`HloModule`",
-    "SECTION_NAME": "a computation",
+    "SECTION_NAME": "a table",
     "LAYOUT_OPEN": "a layout",
-    "TRAILING_COMMA": "`,`",
-    "COMPACT_INDEX": "`#`",
-    "UNBOUNDED": "a dimension",
-    "BOUNDED": "a dimension",
+    "COMPACT_INDEX": "an index such as `#0`",
+    "UNBOUNDED": "`?`",
+    "OPEN_DIMENSION": "`?`",
+    "BOUNDED": "`<=`",
+    "LESSTHAN": "`<=`",
     "EXECUTION_THREAD": "`execution_thread=`",
     "SIGNATURE_NAME": "a parameter's name",
-    "OPAQUE_PIECE": "text inside braces",
+    "OPAQUE_PIECE": "text",
+    "LITERAL_NUMBER": "a number",
+    "LITERAL_WORD": "a value",
+    "DOTS": "`...`",
+    "DIM_LABELS": "labels such as `b01f_01io->b01f`",
+    "PADS": "pads such as `1_1x0_0`",
+    "WINDOW_NUMBERS": "numbers joined with `x`",
+    "DOT_SPARSITY": "a sparsity such as `L.1@2:4`",
+    "TILE_SIZE": "a tile's size",
+    "SPARSE_TYPE": "an element type",
+    "LEVEL_TYPE": "a dimension's level type",
+    "TILES": "a part of the layout such as `T(8,128)`",
+    "AXIS_NAME": "an axis",
+    "MESH": "`mesh[`",
+    "MAXIMAL_MESH": "`maximal_mesh[`",
+    "DEVICE_IDS": "`device_ids=`",
+    "AXES_WORD": "`replicated`, `unreduced` or `manual`",
+    "AXES_PART": "axes such as `replicated={...}`",
+    "SHARDING_TYPE": "a kind such as `manual`",
+    "SHARDING_DEVICE": "`device=`",
+    "REDUCTION": "a reduction such as `max`",
+    "RAW_TEXT": "a value",
+    "RAW_OPEN": "a value",
+    "RAW_INNER": "text",
+    "RAW_CLOSE": "a closing bracket",
+    "ALIAS_KIND": "`may-alias` or `must-alias`",
+    "RESULT_MODE": "`mode=`",
+    "TOLERANCE": "`tolerance=`",
+    "TOLERANCE_FIELD": "`atol=` or `rtol=`",
+    "ULPS": "`ulps=`",
+    "SYNTHETIC_CALL": "`synthetic_call`",
+    "DEBUG_MODE": "`log_mode=`",
+    "DEBUG_NUMBER": "`callback_id=` or `op_id=`",
+    "DEBUG_FLAG": "`partitioned=`",
+    "DOMAIN_KIND": "`kind=`",
+    "DOMAIN_SIDE": "`entry=` or `exit=`",
+    "SPARSITY_SIDE": "`lhs=` or `rhs=`",
+    "SPARSITY_FIELD": "`sparsity=`, `dimension=` or `stride=`",
     "$END": "the end of the text",
 }
+"""Every terminal by itself."""
 
 
 def expected_words(terminals: Iterable[str]) -> str:
-    """A few words for a set of terminals: "`,`, a name or `}`"."""
+    """A few words for a set of terminals: "an instruction or `}`"."""
+    names = {
+        name for name in terminals if name not in ("COMMENT", "WHITESPACE") and not name.startswith("__")
+    }
     words: dict[str, None] = {}
-    for terminal in sorted(terminals):
-        if terminal.startswith("__") or terminal in ("COMMENT", "WHITESPACE"):
-            continue
-        if terminal.endswith("_ATTRIBUTE"):
-            words["an attribute"] = None
-        else:
-            words[_WORDS.get(terminal, f"`{terminal.lower()}`")] = None
+    for group, word, covered in _GROUPS:
+        if group <= names:
+            words[word] = None
+            names -= group | covered
+    if any(name.endswith("_ATTRIBUTE") for name in names):
+        words["an attribute"] = None
+    rest = {_WORDS.get(name, f"`{name.lower()}`") for name in names if not name.endswith("_ATTRIBUTE")}
+    # What has a name first, then the signs.
+    words |= dict.fromkeys(sorted(rest, key=lambda word: (word.startswith("`"), word)))
     found = list(words)
     if not found:
         return "something else"

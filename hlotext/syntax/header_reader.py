@@ -9,6 +9,7 @@ from hlotext.ir.frames import FileLocation, FrameRow, StackFrameIndex
 from hlotext.ir.module import Module
 from hlotext.syntax import fast_values, patterns
 from hlotext.syntax.attribute_rules import header_attribute_rule
+from hlotext.syntax.boundaries import next_module
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.linker import Linker
 from hlotext.syntax.reporter import Reporter
@@ -91,6 +92,10 @@ def _fast_tables(module: Module, text: str, start: int) -> int | None:
         )
     except TermError:
         return None
+    following = patterns.blank().match(text, match.end())
+    begin = match.end() if following is None else following.end()
+    if begin < len(text) and not _COMPUTATION.match(text, begin):
+        return None  # another table, or a row that is cut off
     # The last row's line end belongs to what follows, as the grammar sees it.
     return match.start() + len(match[0].rstrip("\r\n"))
 
@@ -113,7 +118,7 @@ def _by_grammar(module: Module, reporter: Reporter, start: int) -> int:
         Linker(module, reporter).head(record)
         return int(record.header_end)
     try:
-        record = reference.parse(reporter.source, "module", start)
+        record = reference.parse(reporter.source, "module", start, next_module(text, start))
     except reference.ParseError as failure:
         (first or failure).report(reporter)
         return len(text)

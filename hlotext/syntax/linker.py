@@ -411,6 +411,8 @@ class Linker:
         found: dict[Instruction, None] = {}
         for reference in references:
             predecessor = scope.defined.get(reference.name)
+            if predecessor is None and scope.takes_unknown:
+                predecessor = self.unknown_operand(scope, OperandRecord(None, reference.name))
             if predecessor is None:
                 self.reporter.error(
                     "X121", f"control predecessor {reference.name} is not defined before this line",
@@ -442,8 +444,11 @@ class Linker:
 
     def finish_module(self) -> None:
         """Resolves what was named before it was defined, and checks the header against the computations."""
-        for _, instruction, name, reference in self.pending:
+        for scope, instruction, name, reference in self.pending:
             found = self.computations.get(reference.name)
+            if found is None and scope.takes_unknown:
+                # A pasted op line: the computation stands elsewhere, and only its name is known.
+                found = self.computations[reference.name] = Computation(reference.name, is_implicit=True)
             if found is None:
                 self.reporter.error(
                     "X104", f"computation {reference.name} is not defined", reference.position,

@@ -109,13 +109,3 @@ def block_comment() -> re.Pattern[str]:
 def declared_operand() -> re.Pattern[str]:
     """An operand with its shape written before it. Groups: shape, name."""
     return re.compile(rf"(\(.*?\)|[a-z]\S*) %?({grammar.terminals()['IDENTIFIER']})(?:, |$)")
-
-
-@functools.cache
-def trace_of_computation() -> re.Pattern[str]:
-    """What shows that a text means to be a computation, however broken: its opening or closing, or an op line."""
-    name = grammar.terminals()["IDENTIFIER"]
-    return re.compile(
-        rf"^(?:ENTRY\b|HloModule\b|\s*\}}|%?{name}[^\r\n]*\{{[ \t]*\r?$|[ \t]*(?:ROOT )?%?{name} =)",
-        re.MULTILINE,
-    )

@@ -14,6 +14,7 @@ import attrs
 from hlotext.ir.module import Module
 from hlotext.ir.source import Source
 from hlotext.syntax import patterns
+from hlotext.syntax.boundaries import end_of_computations, next_module
 from hlotext.syntax.errors import Diagnostic
 from hlotext.syntax.header_reader import read_head
 from hlotext.syntax.inputs import decode, unpack
@@ -98,9 +99,11 @@ class _Reading:
             return [self._single(start)]
         found: list[Module] = []
         while start < len(self.text):
-            if found and self._kind(start) not in ("module",):
-                self.reporter.note("X206", "text behind the last module", start, self.text.find("\n", start))
-                break
+            if found and self._kind(start) != "module":
+                line = self.source.line(self.source.position(start)[0])
+                self.reporter.note("X206", "text that belongs to no module", start, start + len(line))
+                start = next_module(self.text, start)
+                continue
             module, end = self._one(start)
             found.append(module)
             start = self._skip(end)
@@ -161,15 +164,20 @@ class _Reading:
         from hlotext.syntax import reference  # imports Lark, which most texts do not need
 
         rule = "module" if self.text.startswith("HloModule", start) else "headerless_module"
-        stop = self.text.find("\nHloModule ", start + 1)
+        stop = next_module(self.text, start)
         module = self._module("", start)
         linker = Linker(module, self.reporter, self.infer)
         try:
-            record: ModuleRecord = reference.parse(self.source, rule, start, self._end_of_hlo(start, stop))
+            record: ModuleRecord = reference.parse(self.source, rule, start, stop)
         except reference.ParseError as failure:
             linker.add_partial(failure.read)
-            failure.report(self.reporter)
-            return module, len(self.text)
+            end = end_of_computations(failure.read, self.text, stop)
+            if end is None:
+                failure.report(self.reporter)
+            if failure.read.head is not None:
+                module._header_end = failure.read.head.header_end
+            self._finish(module, linker)
+            return module, stop if end is None else end
         if record.name:
             linker.head(record)
         module._header_end = record.header_end
@@ -177,12 +185,6 @@ class _Reading:
             linker.add_computation(computation)
         self._finish(module, linker)
         return module, record.end
-
-    def _end_of_hlo(self, start: int, stop: int) -> int:
-        """Where a module's text ends at the latest; what follows has nothing of HLO in it."""
-        end = len(self.text) if stop < 0 else stop
-        last = self.text.find("\n", self.text.rfind("\n}", start, end) + 1, end)
-        return end if last < 0 or patterns.trace_of_computation().search(self.text, last, end) else last
 
     def _finish(self, module: Module, linker: Linker) -> None:
         linker.finish_module()

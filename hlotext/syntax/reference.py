@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
 from typing import Any, TypeVar, cast
 
 import lark
@@ -12,62 +11,85 @@ from hlotext.ir.source import Source
 from hlotext.syntax import terms
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.expectation import expected_words
+from hlotext.syntax.mistakes import Finding, Stumble, describe, unclosed
 from hlotext.syntax.records import (
     ComputationRecord,
     InstructionRecord,
     ModuleRecord,
+    ParsedAttribute,
     PartialRecord,
     SignatureRecord,
 )
-from hlotext.syntax.reporter import Reporter
+from hlotext.syntax.reporter import Reporter, word_end
 from hlotext.syntax.words import bare
 
 Record = TypeVar("Record", ComputationRecord, InstructionRecord)
 
 
 class ParseError(Exception):
-    """The grammar rejects a piece of text; `is_at_end` when more text might have helped."""
+    """The grammar rejects a piece of text."""
 
     def __init__(
-        self, code: str, message: str, start: int, end: int, help: str, is_at_end: bool, read: PartialRecord
+        self, finding: Finding, read: PartialRecord, *, is_at_end: bool = False, unclosed: int | None = None
     ) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.start = start
-        self.end = end
-        self.help = help
-        self.is_at_end = is_at_end
+        super().__init__(finding.message)
+        self.finding = finding
         self.read = read
         """What stands before the error; an error of another kind in there comes first."""
+        self.is_at_end = is_at_end
+        """More text might have helped."""
+        self.unclosed = unclosed
+        """The bracket that is not closed where the text ends; None elsewhere."""
 
     def report(self, reporter: Reporter) -> None:
         """Says it."""
-        reporter.error(self.code, self.message, self.start, self.end, self.help)
+        finding = self.finding
+        related = [] if self.unclosed is None else [("this is not closed", self.unclosed, self.unclosed + 1)]
+        reporter.error(finding.code, finding.message, finding.start, finding.end, finding.help, related)
 
 
 def parse(source: Source, rule: str, start: int = 0, end: int | None = None) -> Any:
     """The record of a piece of the source read by one rule; offsets are the source's. Raises ParseError."""
-    end = len(source.text) if end is None else end
+    text = source.text
+    end = len(text) if end is None else end
     try:
-        return terms.parse_slice(rule, source.text, start, end)
+        return terms.parse_slice(rule, text, start, end)
     except TermError as error:
-        at, read = error.position, _read_before_term_error(rule, source.text, start, end)
-        raise ParseError(error.code, error.message, at, at + 1, error.help, False, read) from None
+        finding = Finding(
+            error.message, error.position, word_end(text, error.position), error.help, error.code
+        )
+        raise ParseError(finding, _read_before_term_error(rule, text, start, end)) from None
     except lark.exceptions.UnexpectedToken as error:
-        read = _read_by(error.interactive_parser)
+        names = frozenset(error.accepts or error.expected)
+        parser = error.interactive_parser
         if error.token.type == "$END":
-            message = f"the text ends here, but {expected_words(_names(error))} is expected"
-            raise ParseError("X101", message, end, end, "", True, read) from None
-        at = int(error.token.start_pos or 0)
-        message, help = _describe(source.text, at, str(error.token), _names(error))
-        raise ParseError("X101", message, at, at + len(error.token), help, False, read) from None
+            raise _at_end(text, start, end, names, parser) from None
+        place = Stumble(text, error.token.start_pos or 0, end, names, _attribute(parser))
     except lark.exceptions.UnexpectedCharacters as error:
-        at, read = cast(int, error.pos_in_stream), _read_by(error.interactive_parser)
-        word = _word(source.text, at, end)
-        message, help = _describe(source.text, at, word, error.allowed or ())
-        is_open = source.text.startswith(("/*", '"', "'", "{"), at)
-        raise ParseError("X101", message, at, at + len(word), help, is_open, read) from None
+        parser = error.interactive_parser
+        place = Stumble(
+            text, cast(int, error.pos_in_stream), end, frozenset(error.allowed or ()), _attribute(parser)
+        )
+    is_at_end = text.startswith(("/*", '"', "'", "{"), place.start)
+    raise ParseError(describe(place), _read_by(parser), is_at_end=is_at_end)
+
+
+def _at_end(text: str, start: int, end: int, names: frozenset[str], parser: Any) -> ParseError:
+    """The error for a text that ends too early."""
+    read = _read_by(parser)
+    first = read.unfinished.start if read.unfinished is not None else start
+    finding = Finding(f"the text ends here, but {expected_words(names)} is expected", end, end)
+    return ParseError(finding, read, is_at_end=True, unclosed=unclosed(text, first, end))
+
+
+def _attribute(parser: Any) -> str:
+    """The attribute whose value the parser is in; empty outside."""
+    for value in reversed(parser.parser_state.value_stack):
+        if isinstance(value, ParsedAttribute | InstructionRecord | lark.Tree):
+            return ""
+        if isinstance(value, lark.Token) and value.type.endswith("_ATTRIBUTE"):
+            return str(value[:-1])
+    return ""
 
 
 def _read_before_term_error(rule: str, text: str, start: int, end: int) -> PartialRecord:
@@ -115,32 +137,3 @@ def _list_of(kind: type[Record], stack: list[Any]) -> tuple[Record, ...]:
 
 def _is_token(value: Any, name: str) -> bool:
     return isinstance(value, lark.Token) and value.type == name
-
-
-def _names(error: lark.exceptions.UnexpectedToken) -> Iterable[str]:
-    return error.accepts or error.expected
-
-
-def _word(text: str, start: int, end: int) -> str:
-    """The word or the single character at an offset."""
-    stop = start
-    while stop < min(end, start + 80) and (text[stop].isalnum() or text[stop] in "_.-%"):
-        stop += 1
-    return text[start : max(stop, min(start + 1, end))]
-
-
-def _describe(text: str, at: int, found: str, expected: Iterable[str]) -> tuple[str, str]:
-    """Message and help for a token that cannot stand where it stands."""
-    shown = found if found.isprintable() else found.encode("unicode_escape").decode("ascii")
-    message = f"expected {expected_words(expected)}, found `{shown[:60]}`"
-    return message, _fix(text, at, found)
-
-
-def _fix(text: str, at: int, found: str) -> str:
-    """What to do about the mistakes that people make most."""
-    before, after = text[max(0, at - 40) : at], text[at + len(found) : at + len(found) + 4]
-    if found == "=" and before.endswith((" ", "\t")):
-        return "an attribute's name stands right before its `=`, with no blank between"
-    if found.endswith("=") or (after.startswith("=") and not found.startswith("%")):
-        return "put blanks around `=` after an instruction's name, or a `%` before the name"
-    return ""

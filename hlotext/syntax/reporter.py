@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 import attrs
 
 from hlotext.ir.source import Source
 from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
+
+
+Place = tuple[str, int, int | None]
+"""What is to be said of a related place, where it starts and where it ends."""
 
 
 @attrs.define
@@ -32,9 +37,12 @@ class Reporter:
         start: int,
         end: int | None = None,
         help: str = "",
-        related: Iterable[tuple[str, int, int]] = (),
+        related: Iterable[Place] = (),
     ) -> None:
-        """Raises HloSyntaxError, or when tolerant keeps the diagnostic and returns."""
+        """Raises HloSyntaxError, or when tolerant keeps the diagnostic and returns.
+
+        Without an `end` the word at `start` is meant, also for the related places.
+        """
         diagnostic = self._make(code, Severity.ERROR, message, start, end, help, related)
         if not self.tolerant:
             raise HloSyntaxError(diagnostic)
@@ -60,13 +68,25 @@ class Reporter:
         start: int,
         end: int | None,
         help: str,
-        related: Iterable[tuple[str, int, int]],
+        related: Iterable[Place],
     ) -> Diagnostic:
         text = self.source.text
         start = max(0, min(start, len(text)))
-        end = min(len(text), start + 1 if end is None else max(end, start + 1))
-        places = tuple((what, self.source.span(first, last)) for what, first, last in related)
+        end = min(len(text), word_end(text, start) if end is None else max(end, start + 1))
+        places = tuple(
+            (what, self.source.span(first, word_end(text, first) if last is None else last))
+            for what, first, last in related
+        )
         return Diagnostic(code, severity, message, self.source.span(start, end), help, places, self.source)
+
+
+_WORD = re.compile(r"%?-?[A-Za-z0-9_.][A-Za-z0-9_.\-]*|->|<=")
+
+
+def word_end(text: str, start: int) -> int:
+    """Where the word that starts at an offset ends; behind one character where there is none."""
+    match = _WORD.match(text, start)
+    return start + 1 if match is None else match.end()
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -22,6 +22,7 @@ from hlotext.ir.shape import Shape, join_indexed
 from hlotext.ir.source import Source
 from hlotext.syntax import checks, fast_values, patterns, terms
 from hlotext.syntax.attribute_rules import attribute_rule
+from hlotext.syntax.boundaries import end_of_computations, is_behind, next_module
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.linker import Infer, Linker, Scope, note_unknown_types
 from hlotext.syntax.literals import read_literal
@@ -100,22 +101,19 @@ class Scanner:
             else:
                 match = blank(text, position, end)
                 start = match.end() if match is not None else position
-            if start >= end or text.startswith("HloModule", start) or self._is_behind_the_module(start, end):
+            if start >= end or text.startswith("HloModule", start):
                 return position
-            position = self.computation(start, end)
-
-    def _is_behind_the_module(self, start: int, end: int) -> bool:
-        """Whether what follows the computations read so far has nothing of HLO in it, such as the rest of a log."""
-        return (
-            bool(self.linker.computations)
-            and self._header(self.text, start, end) is None
-            and patterns.trace_of_computation().search(self.text, start, end) is None
-        )
+            following = self.computation(start, end)
+            if following == start:
+                return position  # what stands here belongs to no module
+            position = following
 
     def computation(self, start: int, end: int) -> int:
-        """Reads one computation; gives the offset behind it."""
+        """Reads one computation; gives the offset behind it, or `start` when it stands before something else."""
         header = self._header(self.text, start, end)
         if header is None:
+            if self.linker.computations and is_behind(self.text, start, next_module(self.text, start)):
+                return start
             return self._rest(start, end)
         entry, name, result, _ = header.groups()
         linker = self.linker
@@ -159,13 +157,16 @@ class Scanner:
         """The grammar reads everything from here to the next module."""
         from hlotext.syntax import reference  # imports Lark, which most texts do not need
 
-        stop = self.text.find("\nHloModule ", start, end)
+        stop = next_module(self.text, start)
         try:
-            record = reference.parse(self.source, "headerless_module", start, end if stop < 0 else stop)
+            record = reference.parse(self.source, "headerless_module", start, stop)
         except reference.ParseError as failure:
             self.linker.add_partial(failure.read)
-            failure.report(self.reporter)
-            return end
+            behind = end_of_computations(failure.read, self.text, stop)
+            if behind is None:
+                failure.report(self.reporter)
+                return end
+            return behind
         for computation in record.computations:
             self.linker.add_computation(computation)
         return int(record.end)

@@ -64,6 +64,7 @@ ROWS: tuple[Opcode, ...] = (
             a.FEATURE_GROUP_COUNT,
             a.BATCH_GROUP_COUNT,
             AttributeUse("convolution_kind", Printing.IF_NOT_DEFAULT, default="unset"),
+            a.obsolete("conv_kind"),
             a.OPERAND_PRECISION,
             AttributeUse("algorithm", Printing.IF_NOT_DEFAULT, default="unset", new=True),
             a.listed("sparsity_config"),
@@ -75,11 +76,12 @@ ROWS: tuple[Opcode, ...] = (
     Opcode(
         "dot",
         Family.CONTRACTION,
-        Arity(2, 2),
+        # Sparse operands brought their metadata as further operands; XLA's reader still ignores what is too many.
+        Arity(2, 4),
         "Sum of products over the contracting dimensions, for each index of the batch dimensions. "
         "Result: batch, lhs, rhs dimensions.",
         "f32[2,3] dot(f32[2,4] x, f32[4,3] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
-        attributes=(*a.DOT_DIMENSIONS, a.OPERAND_PRECISION, a.DOT_ALGORITHM),
+        attributes=(*a.DOT_DIMENSIONS, a.OPERAND_PRECISION, a.DOT_ALGORITHM, a.obsolete("sparsity")),
         shape_rule="dot",
         shape_optional=True,
     ),

@@ -40,7 +40,7 @@ ROWS: tuple[Opcode, ...] = (
         Arity(),
         "Begins a computation and goes on; the result is (operands, the computation's result, state...).",
         f"((f32[4]), f32[4], u32[]) async-start(f32[4] x), calls={NEGATE}",
-        attributes=(a.ASYNC_EXECUTION_THREAD, a.ALIASING, a.CALLS),
+        attributes=(a.ASYNC_GROUP_ID, a.ASYNC_EXECUTION_THREAD, a.ALIASING, a.CALLS),
         shape_rule="async_start",
     ),
     Opcode(
@@ -93,7 +93,7 @@ ROWS: tuple[Opcode, ...] = (
         Arity(1, 1),
         "Begins a copy; the result is (copy, operand, context).",
         "(f32[4], f32[4], u32[]) copy-start(f32[4] x)",
-        attributes=(AttributeUse("cross_program_prefetch_index"),),
+        attributes=(AttributeUse("cross_program_prefetch_index"), a.obsolete("is_cross_program_prefetch")),
         shape_rule="copy_start",
     ),
     Opcode(

@@ -1,0 +1,42 @@
+"""Where a module ends in a text that goes on: at the next module, or at text of none, such as a log's lines."""
+
+from __future__ import annotations
+
+import re
+
+from hlotext.syntax import patterns
+from hlotext.syntax.records import PartialRecord
+
+_MODULE = re.compile(r"[\r\n](?=HloModule[ \t\r\n])")
+_COMPUTATION = re.compile(
+    r"ENTRY(?![\w.\-])|[%{},]|[A-Za-z_][\w.\-]*[ \t]*(?:\{|\((?:\s*\)|\s*%?[\w.\-]+\s*:)|\Z)", re.ASCII
+)
+"""How a computation begins, be it the beginning of a broken or truncated one."""
+_OP_LINE = re.compile(
+    r"^[ \t]*(?:ROOT[ \t]+)?%?[A-Za-z_][\w.\-]*[ \t]*=[ \t]*(?:\(|[a-z][a-z0-9]*\[)", re.ASCII | re.MULTILINE
+)
+
+
+def next_module(text: str, start: int) -> int:
+    """Where the line of the next module's header begins; the end of the text when there is none."""
+    found = _MODULE.search(text, start)
+    return len(text) if found is None else found.end()
+
+
+def is_behind(text: str, start: int, end: int) -> bool:
+    """Whether what stands between computations and the next module belongs to no module.
+
+    It does when it begins like a computation, or holds anything like an op line: that is an error then.
+    """
+    line = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1
+    return _COMPUTATION.match(text, start, end) is None and _OP_LINE.search(text, line, end) is None
+
+
+def end_of_computations(read: PartialRecord, text: str, end: int) -> int | None:
+    """Where the last computation ends, if the grammar stumbled over text behind it; None for a real error."""
+    if not read.computations or read.unfinished is not None:
+        return None
+    position = read.computations[-1].end
+    following = patterns.blank().match(text, position, end)
+    start = position if following is None else following.end()
+    return position if is_behind(text, start, end) else None
