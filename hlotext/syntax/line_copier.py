@@ -44,8 +44,9 @@ class LineCopier:
             and not options.compact_gte
             and not options.indent_amount
         )
-        self._same: dict[int, bool] = {}
-        """For shapes, attribute dicts and literals by id: is the source's text what the printer writes?"""
+        self._same: dict[int, int] = {}
+        """For shapes, attribute dicts and literals by id: on which lines the source's text is what the printer writes,
+        `_ARRAYS`, `_TUPLES`, both or none."""
 
     def body(self, computation: Computation, names: Names) -> str | None:
         """The lines of a computation, each with the line end before it; None when nothing can be copied."""
@@ -62,8 +63,8 @@ class LineCopier:
             argument = instruction._argument
             if (
                 not is_touched
-                and same.get(id(attributes.common if type(attributes) is CallAttributes else attributes))
-                and same.get(id(instruction._shape))
+                and same.get(id(attributes.common if type(attributes) is CallAttributes else attributes), 0)
+                & same.get(id(instruction._shape), 0)
                 and (type(argument) is not Literal or same.get(id(argument)))
             ) or self._is_copy(instruction, position, text):
                 position = instruction._place  # type: ignore[assignment]  # a line that can be copied has one offset
@@ -94,14 +95,19 @@ class LineCopier:
             computation = instruction.computation
             assert computation is not None
             found = printer.attributes(instruction, printer.names(computation), 1, None)
-            same[key] = "".join(f", {attribute}" for attribute in found) == line[7]
+            is_same = "".join(f", {attribute}" for attribute in found) == line[7]
+            # A sharding is printed once for each leaf of a tuple, so what holds for an array need not hold for those.
+            same[key] = (_ARRAYS if "sharding" in attributes else _ARRAYS | _TUPLES) if is_same else 0
         if id(shape) not in same:
-            same[id(shape)] = printer.shape(shape) == line[3]
+            same[id(shape)] = (
+                (_TUPLES if shape.is_tuple else _ARRAYS) if printer.shape(shape) == line[3] else 0
+            )
         if literal is not None and id(literal) not in same:
-            same[id(literal)] = printer.literal(literal) == line[6]
-        return same[key] and same[id(shape)] and (literal is None or same[id(literal)])
+            same[id(literal)] = _ARRAYS if printer.literal(literal) == line[6] else 0
+        return bool(same[key] & same[id(shape)]) and (literal is None or bool(same[id(literal)]))
 
 
+_ARRAYS, _TUPLES = 1, 2
 _DEPENDENT = frozenset(
     row.name
     for row in opcodes.OPCODES.values()

@@ -18,6 +18,7 @@ from hlotext.ir.module import Module
 from hlotext.ir.opcode import AttributeUse, Calls, Derived, Opcode, Printing
 from hlotext.ir.print_options import PrintOptions, SubcomputationMode
 from hlotext.ir.shape import Shape
+from hlotext.ir.sharding import Sharding
 from hlotext.ir.text import quote_unless_dict
 from hlotext.ir.types import TypeKind
 from hlotext.syntax.header_printer import header_text, stack_frame_tables
@@ -370,6 +371,8 @@ class TextPrinter:
             return None
         if use.name == "origin" and not options.print_original_value:
             return None
+        if isinstance(value, Sharding) and instruction._shape is not None:
+            return self.value(instruction, use.name, value.for_shape(instruction._shape))
         return self._use(use, instruction)
 
     def _metadata(self, instruction: Instruction, metadata: Metadata) -> str | None:
