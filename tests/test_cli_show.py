@@ -10,7 +10,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from hlotext.cli.output import byte_text, shortened
+from hlotext.analysis.sizes import byte_text
+from hlotext.cli.output import shortened
 from hlotext.cli.summary import Summary
 from tests import support
 from tests.cli_support import GOLDEN, module_json, run, run_json

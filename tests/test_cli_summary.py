@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import hlotext as hlo
+from hlotext.analysis.call_graph import call_graph
+from hlotext.analysis.sizes import written_arrays
+from hlotext.analysis.trip_count import trip_count
 from hlotext.cli.summary import summarize
 from hlotext.cli.summary.arrays import opcode_label
-from hlotext.cli.summary.call_graph import call_graph
-from hlotext.cli.summary.sizes import written_arrays
-from hlotext.cli.summary.trip_count import trip_count
 from tests import support
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 import click
 
+from hlotext.analysis.sizes import byte_text
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
@@ -230,21 +232,6 @@ def _progress() -> Progress:
         redirect_stdout=False,
         redirect_stderr=False,
     )
-
-
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-
-
-def byte_text(count: int | None) -> str:
-    """Bytes for people, three digits: `512 B`, `1.25 MiB`; `?` for None."""
-    if count is None:
-        return "?"
-    value, unit = float(count), 0
-    while value >= 999.5 and unit < len(_UNITS) - 1:
-        value, unit = value / 1024, unit + 1
-    if unit == 0:
-        return f"{count} B"
-    return f"{value:.{max(0, 2 - (value >= 9.995) - (value >= 99.95))}f} {_UNITS[unit]}"
 
 
 def shortened(text: str, width: int = 48) -> str:

@@ -8,12 +8,12 @@ from typing import Any
 import attrs
 import click
 
+from hlotext.analysis.call_graph import call_graph
 from hlotext.cli.common import FILES, FORMAT, Inputs, one_line, write_json
 from hlotext.cli.output import output
 from hlotext.cli.show_name import show_details, show_name
 from hlotext.cli.show_summary import show_summary
 from hlotext.cli.summary import summarize
-from hlotext.cli.summary.call_graph import call_graph
 from hlotext.cli.summary.details import instruction_details
 from hlotext.ir.module import Module
 

@@ -9,9 +9,10 @@ from typing import TypeAlias
 import attrs
 import click
 
+from hlotext.analysis.call_graph import call_graph
+from hlotext.analysis.sizes import byte_text
 from hlotext.cli.common import NOT_FOUND, Inputs, say, write_json
-from hlotext.cli.output import Column, Output, Table, byte_text, output, shortened
-from hlotext.cli.summary.call_graph import call_graph
+from hlotext.cli.output import Column, Output, Table, output, shortened
 from hlotext.cli.summary.details import (
     ComputationDetails,
     InstructionDetails,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
-from hlotext.cli.output import Column, Output, Table, byte_text, shortened
+from hlotext.analysis.sizes import Total, byte_text
+from hlotext.cli.output import Column, Output, Table, shortened
 from hlotext.cli.summary import CustomCall, OpcodeCount, Summary
 from hlotext.cli.summary.arrays import ArrayGroup, MemorySpace, PaddedShape, Transfer
 from hlotext.cli.summary.communication import CollectiveGroup
 from hlotext.cli.summary.loops import Loop
-from hlotext.cli.summary.sizes import Total
 from hlotext.cli.summary.sources import SourceLine
 
 _Row = TypeVar("_Row")

@@ -41,6 +41,8 @@ class Module:
     """Goes up with every edit; caches of derived facts compare it."""
     _callers: tuple[int, dict[Computation, dict[Instruction, None]]] | None = None
     _by_name: tuple[int, dict[str, Instruction | Computation]] | None = None
+    _facts: tuple[int, dict[str, Any]] | None = None
+    """What `hlotext.analysis` found out, by the fact's name, and the revision that it is true of."""
 
     @property
     def name(self) -> str:

@@ -6,6 +6,9 @@ from collections import Counter
 
 import attrs
 
+from hlotext.analysis.call_graph import CallGraph, ComputationUse, call_graph, computation_uses
+from hlotext.analysis.origins import Origins
+from hlotext.analysis.sizes import Total, arrays_of, total_of, written_bytes
 from hlotext.cli.summary.arrays import (
     ArrayGroup,
     MemorySpace,
@@ -17,11 +20,8 @@ from hlotext.cli.summary.arrays import (
     opcode_label,
     transfers,
 )
-from hlotext.cli.summary.call_graph import CallGraph, ComputationUse, call_graph, computation_uses
 from hlotext.cli.summary.communication import Collective, CollectiveGroup, collective_groups, collectives
 from hlotext.cli.summary.loops import Loop, loops
-from hlotext.cli.summary.origins import Origins
-from hlotext.cli.summary.sizes import Total, arrays_of, total_of, written_bytes
 from hlotext.cli.summary.sources import SourceFile, SourceLine, source_files, source_lines
 from hlotext.ir.attributes import value_text
 from hlotext.ir.module import Module

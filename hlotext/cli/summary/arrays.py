@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.cli.summary.call_graph import CallGraph
-from hlotext.cli.summary.origins import Origins, Place
-from hlotext.cli.summary.sizes import Total, array_bytes, arrays_of, memory_space, written_arrays
+from hlotext.analysis.call_graph import CallGraph
+from hlotext.analysis.origins import Origins, Place
+from hlotext.analysis.sizes import Total, array_bytes, arrays_of, memory_space, written_arrays
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.shape import Shape
 

@@ -1,4 +1,4 @@
-"""What communicates: collectives and transfers, whether plain, asynchronous, or inside a fusion."""
+"""What communicates, as `hlotext show` shows it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,10 @@ from collections.abc import Iterable
 
 import attrs
 
-from hlotext.cli.summary.call_graph import CallGraph
-from hlotext.cli.summary.origins import Origins, Place
-from hlotext.cli.summary.sizes import total_of
-from hlotext.ir import opcodes
-from hlotext.ir.async_ops import ROLES
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.opcode import Family
-from hlotext.ir.replica_groups import ReplicaGroups
-
-_KINDS = {
-    row.name: opcodes.NATIVE_ASYNC.get(row.name, row.name)
-    for row in opcodes.OPCODES.values()
-    if row.family in (Family.COLLECTIVE, Family.POINT_TO_POINT)
-    and not row.name.endswith(("-done", "-update"))
-}
-"""Opcodes that begin a communication, and its kind: `all-gather-start` begins an all-gather."""
+from hlotext.analysis.call_graph import CallGraph
+from hlotext.analysis.communication import Communication, communications
+from hlotext.analysis.origins import Origins, Place
+from hlotext.ir.text import braced
 
 
 @attrs.frozen
@@ -79,97 +67,34 @@ class CollectiveGroup:
 
 
 def collectives(graph: CallGraph, origins: Origins) -> tuple[Collective, ...]:
-    """Every communication, in the order of the text; one that a chain of fusions carries out counts once."""
-    found: dict[tuple[str, str] | Instruction, Instruction] = {}
-    for instruction in graph.module.instructions():
-        if instruction.opcode in _KINDS:
-            # The TPU compiler repeats a collective in the fusions that start it, go on with it and end it.
-            chain = instruction.frontend_attributes.get("chain_id")
-            key = (instruction.opcode, chain) if chain is not None else instruction
-            if key not in found or _is_started(instruction):
-                found[key] = instruction
-    return tuple(_collective(graph, origins, instruction) for instruction in found.values())
+    """Every communication, in the order of the text, as values that JSON can hold."""
+    return tuple(_collective(origins, one) for one in communications(graph.module))
 
 
-def _is_started(instruction: Instruction) -> bool:
-    """Whether an asynchronous collective fusion starts this collective."""
-    targets = (user.attributes.get("custom_call_target") for user in instruction.users)
-    return "AsyncCollectiveStart" in targets
-
-
-def _collective(graph: CallGraph, origins: Origins, instruction: Instruction) -> Collective:
-    start, wrapper = _surroundings(graph, instruction)
-    attributes = instruction.attributes
-    groups, count, size = _groups(attributes.get("replica_groups"), attributes.get("source_target_pairs"))
-    kind = _KINDS[instruction.opcode]
-    if attributes.get("is_host_transfer") is True:
-        kind = f"host {kind}"
-    home, metadata = start.computation, start.metadata
-    fusion = graph.caller(home) if home is not None else None
-    is_chain = "chain_id" in instruction.frontend_attributes
+def _collective(origins: Origins, one: Communication) -> Collective:
+    start, home, metadata = one.start, one.computation, one.start.metadata
     return Collective(
         name=start.name,
-        kind=kind,
-        is_async=(wrapper or is_chain or ROLES.get(instruction.opcode) == "start")
-        and not _is_sync(instruction),
+        kind=one.kind,
+        is_async=one.is_async,
         computation=home.name if home is not None else "",
-        fusion=fusion.name if fusion is not None and fusion.opcode == "fusion" else None,
-        groups=groups,
-        group_count=count,
-        group_size=size,
-        operand_bytes=sum(total_of(operand.shape).unpadded_bytes for operand in instruction.operands),
-        result_bytes=_result_bytes(instruction),
-        runs=graph.runs.get(home, 0) if home is not None else 0,
-        channel_id=attributes.get("channel_id"),
+        fusion=one.fusion.name if one.fusion is not None else None,
+        groups=_groups_text(one),
+        group_count=one.group_count,
+        group_size=one.group_size,
+        operand_bytes=one.operand_bytes,
+        result_bytes=one.result_bytes,
+        runs=one.runs,
+        channel_id=one.instruction.attributes.get("channel_id"),
         place=origins.place(start),
         op_name=metadata.op_name if metadata is not None else "",
     )
 
 
-def _surroundings(graph: CallGraph, instruction: Instruction) -> tuple[Instruction, bool]:
-    """The instruction to name, and whether it runs inside an `async-start`.
-
-    What stands alone in an asynchronous body is named by its start. In a computation that an asynchronous
-    `call` runs it keeps its own name.
-    """
-    caller = graph.caller(instruction.computation)
-    if caller is not None and caller.opcode == "async-start":
-        return caller, True
-    outer = graph.caller(caller.computation) if caller is not None and caller.opcode == "call" else None
-    return instruction, outer is not None and outer.opcode == "async-start"
-
-
-def _is_sync(instruction: Instruction) -> bool:
-    config = instruction.backend_config
-    if config is None or '"is_sync":true' not in config.text:
-        return False
-    try:
-        return config.json()["collective_backend_config"]["is_sync"] is True
-    except (ValueError, KeyError, TypeError):
-        return False
-
-
-def _groups(groups: object, pairs: object) -> tuple[str, int | None, int | None]:
-    """Text, number and size of the groups, or text and number of the pairs."""
-    if isinstance(groups, ReplicaGroups):
-        return str(groups), groups.group_count or None, groups.group_size
-    if isinstance(pairs, tuple):
-        return "{" + ",".join("{" + ",".join(map(str, pair)) + "}" for pair in pairs) + "}", len(pairs), None
-    return "", None, None
-
-
-_RESULT_ELEMENT = {"all-gather-start": 1, "collective-permute-start": 1, "recv": 0, "infeed": 0}
-"""Which element of the result holds what arrives; the others are operands, contexts and tokens."""
-_SENDS_ONLY = frozenset({"send", "outfeed"})
-
-
-def _result_bytes(instruction: Instruction) -> int:
-    shape, element = instruction.shape, _RESULT_ELEMENT.get(instruction.opcode)
-    if shape is None or instruction.opcode in _SENDS_ONLY:
-        return 0
-    if element is not None and shape.is_tuple and element < len(shape.tuple_shapes):
-        shape = shape.tuple_shapes[element]
-    return total_of(shape).unpadded_bytes
+def _groups_text(one: Communication) -> str:
+    if one.groups is not None:
+        return str(one.groups)
+    return braced(map(braced, one.pairs)) if one.pairs is not None else ""
 
 
 def collective_groups(found: Iterable[Collective], graph: CallGraph) -> tuple[CollectiveGroup, ...]:

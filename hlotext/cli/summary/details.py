@@ -7,9 +7,9 @@ from collections import Counter
 
 import attrs
 
+from hlotext.analysis.call_graph import CallGraph
+from hlotext.analysis.sizes import Total, total_of
 from hlotext.cli.summary.arrays import opcode_label
-from hlotext.cli.summary.call_graph import CallGraph
-from hlotext.cli.summary.sizes import Total, total_of
 from hlotext.ir.attributes import value_text
 from hlotext.ir.computation import Computation
 from hlotext.ir.frames import StackFrame

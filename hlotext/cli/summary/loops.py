@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from hlotext.cli.summary.call_graph import CallGraph
-from hlotext.cli.summary.origins import Origins, Place
-from hlotext.cli.summary.sizes import Total, total_of
+from hlotext.analysis.call_graph import CallGraph
+from hlotext.analysis.origins import Origins, Place
+from hlotext.analysis.sizes import Total, total_of
 
 
 @attrs.frozen

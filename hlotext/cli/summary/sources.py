@@ -6,9 +6,9 @@ from collections import Counter
 
 import attrs
 
-from hlotext.cli.summary.call_graph import CallGraph
-from hlotext.cli.summary.origins import Origins, Place
-from hlotext.cli.summary.sizes import written_bytes
+from hlotext.analysis.call_graph import CallGraph
+from hlotext.analysis.origins import Origins, Place
+from hlotext.analysis.sizes import written_bytes
 
 
 @attrs.frozen

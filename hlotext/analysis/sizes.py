@@ -121,3 +121,18 @@ def _runs_a_call(start: Instruction) -> bool:
 def written_bytes(instruction: Instruction) -> int:
     """Allocated bytes of `written_arrays`, as far as they are known."""
     return sum((array_bytes(array) or (0, 0))[0] for _, array in written_arrays(instruction))
+
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def byte_text(count: int | None) -> str:
+    """Bytes for people, three digits: `512 B`, `1.25 MiB`; `?` for None."""
+    if count is None:
+        return "?"
+    value, unit = float(count), 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    if unit == 0:
+        return f"{count} B"
+    return f"{value:.{max(0, 2 - (value >= 9.995) - (value >= 99.95))}f} {_UNITS[unit]}"

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
-from hlotext.cli.summary.trip_count import trip_count
+from hlotext.analysis.facts import fact
+from hlotext.analysis.trip_count import trip_count
 from hlotext.ir.computation import Computation, post_order
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
@@ -98,6 +99,7 @@ class CallGraph:
         return None
 
 
+@fact
 def call_graph(module: Module) -> CallGraph:
     """Finds every call of a module, and from the trip counts of its loops how often each computation runs."""
     callers: dict[Computation, list[CallEdge]] = {}

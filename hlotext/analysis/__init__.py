@@ -1,0 +1,47 @@
+"""Read-only facts about modules: who calls what and how often, what communicates, what takes memory.
+
+Nothing here changes a module. Facts are found when first asked for and kept until the module is edited.
+"""
+
+from hlotext.analysis.backend import Backend, backend_of, is_optimized
+from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
+from hlotext.analysis.communication import Communication, Mode, communications
+from hlotext.analysis.facts import fact
+from hlotext.analysis.loops import invariant_instructions
+from hlotext.analysis.origins import Origins, Place
+from hlotext.analysis.sizes import (
+    Total,
+    array_bytes,
+    arrays_of,
+    byte_text,
+    memory_space,
+    total_of,
+    written_arrays,
+    written_bytes,
+)
+from hlotext.analysis.trip_count import trip_count
+
+__all__ = [
+    "Backend",
+    "CallEdge",
+    "CallGraph",
+    "Communication",
+    "Mode",
+    "Origins",
+    "Place",
+    "Total",
+    "array_bytes",
+    "arrays_of",
+    "backend_of",
+    "byte_text",
+    "call_graph",
+    "communications",
+    "fact",
+    "invariant_instructions",
+    "is_optimized",
+    "memory_space",
+    "total_of",
+    "trip_count",
+    "written_arrays",
+    "written_bytes",
+]

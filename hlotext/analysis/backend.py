@@ -1,0 +1,55 @@
+"""For which kind of device a module is, and how far the compiler has come with it."""
+
+from __future__ import annotations
+
+import enum
+
+from hlotext.analysis.facts import fact
+from hlotext.analysis.sizes import arrays_of
+from hlotext.ir.module import Module
+
+
+class Backend(enum.Enum):
+    """A kind of device. The text does not name it; see `backend_of`."""
+
+    TPU = "tpu"
+    GPU = "gpu"
+    CPU = "cpu"
+
+
+_GPU_TARGETS = ("__cublas", "__cudnn", "__gpu$", "__cub$", "__triton", "__nv", "triton_kernel_call")
+_GPU_HEADER = "fingerprint_before_lhs"
+"""A frontend attribute that the GPU compiler writes on every module."""
+
+
+@fact
+def backend_of(module: Module) -> Backend | None:
+    """The device that an optimized module is for; None where nothing tells, as before optimization.
+
+    Tiled layouts are those of TPU; the GPU compiler leaves a fingerprint in the header and has targets of custom calls of
+    its own; an optimized module with neither is for CPU.
+    """
+    has_gpu_sign = _GPU_HEADER in module.attributes.get("frontend_attributes", {})
+    for instruction in module.instructions():
+        if (
+            instruction._shape is not None
+            and instruction._shape.layout is not None
+            and instruction._shape.layout.tiles
+        ):
+            return Backend.TPU
+        if instruction._opcode == "custom-call":
+            has_gpu_sign |= str(instruction.attributes.get("custom_call_target")).startswith(_GPU_TARGETS)
+    for parameter in module.entry.parameters if module.computations else ():
+        if any(array.layout is not None and array.layout.tiles for _, array in arrays_of(parameter.shape)):
+            return Backend.TPU
+    if has_gpu_sign:
+        return Backend.GPU
+    return Backend.CPU if is_optimized(module) else None
+
+
+@fact
+def is_optimized(module: Module) -> bool:
+    """Whether the compiler has made its choices: the module is scheduled, or holds fusions."""
+    return module.is_scheduled or any(
+        instruction._opcode == "fusion" for instruction in module.instructions()
+    )

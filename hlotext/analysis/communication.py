@@ -1,0 +1,226 @@
+"""What communicates: collectives and transfers, whether plain, asynchronous, sugared, or inside a fusion."""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+from hlotext.analysis.call_graph import CallGraph, call_graph
+from hlotext.analysis.facts import fact
+from hlotext.analysis.sizes import total_of
+from hlotext.ir import opcodes
+from hlotext.ir.async_ops import ROLES
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
+from hlotext.ir.opcode import Family
+from hlotext.ir.replica_groups import ReplicaGroups
+from hlotext.ir.shape import Shape
+
+KINDS = {
+    row.name: opcodes.NATIVE_ASYNC.get(row.name, row.name)
+    for row in opcodes.OPCODES.values()
+    if row.family in (Family.COLLECTIVE, Family.POINT_TO_POINT)
+    and not row.name.endswith(("-done", "-update"))
+}
+"""Opcodes that begin a communication, and its kind: `all-gather-start` begins an all-gather."""
+
+
+class Mode(enum.Enum):
+    """What the numbers in replica groups count (`CollectiveOpGroupMode`)."""
+
+    REPLICA = "cross_replica"
+    PARTITION = "cross_partition"
+    BOTH = "cross_replica_and_partition"
+    FLATTENED = "flattened_id"
+
+
+@attrs.frozen(eq=False)
+class Communication:
+    """One communication of a module."""
+
+    instruction: Instruction
+    """The collective or transfer itself, which may stand in the body of an `async-start` or of a fusion."""
+    start: Instruction
+    """The instruction to name: of a wrapped asynchronous one its `async-start`, else the same."""
+    kind: str
+    """`all-gather`, `send`, ...; `host send` where the other side is the host."""
+    is_async: bool
+    """Whether other work can run meanwhile; False for a pair that the GPU compiler marks as `is_sync`."""
+    is_pair: bool
+    """Whether it is written as a start and a done, even if `is_sync` makes them run as one."""
+    fusion: Instruction | None
+    """The fusion that it is part of."""
+    loop: Instruction | None
+    """The innermost while that it runs in."""
+    groups: ReplicaGroups | None
+    pairs: tuple[tuple[int, ...], ...] | None
+    """Source and target of each transfer of a collective-permute."""
+    group_count: int | None
+    """Number of groups, or of pairs; None where the text has none: for collectives one group of all."""
+    group_size: int | None
+    """Devices in each group; None where there are none or they differ."""
+    participants: int | None
+    """Devices that work together, also where the text leaves the groups out; None where groups differ in size, and for
+    transfers between two."""
+    operand_bytes: int
+    """Bytes that each device puts in, without padding."""
+    result_bytes: int
+    """Bytes that each device gets."""
+    runs: int | None
+    """How often it runs when the module runs once; None where that depends on values."""
+
+    @property
+    def computation(self) -> Computation | None:
+        """Where `start` stands."""
+        return self.start.computation
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes that each device sends when it runs once, by the ring algorithm (as NCCL's bus bandwidth counts).
+
+        With n devices: all-gather (n-1)/n of the result, reduce-scatter and all-to-all (n-1)/n of the operands,
+        all-reduce twice that; permutes, broadcasts and sends all of the operands. A group of unknown size counts as large.
+        """
+        size = self.participants
+        share = (size - 1) / size if size else 1.0
+        kind = self.kind.removeprefix("host ")
+        if kind == "all-gather":
+            return round(self.result_bytes * share)
+        if kind in ("recv", "infeed"):
+            return 0
+        return round(self.operand_bytes * _RING_FACTOR.get(kind, 1.0) * (share if kind in _SHARED else 1.0))
+
+
+_RING_FACTOR = {"all-reduce": 2.0}
+_SHARED = frozenset({"all-reduce", "reduce-scatter", "all-to-all", "ragged-all-to-all"})
+"""Kinds in which a device keeps its own part."""
+
+
+@fact
+def communications(module: Module) -> tuple[Communication, ...]:
+    """Every communication, in the order of the text; one that a chain of fusions carries out counts once."""
+    graph = call_graph(module)
+    found: dict[tuple[str, str] | Instruction, Instruction] = {}
+    for instruction in module.instructions():
+        if instruction._opcode in KINDS:
+            # The TPU compiler repeats a collective in the fusions that start it, go on with it and end it.
+            chain = instruction.frontend_attributes.get("chain_id")
+            key = (instruction.opcode, chain) if chain is not None else instruction
+            if key not in found or _is_started(instruction):
+                found[key] = instruction
+    return tuple(_communication(graph, instruction) for instruction in found.values())
+
+
+def _is_started(instruction: Instruction) -> bool:
+    """Whether an asynchronous collective fusion starts this collective."""
+    targets = (user.attributes.get("custom_call_target") for user in instruction.users)
+    return "AsyncCollectiveStart" in targets
+
+
+def _communication(graph: CallGraph, instruction: Instruction) -> Communication:
+    start, wrapper = _surroundings(graph, instruction)
+    attributes = instruction.attributes
+    groups, pairs = attributes.get("replica_groups"), attributes.get("source_target_pairs")
+    count, size = _counted(groups, pairs)
+    kind = KINDS[instruction.opcode]
+    if attributes.get("is_host_transfer") is True:
+        kind = f"host {kind}"
+    home = start.computation
+    fusion = graph.caller(home) if home is not None else None
+    is_chain = "chain_id" in instruction.frontend_attributes
+    is_pair = wrapper or is_chain or ROLES.get(instruction.opcode) == "start"
+    return Communication(
+        instruction=instruction,
+        start=start,
+        kind=kind,
+        is_async=is_pair and not _is_sync(instruction),
+        is_pair=is_pair,
+        fusion=fusion if fusion is not None and fusion.opcode == "fusion" else None,
+        loop=graph.loop_around(home) if home is not None else None,
+        groups=groups if isinstance(groups, ReplicaGroups) else None,
+        pairs=pairs if isinstance(pairs, tuple) else None,
+        group_count=count,
+        group_size=size,
+        participants=_participants(graph.module, instruction, count, size),
+        operand_bytes=sum(total_of(operand.shape).unpadded_bytes for operand in instruction.operands),
+        result_bytes=total_of(received_shape(instruction)).unpadded_bytes,
+        runs=graph.runs.get(home, 0) if home is not None else 0,
+    )
+
+
+def _surroundings(graph: CallGraph, instruction: Instruction) -> tuple[Instruction, bool]:
+    """The instruction to name, and whether it runs inside an `async-start`.
+
+    What stands alone in an asynchronous body is named by its start. In a computation that an asynchronous
+    `call` runs it keeps its own name.
+    """
+    caller = graph.caller(instruction.computation)
+    if caller is not None and caller.opcode == "async-start":
+        return caller, True
+    outer = graph.caller(caller.computation) if caller is not None and caller.opcode == "call" else None
+    return instruction, outer is not None and outer.opcode == "async-start"
+
+
+def _is_sync(instruction: Instruction) -> bool:
+    config = instruction.backend_config
+    if config is None or '"is_sync":true' not in config.text:
+        return False
+    try:
+        return config.json()["collective_backend_config"]["is_sync"] is True
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def _counted(groups: object, pairs: object) -> tuple[int | None, int | None]:
+    """Number and size of the groups, or number of the pairs."""
+    if isinstance(groups, ReplicaGroups):
+        return groups.group_count or None, groups.group_size
+    return (len(pairs), None) if isinstance(pairs, tuple) else (None, None)
+
+
+_ALWAYS_PARTITION = frozenset(
+    {"all-to-all", "collective-permute", "collective-permute-start", "collective-broadcast"}
+)
+"""With a channel these never join replicas: they have no `use_global_device_ids`."""
+
+
+def group_mode(instruction: Instruction) -> Mode:
+    """What the numbers in the groups of a collective count (`GetCollectiveOpGroupMode`)."""
+    if instruction.attributes.get("use_global_device_ids") is True:
+        return Mode.FLATTENED
+    if instruction.attributes.get("channel_id") is None:
+        return Mode.REPLICA
+    return Mode.PARTITION if instruction.opcode in _ALWAYS_PARTITION else Mode.BOTH
+
+
+def _participants(
+    module: Module, instruction: Instruction, count: int | None, size: int | None
+) -> int | None:
+    if instruction.opcode not in opcodes.COLLECTIVES or "source_target_pairs" in instruction.attributes:
+        return None
+    if count is not None and size is None:
+        return None
+    replicas = int(module.attributes.get("replica_count", 1))
+    partitions = int(module.attributes.get("num_partitions", 1))
+    mode = group_mode(instruction)
+    if count is not None and size is not None:
+        # Groups of replicas that join the partitions too are that much larger than they are written.
+        return size * partitions if mode is Mode.BOTH else size
+    return {Mode.REPLICA: replicas, Mode.PARTITION: partitions}.get(mode, replicas * partitions)
+
+
+_RESULT_ELEMENT = {"all-gather-start": 1, "collective-permute-start": 1, "recv": 0, "infeed": 0}
+"""Which element of the result holds what arrives; the others are operands, contexts and tokens."""
+_SENDS_ONLY = frozenset({"send", "outfeed"})
+
+
+def received_shape(instruction: Instruction) -> Shape | None:
+    """The part of the result that holds what arrives; None where nothing does."""
+    shape, element = instruction.shape, _RESULT_ELEMENT.get(instruction.opcode)
+    if shape is None or instruction.opcode in _SENDS_ONLY:
+        return None
+    if element is not None and shape.is_tuple and element < len(shape.tuple_shapes):
+        return shape.tuple_shapes[element]
+    return shape

@@ -1,0 +1,31 @@
+"""Facts about a module, found on demand and kept until the module is edited."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TypeVar
+
+from hlotext.ir.module import Module
+
+_T = TypeVar("_T")
+
+
+def fact(find: Callable[[Module], _T]) -> Callable[[Module], _T]:
+    """Makes a function of a module find its answer once for each revision of the module.
+
+    The answer lies on the module itself, so it goes when the module goes. It must not be changed by its users.
+    """
+    name = f"{find.__module__}.{find.__qualname__}"
+
+    @functools.wraps(find)
+    def cached(module: Module) -> _T:
+        if module._facts is None or module._facts[0] != module.revision:
+            module._facts = module.revision, {}
+        known = module._facts[1]
+        if name not in known:
+            known[name] = find(module)
+        answer: _T = known[name]
+        return answer
+
+    return cached

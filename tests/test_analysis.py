@@ -1,0 +1,106 @@
+"""Facts about modules: bytes on the wire, what a loop does not change, which device, and when facts are found anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hlotext as hlo
+from hlotext import analysis
+from tests import support
+
+COLLECTIVES = """HloModule m, num_partitions=8
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY e {
+  x = f32[64]{0} parameter(0)
+  reduced = f32[64]{0} all-reduce(x), channel_id=1, replica_groups=[2,4]<=[8], use_global_device_ids=true, to_apply=sum
+  gathered = f32[512]{0} all-gather(x), channel_id=2, replica_groups=[1,8]<=[8], dimensions={0}, use_global_device_ids=true
+  scattered = f32[8]{0} reduce-scatter(x), channel_id=3, replica_groups={}, dimensions={0}, to_apply=sum
+  pieces = f32[64]{0} all-to-all(x), channel_id=4, replica_groups={{0,1},{2,3},{4,5},{6,7}}, dimensions={0}
+  moved = f32[64]{0} collective-permute(x), channel_id=5, source_target_pairs={{0,1},{1,0}}
+  alone = f32[64]{0} all-reduce(x), replica_groups={}, to_apply=sum
+  ROOT t = tuple(reduced, gathered, scattered, pieces, moved, alone)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "participants", "wire"),
+    [
+        ("reduced", 4, 2 * 256 * 3 // 4),
+        ("gathered", 8, 2048 * 7 // 8),
+        ("scattered", 8, 256 * 7 // 8),
+        ("pieces", 2, 128),
+        ("moved", None, 256),
+        ("alone", 1, 0),  # without a channel the groups are of replicas, of which there is one
+    ],
+)
+def test_bytes_on_the_wire(name: str, participants: int | None, wire: int) -> None:
+    """What a ring of that many devices sends, by hand."""
+    found = {one.start.name: one for one in analysis.communications(hlo.parse(COLLECTIVES))}
+    assert (found[name].participants, found[name].wire_bytes) == (participants, wire)
+
+
+def test_facts_are_found_once_for_each_revision() -> None:
+    """The answer is the same object until the module is edited."""
+    module = hlo.parse(COLLECTIVES)
+    first = analysis.communications(module)
+    assert analysis.communications(module) is first
+    module.find("moved").name = "sent"  # type: ignore[union-attr]
+    again = analysis.communications(module)
+    assert again is not first
+    assert "sent" in [one.start.name for one in again]
+
+
+LOOP = """HloModule m
+
+body {
+  state = (s32[], f32[4], f32[4]) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  kept = f32[4] get-tuple-element(state), index=1
+  changed = f32[4] get-tuple-element(state), index=2
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  twice = f32[4] add(kept, kept)
+  mixed = f32[4] add(twice, changed)
+  random = f32[4] rng(kept, kept), distribution=rng_uniform
+  ROOT t = (s32[], f32[4], f32[4]) tuple(next, kept, mixed)
+}
+
+condition {
+  state = (s32[], f32[4], f32[4]) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  bound = s32[] constant(3)
+  ROOT c = pred[] compare(n, bound), direction=LT
+}
+
+ENTRY e {
+  start = (s32[], f32[4], f32[4]) parameter(0)
+  ROOT loop = (s32[], f32[4], f32[4]) while(start), condition=condition, body=body
+}
+"""
+
+
+def test_what_a_loop_does_not_change() -> None:
+    """Elements that are passed on, constants, and what follows from these alone; random numbers are new each time."""
+    loop = hlo.parse(LOOP).entry.root
+    assert {i.name for i in analysis.invariant_instructions(loop)} == {"kept", "one", "twice"}
+
+
+@pytest.mark.parametrize("path", support.corpus_files(("cpu", "gpu", "tpu")), ids=support.corpus_id)
+def test_the_device_of_optimized_modules(path: Path) -> None:
+    """Every optimized module of the corpus tells for which device it is; the others never name a wrong one."""
+    module = hlo.load(path)
+    found = analysis.backend_of(module)
+    if "after_optimizations" in path.name or "after_codegen" in path.name:
+        assert analysis.is_optimized(module)
+        assert found is analysis.Backend(path.parent.name)
+    else:
+        assert found is None or found.value == path.parent.name
