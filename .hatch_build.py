@@ -15,8 +15,8 @@ class TablesHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         sys.path.insert(0, self.root)
         try:
-            from hlotext.syntax import tables
+            from hlotext.syntax import grammar, tables, terms
         finally:
             sys.path.remove(self.root)
-        path = tables.write()
+        path = tables.write(grammar.text(), terms.STARTS)
         build_data["artifacts"].append(str(path.relative_to(Path(self.root))))

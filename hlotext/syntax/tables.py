@@ -1,7 +1,6 @@
 """The parser's tables: made from the grammar when the package is built, so that starting costs no table construction.
 
-`python -m hlotext.syntax.tables` writes `tables.json` beside this file; the wheel's build does so too. A checkout without
-that file, or whose grammar has changed since, makes the tables in memory, which takes about a tenth of a second.
+The build of the wheel, and of an editable install, writes `tables.json` beside this file. A checkout without that file, or whose grammar has changed since, makes the tables in memory, which takes about a tenth of a second.
 """
 
 from __future__ import annotations
@@ -66,13 +65,7 @@ def _with_pairs(value: Any) -> Any:
     return [_with_pairs(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def write() -> Path:
+def write(grammar: str, starts: Sequence[str]) -> Path:
     """Writes `tables.json` and says where."""
-    from hlotext.syntax import grammar, terms
-
-    _FILE.write_text(source(grammar.text(), terms.STARTS), encoding="utf-8")
+    _FILE.write_text(source(grammar, starts), encoding="utf-8")
     return _FILE
-
-
-if __name__ == "__main__":
-    print(write())
