@@ -1,6 +1,7 @@
 """The parser's tables: made from the grammar when the package is built, so that starting costs no table construction.
 
-The build of the wheel, and of an editable install, writes `tables.json` beside this file. A checkout without that file, or whose grammar has changed since, makes the tables in memory, which takes about a tenth of a second.
+The build of the wheel, and of an editable install, writes `tables.json` beside this file. A checkout without that file, or
+whose grammar has changed since, makes the tables in memory, which takes about a tenth of a second.
 """
 
 from __future__ import annotations
