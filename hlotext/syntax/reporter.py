@@ -11,7 +11,6 @@ import attrs
 from hlotext.ir.source import Source
 from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
 
-
 Place = tuple[str, int, int | None]
 """What is to be said of a related place, where it starts and where it ends."""
 
