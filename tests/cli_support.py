@@ -20,7 +20,9 @@ GOLDEN = support.DATA / "golden" / "cli"
 
 def run(*arguments: str | Path, input: str | bytes | None = None) -> Result:
     """`hlotext ARGUMENTS` in this process, standard output and error apart."""
-    return CliRunner().invoke(main, [str(argument) for argument in arguments], input=input, prog_name="hlotext")
+    return CliRunner().invoke(
+        main, [str(argument) for argument in arguments], input=input, prog_name="hlotext"
+    )
 
 
 def run_json(*arguments: str | Path) -> Any:
