@@ -77,11 +77,11 @@ def measure(text: str) -> dict[str, float]:
         note("print_", theirs.to_string)
         del theirs
         note("open", lambda: walk(hlo.parse(text)))
-        ours = note("full", lambda: hlo.parse(text).materialize())
-        note("source", lambda module=ours: str(module))
-        note("print", lambda module=ours: module.to_text(hlo.PrintOptions.default()))
+        ours: hlo.Module = note("full", lambda: hlo.parse(text).materialize())
+        note("source", ours.__str__)
+        note("print", ours.to_text)
         ours.entry.root.name = "renamed_root_of_the_entry"
-        note("edit", lambda module=ours: str(module))
+        note("edit", ours.__str__)
         del ours
     return best
 
