@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 import click
 
-from hlotext.analysis.sizes import byte_text
-
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
@@ -211,6 +209,8 @@ class ReadingBar:
         if self._bar is None:
             yield
             return
+        from hlotext.analysis.sizes import byte_text
+
         # Shown only meanwhile: what the command then writes must not mix with it.
         self._bar.update(self._task, description=f"{os.path.basename(name)} ({byte_text(size)})")
         with self._bar:
