@@ -99,7 +99,7 @@ class TextPrinter:
         copied = None if nested or indent else self.copier.body(computation, names)
         if copied is not None:
             return f"{head}{{{copied}{self._closing(computation, tab)}"
-        root = computation.root
+        root = computation.root if len(computation) else None
         # XLA prints a body inside its caller in the order of the graph, not in that of the schedule.
         for instruction in instruction_post_order(computation) if nested else computation.instructions:
             mark = "ROOT " if instruction is root else ""
@@ -128,7 +128,7 @@ class TextPrinter:
         own = names(instruction)
         opcode, wrapped = instruction._opcode, None
         if options.syntax_sugar_async_ops and opcode.startswith("async-"):
-            wrapped = sugared(instruction)
+            wrapped = self.sugared(instruction)
             if wrapped is not None:
                 opcode = f"{wrapped._opcode}-{opcode.removeprefix('async-')}"
         shape = (
@@ -139,6 +139,10 @@ class TextPrinter:
         text = f"{own} = {shape}{opcode}({self.argument(instruction, names)})"
         attributes = self.attributes(instruction, names, indent, wrapped)
         return f"{text}, {', '.join(attributes)}" if attributes else text
+
+    def sugared(self, instruction: Instruction) -> Instruction | None:
+        """What an asynchronous instruction wraps, where it is to be written in the short spelling."""
+        return sugared(instruction)
 
     def shape(self, shape: Shape) -> str:
         """A result's or an operand's shape."""
@@ -425,7 +429,8 @@ def _sorted_config(config: BackendConfig) -> BackendConfig:
 def signature(computation: Computation) -> str:
     """Parameters and result as a computation's header shows them: `(p: f32[2]) -> f32[2]`."""
     parameters = ", ".join([f"{p._name}: {_plain(p._shape)}" for p in computation.parameters])
-    return f"({parameters}) -> {_plain(computation.shape)}"
+    result = _plain(computation.shape) if len(computation) else "?"
+    return f"({parameters}) -> {result}"
 
 
 def _plain(shape: Shape | None) -> str:

@@ -251,6 +251,12 @@ class Style:
 class _SourceLine(TextPrinter):
     """Prints lines with nothing left out that the instruction holds."""
 
+    def sugared(self, instruction: Instruction) -> Instruction | None:
+        """As XLA, but a body that has a text of its own (because it was edited) is named."""
+        wrapped = super().sugared(instruction)
+        body = wrapped.computation if wrapped is not None else None
+        return wrapped if body is not None and body.is_implicit else None
+
 
 def computation_text(computation: Computation) -> str:
     """A computation as it stands in its module's text."""
