@@ -1,1 +1,34 @@
-"""Is this HLO right? Shape inference and checks."""
+"""Is this HLO right? Shape inference and checks.
+
+`verify(module)` finds everything that XLA's verifier would refuse, and some of what it accepts and nobody means.
+"""
+
+from __future__ import annotations
+
+from hlotext.ir.module import Module
+from hlotext.syntax.errors import Diagnostic
+
+__all__ = ["verify"]
+
+
+def verify(
+    module: Module, *, layout_sensitive: bool | None = None, mixed_precision: bool | None = None
+) -> list[Diagnostic]:
+    """Everything that is wrong with a module, in the order of the text as far as it is about single instructions.
+
+    Each diagnostic has a code (`hlotext.verify.codes`), a severity, a place, and the instruction at fault; errors are
+    what XLA's verifier (`HloVerifier`) refuses. An empty list: all is well. Never raises on a module that was read; for an
+    edited one it also finds what the reader would refuse (`X1xx`).
+
+    `layout_sensitive`: layouts are final, so that values must be passed on in the layout that they have; None: if the
+    module is scheduled. `mixed_precision`: computing opcodes may take and give real floats of any precision; None: if the
+    module has tiled layouts, since the TPU compiler mixes precisions and tiles, and no other does either.
+    """
+    from hlotext.verify.run import run
+
+    return run(module, layout_sensitive=layout_sensitive, mixed_precision=mixed_precision)
+
+
+# The package `hlotext` shows this function under the name of this package, so `hlotext.verify` is the function. With the
+# names of the package as its attributes, `import hlotext.verify.infer` finds what it looks for behind that name.
+verify.__dict__ = globals()

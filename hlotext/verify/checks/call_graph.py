@@ -1,0 +1,176 @@
+"""Who calls whom: no recursion, fusions with a computation of their own, threads, parameter numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from hlotext.ir.async_ops import ROLES
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
+from hlotext.verify.findings import Findings
+from hlotext.verify.survey import Survey
+
+_ONE_THREAD = frozenset({"conditional", "fusion", "while"})
+"""Opcodes that run what they call on their own thread (`CheckCallableInstructionThreadName`)."""
+
+_SIDE_EFFECTS = frozenset(
+    [
+        *("all-gather-done", "all-gather-start", "all-reduce-done", "all-reduce-start"),
+        *("collective-broadcast", "collective-permute-done", "collective-permute-start", "infeed", "outfeed"),
+        *("recv", "recv-done", "rng", "rng-get-and-update-state", "send", "send-done"),
+    ]
+)
+"""Opcodes that do something even if nothing uses their result (`HasSideEffectNoRecurse`)."""
+
+_COLLECTIVES = frozenset({"all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter"})
+"""Opcodes that have side effects once they have a channel, or constrain their layout."""
+
+
+def check_calls(module: Module, survey: Survey, findings: Findings) -> None:
+    """The call graph: known computations, no recursion, nothing that calls the entry, threads."""
+    known = set(module._computations)
+    for caller in survey.callers:
+        for attribute, callee in caller.callees():
+            if callee not in known:
+                findings.at(caller, "V311", f"{callee.name} is no computation of this module", attribute)
+            elif callee.is_entry:
+                findings.at(caller, "V313", f"{caller.opcode} calls the entry computation", attribute)
+            _check_thread(caller, attribute, callee, findings)
+    for caller in _recursive(module, survey):
+        findings.at(
+            caller, "V305", f"{caller.name} leads back to the computation that it stands in",
+            help="HLO has no recursion: a while repeats",
+        )  # fmt: skip
+    for computation in module._computations:
+        if computation not in survey.calls and not computation.is_entry:
+            findings.in_computation(
+                computation,
+                "V309",
+                f"nothing calls {computation.name}",
+                "XLA takes it out before it compiles",
+            )
+
+
+def _check_thread(caller: Instruction, attribute: str, callee: Computation, findings: Findings) -> None:
+    own = caller.computation.execution_thread if caller.computation is not None else "main"
+    if caller.opcode in _ONE_THREAD and callee.execution_thread != own:
+        findings.at(
+            caller, "V310", f"{callee.name} runs on {callee.execution_thread}, but its caller on {own}", attribute,
+            "only async-start moves work to another thread",
+        )  # fmt: skip
+
+
+def _recursive(module: Module, survey: Survey) -> list[Instruction]:
+    """The callers that close a circle of calls."""
+    calling: dict[Computation, list[Instruction]] = {}
+    for caller in survey.callers:
+        if caller.computation is not None:
+            calling.setdefault(caller.computation, []).append(caller)
+    found: dict[Instruction, None] = {}
+    done: set[Computation] = set()
+    for start in module._computations:
+        path: set[Computation] = set()
+        stack: list[tuple[Computation, bool]] = [(start, False)]
+        while stack:
+            computation, leaving = stack.pop()
+            if leaving:
+                path.discard(computation)
+                done.add(computation)
+                continue
+            if computation in done:
+                continue
+            path.add(computation)
+            stack.append((computation, True))
+            for caller in calling.get(computation, ()):
+                for callee in caller.called_computations:
+                    if callee in path:
+                        found[caller] = None
+                    elif callee not in done:
+                        stack.append((callee, False))
+    return list(found)
+
+
+# ---- fusions
+
+
+def check_fusion_body(
+    computation: Computation, used: set[Instruction], survey: Survey, findings: Findings
+) -> None:
+    """What a fusion calls is its own, and all of it is needed (`CheckFusionInstruction`)."""
+    callers = survey.calls[computation]
+    first = next(caller for caller in callers if caller.opcode == "fusion")
+    for caller in callers:
+        if caller is not first:
+            attribute = next(name for name, callee in caller.callees() if callee is computation)
+            findings.at(
+                caller, "V306", f"{computation.name} is the computation of fusion {first.name}, and of no other",
+                attribute, "give each its own copy", [("the fusion", first)],
+            )  # fmt: skip
+    root = computation.root
+    if root in used:
+        user = next(i for i in computation._instructions if root in i._operands)
+        findings.at(
+            root, "V307", f"{root.name} is the result of the fusion, and {user.name} uses it inside",
+            related=[("used here", user)],
+        )  # fmt: skip
+    for instruction in computation._instructions:
+        if instruction not in used and instruction is not root and not _has_side_effect(instruction):
+            findings.at(
+                instruction, "V308", f"nothing in the fusion uses {instruction.name}", help="take it out",
+                related=[("the fusion", first)],
+            )  # fmt: skip
+
+
+def _has_side_effect(instruction: Instruction) -> bool:
+    attributes = instruction.attributes
+    if instruction.opcode == "custom-call":
+        return bool(attributes.get("custom_call_has_side_effect"))
+    if instruction.opcode in _COLLECTIVES:
+        return "channel_id" in attributes or bool(attributes.get("constrain_layout"))
+    return instruction.opcode in _SIDE_EFFECTS
+
+
+# ---- parameters and asynchronous computations
+
+
+def check_parameters(computation: Computation, findings: Findings) -> None:
+    """Parameter numbers are 0, 1, 2, ..., each once. The reader knows that of text; edits may break it."""
+    parameters = [i for i in computation._instructions if i._opcode == "parameter"]
+    numbers = Counter(i.parameter_number for i in parameters)
+    for parameter in parameters:
+        number = parameter.parameter_number
+        if number is None or not 0 <= number < len(parameters):
+            findings.at(
+                parameter,
+                "V312",
+                f"parameter number {number} in a computation of {len(parameters)} parameters",
+            )
+        elif numbers[number] > 1:
+            findings.at(parameter, "V312", f"{numbers[number]} parameters have the number {number}")
+
+
+def check_async_bodies(survey: Survey, findings: Findings) -> None:
+    """On the main thread an async-start wraps one operation (`VerifyAsyncComputation`).
+
+    But for groups of collectives and of transfers, and for barriers, which only pass their parameters on.
+    """
+    for start in survey.asynchronous:
+        if start.opcode != "async-start" or "_collectives_group" in start.frontend_attributes:
+            continue
+        for body in start.called_computations:
+            others = [i for i in body if i.opcode != "parameter" and i is not body.root]
+            if body.execution_thread == "main" and others and not _is_group(body, others):
+                findings.at(
+                    start, "V404", f"{body.name} does more than one operation", "calls",
+                    "wrap it into a call, or start each operation by itself", [("not the only one", others[0])],
+                )  # fmt: skip
+
+
+def _is_group(body: Computation, others: Iterable[Instruction]) -> bool:
+    """Sends and receives with what ties them together, or a barrier."""
+    transfers = {"parameter", "tuple", "get-tuple-element", "send", "recv", "send-done", "recv-done"}
+    if all(i.opcode == "get-tuple-element" for i in others):
+        return True
+    return all(i.opcode in transfers for i in body) and any(i.opcode in ROLES for i in body)

@@ -1,0 +1,236 @@
+"""Is the result's shape the one that operands and attributes give? Do types and precisions fit?"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+from hlotext.ir import opcodes
+from hlotext.ir.enums import ComparisonType
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.opcode import Calls
+from hlotext.ir.shape import UNBOUNDED_SIZE, Shape
+from hlotext.ir.types import ElementType, TypeKind
+from hlotext.layout.checks import INT64_MAX
+from hlotext.layout.errors import shorten
+from hlotext.verify.facts import Facts
+from hlotext.verify.infer import Agreement, CannotInfer, ShapeInferenceError, agreement, infer_shape
+from hlotext.verify.infer.shapes import compatible, without_layout
+from hlotext.verify.problems import Callee, Part, Problem
+
+DIMENSION_NUMBERS = frozenset(
+    [
+        *("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims"),
+        *("lhs_ragged_dims", "rhs_group_dims", "dim_labels", "window", "feature_group_count"),
+        *("batch_group_count", "offset_dims", "collapsed_slice_dims", "start_index_map", "slice_sizes"),
+        *("operand_batching_dims", "start_indices_batching_dims", "index_vector_dim"),
+        *("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"),
+        *("input_batching_dims", "scatter_indices_batching_dims"),
+    ]
+)
+"""Attributes that say what the dimensions of a dot, a convolution, a gather or a scatter mean."""
+
+_WITH_DIMENSION_NUMBERS = frozenset({"dot", "ragged-dot", "scaled-dot", "convolution", "gather", "scatter"})
+
+MAY_MIX = frozenset(
+    [
+        *("call", "conditional", "constant", "convolution", "dot", "ragged-dot", "scaled-dot"),
+        *("all-reduce", "all-reduce-start", "all-reduce-done", "all-gather", "all-gather-start"),
+        *("all-gather-done", "async-start", "async-update", "async-done", "collective-permute"),
+        *("collective-permute-start", "collective-permute-done", "copy-start", "copy-done"),
+        *("custom-call", "domain", "fusion", "get-tuple-element", "opt-barrier", "infeed", "outfeed"),
+        *("parameter", "recv", "recv-done", "reduce-precision", "reduce-window", "send", "send-done"),
+        *("sort", "tuple", "while"),
+    ]
+)
+"""Opcodes whose operands may be floats of different precision in any case (`CheckMixedPrecisionOperands`)."""
+
+_COMPARISONS = {
+    TypeKind.FLOAT: (ComparisonType.FLOAT, ComparisonType.TOTALORDER),
+    TypeKind.COMPLEX: (ComparisonType.FLOAT,),
+    TypeKind.SIGNED: (ComparisonType.SIGNED,),
+    TypeKind.UNSIGNED: (ComparisonType.UNSIGNED,),
+    TypeKind.PREDICATE: (ComparisonType.UNSIGNED,),
+}
+"""The ways in which elements of a kind can be compared (`CheckElementwiseInstruction`)."""
+
+
+def check_result(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+    """The stated shape against inference (`ShapeVerifier::CheckShape`); what inference itself finds wrong."""
+    stated = instruction.shape
+    if stated is None:
+        return
+    try:
+        inferred = infer_shape(instruction)
+    except CannotInfer:
+        return
+    except ShapeInferenceError as error:
+        yield _misfit(instruction, error)
+        return
+    how = agreement(instruction.opcode, stated, inferred)
+    if how is Agreement.NONE and instruction.opcode == "constant":
+        yield Problem("V109", f"the literal is {shorten(str(inferred))}, not {_text(stated)}", Part.SHAPE)
+    elif how is Agreement.NONE:
+        yield Problem(
+            "V101",
+            f"{instruction.opcode} gives {shorten(str(inferred))}{_first_difference(inferred, stated)}, "
+            f"not {_text(stated)}",
+            Part.SHAPE,
+            related=tuple(range(len(instruction.operands)))[:3],
+        )
+    elif how is Agreement.DYNAMIC:
+        yield Problem(
+            "V111", f"{instruction.opcode} gives {shorten(str(inferred))}, not {_text(stated)}", Part.SHAPE
+        )
+    elif how is Agreement.FLOAT_PRECISION and not facts.mixed_precision:
+        yield Problem(
+            "V106", f"{instruction.opcode} gives {shorten(str(inferred))}, not {_text(stated)}", Part.SHAPE,
+            "a convert changes the precision",
+        )  # fmt: skip
+
+
+def _text(shape: Shape) -> str:
+    return shorten(str(without_layout(shape)))
+
+
+def _first_difference(inferred: Shape, stated: Shape) -> str:
+    """Which element of a tuple differs first; nothing for arrays and for tuples of different structure."""
+    leaves, others = dict(inferred.leaves()), dict(without_layout(stated).leaves())
+    if leaves.keys() != others.keys() or len(leaves) < 2:
+        return ""
+    for index, leaf in leaves.items():
+        if not compatible(leaf, others[index]):
+            return f" ({leaf}, not {others[index]}, at {{{','.join(map(str, index))}}})"
+    return ""
+
+
+def _misfit(instruction: Instruction, error: ShapeInferenceError) -> Problem:
+    """What inference says, under the code that it belongs to."""
+    name = error.attribute
+    if name is None:
+        where = Part.OPCODE if error.operand is None else error.operand
+        related = range(len(instruction.operands))[:3] if error.operand is None else (error.operand,)
+        return Problem("V102", error.message, where, related=tuple(related))
+    row = opcodes.opcode(instruction.opcode)
+    use = row.attribute(name) if row is not None else None
+    if use is not None and use.calls is not Calls.NONE:
+        return Problem("V105", error.message, name, related=_called(instruction, name))
+    is_numbers = name in DIMENSION_NUMBERS and instruction.opcode in _WITH_DIMENSION_NUMBERS
+    return Problem("V104" if is_numbers else "V103", error.message, name, related=(0,))
+
+
+def _called(instruction: Instruction, name: str) -> tuple[Callee, ...]:
+    """The roots of the computations that an attribute names."""
+    return tuple(Callee(i) for i, (attribute, _) in enumerate(instruction.callees()) if attribute == name)
+
+
+# ---- precision
+
+
+def check_precision(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+    """Floats of one precision among the operands, unless precisions may mix.
+
+    `ShapeVerifier::CheckMixedPrecisionOperands`; for reduce, reduce-window and map also the parameters of to_apply, as
+    in `SameElementTypesForOperandsAndToApplyParameters`.
+    """
+    if facts.mixed_precision:
+        return
+    opcode = instruction.opcode
+    if opcode not in MAY_MIX:
+        first: tuple[int, ElementType] | None = None
+        for number, operand in enumerate(instruction.operands):
+            for found in _float_types(operand.shape):
+                if first is None:
+                    first = number, found
+                elif found is not first[1]:
+                    yield Problem(
+                        "V106", f"{opcode} takes floats of one precision, not {first[1]} and {found}", number,
+                        "a convert changes the precision", (first[0], number),
+                    )  # fmt: skip
+                    return
+    if opcode in ("reduce", "reduce-window", "map"):
+        yield from _parameters(instruction)
+
+
+def _float_types(shape: Shape | None) -> list[ElementType]:
+    if shape is None:
+        return []
+    return [leaf.element_type for _, leaf in shape.leaves() if leaf.element_type.is_floating]
+
+
+def _parameters(instruction: Instruction) -> Iterator[Problem]:
+    """The parameters of to_apply have exactly the operands' element types."""
+    for computation in instruction.called_computations:
+        for number, (parameter, operand) in enumerate(
+            zip(computation.parameters, instruction.operands, strict=False)
+        ):
+            if parameter.shape is None or operand.shape is None:
+                continue
+            takes, gets = parameter.shape.element_type, operand.shape.element_type
+            if takes is not gets and takes.is_floating and gets.is_floating:
+                yield Problem(
+                    "V106", f"to_apply takes {takes} as parameter {number}, but gets {gets}", number,
+                    related=(number, Callee(0, number)),
+                )  # fmt: skip
+                return
+
+
+# ---- single shapes and opcodes
+
+
+def check_shape(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+    """A shape that can exist, with bounds where it begins to be dynamic."""
+    shape = instruction.shape
+    if shape is None:
+        return
+    if message := too_large(shape):
+        yield Problem("V108", message, Part.SHAPE)
+    if _is_unbounded(shape) and not any(_is_unbounded(operand.shape) for operand in instruction.operands):
+        yield Problem(
+            "V107", f"{_text(shape)} has a dimension without a bound", Part.SHAPE,
+            "compilers take it only after its size is known: refine the shapes, or give a bound, [<=8]",
+        )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def too_large(shape: Shape) -> str:
+    """What is wrong with the sizes of a shape; empty for a good one (`ValidateDimensions`, `ValidateShapeSize`)."""
+    for _, leaf in shape.leaves():
+        array = leaf.tuple_shapes[0] if leaf.is_buffer else leaf
+        count = 1
+        for number, size in enumerate(array.dimensions):
+            if size != UNBOUNDED_SIZE:
+                if size < 0:
+                    return f"dimension {number} of {array} has a negative size"
+                count *= size
+        # XLA multiplies without looking for zeros, but a zero that comes first hides what follows.
+        if count * max(1, array.element_type.byte_width) > INT64_MAX:
+            return f"{array} has more than 2^63 - 1 bytes"
+    return ""
+
+
+def _is_unbounded(shape: Shape | None) -> bool:
+    return shape is not None and any(UNBOUNDED_SIZE in leaf.dimensions for _, leaf in shape.leaves())
+
+
+def check_comparison(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+    """`type=` of compare against the operands (`CheckElementwiseInstruction`)."""
+    given = instruction.attributes.get("type")
+    shape = instruction.operands[-1].shape if instruction.operands else None
+    if shape is None or not shape.is_array or not isinstance(given, ComparisonType):
+        return
+    allowed = _COMPARISONS.get(shape.element_type.kind, tuple(ComparisonType))
+    if given not in allowed:
+        yield Problem(
+            "V110", f"{shape.element_type} is compared as {' or '.join(allowed)}, not as {given}", "type", related=(1,)
+        )  # fmt: skip
+
+
+def check_outfeed(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+    """`outfeed_shape=` is the shape of operand 0 (`ShapeVerifier::HandleOutfeed`)."""
+    stated = instruction.attributes.get("outfeed_shape")
+    shape = instruction.operands[0].shape if instruction.operands else None
+    if shape is not None and isinstance(stated, Shape) and not compatible(stated, shape):
+        yield Problem(
+            "V103", f"outfeed_shape is {_text(stated)}, not {_text(shape)}", "outfeed_shape", related=(0,)
+        )

@@ -1,0 +1,55 @@
+"""How strictly a module is checked, and what the checks of single instructions know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from hlotext.ir.frames import StackFrameIndex
+from hlotext.ir.module import Module
+from hlotext.ir.shape import Shape
+
+
+@attrs.frozen
+class Facts:
+    """What is the same for all instructions of a module."""
+
+    layout_sensitive: bool
+    """Layouts count: values are passed on without changing theirs (`HloVerifierOpts::layout_sensitive`)."""
+    mixed_precision: bool
+    """Real float types may differ where values are computed (`HloVerifierOpts::allow_mixed_precision`)."""
+    replica_count: int = 1
+    num_partitions: int = 1
+    stack_frames: StackFrameIndex = attrs.field(factory=StackFrameIndex)
+    in_fusion: bool = False
+    """True for the instructions of a fusion's computation."""
+
+
+def facts_of(
+    module: Module, shapes: Iterable[Shape], layout_sensitive: bool | None, mixed_precision: bool | None
+) -> Facts:
+    """The facts of a module whose instructions have these shapes; None: what suits the module.
+
+    Layouts count once the module is scheduled, since they are then final; a pasted op line has none to lose. Precisions
+    may mix where layouts have tiles: only the TPU compiler mixes them, and only it tiles.
+    """
+    if layout_sensitive is None:
+        layout_sensitive = module.is_scheduled and not (module._computations and module.entry.is_implicit)
+    if mixed_precision is None:
+        mixed_precision = any(
+            leaf.layout is not None and leaf.layout.tiles for shape in shapes for _, leaf in shape.leaves()
+        )
+    return Facts(
+        layout_sensitive,
+        mixed_precision,
+        _count(module, "replica_count"),
+        _count(module, "num_partitions"),
+        module.stack_frames,
+    )
+
+
+def _count(module: Module, name: str) -> int:
+    """A number in the header; 1 where it is missing or none."""
+    value = module.attributes.get(name)
+    return value if isinstance(value, int) else 1

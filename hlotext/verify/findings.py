@@ -1,0 +1,106 @@
+"""Collects what the checks find, as diagnostics with places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
+from hlotext.layout.errors import shorten
+from hlotext.syntax.errors import Diagnostic
+from hlotext.verify import places
+from hlotext.verify.codes import CODES
+from hlotext.verify.problems import Callee, Part, Problem, Where
+
+Related = tuple[str, Instruction]
+"""What another instruction has to do with a finding, in words, and that instruction."""
+
+_LONGEST = 1000
+"""Characters of a message; the text of a tuple's shape can be megabytes long."""
+
+
+@attrs.define
+class Findings:
+    """What was found in one module, in the order in which it was found."""
+
+    module: Module
+    diagnostics: list[Diagnostic] = attrs.field(factory=list)
+
+    def problem(self, instruction: Instruction, problem: Problem) -> None:
+        """Takes a problem of an instruction."""
+        related = [found for what in problem.related if (found := _related(instruction, what)) is not None]
+        self.at(instruction, problem.code, problem.message, problem.where, problem.help, related)
+
+    def at(
+        self,
+        instruction: Instruction,
+        code: str,
+        message: str,
+        where: Where = Part.OPCODE,
+        help: str = "",
+        related: Iterable[Related] = (),
+    ) -> None:
+        """Takes a finding at an instruction, or at a part of it."""
+        self._add(code, message, places.of_instruction(instruction, where), help, related, instruction)
+
+    def in_computation(
+        self,
+        computation: Computation,
+        code: str,
+        message: str,
+        help: str = "",
+        related: Iterable[Related] = (),
+    ) -> None:
+        """Takes a finding about a whole computation."""
+        self._add(code, message, places.of_computation(computation), help, related)
+
+    def in_header(
+        self, attribute: str, code: str, message: str, help: str = "", related: Iterable[Related] = ()
+    ) -> None:
+        """Takes a finding about an attribute of the module's header, or about one of its tables."""
+        self._add(code, message, places.of_header(self.module, attribute), help, related)
+
+    def _add(
+        self,
+        code: str,
+        message: str,
+        place: places.Place,
+        help: str,
+        related: Iterable[Related],
+        instruction: Instruction | None = None,
+    ) -> None:
+        source, span = place
+        others = tuple(related)
+        found = [(what, *places.of_instruction(other, Part.WHOLE)) for what, other in others]
+        # Spans mean something only in the diagnostic's own source; the nodes are there for the others.
+        spans = tuple((what, there) for what, text, there in found if text is source)
+        nodes = tuple(dict.fromkeys(other for _, other in others))
+        if len(message) > _LONGEST:
+            message = f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
+        severity = CODES[code].severity
+        self.diagnostics.append(
+            Diagnostic(code, severity, message, span, help, spans, source, instruction, nodes)
+        )
+
+
+def _related(instruction: Instruction, what: int | Callee) -> Related | None:
+    """The instruction that a problem refers to; None where it is missing."""
+    if isinstance(what, int):
+        if what >= len(instruction.operands):
+            return None
+        operand = instruction.operands[what]
+        return f"operand {what} is {shorten(str(operand.shape))}", operand
+    called = instruction.called_computations
+    if what.computation >= len(called) or not len(called[what.computation]):
+        return None
+    computation = called[what.computation]
+    name = computation.name or "the called computation"
+    if what.parameter is None:
+        return f"{name} gives {shorten(str(computation.root.shape))}", computation.root
+    if what.parameter >= len(computation.parameters):
+        return None
+    parameter = computation.parameters[what.parameter]
+    return f"{name} takes {shorten(str(parameter.shape))} as parameter {what.parameter}", parameter

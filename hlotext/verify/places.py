@@ -1,0 +1,118 @@
+"""Where in the text the fault is: from a node and one of its parts to a source and a span."""
+
+from __future__ import annotations
+
+import re
+
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
+from hlotext.ir.source import Source, Span
+from hlotext.verify.problems import Part, Where
+
+Place = tuple[Source, Span]
+
+
+def of_instruction(instruction: Instruction, where: Where = Part.WHOLE) -> Place:
+    """The place of a part of an instruction.
+
+    In the module's source as long as the text there still is what the instruction is; else in the line that it prints
+    now. What stands nowhere in the text, such as the operation behind `all-to-all-start`, is where its caller is.
+    """
+    module = instruction.computation.module if instruction.computation is not None else None
+    span = instruction.span if not instruction.is_touched else None
+    caller = _caller_in_text(instruction)
+    if span is not None and module is not None and module.source is not None:
+        source, start, text = module.source, span.start, module.source.text[span.start : span.end]
+    elif caller is not None:
+        return of_instruction(caller)
+    else:
+        start, text = 0, str(instruction)
+        source = Source(text, f"<{module.name if module is not None else 'instruction'}, edited>")
+    first, last = _part(instruction, where, text)
+    return source, source.span(start + first, start + last)
+
+
+def _caller_in_text(instruction: Instruction) -> Instruction | None:
+    """The instruction whose short spelling an implicit computation stands for; None for all others."""
+    computation = instruction.computation
+    if computation is None or not computation.is_implicit or computation.is_entry:
+        return None
+    return next(iter(computation.callers), None)
+
+
+def _part(instruction: Instruction, where: Where, text: str) -> tuple[int, int]:
+    """Start and end of a part in the text of an instruction; of the whole where it does not stand there."""
+    opcode = re.compile(rf"(?<=[\s=]){re.escape(instruction.opcode)}\s*(?=\()").search(text)
+    found: tuple[int, int] | None = None
+    if opcode is None:
+        found = None
+    elif where is Part.OPCODE:
+        found = opcode.span()
+    elif where is Part.SHAPE:
+        equal = re.compile(r"=\s*").search(text)
+        begin = equal.end() if equal is not None and equal.end() <= opcode.start() else 0
+        shape = text[begin : opcode.start()].rstrip()
+        found = (begin, begin + len(shape)) if shape else None
+    elif isinstance(where, int):
+        found = _operand(instruction, where, text, opcode.end())
+    elif isinstance(where, str):
+        found = _attribute(where, text, opcode.end())
+    return found if found is not None else (0, len(text))
+
+
+def _operand(instruction: Instruction, number: int, text: str, start: int) -> tuple[int, int] | None:
+    """Where operand `number` is named; the same instruction may be several operands."""
+    if number >= len(instruction.operands):
+        return None
+    operand = instruction.operands[number]
+    before = instruction.operands[:number].count(operand)
+    names = list(re.finditer(rf"(?<![\w.\-%])%?{re.escape(operand.name)}(?![\w.\-])", text[start:]))
+    return (start + names[before].start(), start + names[before].end()) if before < len(names) else None
+
+
+def _attribute(name: str, text: str, start: int) -> tuple[int, int] | None:
+    """Where an attribute stands, from its name to the end of its value."""
+    found = re.compile(rf"(?<=[,\s]){re.escape(name)}\s*=").search(text, start)
+    if found is None:
+        return None
+    depth = 0
+    for match in re.compile(r'[{(\[]|[})\]]|,|"[^"\\]*(?:\\.[^"\\]*)*"').finditer(text, found.end()):
+        if match[0] in "{([":
+            depth += 1
+        elif match[0] in "})]":
+            depth -= 1
+        elif match[0] == "," and not depth:
+            return found.start(), match.start()
+    return found.start(), len(text)
+
+
+def of_computation(computation: Computation) -> Place:
+    """The line that opens a computation; for an inline or an implicit one its caller's, for a new one as it prints."""
+    module = computation.module
+    if module is not None and module.source is not None and computation._start >= 0:
+        end = max(computation._brace, computation._start + 1)
+        return module.source, module.source.span(computation._start, end)
+    caller = next(iter(computation.callers), None)
+    if caller is not None:
+        return of_instruction(caller)
+    text = str(computation).splitlines()[0]
+    source = Source(text, f"<{computation.name}, edited>")
+    return source, source.span(0, len(text))
+
+
+def of_header(module: Module, attribute: str) -> Place:
+    """Where an attribute of the module's header stands, or the table of that name."""
+    source = module.source
+    if source is not None and not module.is_header_touched:
+        found = re.compile(rf"(?:^|[,\s]){re.escape(attribute)}(?==|\s)").search(
+            source.text, module._start, max(module._header_end, module._start)
+        )
+        if found is not None:
+            start = found.end() - len(attribute)
+            return source, source.span(start, found.end())
+    text = f"HloModule {module.name}"
+    if attribute in module.attributes:
+        text += f", {attribute}={module.attributes[attribute]}"
+    source = Source(text, f"<{module.name}, edited>")
+    return source, source.span(max(0, text.find(f"{attribute}=")), len(text))

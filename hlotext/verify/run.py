@@ -1,0 +1,150 @@
+"""The way through a module: each instruction once, equal operations from memory."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import attrs
+
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import CallAttributes, Instruction
+from hlotext.ir.module import Module
+from hlotext.syntax.errors import Diagnostic, Severity
+from hlotext.verify.checks import (
+    aliasing,
+    asynchronous,
+    call_graph,
+    checks_for,
+    custom,
+    devices,
+    edited,
+    memory,
+    metadata,
+    order,
+    shardings,
+)
+from hlotext.verify.codes import CODES
+from hlotext.verify.facts import Facts, facts_of
+from hlotext.verify.findings import Findings
+from hlotext.verify.problems import Problem
+from hlotext.verify.survey import CALLING, Survey
+
+
+def run(
+    module: Module, *, layout_sensitive: bool | None = None, mixed_precision: bool | None = None
+) -> list[Diagnostic]:
+    """Everything that is wrong with a module; see `hlotext.verify.verify`."""
+    survey = Survey.of(module)
+    facts = facts_of(module, survey.shapes, layout_sensitive, mixed_precision)
+    findings = Findings(module)
+    aliasing.check_header(module, facts, findings)
+    metadata.check_tables(module, findings)
+    pass_ = _Pass(survey, facts, findings)
+    for computation in module._computations:
+        pass_.computation(computation)
+    call_graph.check_calls(module, survey, findings)
+    call_graph.check_async_bodies(survey, findings)
+    asynchronous.check_pairs(survey, findings)
+    asynchronous.check_channels(survey, findings)
+    shardings.check_consistency(survey, findings)
+    devices.check_constrained(survey, findings)
+    if survey.has_buffers:
+        custom.check_buffers(module, survey, findings)
+    if survey.uses_host_memory:
+        memory.check_host_memory(module, facts, findings)
+    return findings.diagnostics
+
+
+def check_operation(instruction: Instruction, facts: Facts) -> tuple[Problem, ...]:
+    """What is wrong with an instruction by itself, as told by its operands, attributes and shapes."""
+    found: list[Problem] = []
+    attributes = instruction._attributes
+    wrong_shapes = False
+    for check in checks_for(instruction._opcode):
+        if check.attribute is not None and check.attribute not in attributes:
+            continue
+        if check.needs_shapes and wrong_shapes:
+            continue
+        found += check.run(instruction, facts)
+        wrong_shapes = wrong_shapes or any(
+            CODES[problem.code].severity is Severity.ERROR for problem in found
+        )
+    return tuple(found)
+
+
+@attrs.define
+class _Pass:
+    """One way through the computations of a module."""
+
+    survey: Survey
+    facts: Facts
+    findings: Findings
+    known: dict[Any, tuple[Problem, ...]] = attrs.field(factory=dict)
+    """Problems by what decides them; in large modules a few thousand operations make all instructions."""
+    signatures: dict[Computation, int] = attrs.field(factory=dict)
+    """A number for each computation, equal for equal shapes of parameters and root."""
+    _numbers: dict[Any, int] = attrs.field(factory=dict)
+
+    def computation(self, computation: Computation) -> None:
+        """Checks the instructions of one computation, and their order."""
+        findings, module = self.findings, self.findings.module
+        edited_here = computation.is_touched or module.source is None
+        if edited_here:
+            order.check_structure(computation, findings)
+            call_graph.check_parameters(computation, findings)
+        in_fusion = computation in self.survey.fusion_bodies
+        facts = attrs.evolve(self.facts, in_fusion=True) if in_fusion else self.facts
+        before: set[Instruction] = set()
+        in_order = True
+        for instruction in computation._instructions:
+            operands = instruction._operands
+            if not before.issuperset(operands):
+                in_order = False
+                order.check_operands(instruction, before, findings)
+            if "control-predecessors" in instruction._attributes:
+                order.check_control(instruction, before, findings)
+            before.add(instruction)
+            problems = self.problems(instruction, operands, facts)
+            for problem in problems:
+                findings.problem(instruction, problem)
+            if edited_here and (instruction.is_touched or module.source is None):
+                edited.check_edited(instruction, findings)
+        if not in_order:
+            order.check_cycles(computation, findings)
+        if in_fusion and computation._instructions:
+            used = set(itertools.chain.from_iterable([i._operands for i in computation._instructions]))
+            call_graph.check_fusion_body(computation, used, self.survey, findings)
+
+    def problems(
+        self, instruction: Instruction, operands: tuple[Instruction, ...], facts: Facts
+    ) -> tuple[Problem, ...]:
+        """The problems of one instruction, from memory where an equal one has been checked.
+
+        Attributes are compared by identity: the reader shares those of equal text, and an edit makes new ones. That
+        makes the look-up cheap: a module of 235,000 instructions has 6,400 different ones.
+        """
+        attributes, opcode = instruction._attributes, instruction._opcode
+        literal = instruction.literal if opcode == "constant" else None
+        key = (
+            opcode,
+            id(attributes.common if type(attributes) is CallAttributes else attributes),
+            instruction._shape,
+            tuple([operand._shape for operand in operands]),
+            facts.in_fusion,
+            tuple(map(self._signature, instruction.called_computations)) if opcode in CALLING else None,
+            literal.shape if literal is not None else None,
+        )
+        known = self.known.get(key)
+        if known is None:
+            known = self.known[key] = check_operation(instruction, facts)
+        return known
+
+    def _signature(self, computation: Computation) -> int:
+        number = self.signatures.get(computation)
+        if number is None:
+            shapes = [i._shape for i in computation.parameters]
+            root = computation.root._shape if computation._instructions else None
+            number = self._numbers.setdefault((*shapes, root), len(self._numbers))
+            self.signatures[computation] = number
+        return number

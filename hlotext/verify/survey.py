@@ -1,0 +1,74 @@
+"""A first look over a module: who calls whom, and what the later checks need not search for."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.ir.async_ops import ROLES
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
+from hlotext.ir.opcodes import OPCODES
+from hlotext.ir.shape import Shape
+
+CALLING = frozenset(row.name for row in OPCODES.values() if row.stored_called_names)
+"""Opcodes that may call computations."""
+
+_NOTHING = frozenset(OPCODES) - CALLING - set(ROLES)
+"""Opcodes that the survey passes over; an unknown one may call computations."""
+
+HOST_SPACE = 5
+"""Memory space of the host (`Layout::kHostMemorySpace`)."""
+
+
+@attrs.define
+class Survey:
+    """What a module holds."""
+
+    shapes: set[Shape] = attrs.field(factory=set)
+    """Every result shape once."""
+    calls: dict[Computation, list[Instruction]] = attrs.field(factory=dict)
+    """The instructions that call each computation, as often as they call it."""
+    callers: list[Instruction] = attrs.field(factory=list)
+    """The instructions that call computations, in the order of the text."""
+    asynchronous: list[Instruction] = attrs.field(factory=list)
+    """Every start, update and done, in the order of the text."""
+    all_reduces: list[Instruction] = attrs.field(factory=list)
+    fusion_bodies: set[Computation] = attrs.field(factory=set)
+    uses_host_memory: bool = False
+    """True where some shape lies in `HOST_SPACE`."""
+    has_buffers: bool = False
+    """True where some shape is, or holds, a buffer."""
+
+    @classmethod
+    def of(cls, module: Module) -> Survey:
+        """Looks at every instruction once."""
+        found = cls()
+        see = found.shapes.add
+        for computation in module._computations:
+            for instruction in computation._instructions:
+                shape = instruction._shape
+                if shape is not None:
+                    see(shape)
+                if instruction._opcode not in _NOTHING:
+                    found._take(instruction)
+        for shape in found.shapes:
+            for _, leaf in shape.leaves():
+                found.has_buffers |= leaf.is_buffer
+                found.uses_host_memory |= leaf.layout is not None and leaf.layout.memory_space == HOST_SPACE
+        return found
+
+    def _take(self, instruction: Instruction) -> None:
+        opcode = instruction._opcode
+        if opcode in ROLES:
+            self.asynchronous.append(instruction)
+        if opcode in ("all-reduce", "all-reduce-start"):
+            self.all_reduces.append(instruction)
+        called = instruction.called_computations
+        if not called:
+            return
+        self.callers.append(instruction)
+        for computation in called:
+            self.calls.setdefault(computation, []).append(instruction)
+            if opcode == "fusion":
+                self.fusion_bodies.add(computation)
