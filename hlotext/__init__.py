@@ -32,6 +32,7 @@ from hlotext.syntax.read_terms import (
     parse_sharding,
     parse_window,
 )
+from hlotext.verify import verify
 
 __version__ = "0.1.0"
 
@@ -51,6 +52,7 @@ __all__ = [
     "Source",
     "Span",
     "Tile",
+    "infer_shape",
     "load",
     "parse",
     "parse_all",
@@ -64,6 +66,7 @@ __all__ = [
     "parse_sharding",
     "parse_tolerant",
     "parse_window",
+    "verify",
 ]
 
 del _syntax
@@ -87,17 +90,17 @@ def load(place: str | os.PathLike[str] | IO[str] | IO[bytes], *, strict: bool = 
 
 
 def _first(source: Source, strict: bool) -> Module:
-    return read_modules(source, strict=strict, infer=_infer)[0][0]
+    return read_modules(source, strict=strict, infer=infer_shape)[0][0]
 
 
 def parse_all(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> list[Module]:
     """All modules of a text, in order. Raises HloSyntaxError."""
-    return read_modules(as_source(text, name), strict=strict, infer=_infer)[0]
+    return read_modules(as_source(text, name), strict=strict, infer=infer_shape)[0]
 
 
 def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
     """What can be read of a text, and everything that is wrong with it or unknown to this release. Never raises on text."""
-    modules, diagnostics = read_modules(as_source(text, name), tolerant=True, infer=_infer)
+    modules, diagnostics = read_modules(as_source(text, name), tolerant=True, infer=infer_shape)
     return ParseResult(modules[0], tuple(diagnostics), tuple(modules))
 
 
@@ -112,16 +115,20 @@ def parse_instruction(text: str, *, strict: bool = False) -> Instruction:
     return module.entry.root
 
 
-def _infer(instruction: Instruction) -> Shape:
-    """Infers an omitted result shape; loaded only when a text omits one."""
-    from hlotext.verify.infer import infer_shape
+def infer_shape(instruction: Instruction) -> Shape:
+    """The shape of an instruction's result as its operands and attributes determine it, without layouts.
 
-    return infer_shape(instruction)
+    What they leave open is taken from the stated shape. Raises ValueError: `ShapeInferenceError` where they do not fit
+    together, `CannotInfer` where they do not determine the shape and none is stated (both in `hlotext.verify.infer`).
+    """
+    from hlotext.verify import infer  # loaded when first needed: most texts state every shape
+
+    return infer.infer_shape(instruction)
 
 
 def __getattr__(name: str) -> Any:
     """Sub-packages are loaded when first used."""
-    if name in ("layout", "lint", "rewrite", "matchers", "verify", "analysis"):
+    if name in ("layout", "lint", "rewrite", "matchers", "analysis"):
         import importlib
 
         return importlib.import_module(f"hlotext.{name}")
