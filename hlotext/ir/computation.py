@@ -98,8 +98,8 @@ class Computation:
 
     @property
     def shape(self) -> Shape | None:
-        """Shape of the result."""
-        return self.root.shape
+        """Shape of the result; None where it is not known, as of a computation that a pasted op line only names."""
+        return self.root.shape if self._instructions else None
 
     @property
     def is_entry(self) -> bool:

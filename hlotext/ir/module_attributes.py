@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import attrs
 
 from hlotext.ir.enums import DebugLogMode
@@ -24,6 +26,10 @@ class ComputationLayout:
         return f"{{({join_indexed([str(shape) for shape in self.parameter_shapes])})->{self.result_shape}}}"
 
 
+_BLOCK = re.compile(r"\s*\n[\s\S]*\n[ \t]*")
+"""A module on lines of its own; XLA writes it without escapes."""
+
+
 @attrs.frozen
 class RecoveryEntry:
     """How one lost original array is computed again (`OriginalValueRecoveryTable::Entry`)."""
@@ -39,6 +45,8 @@ class RecoveryEntry:
         arrays = f"{self.old_original_array} : {self.new_original_array}"
         if self.recovery_module is None:
             return arrays
+        if _BLOCK.fullmatch(self.recovery_module):
+            return f'{arrays},\n  "{self.recovery_module}"'
         escaped = self.recovery_module.replace("\\", "\\\\").replace('"', '\\"')
         return f'{arrays},\n  "{escaped}"'
 

@@ -53,7 +53,9 @@ def header_text(module: Module, options: PrintOptions) -> str:
         if hasattr(value, "canonical"):
             value = value.canonical()
         text = value_text(value)
-        if text not in ("{}", "{  }", "{\n}"):
+        if name == "origin_recovery_table" and "debug_attributes" not in values:
+            text += "\n"
+        if text.rstrip() not in ("{}", "{  }", "{\n}"):
             separator = ",\n" if name == "debug_attributes" else ", "
             out.append(f"{separator}{name}={text}"[2:] if separator == ", " else f"\n{name}={text}")
     return ", ".join(out).replace(", \n", ",\n")

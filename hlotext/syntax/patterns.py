@@ -58,12 +58,19 @@ def header_attribute() -> re.Pattern[str]:
 
 
 @functools.cache
+def _bare_name() -> str:
+    """A name without a percent sign, which is no reserved word: what NAME says of one, up to the name itself."""
+    bare = grammar.terminals()["NAME"].split("|", 1)[1]
+    return bare[: bare.index("[A-Za-z_]")] + grammar.terminals()["IDENTIFIER"]
+
+
+@functools.cache
 def op_line(indent: str, mark: str) -> re.Pattern[str]:
     """An op line with the line end before it; `mark` is what stands before names, `%` or nothing.
 
     Groups: ROOT, name, shape, opcode, operands when they are plain names, else what is in the parentheses, the tail.
     """
-    name = grammar.terminals()["IDENTIFIER"]
+    name = grammar.terminals()["IDENTIFIER"] if mark else _bare_name()
     operands = rf"{mark}{name}(?:, {mark}{name})*(?=\))"
     inner = r"[^()\r\n]*(?:\([^()\r\n]*(?:\([^()\r\n]*\)[^()\r\n]*)*\)[^()\r\n]*)*"
     # Names that start with "__" are left to the grammar, whose checks say which of them are allowed.
@@ -76,8 +83,8 @@ def op_line(indent: str, mark: str) -> re.Pattern[str]:
 @functools.cache
 def computation_header() -> re.Pattern[str]:
     """The line that opens a computation. Groups: ENTRY, name, result shape (None without a signature)."""
-    name = grammar.terminals()["IDENTIFIER"]
-    return re.compile(rf"(ENTRY )?(%?{name}) (?:\(.*\) -> (.+) )?(\{{)(?=\r?$)", re.MULTILINE)
+    name = rf"%{grammar.terminals()['IDENTIFIER']}|{_bare_name()}"
+    return re.compile(rf"(ENTRY )?({name}) (?:\(.*\) -> (.+) )?(\{{)(?=\r?$)", re.MULTILINE)
 
 
 @functools.cache

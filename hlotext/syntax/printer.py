@@ -33,6 +33,8 @@ class TextPrinter:
         self.percent = "%" if options.print_percent else ""
         self._values: dict[tuple[str, Any], str] = {}
         self._shapes: dict[int, str] = {}
+        self._titles: dict[Computation, str] = {}
+        """Names of the computations that have none in the text."""
         self.copier = LineCopier(self)
 
     # ---- names
@@ -63,8 +65,9 @@ class TextPrinter:
         if self.options.canonicalize_computations:
             computations = canonical_order(module)
         hidden = self._hidden(module)
+        self._titles = inline_titles(module)
         for computation in computations:
-            if computation in hidden or computation.is_inline:
+            if computation in hidden:
                 continue
             out.append(self.computation(computation, self.options.indent_amount, computation is module.entry))
             out.append("\n\n")
@@ -89,7 +92,7 @@ class TextPrinter:
         head = tab + ("ENTRY " if is_entry and not nested else "")
         if not nested:
             if options.print_ids:
-                head += f"{self.percent}{computation.name} "
+                head += f"{self.percent}{self._titles.get(computation, computation.name)} "
             elif options.print_percent:
                 head += "%"
             if options.print_program_shape:
@@ -113,7 +116,7 @@ class TextPrinter:
         if options.print_ids and computation.execution_thread != "main":
             end += f', execution_thread="{computation.execution_thread}"'
         if options.print_name_after_closing_brace and len(computation) > 5:
-            end += f" // {computation.name}"
+            end += f" // {self._titles.get(computation, computation.name)}"
         return end
 
     # ---- instructions
@@ -309,7 +312,7 @@ class TextPrinter:
         return [f"{name}=\n{self.computation(value, indent, nested=True)}"]
 
     def computation_name(self, computation: Computation) -> str:
-        return self.name(computation.name)
+        return self.name(self._titles.get(computation, computation.name))
 
     def _sugar_attributes(
         self, start: Instruction, wrapped: Instruction, names: Callable[[Instruction], str], indent: int
@@ -431,6 +434,20 @@ def signature(computation: Computation) -> str:
     parameters = ", ".join([f"{p._name}: {_plain(p._shape)}" for p in computation.parameters])
     result = _plain(computation.shape) if len(computation) else "?"
     return f"({parameters}) -> {result}"
+
+
+def inline_titles(module: Module) -> dict[Computation, str]:
+    """Names for the bodies written in place of a name, as XLA makes them up: `_`, `_.1`, `_.2` ..."""
+    taken = {computation.name for computation in module.computations}
+    titles: dict[Computation, str] = {}
+    number = 0
+    for computation in module.computations:
+        if computation.is_inline:
+            while (title := f"_.{number}" if number else "_") in taken:
+                number += 1
+            titles[computation] = title
+            number += 1
+    return titles
 
 
 def _plain(shape: Shape | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hlotext.ir.aliasing import BufferDonor, BufferDonorConfig, InputOutputAlias, InputOutputAliasConfig
@@ -18,6 +19,9 @@ from hlotext.ir.original_value import OriginalArray
 from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.builders.values import Field, name_of, one_of, unique_fields, unquote_at
 from hlotext.syntax.words import integer
+
+_QUOTE = re.compile(r'(?<!\\)(?:\\\\)*"')
+"""A quote that no backslash escapes."""
 
 
 class HeaderBuilder:
@@ -45,11 +49,13 @@ class HeaderBuilder:
         return RecoveryTable(tuple(children))
 
     def recovery_entry(self, children: Children) -> RecoveryEntry:
-        old, new, text = children
+        old, new, token = children
+        text = None
+        if token is not None:
+            is_raw = token.type == "RECOVERY_MODULE" and _QUOTE.search(token, 1, len(token) - 1)
+            text = str(token[1:-1]) if is_raw else unquote_at(token)
         # XLA reads an empty pair of braces as an array without a name.
-        return RecoveryEntry(
-            old or OriginalArray(""), new or OriginalArray(""), None if text is None else unquote_at(text)
-        )
+        return RecoveryEntry(old or OriginalArray(""), new or OriginalArray(""), text)
 
     def debug_attributes(self, children: Children) -> DebugAttributes:
         return DebugAttributes(tuple(child for child in children if child is not None))

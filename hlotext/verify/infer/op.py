@@ -216,7 +216,7 @@ def program_shape(computation: object) -> ProgramShape:
     Raises CannotInfer for what is none (a name that nothing defines), and if one of its shapes is not known.
     """
     if not isinstance(computation, Computation) or not len(computation):
-        raise CannotInfer(f"the computation {computation} is not known")
+        raise CannotInfer(f"the computation {getattr(computation, 'name', computation)} is not known")
     found = []
     for instruction in (*computation.parameters, computation.root):
         if instruction.shape is None:
