@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import attrs
 
 from hlotext.ir import opcodes
 from hlotext.ir.attributes import RawValue
@@ -29,6 +31,9 @@ from hlotext.syntax.literals import read_literal
 from hlotext.syntax.records import InstructionRecord
 from hlotext.syntax.reporter import Reporter
 from hlotext.syntax.words import bare, unquote
+
+if TYPE_CHECKING:
+    from hlotext.syntax import reference
 
 _NAMED = frozenset({"computation", "computation_list", "instruction_list"})
 """Rules whose values name nodes of the module."""
@@ -86,6 +91,8 @@ class Scanner:
         self._values: dict[str, tuple[str, Any]] = {}
         self._shapes: dict[str, Shape] = {}
         self._literals: dict[tuple[str, Shape], Literal] = {}
+        self._is_broken = False
+        """The computation has an error, and its lines are read one by one to find all."""
         self._results: set[tuple[str, Shape | None]] = set()
 
     # ---- computations
@@ -115,7 +122,7 @@ class Scanner:
             if self.linker.computations and is_behind(self.text, start, next_module(self.text, start)):
                 return start
             return self._rest(start, end)
-        entry, name, result, _ = header.groups()
+        entry, name, _, _ = header.groups()
         linker = self.linker
         scope = linker.begin(name.removeprefix("%"), start, entry is not None)
         computation = scope.computation
@@ -125,18 +132,24 @@ class Scanner:
             closing = self._body(scope, computation._brace + 1, end)
         except UnfitError:
             # Forget what was read of it and let the grammar see the whole computation.
+            linker.taken.difference_update(c.name for c in linker.module._computations[mark[0] - 1 :])
             del linker.module._computations[mark[0] - 1 :]
             del linker.pending[mark[1] :]
             linker.computations.pop(computation.name, None)
             if linker.module._entry is computation:
                 linker.module._entry = None
             return self._rest(start, end)
+        return self._close(scope, closing, header)
+
+    def _close(self, scope: Scope, closing: re.Match[str], header: re.Match[str]) -> int:
+        """Checks a computation whose lines have been read; gives the offset behind it."""
+        computation, result = scope.computation, header[3]
         if closing[1] is not None:
             computation.execution_thread = unquote(closing[1])
         computation._end = closing.end()
         if len(scope.defined) != len(computation._instructions):
             checks.duplicates(self.reporter, computation)
-        linker.finish(scope)
+        self.linker.finish(scope)
         if result is not None and (result, computation.root._shape) not in self._results:
             self._check_result(computation, result, header.start(3))
         return computation._end
@@ -161,8 +174,12 @@ class Scanner:
         try:
             record = reference.parse(self.source, "headerless_module", start, stop)
         except reference.ParseError as failure:
-            self.linker.add_partial(failure.read)
             behind = end_of_computations(failure.read, self.text, stop)
+            broken = failure.read.unfinished
+            if self.reporter.tolerant and behind is None and broken is not None:
+                self.linker.add_partial(attrs.evolve(failure.read, unfinished=None))
+                return self._broken(broken.start, end, failure)
+            self.linker.add_partial(failure.read)
             if behind is None:
                 failure.report(self.reporter)
                 return end
@@ -170,6 +187,26 @@ class Scanner:
         for computation in record.computations:
             self.linker.add_computation(computation)
         return int(record.end)
+
+    def _broken(self, start: int, end: int, failure: reference.ParseError) -> int:
+        """Reads a computation that has an error line by line, so that each error costs only its line."""
+        header = self._header(self.text, start, end)
+        if header is None:
+            failure.report(self.reporter)
+            return end
+        scope = self.linker.begin(header[2].removeprefix("%"), start, header[1] is not None)
+        scope.computation._brace = header.start(4)
+        self._is_broken = True
+        try:
+            closing = self._body(scope, header.start(4) + 1, end)
+        except UnfitError:
+            failure.report(self.reporter)
+            scope.computation._end = end
+            self.linker.finish(scope)
+            return end
+        finally:
+            self._is_broken = False
+        return self._close(scope, closing, header)
 
     # ---- op lines
 
@@ -195,6 +232,8 @@ class Scanner:
         """The grammar reads the next op line; gives the offset behind it."""
         from hlotext.syntax import reference  # imports Lark, which most texts do not need
 
+        if len(scope.defined) != len(scope.computation._instructions) and not self._is_broken:
+            raise UnfitError  # a name stands twice, which comes before anything that may be wrong here
         blank = patterns.blank().match(self.text, position, end)
         start = blank.end() if blank is not None else position
         stop = self.text.find("\n", start, end)
@@ -202,9 +241,7 @@ class Scanner:
         try:
             record: InstructionRecord = reference.parse(self.source, "instruction", start, stop)
         except reference.ParseError as failure:
-            # The grammar's answer to the whole computation is the better one; but what is tolerated costs only its line.
-            tolerant = self.reporter.tolerant
-            if not tolerant or failure.is_at_end or self.text.startswith("}", start) or start >= end:
+            if not self._is_broken or self.text.startswith("}", start) or start >= end:
                 raise UnfitError from None
             failure.report(self.reporter)
             return stop
