@@ -30,7 +30,7 @@ from hlotext.syntax.linker import Infer, Linker, Scope, note_unknown_types
 from hlotext.syntax.literals import read_literal
 from hlotext.syntax.records import InstructionRecord
 from hlotext.syntax.reporter import Reporter
-from hlotext.syntax.words import bare, unquote
+from hlotext.syntax.words import unquote
 
 if TYPE_CHECKING:
     from hlotext.syntax import reference
@@ -471,7 +471,7 @@ class Scanner:
         if rule == "instruction_list":
             defined = scope.defined
             names = (
-                [bare(item.strip(_BLANKS)) for item in text[1:-1].split(",")]
+                [item.strip(_BLANKS).removeprefix("%") for item in text[1:-1].split(",")]
                 if text[1:-1].strip(_BLANKS)
                 else []
             )
@@ -479,13 +479,13 @@ class Scanner:
                 return None
             return name, tuple(dict.fromkeys(defined[item] for item in names))
         if rule == "computation":
-            found = self.linker.computations.get(bare(text))
+            found = self.linker.computations.get(text.removeprefix("%"))
             if found is None:
                 return None
             pair = self._values[piece] = (name, found)
             return pair
         callees = tuple(
-            self.linker.computations.get(bare(item.strip(_BLANKS))) for item in text[1:-1].split(",")
+            self.linker.computations.get(item.strip(_BLANKS).removeprefix("%")) for item in text[1:-1].split(",")
         )
         if None in callees:
             return None
