@@ -1,0 +1,43 @@
+"""Annotations for GitHub Actions: workflow commands, one line for each finding.
+
+https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hlotext.reports.entry import Entry
+from hlotext.syntax.errors import Severity
+
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+
+
+def github(entries: Iterable[Entry]) -> str:
+    """One `::error file=...,line=...::message` for each finding."""
+    return "".join(f"{_command(entry)}\n" for entry in entries)
+
+
+def _command(entry: Entry) -> str:
+    fields: dict[str, object] = {
+        "file": entry.file,
+        "line": entry.line,
+        "endLine": entry.end_line,
+        "col": entry.column,
+        "endColumn": entry.end_column,
+        "title": f"{entry.code} {entry.title}",
+    }
+    if entry.end_line != entry.line:
+        # Columns of a range over several lines are refused.
+        del fields["col"], fields["endColumn"]
+    properties = ",".join(f"{name}={_property(str(value))}" for name, value in fields.items())
+    message = f"{entry.message}\n{entry.help}" if entry.help else entry.message
+    return f"::{_COMMANDS[entry.severity]} {properties}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
