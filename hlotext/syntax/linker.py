@@ -313,7 +313,7 @@ class Linker:
         if shape is None or not shape.is_tuple or index >= len(shape.tuple_shapes):
             self.reporter.error("X112", f"{operand.name} has no tuple element {index}", position)
             return operand
-        name = self.unique(scope, f"{operand.name}.{index}")
+        name = self.unique(scope, f"{operand.name}_{index}")  # as XLA names it
         element = Instruction(
             name, "get-tuple-element", shape.tuple_shapes[index], (operand,), {"index": index}, None,
             scope.computation, form=Form.COMPACT,
