@@ -12,10 +12,13 @@ import os
 from typing import IO, Any
 
 from hlotext import syntax as _syntax
+from hlotext.ir import inference, opcodes
 from hlotext.ir.computation import Computation
+from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.literal import Literal
 from hlotext.ir.module import Module
+from hlotext.ir.opcode import Payload
 from hlotext.ir.print_options import PrintOptions
 from hlotext.ir.shape import Layout, Shape, Tile
 from hlotext.ir.source import Source, Span
@@ -39,6 +42,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Computation",
     "Diagnostic",
+    "EditError",
     "HloSyntaxError",
     "InputError",
     "Instruction",
@@ -124,6 +128,36 @@ def infer_shape(instruction: Instruction) -> Shape:
     from hlotext.verify import infer  # loaded when first needed: most texts state every shape
 
     return infer.infer_shape(instruction)
+
+
+def _type_problem(instruction: Instruction) -> str | None:
+    """What shape inference says against an instruction; edits ask it. Loaded only when something is edited."""
+    from hlotext.verify import infer
+
+    row = opcodes.opcode(instruction.opcode)
+    if row is None:
+        return None
+    if row.payload is Payload.OPERANDS and not row.arity.accepts(len(instruction.operands)):
+        return f"{row} takes {row.arity} operands, but has {len(instruction.operands)}"
+    constraints = instruction._attributes.get("operand_layout_constraints")
+    if constraints is not None:
+        given = [operand.shape.without_layout() for operand in instruction.operands if operand.shape is not None]
+        if given != [shape.without_layout() for shape in constraints]:
+            return "the operands are not what operand_layout_constraints says"
+    if instruction.shape is None or row.shape_rule is None:
+        return None
+    try:
+        inferred = infer.infer_shape(instruction)
+    except infer.CannotInfer:
+        return None
+    except infer.ShapeInferenceError as error:
+        return error.message
+    if infer.agreement(instruction.opcode, instruction.shape, inferred) is infer.Agreement.NONE:
+        return f"the result is {inferred}, not {instruction.shape.without_layout()}"
+    return None
+
+
+inference.install(_type_problem)
 
 
 def __getattr__(name: str) -> Any:

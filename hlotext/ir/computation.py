@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hlotext.ir import printing
-from hlotext.ir.instruction import Instruction
+from hlotext.ir import edits, inference, printing
+from hlotext.ir.errors import EditError
+from hlotext.ir.instruction import Form, Instruction
+from hlotext.ir.order import Order
 from hlotext.ir.shape import Shape
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ class Computation:
     is_signature_touched: bool = False
     """True once the header line must be printed anew."""
     _by_name: dict[str, Instruction] | None = None
+    _order: Order | None = None
+    _successors: dict[Instruction, dict[Instruction, None]] | None = None
 
     # ---- what it is
 
@@ -89,11 +93,26 @@ class Computation:
 
     @root.setter
     def root(self, root: Instruction) -> None:
+        old = self.root
         if root.computation is not self:
-            raise ValueError(f"{root.name} is not in computation {self._name}")
-        for instruction in (self.root, root):
-            instruction.touch()
+            raise EditError(f"{root.name} is not in computation {self._name}")
+        if root is old:
+            return
+        callers = self.callers
+        before = [inference.type_problem(caller) for caller in callers]
         self._root = root
+        try:
+            if self.is_entry and self.module is not None:
+                self.module.check_aliases()
+            for caller, was in zip(callers, before, strict=True):
+                now = inference.type_problem(caller)
+                if now is not None and was is None:
+                    raise EditError(f"{caller.name}: {now}")
+        except EditError:
+            self._root = old
+            raise
+        for instruction in (old, root):
+            instruction.touch()
         self.touch_signature()
 
     @property
@@ -130,82 +149,159 @@ class Computation:
             return True
         return isinstance(item, Instruction) and item.computation is self
 
-    # ---- editing
+    # ---- order
 
-    def add(self, instruction: Instruction, before: Instruction | None = None) -> Instruction:
-        """Puts a new instruction at the end, or before another one.
+    @property
+    def order(self) -> Order:
+        """Where each instruction stands, for comparisons and insertions in constant time."""
+        if self._order is None:
+            self._order = Order(self._instructions)
+        return self._order
 
-        Raises ValueError if the name is taken or an operand is from elsewhere.
+    def control_successors_of(self, instruction: Instruction) -> tuple[Instruction, ...]:
+        """The instructions that name one as a control predecessor, in the order of the text."""
+        if self._successors is None:
+            self._successors = {}
+            for successor in self._instructions:
+                for predecessor in successor.control_predecessors:
+                    self._successors.setdefault(predecessor, {})[successor] = None
+        return tuple(self._successors.get(instruction, ()))
+
+    # ---- editing; `hlotext.ir.edits` holds what each edit must prove before it happens
+
+    def add(
+        self, instruction: Instruction, before: Instruction | None = None, *, typed: bool = True
+    ) -> Instruction:
+        """Puts a new instruction at the end, or before another one. The first one becomes the root.
+
+        Raises EditError if the name is taken, if an operand is from elsewhere or stands behind that place, and, with
+        `typed`, if the shape is not what operands and attributes give.
         """
         if instruction.name in self:
-            raise ValueError(f"{self._name} already has an instruction named {instruction.name}")
-        for operand in instruction.operands:
-            if operand.computation is not self:
-                raise ValueError(
-                    f"operand {operand.name} of {instruction.name} is not in computation {self._name}"
-                )
+            raise EditError(f"{self._name} already has an instruction named {instruction.name}")
+        if instruction.computation is not None:
+            raise EditError(f"{instruction.name} is in computation {instruction.computation.name} already")
+        if instruction.opcode == "parameter" and self.callers:
+            raise EditError(f"{self._name} has callers: add parameters with add_parameter")
+        edits.check_members(self, instruction.name, instruction._operands, instruction._attributes)
+        order = self.order
+        needed = (*instruction._operands, *instruction.control_predecessors)
+        if before is not None and any(order[i] >= order[before] for i in needed):
+            raise EditError(f"{instruction.name} would stand before what it needs")
+        edits.check_pair(instruction._opcode, instruction._operands)
+        if typed and (problem := inference.type_problem(instruction)) is not None:
+            raise EditError(f"{instruction.name}: {problem}")
         root = self.root if self._instructions else None
-        place = len(self._instructions) if before is None else self._instructions.index(before)
-        self._instructions.insert(place, instruction)
+        order.insert(len(self._instructions) if before is None else order.place(before), instruction)
         self._root = root or instruction
         instruction.computation = self
         if self._by_name is not None:
             self._by_name[instruction.name] = instruction
-        for operand in instruction.operands:
+        for operand in instruction._operands:
             if operand._users is not None:
                 operand._users[instruction] = None
         instruction._users = {}
+        if instruction.control_predecessors:
+            self._successors = None
+        if self.module is not None:
+            self.module.instruction_names.register(instruction.name)
         instruction.touch()
         if instruction.opcode == "parameter":
             self.touch_signature()
         return instruction
 
     def remove(self, instruction: Instruction) -> None:
-        """Takes an instruction out. Raises ValueError while it is the root or somebody uses it."""
-        if instruction.is_root:
-            raise ValueError(f"{instruction.name} is the root of {self._name}")
-        if instruction.users or instruction.control_successors:
-            used = ", ".join(u.name for u in (*instruction.users, *instruction.control_successors))
-            raise ValueError(f"{instruction.name} is still used by {used}")
+        """Takes an instruction out. Raises EditError while it is the root, or used, or a parameter that callers give."""
+        self.remove_all([instruction])
+
+    def remove_all(self, instructions: Iterable[Instruction]) -> None:
+        """Takes instructions out that nothing but they themselves uses. Raises EditError as `remove` does."""
+        gone = dict.fromkeys(instructions)
+        for instruction in gone:
+            if instruction.computation is not self:
+                raise EditError(f"{instruction.name} is not in computation {self._name}")
+            if instruction.is_root:
+                raise EditError(f"{instruction.name} is the root of {self._name}")
+            if instruction.opcode == "parameter" and (self.callers or self.is_entry):
+                raise EditError(f"{instruction.name} is a parameter: use remove_parameter")
+            used = [u for u in (*instruction.users, *instruction.control_successors) if u not in gone]
+            if used:
+                raise EditError(f"{instruction.name} is still used by {', '.join(u.name for u in used)}")
         self._root = self.root
-        self._instructions.remove(instruction)
-        if instruction._start >= 0:
-            self.removed_spans.append((instruction._start, instruction._end))
-        for operand in instruction.operands:
-            if operand._users is not None:
-                operand._users.pop(instruction, None)
-        if self._by_name is not None:
-            del self._by_name[instruction.name]
+        for instruction in gone:
+            if instruction._start >= 0:
+                self.removed_spans.append((instruction._start, instruction._end))
+        if len(gone) == 1:
+            self.order.remove(*gone)
+        else:
+            self.order.remove_all(gone)
+        for instruction in gone:
+            for operand in instruction._operands:
+                if operand._users is not None:
+                    operand._users.pop(instruction, None)
+            if self._by_name is not None:
+                del self._by_name[instruction.name]
+            if instruction.control_predecessors:
+                self._successors = None
+            if instruction.opcode == "parameter":
+                self.touch_signature()
+            for callee in instruction.called_computations:
+                if callee.is_inline:  # its text goes with the line
+                    callee.own_text()
+            instruction.computation = None
+            instruction._place = None
+            instruction._users = None
         self.touch()
-        if instruction.opcode == "parameter":
-            self.touch_signature()
-        instruction.computation = None
+
+    def move_all(self, instructions: Iterable[Instruction], before: Instruction) -> None:
+        """Moves instructions, in this order, to the place before another one. For edits that have proved it possible."""
+        for instruction in instructions:
+            self.order.remove(instruction)
+            self.order.insert(self.order.place(before), instruction)
+            self.touch()
 
     def rename(self, instruction: Instruction, name: str) -> None:
         """Gives an instruction another name; every line that names it is printed anew.
 
-        Raises ValueError if the name is taken.
+        Raises EditError if the name is taken.
         """
         if name == instruction.name:
             return
         if name in self:
-            raise ValueError(f"{self._name} already has an instruction named {name}")
+            raise EditError(f"{self._name} already has an instruction named {name}")
         if self._by_name is not None:
             del self._by_name[instruction.name]
             self._by_name[name] = instruction
         instruction._name = name
+        if self.module is not None:
+            self.module.instruction_names.register(name)
         for touched in (instruction, *instruction.users, *instruction.control_successors):
             touched.touch()
         if instruction.opcode == "parameter":
             self.touch_signature()
 
+    def own_text(self) -> None:
+        """Makes a body that stands inside its caller's text (inline, or behind a sugared operation) a text of its own."""
+        self.is_inline = self.is_implicit = False
+        self._start = self._end = self._brace = -1
+        self.name_mark = None
+        self.removed_spans.clear()
+        for instruction in self._instructions:
+            instruction._place = None
+            instruction.form = Form.LINE
+        if self.module is not None and not self._name:
+            self._name = self.module.computation_names.unique("inline_body")
+        self.touch_signature()
+
     def touch(self) -> None:
         """Marks this computation as edited."""
         self.is_touched = True
-        if self.is_inline:
-            for caller in self.callers:
-                if not caller.is_touched:
-                    caller.touch()
+        if self.is_inline or (self.is_implicit and self.callers):
+            callers = self.callers
+            self.own_text()
+            for caller in callers:
+                for part in caller.async_chain or (caller,):  # the short spelling of each names the body's operation
+                    part.touch()
         if self.module is not None:
             self.module.touch()
 
@@ -213,6 +309,8 @@ class Computation:
         """Marks the header line as edited."""
         self.is_signature_touched = True
         self.touch()
+        if self.is_entry and self.module is not None:
+            self.module.fit_entry_layout()
 
     def find_users(self) -> None:
         """Fills in the users of all instructions; edits keep them right from then on."""

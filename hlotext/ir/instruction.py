@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from hlotext.ir import opcodes, printing
+from hlotext.ir import edits, opcodes, printing
 from hlotext.ir.async_ops import ROLES
+from hlotext.ir.errors import EditError
 from hlotext.ir.frames import StackFrame
 from hlotext.ir.literal import Literal
 from hlotext.ir.metadata import BackendConfig, Metadata
@@ -58,14 +59,14 @@ class Attributes(MutableMapping[str, Any]):
         return self._instruction._attributes[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self._instruction._attributes = {**self._instruction._attributes, name: value}
-        self._instruction.touch()
+        self._instruction.change(attributes={**self._instruction._attributes, name: value})
 
     def __delitem__(self, name: str) -> None:
         if name not in self._instruction._attributes:
             raise KeyError(name)
-        self._instruction._attributes = {k: v for k, v in self._instruction._attributes.items() if k != name}
-        self._instruction.touch()
+        self._instruction.change(
+            attributes={k: v for k, v in self._instruction._attributes.items() if k != name}
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._instruction._attributes)
@@ -142,8 +143,7 @@ class Instruction:
 
     @opcode.setter
     def opcode(self, opcode: str) -> None:
-        self._opcode = opcode
-        self.touch()
+        self.change(opcode=opcode)
 
     @property
     def shape(self) -> Shape | None:
@@ -152,10 +152,7 @@ class Instruction:
 
     @shape.setter
     def shape(self, shape: Shape) -> None:
-        self._shape = shape
-        self._touch_with_users()
-        if self.computation is not None and (self.is_root or self.opcode == "parameter"):
-            self.computation.touch_signature()
+        self.change(shape=shape)
 
     @property
     def operands(self) -> tuple[Instruction, ...]:
@@ -164,13 +161,7 @@ class Instruction:
 
     @operands.setter
     def operands(self, operands: tuple[Instruction, ...]) -> None:
-        old, self._operands = self._operands, tuple(operands)
-        for operand in {*old, *operands}:
-            if operand._users is not None:
-                operand._users.pop(self, None)
-                if operand in self._operands:
-                    operand._users[self] = None
-        self.touch()
+        self.change(operands=tuple(operands))
 
     @property
     def attributes(self) -> Attributes:
@@ -184,8 +175,7 @@ class Instruction:
 
     @literal.setter
     def literal(self, literal: Literal) -> None:
-        self._argument = literal
-        self.touch()
+        self.change(literal=literal)
 
     @property
     def parameter_number(self) -> int | None:
@@ -284,7 +274,7 @@ class Instruction:
         """Instructions that name this one as a control predecessor."""
         if self.computation is None:
             return ()
-        return tuple(i for i in self.computation.instructions if self in i.control_predecessors)
+        return self.computation.control_successors_of(self)
 
     # ---- asynchronous pairs
 
@@ -326,15 +316,104 @@ class Instruction:
         return module.source.span(self._start, self._end)
 
     def touch(self) -> None:
-        """Marks this instruction as edited, so that it is printed anew."""
+        """Marks this instruction as edited, so that it is printed anew; what stands inside its line gets a line."""
         self.is_touched = True
-        if self.computation is not None:
-            self.computation.touch()
+        if self.form is Form.NESTED or self.form is Form.COMPACT:
+            self.form, self._place = Form.LINE, None
+            for user in self.users:
+                user.touch()
+        for operand in self._operands:
+            if operand.form is Form.NESTED or operand.form is Form.COMPACT:
+                operand.touch()
+        if self.computation is None:
+            return
+        for callee in self.called_computations:
+            if callee.is_inline:
+                callee.own_text()
+        self.computation.touch()
 
-    def _touch_with_users(self) -> None:
-        self.touch()
-        for user in self.users:
-            user.touch()
+    # ---- editing
+
+    def change(
+        self,
+        *,
+        opcode: str | None = None,
+        shape: Shape | None = None,
+        operands: Sequence[Instruction] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        literal: Literal | None = None,
+        typed: bool = True,
+    ) -> None:
+        """Changes several parts at once; None leaves a part as it is. `attributes` replaces all of them.
+
+        Raises EditError, and changes nothing, where the result would need itself, name what is not there, or (with
+        `typed`) be of another type than operands and attributes give it or its users need. Operands that stand behind
+        this instruction are moved before it.
+        """
+        changes: dict[str, Any] = {}
+        if opcode is not None and opcode != self._opcode:
+            changes["_opcode"] = opcode
+        if shape is not None:
+            changes["_shape"] = shape
+        if operands is not None:
+            changes["_operands"] = tuple(operands)
+        if attributes is not None:
+            changes["_attributes"] = dict(attributes)
+        if literal is not None:
+            changes["_argument"] = literal
+        edits.change(self, changes, typed=typed)
+
+    def replace_operand(self, number: int, operand: Instruction) -> None:
+        """Takes another operand in one place. Raises EditError as `change` does, IndexError for no such operand."""
+        operands = list(self._operands)
+        operands[number] = operand
+        self.change(operands=operands)
+
+    def replace_all_uses_with(self, new: Instruction) -> None:
+        """Makes every user take `new` instead; a root hands on its role (`HloInstruction::ReplaceAllUsesWith`).
+
+        `new` may itself use this instruction: that use stays. What is needed is moved before the first user. Raises
+        EditError for another shape (layouts aside), another computation, and where a cycle would come of it.
+        """
+        edits.replace_uses(self, new)
+
+    def replace_with(self, new: Instruction) -> None:
+        """`replace_all_uses_with`, hands on control dependencies, and takes this instruction out if nothing uses it."""
+        if self.computation is None:
+            raise EditError(f"{self.name} is in no computation")
+        successors = self.control_successors
+        edits.replace_uses(self, new)
+        for successor in successors:
+            kept = [p for p in successor.control_predecessors if p is not self]
+            if new is not successor and new not in kept:
+                kept.append(new)
+            successor.attributes[edits.CONTROL] = tuple(kept)
+        if not self.users and self._opcode != "parameter":
+            self.computation.remove(self)
+
+    def erase(self) -> None:
+        """Takes this instruction out of its computation. Raises EditError while something uses it."""
+        if self.computation is None:
+            raise EditError(f"{self.name} is in no computation")
+        self.computation.remove(self)
+
+    def move_before(self, other: Instruction) -> None:
+        """Gives this instruction another place in its computation.
+
+        Raises EditError if it would stand before what it needs or behind what needs it.
+        """
+        computation = self.computation
+        if computation is None or other.computation is not computation:
+            raise EditError(f"{self.name} and {other.name} are not in one computation")
+        if other is self:
+            return
+        order = computation.order
+        needed = (*self._operands, *self.control_predecessors)
+        if any(order[i] >= order[other] for i in needed) or any(
+            order[i] < order[other] for i in (*self.users, *self.control_successors)
+        ):
+            raise EditError(f"{self.name} cannot stand before {other.name}")
+        computation.move_all([self], other)
 
     def __str__(self) -> str:
         return printing.printer().instruction(self)

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from hlotext.ir import printing
+from hlotext.ir.aliasing import BufferDonorConfig, InputOutputAliasConfig
 from hlotext.ir.computation import Computation
+from hlotext.ir.errors import EditError
 from hlotext.ir.frames import StackFrameIndex
 from hlotext.ir.instruction import Instruction
+from hlotext.ir.module_attributes import ComputationLayout
+from hlotext.ir.naming import NameUniquer
 from hlotext.ir.print_options import PrintOptions
+from hlotext.ir.shape import Shape
 
 if TYPE_CHECKING:
     from hlotext.ir.source import Source
+
+ENTRY_LAYOUT = "entry_computation_layout"
+
+
+def _fitting(old: Shape | None, shape: Shape) -> Shape:
+    """The old shape where it differs in layouts at most, else the new one with layouts filled in."""
+    if old is not None and old.text_without_layout() == shape.text_without_layout():
+        return old
+    return _laid_out(shape)
+
+
+def _laid_out(shape: Shape) -> Shape:
+    """A shape with the descending layout where an array has none; scalars are written without."""
+    if shape.is_tuple:
+        return Shape.tuple(tuple(map(_laid_out, shape.tuple_shapes)))
+    return shape.with_default_layout() if shape.dimensions else shape
 
 
 @attrs.define(eq=False, repr=False)
@@ -41,6 +63,8 @@ class Module:
     """Goes up with every edit; caches of derived facts compare it."""
     _callers: tuple[int, dict[Computation, dict[Instruction, None]]] | None = None
     _by_name: tuple[int, dict[str, Instruction | Computation]] | None = None
+    _instruction_names: NameUniquer | None = None
+    _computation_names: NameUniquer | None = None
     _facts: tuple[int, dict[str, Any]] | None = None
     """What `hlotext.analysis` found out, by the fact's name, and the revision that it is true of."""
 
@@ -108,44 +132,143 @@ class Module:
 
     # ---- editing
 
+    @property
+    def instruction_names(self) -> NameUniquer:
+        """Hands out names that no instruction of the module has."""
+        if self._instruction_names is None:
+            self._instruction_names = NameUniquer(i._name for i in self.instructions())
+        return self._instruction_names
+
+    @property
+    def computation_names(self) -> NameUniquer:
+        """Hands out names that no computation of the module has."""
+        if self._computation_names is None:
+            self._computation_names = NameUniquer(c._name for c in self._computations)
+        return self._computation_names
+
     def add(self, computation: Computation, before: Computation | None = None) -> Computation:
-        """Puts a new computation at the end, or before another one. Raises ValueError if the name is taken."""
+        """Puts a new computation at the end, or before another one.
+
+        Raises EditError if the name is taken, or if it calls a computation that is not in the module.
+        """
         if any(c.name == computation.name for c in self._computations):
-            raise ValueError(f"module {self._name} already has a computation named {computation.name}")
+            raise EditError(f"module {self._name} already has a computation named {computation.name}")
+        if computation.module is not None:
+            raise EditError(f"{computation.name} is in module {computation.module.name} already")
+        for instruction in computation:
+            for callee in instruction.called_computations:
+                if callee.module is not self and callee is not computation:
+                    raise EditError(f"{instruction.name} calls {callee.name}, which is not in the module")
         entry = self.entry if self._computations else computation
         place = len(self._computations) if before is None else self._computations.index(before)
         self._computations.insert(place, computation)
         self._entry = entry
         computation.module = self
+        self.computation_names.register(computation.name)
+        for instruction in computation:
+            self.instruction_names.register(instruction.name)
         computation.touch()
         return computation
 
     def remove(self, computation: Computation) -> None:
-        """Takes a computation out. Raises ValueError while it is the entry or somebody calls it."""
-        if computation.is_entry:
-            raise ValueError(f"{computation.name} is the entry computation")
-        if callers := computation.callers:
-            raise ValueError(f"{computation.name} is still called by {', '.join(c.name for c in callers)}")
+        """Takes a computation out. Raises EditError while it is the entry or somebody calls it."""
+        self.remove_all([computation])
+
+    def remove_all(self, computations: Iterable[Computation]) -> None:
+        """Takes computations out that nothing but they themselves calls. Raises EditError as `remove` does."""
+        gone = dict.fromkeys(computations)
+        for computation in gone:
+            if computation.is_entry:
+                raise EditError(f"{computation.name} is the entry computation")
+            callers = [c for c in computation.callers if c.computation not in gone]
+            if callers:
+                raise EditError(f"{computation.name} is still called by {', '.join(c.name for c in callers)}")
         self._entry = self.entry
-        self._computations.remove(computation)
-        self.removed.append(computation)
-        computation.module = None
+        self._computations[:] = [c for c in self._computations if c not in gone]
+        for computation in gone:
+            if computation._start >= 0 and not computation.is_inline:
+                self.removed.append(computation)
+            computation.module = None
         self.touch()
+
+    def set_entry(self, computation: Computation) -> None:
+        """Makes another computation the entry. Raises EditError if it is called or not in the module."""
+        if computation.module is not self:
+            raise EditError(f"{computation.name} is not in module {self._name}")
+        if computation.callers:
+            raise EditError(f"{computation.name} is called by {computation.callers[0].name}")
+        for changed in (self.entry, computation):
+            changed.touch_signature()
+        self._entry = computation
+        self.fit_entry_layout()
 
     def rename(self, computation: Computation, name: str) -> None:
         """Gives a computation another name; every line that names it is printed anew.
 
-        Raises ValueError if the name is taken.
+        Raises EditError if the name is taken.
         """
         if name == computation.name:
             return
         if any(c.name == name for c in self._computations):
-            raise ValueError(f"module {self._name} already has a computation named {name}")
+            raise EditError(f"module {self._name} already has a computation named {name}")
         callers = computation.callers
         computation._name = name
+        self.computation_names.register(name)
         computation.touch_signature()
         for caller in callers:
             caller.touch()
+
+    def fit_entry_layout(self) -> None:
+        """Brings the header's `entry_computation_layout` up to date after the entry's parameters or root changed.
+
+        Layouts stay where the shapes are the same but for layouts.
+        """
+        old = self.attributes.get(ENTRY_LAYOUT)
+        if not isinstance(old, ComputationLayout):
+            return
+        shapes = [p.shape for p in self.entry.parameters]
+        result = self.entry.shape
+        if result is None or any(shape is None for shape in shapes):
+            return
+        given = (*old.parameter_shapes, *(None for _ in shapes[len(old.parameter_shapes) :]))
+        new = ComputationLayout(
+            tuple(_fitting(a, b) for a, b in zip(given, shapes, strict=False) if b is not None),
+            _fitting(old.result_shape, result),
+        )
+        if new != old:
+            self.attributes[ENTRY_LAYOUT] = new
+            self.touch_header()
+
+    def check_aliases(self) -> None:
+        """Raises EditError where the header aliases or donates what the entry's parameters and result do not hold."""
+        parameters = [p.shape for p in self.entry.parameters]
+        alias, donors = self.attributes.get("input_output_alias"), self.attributes.get("buffer_donor")
+        places: list[tuple[Shape | None, tuple[int, ...]]] = []
+        for entry in alias.entries if isinstance(alias, InputOutputAliasConfig) else ():
+            places.append((self.entry.shape, entry.output_index))
+            places.append((parameters[entry.parameter_number], entry.parameter_index))
+        for donor in donors.entries if isinstance(donors, BufferDonorConfig) else ():
+            places.append((parameters[donor.param_number], donor.param_index))
+        for shape, index in places:
+            try:
+                if shape is not None:
+                    shape.subshape(index)
+            except IndexError as error:
+                raise EditError(
+                    f"the header shares the buffer of a part that is not there: {error}"
+                ) from None
+
+    def clone(self) -> Module:
+        """A copy that shares no node with this one; it prints as this one does, edits included."""
+        from hlotext.ir.cloning import clone_module
+
+        return clone_module(self)
+
+    def transaction(self) -> AbstractContextManager[Module]:
+        """`with module.transaction():` undoes every edit made inside when an exception leaves the block."""
+        from hlotext.ir.snapshot import transaction
+
+        return transaction(self)
 
     def touch(self) -> None:
         """Marks the module as edited."""

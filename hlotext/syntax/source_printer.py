@@ -141,7 +141,7 @@ class _Copier:
                 if instruction.form is not Form.LINE:
                     continue
                 changes.append((instruction, seen))
-                place = max(instruction._end, seen)
+                place = seen if instruction._start < 0 else instruction._end
             if place < seen:
                 return False
             seen = place

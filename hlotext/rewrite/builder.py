@@ -1,0 +1,348 @@
+"""New instructions and computations: one method for each opcode, shapes inferred, names as XLA makes them."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import attrs
+
+from hlotext.ir import opcodes
+from hlotext.ir.attributes import RawValue
+from hlotext.ir.computation import Computation
+from hlotext.ir.enums import ComparisonDirection
+from hlotext.ir.errors import EditError
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.literal import Literal
+from hlotext.ir.module import Module
+from hlotext.ir.opcode import Opcode
+from hlotext.ir.shape import Layout, Shape, default_layout
+from hlotext.ir.types import ELEMENT_TYPES, ElementType
+from hlotext.ir.window import SliceDimension, SliceDimensions
+from hlotext.verify.infer import CannotInfer, ShapeInferenceError, infer_shape
+
+INHERITED = ("metadata", "frontend_attributes")
+"""What a new instruction takes over from the one in whose place it stands (`HloInstruction::SetupDerivedInstruction`);
+the sharding too, where the sizes are the same."""
+
+METHODS = {
+    (name.replace("-", "_") + ("_" if keyword.iskeyword(name) else "")): row
+    for name, row in opcodes.OPCODES.items()
+}
+"""Every opcode by the name of the builder's method: `get_tuple_element`, `and_`."""
+
+
+def shape_of(element_type: ElementType | str, dimensions: Iterable[int] = ()) -> Shape:
+    """The array shape without layout of a type (or its word) and sizes. Raises KeyError for a word that is no type."""
+    type_ = element_type if isinstance(element_type, ElementType) else ELEMENT_TYPES[element_type]
+    return Shape(type_, tuple(dimensions))
+
+
+@attrs.define
+class Builder:
+    """Adds instructions to a computation, at its end or before one of its instructions.
+
+    Every opcode is a method: hyphens become underscores, and `and`, `or`, `not`, `while` get one behind
+    (`b.add(x, y)`, `b.custom_call(x, shape=s, custom_call_target="f")`). Positional arguments are operands, keywords the
+    attributes by their names in the text. `shape=` says what operands leave open, `name=` asks for a name. Raises
+    EditError where the operands do not fit.
+
+    >>> import hlotext as hlo
+    >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] negate(x) }")
+    >>> b = Builder.before(module.entry.root)
+    >>> print(b.multiply(b.parameter_number(0), b.full_like(module.entry.root, 2)))
+    multiply = f32[4] multiply(x, broadcast)
+    """
+
+    computation: Computation
+    place: Instruction | None = None
+    """New instructions stand before this one; None: at the end."""
+    like: Instruction | None = None
+    """Where metadata, frontend attributes and sharding come from; None: nowhere."""
+
+    @classmethod
+    def before(cls, instruction: Instruction, like: Instruction | None = None) -> Builder:
+        """A builder that inserts before an instruction and, by default, inherits from it."""
+        if instruction.computation is None:
+            raise EditError(f"{instruction.name} is in no computation")
+        return cls(instruction.computation, instruction, like or instruction)
+
+    @classmethod
+    def after(cls, instruction: Instruction, like: Instruction | None = None) -> Builder:
+        """A builder that inserts behind an instruction and, by default, inherits from it."""
+        computation = instruction.computation
+        if computation is None:
+            raise EditError(f"{instruction.name} is in no computation")
+        place = computation.order.place(instruction) + 1
+        following = computation._instructions[place] if place < len(computation) else None
+        return cls(computation, following, like or instruction)
+
+    @classmethod
+    def new(
+        cls, module: Module, name: str, shapes: Sequence[Shape] = (), before: Computation | None = None
+    ) -> Builder:
+        """A builder of a new computation with a parameter for each shape, at the end of a module or before another.
+
+        >>> b = Builder.new(Module("m"), "sum", [shape_of("f32"), shape_of("f32")])
+        >>> print(b.finish(b.add(*b.computation.parameters)))
+        ENTRY %sum (param_0: f32[], param_1: f32[]) -> f32[] {
+          %param_0 = f32[] parameter(0)
+          %param_1 = f32[] parameter(1)
+          ROOT %add = f32[] add(%param_0, %param_1)
+        }
+        """
+        builder = cls(module.add(Computation(module.computation_names.unique(name)), before))
+        for shape in shapes:
+            builder.parameter(shape)
+        return builder
+
+    def finish(self, root: Instruction) -> Computation:
+        """The computation, with that root."""
+        self.computation.root = root
+        return self.computation
+
+    def __getattr__(self, name: str) -> Callable[..., Instruction]:
+        row = METHODS.get(name)
+        if row is None:
+            raise AttributeError(f"there is no opcode {name}")
+        return lambda *operands, **settings: self.op(row.name, operands, **settings)
+
+    # ---- any opcode
+
+    def op(
+        self,
+        opcode: str,
+        operands: Sequence[Instruction] = (),
+        *,
+        shape: Shape | None = None,
+        name: str | None = None,
+        argument: int | Literal | None = None,
+        **attributes: Any,
+    ) -> Instruction:
+        """An instruction of any opcode.
+
+        `shape` is needed where operands leave it open; where they do not, it may add a layout. Raises EditError.
+        """
+        row = opcodes.opcode(opcode)
+        named = {_attribute_name(row, key): value for key, value in attributes.items() if value is not None}
+        allowed = opcodes.allowed_attributes(row) if row is not None else named
+        for key, value in named.items():
+            if key not in allowed and not isinstance(value, RawValue):
+                raise EditError(f"{opcode} takes no attribute {key}")
+        named = {**self._inherited(), **named}
+        new = Instruction(self._name(name or opcode), opcode, shape, tuple(operands), named, argument)
+        new._shape = self._shape(new, row, shape)
+        like = self.like
+        if like is not None and like.sharding is not None and "sharding" not in named:
+            same = (
+                like.shape is not None
+                and like.shape.text_without_layout() == new._shape.text_without_layout()
+            )
+            if same:
+                new._attributes = {**named, "sharding": like.sharding}
+        return self.computation.add(new, self.place, typed=shape is not None)
+
+    def _inherited(self) -> dict[str, Any]:
+        like = self.like
+        return {k: v for k, v in like._attributes.items() if k in INHERITED} if like is not None else {}
+
+    def _name(self, name: str) -> str:
+        module = self.computation.module
+        if module is not None:
+            return module.instruction_names.unique(name)
+        number, unique = 0, name
+        while unique in self.computation:
+            number += 1
+            unique = f"{name}.{number}"
+        return unique
+
+    def _shape(self, new: Instruction, row: Opcode | None, shape: Shape | None) -> Shape:
+        """The result's shape, with layouts where the operands have some."""
+        if row is None or row.shape_rule is None:
+            if shape is None:
+                raise EditError(f"{new.opcode} needs shape=, since its operands do not say it")
+            return shape
+        if new.opcode == "tuple" and all(o.shape is not None for o in new.operands):
+            return Shape.tuple(tuple(o.shape for o in new.operands if o.shape is not None))
+        # What names other computations is seen through the module, which the instruction is not yet in.
+        new.computation = self.computation
+        try:
+            inferred = infer_shape(new)
+        except (ShapeInferenceError, CannotInfer) as error:
+            raise EditError(f"{new.opcode}({', '.join(o.name for o in new.operands)}): {error}") from None
+        finally:
+            new.computation = None
+        return shape if shape is not None else laid_out(inferred, new)
+
+    # ---- opcodes whose payload or open shape is better said otherwise
+
+    def constant(
+        self, value: Any, element_type: ElementType | str | None = None, name: str | None = None
+    ) -> Instruction:
+        """A constant from a `Literal`, a number or an array; numbers need the element type."""
+        if not isinstance(value, Literal):
+            import numpy as np
+
+            type_ = ELEMENT_TYPES[element_type] if isinstance(element_type, str) else element_type
+            array = np.asarray(value)
+            value = Literal.from_array(array.astype(type_.dtype) if type_ is not None else array)
+        shape = value.shape if self._uses_layouts() else value.shape.without_layout()
+        return self.op("constant", shape=shape, argument=value, name=name)
+
+    def _uses_layouts(self) -> bool:
+        return any(
+            leaf.layout is not None for i in self.computation if i.shape for _, leaf in i.shape.leaves()
+        )
+
+    def parameter(self, shape: Shape, name: str | None = None) -> Instruction:
+        """The next parameter of a computation that nothing calls yet; else see `rewrite.add_parameter`."""
+        number = sum(i.opcode == "parameter" for i in self.computation)
+        return self.op("parameter", shape=shape, argument=number, name=name or f"param_{number}")
+
+    def parameter_number(self, number: int) -> Instruction:
+        """The parameter of that number that is there already. Raises IndexError."""
+        return self.computation.parameters[number]
+
+    def get_tuple_element(self, value: Instruction, index: int, **settings: Any) -> Instruction:
+        """Element `index` of a tuple."""
+        return self.op("get-tuple-element", (value,), index=index, **settings)
+
+    def tuple(self, *elements: Instruction, **settings: Any) -> Instruction:
+        """A tuple of these elements."""
+        return self.op("tuple", elements, **settings)
+
+    def convert(self, value: Instruction, element_type: ElementType | str, **settings: Any) -> Instruction:
+        """The elements as another type."""
+        shape = _shape(value)
+        return self.op(
+            "convert", (value,), shape=_retyped(shape, shape_of(element_type).element_type), **settings
+        )
+
+    def reshape(self, value: Instruction, dimensions: Iterable[int], **settings: Any) -> Instruction:
+        """The same elements in other sizes."""
+        return self.op("reshape", (value,), shape=self._like(value, dimensions), **settings)
+
+    def broadcast(
+        self, value: Instruction, sizes: Iterable[int], dimensions: Iterable[int] = (), **settings: Any
+    ) -> Instruction:
+        """The value repeated to these sizes; operand dimension i becomes result dimension `dimensions[i]`."""
+        return self.op(
+            "broadcast", (value,), shape=self._like(value, sizes), dimensions=tuple(dimensions), **settings
+        )
+
+    def slice(
+        self,
+        value: Instruction,
+        starts: Iterable[int],
+        limits: Iterable[int],
+        strides: Iterable[int] | None = None,
+    ) -> Instruction:
+        """The elements from start to limit by stride in each dimension."""
+        steps = strides if strides is not None else [1] * _shape(value).rank
+        ranges = tuple(SliceDimension(*r) for r in zip(starts, limits, steps, strict=True))
+        return self.op("slice", (value,), slice=SliceDimensions(ranges))
+
+    def compare(
+        self, a: Instruction, b: Instruction, direction: ComparisonDirection | str, **settings: Any
+    ) -> Instruction:
+        """Whether the elements stand in a relation, `"LT"` for example."""
+        return self.op("compare", (a, b), direction=ComparisonDirection(direction), **settings)
+
+    def iota(self, shape: Shape, dimension: int, **settings: Any) -> Instruction:
+        """Counts along one dimension."""
+        return self.op("iota", shape=shape, iota_dimension=dimension, **settings)
+
+    def bitcast(self, value: Instruction, shape: Shape, **settings: Any) -> Instruction:
+        """The operand's bytes seen as another shape and layout."""
+        return self.op("bitcast", (value,), shape=shape, **settings)
+
+    def full_like(self, value: Instruction, number: float) -> Instruction:
+        """An array of a value's shape that holds one number everywhere."""
+        shape = _shape(value)
+        scalar = self.constant(number, shape.element_type)
+        return self.broadcast(scalar, shape.dimensions) if shape.dimensions else scalar
+
+    def _like(self, value: Instruction, dimensions: Iterable[int]) -> Shape:
+        """The shape of these sizes, with a default layout where the operand has a layout."""
+        old = _shape(value)
+        sizes = tuple(dimensions)
+        shape = Shape(old.element_type, sizes)
+        return default_laid_out(shape) if old.layout is not None or not old.rank else shape
+
+
+def laid_out(shape: Shape, instruction: Instruction) -> Shape:
+    """An inferred shape with layouts, where operands or called computations have some.
+
+    A tuple element, a call and the like keep the layout of what they pass on. Elsewhere an array takes the layout of the
+    first operand with the same sizes, without its memory space, else the descending one.
+    """
+    given = _passed_on(instruction)
+    if given is not None and given.text_without_layout() == shape.text_without_layout():
+        return given
+    sources = [leaf for o in instruction.operands if o.shape is not None for _, leaf in o.shape.leaves()]
+    if not any(leaf.layout is not None for leaf in sources):
+        return shape
+    return _with_layouts(shape, sources)
+
+
+def _with_layouts(shape: Shape, sources: list[Shape]) -> Shape:
+    if shape.is_tuple:
+        return Shape.tuple(tuple(_with_layouts(part, sources) for part in shape.tuple_shapes))
+    if not shape.is_array:
+        return shape
+    for source in sources:
+        if source.layout is not None and source.dimensions == shape.dimensions and shape.dimensions:
+            bits = source.layout.element_size_in_bits if source.element_type is shape.element_type else 0
+            layout = Layout(source.layout.minor_to_major, source.layout.tiles, element_size_in_bits=bits)
+            return shape.with_layout(layout)
+    return default_laid_out(shape)
+
+
+def default_laid_out(shape: Shape) -> Shape:
+    """A shape with the descending layout wherever an array of some rank has none; scalars are written without."""
+    if shape.is_tuple:
+        return Shape.tuple(tuple(map(default_laid_out, shape.tuple_shapes)))
+    if shape.is_array and shape.layout is None and shape.dimensions:
+        return shape.with_layout(default_layout(shape.rank))
+    return shape
+
+
+def _passed_on(instruction: Instruction) -> Shape | None:
+    """The shape of the very value that an instruction hands on; None for one that computes."""
+    operands = instruction.operands
+    if instruction.opcode == "get-tuple-element" and operands[0].shape is not None:
+        index: int = instruction.attributes["index"]
+        return operands[0].shape.tuple_shapes[index]
+    if instruction.opcode in ("call", "fusion"):
+        return instruction.called_computations[0].shape
+    if instruction.opcode in ("while", "opt-barrier", "domain", "add-dependency", "dynamic-update-slice"):
+        return operands[0].shape
+    if instruction.opcode == "conditional":
+        return instruction.called_computations[0].shape
+    return None
+
+
+def _attribute_name(row: Opcode | None, key: str) -> str:
+    """The attribute's name in the text for a keyword: `control_predecessors` is `control-predecessors`."""
+    if row is not None:
+        for name in opcodes.allowed_attributes(row):
+            if name.replace("-", "_") == key.rstrip("_"):
+                return name
+    return key
+
+
+def _shape(value: Instruction) -> Shape:
+    if value.shape is None:
+        raise EditError(f"the shape of {value.name} is not known")
+    return value.shape
+
+
+def _retyped(shape: Shape, element_type: ElementType) -> Shape:
+    layout = shape.layout
+    if layout is not None:
+        bits = element_type.bits if element_type.bits < 8 and element_type.is_integral else 0
+        layout = attrs.evolve(
+            layout, element_size_in_bits=bits if layout.element_size_in_bits else 0, memory_space=0
+        )
+    return Shape(element_type, shape.dimensions, shape.dynamic_dimensions, layout)

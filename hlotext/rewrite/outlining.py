@@ -1,0 +1,125 @@
+"""Moving instructions into a computation of their own and back: outline and inline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hlotext.ir.cloning import own_attributes
+from hlotext.ir.computation import Computation
+from hlotext.ir.edits import CONTROL
+from hlotext.ir.enums import FusionKind
+from hlotext.ir.errors import EditError
+from hlotext.ir.instruction import Instruction
+from hlotext.rewrite.builder import Builder
+
+
+def outline(
+    instructions: Sequence[Instruction], name: str, opcode: str = "call", **attributes: Any
+) -> Instruction:
+    """Moves instructions of one computation into a new one and puts a `call` (or `fusion`) in their place.
+
+    What they take from outside becomes parameters, what others take of them the result (a tuple if it is more than one).
+    Raises EditError, and changes nothing, where a value would have to leave and come back, for parameters, and for
+    instructions with control dependencies. Returns the call.
+    """
+    chosen = dict.fromkeys(instructions)
+    computation = next(iter(chosen)).computation if chosen else None
+    module = computation.module if computation is not None else None
+    if computation is None or module is None or any(i.computation is not computation for i in chosen):
+        raise EditError("outline takes instructions of one computation of a module")
+    for i in chosen:
+        if i.opcode == "parameter" or i.control_predecessors or i.control_successors:
+            raise EditError(f"{i.name} cannot move to another computation")
+    order = computation.order
+    inside = sorted(chosen, key=order.__getitem__)
+    inputs = dict.fromkeys(o for i in inside for o in i.operands if o not in chosen)
+    outputs = [i for i in inside if i.is_root or any(user not in chosen for user in i.users)] or inside[-1:]
+    if any(_needs(value, chosen) for value in inputs):
+        raise EditError("a value would leave the outlined instructions and come back")
+    with module.transaction():
+        builder = Builder.new(module, name, before=computation)
+        nodes: dict[Instruction, Instruction] = {}
+        for value in inputs:
+            assert value.shape is not None
+            nodes[value] = builder.parameter(value.shape)
+        for old in inside:
+            copy = Instruction(
+                module.instruction_names.unique(old.name), old.opcode, old.shape,
+                tuple(nodes[o] for o in old.operands), old._attributes, old._argument,
+            )  # fmt: skip
+            nodes[old] = builder.computation.add(copy, typed=False)
+        results = [nodes[o] for o in outputs]
+        builder.finish(results[0] if len(results) == 1 else builder.tuple(*results))
+        named = {"calls" if opcode == "fusion" else "to_apply": builder.computation, **attributes}
+        if opcode == "fusion":
+            named.setdefault("kind", FusionKind.LOOP)
+        call = _call(computation, inside, opcode, tuple(inputs), named, builder.computation)
+        single = len(outputs) == 1
+        after = Builder.after(call)
+        for number, output in enumerate(outputs):
+            output.replace_all_uses_with(call if single else after.get_tuple_element(call, number))
+        computation.remove_all(inside)
+    return call
+
+
+def _call(
+    computation: Computation,
+    inside: list[Instruction],
+    opcode: str,
+    inputs: tuple[Instruction, ...],
+    attributes: dict[str, Any],
+    callee: Computation,
+) -> Instruction:
+    """The call, behind everything that it needs; uses move behind it when they are redirected."""
+    builder = Builder(computation, inside[0], inside[-1])
+    order = computation.order
+    last = max(inputs, key=order.__getitem__, default=None)
+    if last is not None and order[last] > order[inside[0]]:
+        builder = Builder.after(last, inside[-1])
+    return builder.op(opcode, inputs, shape=callee.shape, **attributes)
+
+
+def _needs(value: Instruction, chosen: dict[Instruction, None]) -> bool:
+    """Whether a value depends on one of the instructions."""
+    seen: set[Instruction] = set()
+    stack = [value]
+    while stack:
+        i = stack.pop()
+        if i in chosen:
+            return True
+        if i not in seen:
+            seen.add(i)
+            stack.extend((*i.operands, *i.control_predecessors))
+    return False
+
+
+def inline(call: Instruction) -> dict[Instruction, Instruction]:
+    """Replaces a `call` or `fusion` by the instructions of its computation (`CallInliner::Inline`).
+
+    Control dependencies of the call pass to the copies: they follow its predecessors, and its successors follow the
+    result. The computation stays (DCE takes it out when nothing calls it). Returns the copy of each instruction. Raises
+    EditError for other opcodes.
+    """
+    computation = call.computation
+    if call.opcode not in ("call", "fusion") or computation is None or computation.module is None:
+        raise EditError(f"{call.name} is no call")
+    callee = call.called_computations[0]
+    module = computation.module
+    predecessors = call.control_predecessors
+    nodes: dict[Any, Any] = dict(zip(callee.parameters, call.operands, strict=True))
+    copies: dict[Instruction, Instruction] = {}
+    for old in callee:
+        if old in nodes:
+            continue
+        attributes = dict(own_attributes(old))
+        own = tuple(nodes[p] for p in attributes.pop(CONTROL, ()))
+        if own or predecessors:
+            attributes[CONTROL] = tuple(dict.fromkeys((*own, *predecessors)))
+        copy = Instruction(
+            module.instruction_names.unique(old.name), old._opcode, old._shape,
+            tuple(nodes[o] for o in old._operands), attributes, old._argument,
+        )  # fmt: skip
+        nodes[old] = copies[old] = computation.add(copy, call, typed=False)
+    call.replace_with(nodes[callee.root])
+    return copies

@@ -1,0 +1,140 @@
+"""Adding and removing parameters, with all callers and the header."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from hlotext.ir import inference
+from hlotext.ir.aliasing import BufferDonorConfig, InputOutputAliasConfig
+from hlotext.ir.computation import Computation
+from hlotext.ir.errors import EditError
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import ENTRY_LAYOUT, Module
+from hlotext.ir.module_attributes import ComputationLayout
+from hlotext.ir.shape import Shape
+
+BY_OPERANDS = frozenset({"call", "fusion", "async-start"})
+"""Opcodes whose operands are, one by one, the parameters of the computation that they call."""
+
+
+def add_parameter(
+    computation: Computation,
+    shape: Shape,
+    name: str | None = None,
+    value: Callable[[Instruction], Instruction] | None = None,
+) -> Instruction:
+    """Gives a computation one more parameter; `value` says for each caller what it passes.
+
+    The header's entry layout follows. Raises EditError, and changes nothing, where a caller's parameters are not its
+    operands one by one (`while`, `reduce` ...), or where it gives no value.
+    """
+    module = computation.module
+    if module is None:
+        raise EditError(f"{computation.name} is in no module")
+    with module.transaction():
+        callers = _callers(computation)
+        number = len(computation.parameters)
+        parameter = Instruction(
+            module.instruction_names.unique(name or f"param_{number}"), "parameter", shape, argument=number
+        )
+        _insert(computation, parameter)
+        for caller in callers:
+            if value is None:
+                raise EditError(f"{caller.name} calls {computation.name}: say what it passes")
+            caller.change(operands=(*caller.operands, value(caller)))
+            if (problem := inference.type_problem(caller)) is not None:
+                raise EditError(f"{caller.name}: {problem}")
+    return parameter
+
+
+def _insert(computation: Computation, parameter: Instruction) -> None:
+    """Puts a parameter behind the last one, else in front."""
+    others = computation.parameters
+    place = computation.order.place(others[-1]) + 1 if others else 0
+    root = computation.root if len(computation) else parameter
+    computation.order.insert(place, parameter)
+    computation._root = root
+    parameter.computation = computation
+    parameter._users = {}
+    if computation._by_name is not None:
+        computation._by_name[parameter.name] = parameter
+    parameter.touch()
+    computation.touch_signature()
+
+
+def remove_parameter(computation: Computation, number: int) -> None:
+    """Takes a parameter away that nothing uses, the operand of each caller, and its places in the header.
+
+    Raises EditError, and changes nothing, if it is used, aliased or donated, or if a caller is not of `BY_OPERANDS`.
+    """
+    module = computation.module
+    if module is None:
+        raise EditError(f"{computation.name} is in no module")
+    parameters = computation.parameters
+    parameter = parameters[number]
+    if parameter.users or parameter.control_successors or parameter.is_root:
+        raise EditError(f"parameter {parameter.name} of {computation.name} is used")
+    with module.transaction():
+        callers = _callers(computation)
+        if computation.is_entry:
+            _renumber_header(module, number)
+        computation.order.remove(parameter)
+        if parameter._start >= 0:
+            computation.removed_spans.append((parameter._start, parameter._end))
+        computation._by_name = None
+        parameter.computation, parameter._place = None, None
+        for later in parameters[number + 1 :]:
+            later.parameter_number = (later.parameter_number or 0) - 1
+        computation.touch_signature()
+        for caller in callers:
+            operands = caller.operands
+            caller.change(operands=(*operands[:number], *operands[number + 1 :]))
+
+
+def _callers(computation: Computation) -> tuple[Instruction, ...]:
+    for caller in computation.callers:
+        if caller.opcode not in BY_OPERANDS:
+            raise EditError(
+                f"{caller.name} calls {computation.name} as {caller.opcode}, which fixes its parameters"
+            )
+        if "output_to_operand_aliasing" in caller.attributes:
+            raise EditError(f"{caller.name} aliases operands by number")
+    return computation.callers
+
+
+def _renumber_header(module: Module, number: int) -> None:
+    """Takes a parameter out of the header's lists and shifts the numbers of the later ones."""
+    attributes = module.attributes
+    before = dict(attributes)
+    alias, donors = attributes.get("input_output_alias"), attributes.get("buffer_donor")
+    if isinstance(alias, InputOutputAliasConfig):
+        if any(e.parameter_number == number for e in alias.entries):
+            raise EditError(f"parameter {number} shares its buffer with a result")
+        attributes["input_output_alias"] = InputOutputAliasConfig(
+            tuple(
+                attrs.evolve(e, parameter_number=e.parameter_number - (e.parameter_number > number))
+                for e in alias.entries
+            )
+        )
+    if isinstance(donors, BufferDonorConfig):
+        if any(e.param_number == number for e in donors.entries):
+            raise EditError(f"the buffer of parameter {number} is donated")
+        attributes["buffer_donor"] = BufferDonorConfig(
+            tuple(
+                attrs.evolve(e, param_number=e.param_number - (e.param_number > number))
+                for e in donors.entries
+            )
+        )
+    layout = attributes.get(ENTRY_LAYOUT)
+    if isinstance(layout, ComputationLayout):
+        shapes = layout.parameter_shapes
+        attributes[ENTRY_LAYOUT] = attrs.evolve(
+            layout, parameter_shapes=(*shapes[:number], *shapes[number + 1 :])
+        )
+    flags = attributes.get("allow_spmd_sharding_propagation_to_parameters")
+    if isinstance(flags, tuple) and len(flags) > 1:
+        attributes["allow_spmd_sharding_propagation_to_parameters"] = (*flags[:number], *flags[number + 1 :])
+    if attributes != before:
+        module.touch_header()

@@ -1,0 +1,130 @@
+"""Changing a shape and all shapes that follow from it, across computations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlotext.ir.computation import Computation
+from hlotext.ir.errors import EditError
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
+from hlotext.ir.shape import Shape
+from hlotext.rewrite.builder import default_laid_out, laid_out
+from hlotext.verify.infer import Agreement, CannotInfer, ShapeInferenceError, agreement, infer_shape
+
+MAX_CHANGES = 64
+"""Times that one instruction may change before the propagation gives up: no real module needs more than a few."""
+
+
+def change_shape(instruction: Instruction, shape: Shape) -> list[Instruction]:
+    """Gives a value (a parameter, most of the time) another shape, and every shape that follows from it.
+
+    Follows users, callers and called computations; loops keep one shape for operand, body and result. Shapes that an
+    instruction alone states (a reshape's sizes) stay. Raises EditError, and changes nothing, where an operation does not
+    accept its operands any more. Returns the instructions that changed.
+    """
+    return _Propagation(instruction).run(shape)
+
+
+def change_operands(
+    instruction: Instruction, operands: Sequence[Instruction], shape: Shape | None = None
+) -> list[Instruction]:
+    """Gives an instruction operands of any shape, infers its own, and propagates it as `change_shape` does."""
+    module = _module_of(instruction)
+    with module.transaction():
+        instruction.change(operands=operands, typed=False)
+        return _Propagation(instruction).run(shape if shape is not None else _inferred(instruction))
+
+
+def _module_of(instruction: Instruction) -> Module:
+    computation = instruction.computation
+    if computation is None or computation.module is None:
+        raise EditError(f"{instruction.name} is in no module")
+    return computation.module
+
+
+def _inferred(instruction: Instruction) -> Shape:
+    try:
+        return laid_out(infer_shape(instruction), instruction)
+    except (ShapeInferenceError, CannotInfer) as error:
+        raise EditError(f"{instruction.name}: {error}") from None
+
+
+class _Propagation:
+    """One change on its way through a module."""
+
+    def __init__(self, instruction: Instruction) -> None:
+        self.start = instruction
+        self.module = _module_of(instruction)
+        self.changes: dict[Instruction, int] = {}
+        self.pending: dict[Instruction, None] = {}
+        self.delays: dict[Instruction, int] = {}
+
+    def run(self, shape: Shape) -> list[Instruction]:
+        with self.module.transaction():
+            self.set(self.start, shape)
+            if self.start.opcode != "parameter" and not _same(self.start, _inferred(self.start)):
+                raise EditError(f"{self.start.name} is {_inferred(self.start)} by its operands, not {shape}")
+            while self.pending:
+                instruction = next(iter(self.pending))
+                del self.pending[instruction]
+                try:
+                    self.visit(instruction)
+                except EditError:
+                    # A caller fits only once the bodies that it calls are done.
+                    self.delays[instruction] = self.delays.get(instruction, 0) + 1
+                    if not self.pending or self.delays[instruction] > MAX_CHANGES:
+                        raise
+                    self.pending[instruction] = None
+            self.module.check_aliases()
+            return list(self.changes)
+
+    def set(self, instruction: Instruction, shape: Shape) -> None:
+        """Changes one shape and remembers who must look at it."""
+        if instruction.literal is not None:
+            raise EditError(f"{instruction.name} is a constant: its value has its shape")
+        if instruction.shape is not None and any(leaf.layout for _, leaf in instruction.shape.leaves()):
+            shape = default_laid_out(shape)
+        self.changes[instruction] = self.changes.get(instruction, 0) + 1
+        if self.changes[instruction] > MAX_CHANGES:
+            raise EditError(f"the shape of {instruction.name} does not settle")
+        instruction.change(shape=shape, typed=False)
+        self.pending.update(dict.fromkeys(instruction.users))
+        computation = instruction.computation
+        assert computation is not None
+        if instruction.is_root or instruction.opcode == "parameter":
+            self.pending.update(dict.fromkeys(computation.callers))
+
+    def visit(self, instruction: Instruction) -> None:
+        """Brings parameters of called computations, and the shape of one instruction, up to date."""
+        for computation, shapes in _parameters(instruction):
+            for parameter, shape in zip(computation.parameters, shapes, strict=True):
+                if shape is not None and not _same(parameter, shape):
+                    self.set(parameter, shape)
+                    self.pending[instruction] = None
+        if instruction in self.pending:
+            return  # the bodies come first
+        if instruction.opcode in ("parameter", "constant"):
+            return
+        inferred = _inferred(instruction)
+        if not _same(instruction, inferred):
+            self.set(instruction, inferred)
+
+
+def _same(instruction: Instruction, shape: Shape) -> bool:
+    stated = instruction.shape
+    return stated is not None and agreement(instruction.opcode, stated, shape) is not Agreement.NONE
+
+
+def _parameters(caller: Instruction) -> list[tuple[Computation, Sequence[Shape | None]]]:
+    """What a caller passes to each computation whose parameters are its operands."""
+    shapes = [operand.shape for operand in caller.operands]
+    if caller.opcode in ("call", "fusion", "async-start"):
+        return [(caller.called_computations[0], shapes)]
+    if caller.opcode == "while":
+        return [(callee, shapes) for callee in caller.called_computations]
+    if caller.opcode == "conditional":
+        return [
+            (callee, [shape]) for callee, shape in zip(caller.called_computations, shapes[1:], strict=True)
+        ]
+    return []

@@ -1,0 +1,235 @@
+"""Random edits of a module, each of which either happens or is refused and changes nothing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import hlotext as hlo
+from hlotext.ir import compare, inference, integrity, opcodes
+from hlotext.ir.cloning import clone_computation, clone_instruction
+from hlotext.ir.metadata import FrontendAttributes
+from hlotext.ir.module import ENTRY_LAYOUT
+from hlotext.ir.shape import Shape
+from hlotext.rewrite import parameters
+from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.outlining import inline, outline
+from hlotext.rewrite.propagation import change_shape
+
+
+class Editor:
+    """Makes random edits of one module; all choices come from a seed."""
+
+    def __init__(self, module: hlo.Module, seed: int) -> None:
+        self.module = module
+        self.random = random.Random(seed)
+        self.happened: list[str] = []
+
+    def any_instruction(self, opcode: str | None = None) -> hlo.Instruction:
+        found = [i for i in self.module.instructions() if opcode in (None, i.opcode)]
+        return self.random.choice(found or list(self.module.instructions()))
+
+    def any_computation(self) -> hlo.Computation:
+        return self.random.choice(self.module.computations)
+
+    def neighbours(self) -> tuple[hlo.Instruction, hlo.Instruction]:
+        computation = self.any_computation()
+        return self.random.choice(computation.instructions), self.random.choice(computation.instructions)
+
+    # ---- the edits
+
+    def rename(self) -> None:
+        self.any_instruction().name = f"renamed.{self.random.randrange(40)}"
+
+    def rename_computation(self) -> None:
+        computation = self.any_computation()
+        if not computation.is_inline and not computation.is_implicit:
+            computation.name = f"computation.{self.random.randrange(20)}"
+
+    def insert_copy(self) -> None:
+        instruction = self.any_instruction()
+        instruction.replace_all_uses_with(Builder.after(instruction).copy(instruction))
+
+    def insert_negation(self) -> None:
+        instruction = self.any_instruction()
+        users = instruction.users
+        negated = Builder.after(instruction).negate(instruction)
+        for user in users:
+            user.change(operands=[negated if operand is instruction else operand for operand in user.operands])
+
+    def replace_uses(self) -> None:
+        old, new = self.neighbours()
+        old.replace_all_uses_with(new)
+
+    def replace_uses_by_like(self) -> None:
+        """As `replace_uses`, with a far better chance to fit."""
+        old = self.any_instruction()
+        assert old.computation is not None
+        shapes = [i for i in old.computation if str(i.shape) == str(old.shape)]
+        old.replace_all_uses_with(self.random.choice(shapes))
+
+    def replace_operand(self) -> None:
+        user, new = self.neighbours()
+        if user.operands:
+            user.replace_operand(self.random.randrange(len(user.operands)), new)
+
+    def replace_with(self) -> None:
+        old, new = self.neighbours()
+        old.replace_with(new)
+
+    def erase(self) -> None:
+        self.any_instruction().erase()
+
+    def erase_dead(self) -> None:
+        dead = [
+            i for i in self.module.instructions()
+            if not (i.users or i.is_root or i.control_successors or i.opcode == "parameter")
+        ]  # fmt: skip
+        for instruction in dead:
+            instruction.erase()
+
+    def move(self) -> None:
+        one, other = self.neighbours()
+        one.move_before(other)
+
+    def clone(self) -> None:
+        clone_instruction(self.any_instruction())
+
+    def clone_callee(self) -> None:
+        caller = self.random.choice(
+            [i for i in self.module.instructions() if "to_apply" in i.attributes] or [None]
+        )
+        if caller is not None:
+            caller.attributes["to_apply"] = clone_computation(caller.attributes["to_apply"])
+
+    def outline(self) -> None:
+        computation = self.any_computation()
+        count = self.random.randrange(1, 6)
+        start = self.random.randrange(len(computation))
+        outline(computation.instructions[start : start + count], "outlined")
+
+    def inline(self) -> None:
+        inline(self.any_instruction(self.random.choice(("call", "fusion"))))
+
+    def drop_metadata(self) -> None:
+        self.any_instruction().attributes.pop("metadata", None)
+
+    def depend(self) -> None:
+        one, other = self.neighbours()
+        one.attributes["control-predecessors"] = (other,)
+
+    def undepend(self) -> None:
+        self.any_instruction().attributes.pop("control-predecessors", None)
+
+    def new_root(self) -> None:
+        computation = self.any_computation()
+        computation.root = self.random.choice(computation.instructions)
+
+    def change_attribute(self) -> None:
+        instruction = self.any_instruction(self.random.choice(("broadcast", "reduce", "concatenate", "reverse")))
+        if "dimensions" in instruction.attributes:
+            instruction.attributes["dimensions"] = (self.random.randrange(2),)
+
+    def change_opcode(self) -> None:
+        self.any_instruction().opcode = self.random.choice(("sine", "add", "negate", "tuple"))
+
+    def change_shape(self) -> None:
+        parameter = self.any_instruction("parameter")
+        if parameter.shape is not None:
+            longer = Shape(parameter.shape.element_type, (*parameter.shape.dimensions, 2))
+            change_shape(parameter, longer)
+
+    def retype(self) -> None:
+        instruction = self.any_instruction()
+        if instruction.shape is not None:
+            instruction.shape = Shape(instruction.shape.element_type, (2, 3))
+
+    def remove_parameter(self) -> None:
+        computation = self.any_computation()
+        if computation.parameters:
+            parameters.remove_parameter(computation, self.random.randrange(len(computation.parameters)))
+
+    def add_parameter(self) -> None:
+        computation = self.any_computation()
+        shape = self.any_instruction().shape
+        if shape is not None:
+            parameters.add_parameter(computation, shape, value=lambda caller: caller.operands[0])
+
+    def failing_transaction(self) -> None:
+        before = str(self.module)
+        try:
+            with self.module.transaction():
+                self.edit()
+                self.edit()
+                raise KeyError
+        except KeyError:
+            assert str(self.module) == before
+
+    # ---- running them
+
+    EDITS: tuple[Callable[[Editor], None], ...]
+
+    def edit(self) -> None:
+        """One random edit; one that is refused must leave the text as it was."""
+        chosen = self.random.choice(self.EDITS)
+        before = str(self.module)
+        try:
+            chosen(self)
+        except (hlo.EditError, IndexError):
+            if chosen not in COMPOSED:
+                assert str(self.module) == before, f"{chosen.__name__} was refused and changed something"
+        else:
+            self.happened.append(chosen.__name__)
+
+
+COMPOSED = (Editor.insert_copy, Editor.insert_negation, Editor.erase_dead, Editor.failing_transaction)
+"""Edits of several steps, of which the first may happen and a later one be refused."""
+
+Editor.EDITS = tuple(
+    getattr(Editor, name)
+    for name, value in vars(Editor).items()
+    if callable(value)
+    and not name.startswith("_")
+    and name not in ("edit", "any_instruction", "any_computation", "neighbours")
+)
+
+
+def ill_typed(module: hlo.Module) -> list[str]:
+    """The instructions with a type that their operands do not give."""
+    found = ((i, inference.type_problem(i)) for i in module.instructions())
+    return [f"{i.name}: {problem}" for i, problem in found if problem is not None]
+
+
+def check(module: hlo.Module, ill_typed_before: int) -> None:
+    """What must hold after every edit."""
+    assert integrity.problems(module) == []
+    assert len(ill_typed(module)) <= ill_typed_before, ill_typed(module)
+    text = str(module)
+    again = hlo.parse(text)
+    if ENTRY_LAYOUT not in module.attributes:  # a header that is printed anew shows the layout that follows
+        again.attributes.pop(ENTRY_LAYOUT, None)
+    difference = compare.difference(without_defaults(module), without_defaults(again))
+    assert difference is None, difference
+
+
+def without_defaults(module: hlo.Module) -> hlo.Module:
+    """A copy without attributes that say what their absence says, and with the layout that an absent one stands for."""
+    copy = module.clone()
+    for instruction in copy.instructions():
+        row = opcodes.opcode(instruction.opcode)
+        instruction._attributes = dict(instruction._attributes)
+        if row is not None:
+            uses = opcodes.allowed_attributes(row)
+            instruction._attributes = {
+                name: value
+                for name, value in instruction._attributes.items()
+                if name not in uses or uses[name].default is None or uses[name].default != value
+            }
+        if instruction.opcode == "map":  # printed as its operands say, whatever it says itself
+            instruction._attributes.pop("dimensions", None)
+        notes = instruction._attributes.get("frontend_attributes")
+        if isinstance(notes, FrontendAttributes):  # printed sorted
+            instruction._attributes["frontend_attributes"] = FrontendAttributes(sorted(notes.items()))
+        if instruction.shape is not None:
+            instruction._shape = instruction.shape.with_default_layout()
+    return copy

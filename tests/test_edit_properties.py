@@ -1,0 +1,46 @@
+"""Random edit sequences on real modules: after each, the graph is sound, typed as before, and its text reads back equal."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hlotext as hlo
+from tests import random_edits, support
+
+MAX_BYTES = 8000
+SEQUENCES = int(os.environ.get("HLOTEXT_EDIT_SEQUENCES", "120"))
+"""How many sequences to try; 10,000 take about 20 minutes."""
+
+
+@functools.cache
+def modules() -> list[tuple[hlo.Module, int]]:
+    """The smaller modules of the corpus (whole ones: a pasted line has no module to edit)."""
+    texts = [support.read_text(path) for path in support.corpus_files()]
+    found = [hlo.parse(text) for text in texts if len(text) < MAX_BYTES]
+    return [(m, len(random_edits.ill_typed(m))) for m in found if not m.entry.is_implicit]
+
+
+@settings(max_examples=SEQUENCES)
+@given(st.integers(0, 2**32), st.integers(1, 8))
+def test_random_edits(seed: int, count: int) -> None:
+    module, ill_typed = modules()[seed % len(modules())]
+    editor = random_edits.Editor(module.clone(), seed)
+    for _ in range(count):
+        editor.edit()
+    random_edits.check(editor.module, ill_typed)
+
+
+def test_every_edit_happens() -> None:
+    """The sequences are worth something: no kind of edit is always refused."""
+    happened: set[str] = set()
+    for seed in range(250):
+        module, _ = modules()[seed % len(modules())]
+        editor = random_edits.Editor(module.clone(), seed)
+        for _ in range(3):
+            editor.edit()
+        happened.update(editor.happened)
+    assert happened == {edit.__name__ for edit in random_edits.Editor.EDITS}
