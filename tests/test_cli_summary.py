@@ -303,13 +303,13 @@ def test_what_computations_are_for() -> None:
 def test_deep_call_chains_are_no_problem() -> None:
     """Thousands of computations that call each other: no recursion."""
     depth = 5000
-    bodies = ["c0 {\n  ROOT r = f32[] parameter(0)\n}\n"]
+    bodies = ["body0 {\n  ROOT r = f32[] parameter(0)\n}\n"]
     for i in range(1, depth):
-        bodies.append(f"c{i} {{\n  p = f32[] parameter(0)\n  ROOT r = f32[] call(p), to_apply=c{i - 1}\n}}\n")
+        bodies.append(f"body{i} {{\n  p = f32[] parameter(0)\n  ROOT r = f32[] call(p), to_apply=body{i - 1}\n}}\n")
     facts = summary(
         "HloModule deep\n\n"
         + "\n".join(bodies)
-        + f"\nENTRY {bodies[-1].replace(f'c{depth - 1} {{', 'main {')}"
+        + f"\nENTRY {bodies[-1].replace(f'body{depth - 1} {{', 'main {')}"
     )
     assert facts.instructions == 2 * depth + 1
 
