@@ -2,6 +2,9 @@
 
 Each cuts one line of the form in which XLA writes text. What does not look like that is left to the grammar itself, so
 these need not know every form of the language; they must only never cut a line wrongly.
+
+What comes in may be hostile, so none of them may try a second way through a long text: repetitions are possessive (`*+`), and
+where two of them follow each other they share no character.
 """
 
 from __future__ import annotations
@@ -14,6 +17,12 @@ from hlotext.syntax import grammar
 _DEPTH = 10
 """Nesting of braces that the expressions follow, for backend_config; deeper ones go through the grammar."""
 
+_SHAPE_DEPTH = 6
+"""The same for tuple shapes, whose parentheses are their own and those of tiles."""
+
+_PLAIN = r"[^()\r\n]*+"
+"""What stands between parentheses on one line."""
+
 
 def _quoted() -> str:
     """A double-quoted string: the first alternative of STRING."""
@@ -24,10 +33,19 @@ def _quoted() -> str:
 def braces() -> str:
     """Balanced braces; braces inside double quotes do not count."""
     string = _quoted()
-    pattern = rf'\{{[^{{}}"]*(?:{string}[^{{}}"]*)*\}}'
+    pattern = rf'\{{[^{{}}"]*+(?:{string}[^{{}}"]*+)*+\}}'
     for _ in range(_DEPTH):
-        pattern = rf'\{{[^{{}}"]*(?:(?:{string}|{pattern})[^{{}}"]*)*\}}'
+        pattern = rf'\{{[^{{}}"]*+(?:(?:{string}|{pattern})[^{{}}"]*+)*+\}}'
     return pattern
+
+
+@functools.cache
+def _parentheses(depth: int) -> str:
+    """Balanced parentheses on one line, at most so many of them in each other."""
+    inner = rf"(?:\({_PLAIN}\){_PLAIN})*+"
+    for _ in range(depth - 2):
+        inner = rf"(?:\({_PLAIN}{inner}\){_PLAIN})*+"
+    return rf"\({_PLAIN}{inner}\)"
 
 
 @functools.cache
@@ -71,20 +89,38 @@ def op_line(indent: str, mark: str) -> re.Pattern[str]:
     Groups: ROOT, name, shape, opcode, operands when they are plain names, else what is in the parentheses, the tail.
     """
     name = grammar.terminals()["IDENTIFIER"] if mark else _bare_name()
-    operands = rf"{mark}{name}(?:, {mark}{name})*(?=\))"
-    inner = r"[^()\r\n]*(?:\([^()\r\n]*(?:\([^()\r\n]*\)[^()\r\n]*)*\)[^()\r\n]*)*"
+    operands = rf"{mark}{name}(?:, {mark}{name})*+(?=\))"
+    inner = rf"{_PLAIN}(?:\({_PLAIN}(?:\({_PLAIN}\){_PLAIN})*+\){_PLAIN})*+"
+    shape = rf"{_parentheses(_SHAPE_DEPTH)}|[a-z][!-~]*+"
     # Names that start with "__" are left to the grammar, whose checks say which of them are allowed.
     return re.compile(
-        rf"{re.escape(indent)}(ROOT )?{mark}((?!__){name}) = (\(.*?\)|[a-z][!-~]*) ([a-z][a-z0-9\-]*)"
-        rf"\((?:({operands})|({inner}))\)([^\r\n]*)"
+        rf"{re.escape(indent)}(ROOT )?{mark}((?!__){name}) = ({shape}) ([a-z][a-z0-9\-]*+)"
+        rf"\((?:({operands})|({inner}))\)([^\r\n]*+)"
     )
 
 
 @functools.cache
 def computation_header() -> re.Pattern[str]:
-    """The line that opens a computation. Groups: ENTRY, name, result shape (None without a signature)."""
+    """The line that opens a computation. Groups: ENTRY, name, signature with the brace behind it, brace without one."""
     name = rf"%{grammar.terminals()['IDENTIFIER']}|{_bare_name()}"
-    return re.compile(rf"(ENTRY )?({name}) (?:\(.*\) -> (.+) )?(\{{)(?=\r?$)", re.MULTILINE)
+    return re.compile(rf"(ENTRY )?+({name}) (?:(\([^\r\n]*+(?<= \{{))|(\{{))(?=\r?$)", re.MULTILINE)
+
+
+@functools.cache
+def plain_signature() -> re.Pattern[str]:
+    """A signature whose parameters are all arrays of known sizes without layouts. The group is the result's shape."""
+    number = "[0-9]{1,18}+"
+    array = rf"[a-z][a-z0-9_]*+\[(?:{number}(?:,{number})*+)?\]"
+    parameter = rf"{grammar.terminals()['IDENTIFIER']}: {array}"
+    return re.compile(rf"\((?:{parameter}(?:, {parameter})*+)?\) -> ([^\r\n]*+)(?<= \{{)")
+
+
+@functools.cache
+def signature_parameter() -> re.Pattern[str]:
+    """One parameter of a signature with what stands behind it. Groups: shape, separator."""
+    array = r"[a-z][a-z0-9_]*+\[[0-9,<=?]*+\](?:\{[^{}]*+\})?+"
+    name = grammar.terminals()["IDENTIFIER"]
+    return re.compile(rf"{name}: ({_parentheses(_SHAPE_DEPTH)}|{array})(, |\) -> )")
 
 
 @functools.cache
@@ -115,4 +151,5 @@ def block_comment() -> re.Pattern[str]:
 @functools.cache
 def declared_operand() -> re.Pattern[str]:
     """An operand with its shape written before it. Groups: shape, name."""
-    return re.compile(rf"(\(.*?\)|[a-z]\S*) %?({grammar.terminals()['IDENTIFIER']})(?:, |$)")
+    name = grammar.terminals()["IDENTIFIER"]
+    return re.compile(rf"({_parentheses(_SHAPE_DEPTH)}|[a-z]\S*+) %?({name})(?:, |$)")

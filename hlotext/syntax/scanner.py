@@ -118,7 +118,8 @@ class Scanner:
     def computation(self, start: int, end: int) -> int:
         """Reads one computation; gives the offset behind it, or `start` when it stands before something else."""
         header = self._header(self.text, start, end)
-        if header is None:
+        result = self._result(header) if header is not None else None
+        if header is None or result is None:
             if self.linker.computations and is_behind(self.text, start, next_module(self.text, start)):
                 return start
             return self._rest(start, end)
@@ -126,7 +127,7 @@ class Scanner:
         linker = self.linker
         scope = linker.begin(name.removeprefix("%"), start, entry is not None)
         computation = scope.computation
-        computation._brace = header.start(4)
+        computation._brace = header.end() - 1
         mark = len(linker.module._computations), len(linker.pending)
         try:
             closing = self._body(scope, computation._brace + 1, end)
@@ -139,24 +140,40 @@ class Scanner:
             if linker.module._entry is computation:
                 linker.module._entry = None
             return self._rest(start, end)
-        return self._close(scope, closing, header)
+        return self._close(scope, closing, *result)
 
-    def _close(self, scope: Scope, closing: re.Match[str], header: re.Match[str]) -> int:
+    def _result(self, header: re.Match[str]) -> tuple[str, int] | None:
+        """The result's shape in a header and its offset, empty without a signature; None when the grammar must look."""
+        text, start = header[3], header.start(3)
+        if text is None:
+            return "", start
+        plain = patterns.plain_signature().fullmatch(text)
+        if plain is not None:
+            return plain[1][:-2], start + plain.start(1)
+        place, separator = 1, ", "
+        while separator == ", ":
+            parameter = patterns.signature_parameter().match(text, place)
+            if parameter is None or self._shape_of(parameter[1], start + parameter.start(1)) is None:
+                return None
+            place, separator = parameter.end(), parameter[2]
+        return text[place:-2], start + place
+
+    def _close(self, scope: Scope, closing: re.Match[str], result: str, place: int) -> int:
         """Checks a computation whose lines have been read; gives the offset behind it."""
-        computation, result = scope.computation, header[3]
+        computation = scope.computation
         if closing[1] is not None:
             computation.execution_thread = unquote(closing[1])
         computation._end = closing.end()
         if len(scope.defined) != len(computation._instructions):
             checks.duplicates(self.reporter, computation)
         self.linker.finish(scope)
-        if result is not None and (result, computation.root._shape) not in self._results:
-            self._check_result(computation, result, header.start(3))
+        if result and (result, computation.root._shape) not in self._results:
+            self._check_result(computation, result, place)
         return computation._end
 
     def _check_result(self, computation: Computation, text: str, position: int) -> None:
         """The result shape in the header against the root."""
-        shape = self._shapes.get(text) or self._shape(text, position)
+        shape = self._shape_of(text, position)
         if shape is None:
             try:
                 terms.read("shape", text)
@@ -191,14 +208,15 @@ class Scanner:
     def _broken(self, start: int, end: int, failure: reference.ParseError) -> int:
         """Reads a computation that has an error line by line, so that each error costs only its line."""
         header = self._header(self.text, start, end)
-        if header is None:
+        result = self._result(header) if header is not None else None
+        if header is None or result is None:
             failure.report(self.reporter)
             return end
         scope = self.linker.begin(header[2].removeprefix("%"), start, header[1] is not None)
-        scope.computation._brace = header.start(4)
+        scope.computation._brace = header.end() - 1
         self._is_broken = True
         try:
-            closing = self._body(scope, header.start(4) + 1, end)
+            closing = self._body(scope, header.end(), end)
         except UnfitError:
             failure.report(self.reporter)
             scope.computation._end = end
@@ -206,7 +224,7 @@ class Scanner:
             return end
         finally:
             self._is_broken = False
-        return self._close(scope, closing, header)
+        return self._close(scope, closing, *result)
 
     # ---- op lines
 
@@ -353,6 +371,10 @@ class Scanner:
         checks.instruction(quiet, instruction, 0, {})
         return not quiet.diagnostics
 
+    def _shape_of(self, text: str, position: int) -> Shape | None:
+        """The shape of a text that stands at an offset; None when the grammar must look at it."""
+        return self._shapes.get(text) or self._shape(text, position)
+
     def _shape(self, text: str, position: int) -> Shape | None:
         try:
             shape: Shape = fast_values.read("shape", text)
@@ -381,9 +403,7 @@ class Scanner:
         """Operands with their shapes written before them."""
         found = []
         position = 0
-        for match in patterns.declared_operand().finditer(text):
-            if match.start() != position:
-                return None
+        while position < len(text) and (match := patterns.declared_operand().match(text, position)):
             position = match.end()
             operand = scope.defined[match[2]]
             shape = self._shapes.get(match[1]) or self._shape(match[1], 0)
