@@ -1,0 +1,38 @@
+"""Rules over HLO: what costs time or memory and can be seen in the text.
+
+`run(module)` gives the findings of a module that was read, `lint_source` those of a text, errors included.
+"""
+
+from hlotext.lint.baseline import Baseline, BaselineError, Comparison, Entry
+from hlotext.lint.config import Config, ConfigError, config_from_table, find_config, load_config
+from hlotext.lint.engine import INTERNAL, Linted, lint_source, run
+from hlotext.lint.finding import Finding, from_diagnostic
+from hlotext.lint.registry import ENTRY_POINTS, RuleError, all_rules, builtin_rules
+from hlotext.lint.rule import FAMILIES, Context, Report, Rule, make_context
+
+__all__ = [
+    "ENTRY_POINTS",
+    "FAMILIES",
+    "INTERNAL",
+    "Baseline",
+    "BaselineError",
+    "Comparison",
+    "Config",
+    "ConfigError",
+    "Context",
+    "Entry",
+    "Finding",
+    "Linted",
+    "Report",
+    "Rule",
+    "RuleError",
+    "all_rules",
+    "builtin_rules",
+    "config_from_table",
+    "find_config",
+    "from_diagnostic",
+    "lint_source",
+    "load_config",
+    "make_context",
+    "run",
+]

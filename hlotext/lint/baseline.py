@@ -1,0 +1,101 @@
+"""Findings that are known and accepted: a file of fingerprints, so that CI fails only on what is new."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import attrs
+
+from hlotext.lint.finding import Finding
+
+_VERSION = 1
+
+
+class BaselineError(ValueError):
+    """A file that is no baseline; one line that names it."""
+
+
+@attrs.frozen
+class Entry:
+    """One finding of the baseline, told for people who read the file; only the fingerprint counts."""
+
+    fingerprint: str
+    code: str
+    count: int
+    """How many findings have this fingerprint."""
+    module: str
+    message: str
+
+
+@attrs.frozen
+class Comparison:
+    """Findings beside a baseline."""
+
+    new: tuple[Finding, ...]
+    known: tuple[Finding, ...]
+    gone: tuple[Entry, ...]
+    """Entries with the number of findings that are no longer there."""
+
+
+@attrs.frozen
+class Baseline:
+    """What is known, by fingerprint."""
+
+    entries: tuple[Entry, ...] = ()
+
+    @classmethod
+    def of(cls, findings: Iterable[Finding]) -> Baseline:
+        """The baseline in which these findings, and no others, are known."""
+        first: dict[str, Finding] = {}
+        counts: Counter[str] = Counter()
+        for finding in findings:
+            first.setdefault(finding.fingerprint, finding)
+            counts[finding.fingerprint] += 1
+        entries = (Entry(key, f.code, counts[key], f.module, f.message) for key, f in first.items())
+        return cls(tuple(sorted(entries, key=lambda entry: (entry.code, entry.module, entry.fingerprint))))
+
+    def compare(self, findings: Iterable[Finding]) -> Comparison:
+        """Which findings are new, which are known, and which known ones have gone."""
+        left = Counter({entry.fingerprint: entry.count for entry in self.entries})
+        new: list[Finding] = []
+        known: list[Finding] = []
+        for finding in findings:
+            is_known = left[finding.fingerprint] > 0
+            left[finding.fingerprint] -= is_known
+            (known if is_known else new).append(finding)
+        gone = (attrs.evolve(e, count=left[e.fingerprint]) for e in self.entries if left[e.fingerprint] > 0)
+        return Comparison(tuple(new), tuple(known), tuple(gone))
+
+    def to_text(self) -> str:
+        """The file, JSON with one finding on a line, so that changes to it can be read."""
+        rows = ",\n    ".join(json.dumps(attrs.asdict(entry), ensure_ascii=True) for entry in self.entries)
+        return f'{{\n  "version": {_VERSION},\n  "findings": [\n    {rows}\n  ]\n}}\n'
+
+    @classmethod
+    def from_text(cls, text: str, name: str = "<baseline>") -> Baseline:
+        """Reads what `to_text` wrote. Raises BaselineError."""
+        try:
+            data = json.loads(text)
+            if data["version"] != _VERSION:
+                raise BaselineError(
+                    f"{name}: version {data['version']} of baselines is not known to this release"
+                )
+            rows = data["findings"]
+            return cls(
+                tuple(Entry(**{field.name: row[field.name] for field in attrs.fields(Entry)}) for row in rows)
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, BaselineError):
+                raise
+            raise BaselineError(f"{name} is no baseline: {error}") from None
+
+    @classmethod
+    def load(cls, path: Path) -> Baseline:
+        """Reads a file. Raises BaselineError."""
+        try:
+            return cls.from_text(path.read_text("utf-8"), str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise BaselineError(f"{path} cannot be read: {error}") from None

@@ -1,0 +1,195 @@
+"""How a project wants to be linted: `[tool.hlotext.lint]` in pyproject.toml, or `[lint]` in hlotext.toml."""
+
+from __future__ import annotations
+
+import fnmatch
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from hlotext.analysis import Backend
+from hlotext.lint.registry import all_rules
+from hlotext.lint.rule import Rule
+
+
+class ConfigError(ValueError):
+    """A configuration that means nothing; one line that names what is wrong."""
+
+
+@attrs.frozen
+class Config:
+    """Which rules run where, and with which thresholds. Codes may be cut short: `C` is every rule of the family."""
+
+    select: tuple[str, ...] | None = None
+    """The codes that run; None for the rules that are on by default."""
+    extend_select: tuple[str, ...] = ()
+    """Codes that run besides these."""
+    ignore: tuple[str, ...] = ()
+    """Codes that do not, whatever is selected. The longer code wins: select L101 and ignore L leaves L101."""
+    profile: Backend | None = None
+    """The device; None to let each module tell."""
+    per_file_ignores: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """Codes that do not run on files whose path, or end of it, fits a pattern (`*`, `?`, `[...]`)."""
+    per_op_name_ignores: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """Codes that say nothing about instructions whose op_name fits a pattern."""
+    rules: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    """Thresholds by code and name."""
+
+    def __attrs_post_init__(self) -> None:
+        for code, options in self.rules.items():
+            _check_options(code, options)
+        lists = [self.select or (), self.extend_select, self.ignore]
+        for prefix in [
+            p
+            for codes in (*lists, *self.per_file_ignores.values(), *self.per_op_name_ignores.values())
+            for p in codes
+        ]:
+            if not _is_prefix(prefix):
+                raise ConfigError(f"{prefix} is neither the code of a rule nor the start of one")
+
+    def is_selected(self, code: str, is_default: bool) -> bool:
+        """Whether a code is to be reported at all."""
+        chosen = _longest(code, self.extend_select)
+        if self.select is not None:
+            chosen = max(chosen, _longest(code, self.select))
+        elif is_default:
+            chosen = max(chosen, 0)
+        return chosen > _longest(code, self.ignore)
+
+    def active_rules(self) -> list[Rule]:
+        """The rules that run, with their thresholds."""
+        return [
+            make(**self.rules.get(code, {}))
+            for code, make in all_rules().items()
+            if self.is_selected(code, make.is_default)
+        ]
+
+    def is_ignored_in(self, code: str, file: str) -> bool:
+        """Whether a code is not reported in a file."""
+        return any(
+            _longest(code, codes) >= 0
+            for pattern, codes in self.per_file_ignores.items()
+            if fnmatch.fnmatchcase(file, pattern) or fnmatch.fnmatchcase(file, f"*/{pattern}")
+        )
+
+    def is_ignored_for(self, code: str, op_name: str) -> bool:
+        """Whether a code is not reported about an instruction of that op_name."""
+        return any(
+            _longest(code, codes) >= 0
+            for pattern, codes in self.per_op_name_ignores.items()
+            if fnmatch.fnmatchcase(op_name, pattern)
+        )
+
+
+def _longest(code: str, prefixes: tuple[str, ...]) -> int:
+    """Length of the longest prefix that fits a code (`ALL` fits with 0), -1 for none."""
+    return max(
+        (0 if p == "ALL" else len(p) for p in prefixes if p == "ALL" or code.startswith(p)), default=-1
+    )
+
+
+def _is_prefix(prefix: str) -> bool:
+    # Codes of the readers and the verifier are no rules of this table.
+    return (
+        prefix == "ALL"
+        or prefix[:1] in ("X", "V")
+        or any(code.startswith(prefix) for code in all_rules() if prefix)
+    )
+
+
+def _check_options(code: str, options: Mapping[str, Any]) -> None:
+    rule = all_rules().get(code)
+    if rule is None:
+        raise ConfigError(f"rules.{code}: there is no rule of that code")
+    fields = {field.name: field for field in attrs.fields(rule)}
+    for name, value in options.items():
+        field = fields.get(name)
+        if field is None:
+            known = ", ".join(fields) or "none"
+            raise ConfigError(f"rules.{code}.{name}: there is no such threshold (there are: {known})")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ConfigError(f"rules.{code}.{name} must be a number, not {value!r}")
+
+
+# ---- from files
+
+
+_KEYS = {field.name.replace("_", "-"): field.name for field in attrs.fields(Config)}
+
+
+def config_from_table(table: Mapping[str, Any]) -> Config:
+    """The configuration that a TOML table holds. Raises ConfigError."""
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        name = _KEYS.get(key)
+        if name is None:
+            raise ConfigError(f"{key} is no setting (there are: {', '.join(_KEYS)})")
+        values[name] = _VALUES[name](key, value)
+    return Config(**values)
+
+
+def _codes(key: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(code, str) for code in value):
+        raise ConfigError(f"{key} must be a list of codes, not {value!r}")
+    return tuple(value)
+
+
+def _by_pattern(key: str, value: Any) -> dict[str, tuple[str, ...]]:
+    return {pattern: _codes(f"{key}.{pattern}", codes) for pattern, codes in _table(key, value).items()}
+
+
+def _thresholds(key: str, value: Any) -> dict[str, Mapping[str, Any]]:
+    return {code: _table(f"{key}.{code}", options) for code, options in _table(key, value).items()}
+
+
+def _table(key: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{key} must be a table, not {value!r}")
+    return value
+
+
+def _profile(key: str, value: Any) -> Backend:
+    try:
+        return Backend(value)
+    except ValueError:
+        raise ConfigError(
+            f"{key} must be one of {', '.join(b.value for b in Backend)}, not {value!r}"
+        ) from None
+
+
+_VALUES = {
+    "select": _codes,
+    "extend_select": _codes,
+    "ignore": _codes,
+    "profile": _profile,
+    "per_file_ignores": _by_pattern,
+    "per_op_name_ignores": _by_pattern,
+    "rules": _thresholds,
+}
+
+
+def load_config(path: Path) -> Config:
+    """The configuration in a file; an empty one where the file has no such table. Raises ConfigError."""
+    try:
+        data = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    tables = data.get("tool", {}).get("hlotext", {}) if path.name == "pyproject.toml" else data
+    try:
+        return config_from_table(_table("lint", tables.get("lint", {})))
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def find_config(folder: Path) -> Path | None:
+    """The nearest hlotext.toml, or pyproject.toml with a `[tool.hlotext.lint]`, from a folder upwards."""
+    for place in (folder, *folder.parents):
+        if (own := place / "hlotext.toml").is_file():
+            return own
+        shared = place / "pyproject.toml"
+        if shared.is_file() and "[tool.hlotext.lint" in shared.read_text("utf-8", "replace"):
+            return shared
+    return None

@@ -1,0 +1,43 @@
+"""Fingerprints: what stays the same of a finding when a program is compiled again.
+
+Names, numbers, metadata, channel ids and backend configs change with every compilation, and so do positions. What an
+instruction does, to which shapes, in which kind of computation does not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from hlotext.ir.attributes import value_text
+from hlotext.ir.instruction import Instruction
+from hlotext.lint.rule import Context, Report
+
+_LASTING = (
+    "dimensions", "replica_groups", "source_target_pairs", "custom_call_target", "kind", "index", "direction",
+    "lhs_contracting_dims", "rhs_contracting_dims", "dynamic_slice_sizes", "slice", "padding", "window",
+)  # fmt: skip
+"""Attributes that say what an instruction does and refer to nothing by name."""
+
+
+def fingerprint(code: str, report: Report, context: Context) -> str:
+    """16 hexadecimal digits for one finding; equal ones are told apart by counting them."""
+    parts = [code, report.key]
+    if report.instruction is not None:
+        parts += _form(report.instruction)
+        computation = report.instruction.computation
+        if computation is not None:
+            parts.append(context.graph.use(computation))
+            parts.append("in loop" if context.loops.get(computation) is not None else "")
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def text_fingerprint(code: str, message: str) -> str:
+    """The same for what has no instruction, such as an error of the reader."""
+    return hashlib.sha256(f"{code}\n{message}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _form(instruction: Instruction) -> list[str]:
+    operands = [f"{operand.opcode} {operand.shape}" for operand in instruction.operands]
+    attributes = instruction.attributes
+    lasting = [f"{name}={value_text(attributes[name], name)}" for name in _LASTING if name in attributes]
+    return [instruction.opcode, str(instruction.shape), *operands, *lasting]

@@ -1,0 +1,189 @@
+"""What several rules ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlotext.analysis import Communication, arrays_of, total_of
+from hlotext.analysis.sizes import VIEWS
+from hlotext.ir.async_ops import ROLES
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.opcodes import COLLECTIVES
+from hlotext.ir.shape import Shape
+from hlotext.lint.rule import Context
+
+MOVES = frozenset({"bitcast", "broadcast", "copy", "reshape", "slice", "transpose"})
+"""Opcodes that change no element's value."""
+RESULT_VIEWS = frozenset({"bitcast", "copy", "reshape"})
+"""Opcodes whose result has exactly the operand's elements, in an order that slices do not care about."""
+
+COLLECTIVE_KINDS = frozenset(
+    {
+        "all-gather", "all-reduce", "all-to-all", "collective-broadcast", "collective-permute", "ragged-all-to-all",
+        "reduce-scatter",
+    }
+)  # fmt: skip
+"""Communications in which several devices take part at once."""
+
+
+def size_of(shape: Shape | None) -> int:
+    """Allocated bytes of all arrays of a shape, as far as they are known."""
+    return total_of(shape).allocated_bytes
+
+
+def times(runs: int) -> str:
+    """` 24 times`; empty for once."""
+    return f" {runs:,} times" if runs > 1 else ""
+
+
+def origin(instruction: Instruction) -> Instruction:
+    """What an instruction's values are, looking through everything that only moves them."""
+    while instruction._opcode in MOVES and instruction._operands:
+        instruction = instruction._operands[0]
+    return instruction
+
+
+def order_of(shape: Shape) -> tuple[int, ...] | None:
+    """The dimensions in the order of memory, minor to major, without those of size 1, which have no place in it."""
+    if shape.layout is None:
+        return None
+    return tuple(d for d in shape.layout.minor_to_major if d < shape.rank and shape.dimensions[d] != 1)
+
+
+def changes_layout(instruction: Instruction) -> bool:
+    """Whether an instruction with one operand of its own sizes writes it in another order of dimensions."""
+    if not instruction._operands or instruction._shape is None:
+        return False
+    old, new = instruction._operands[0]._shape, instruction._shape
+    if new.is_tuple and new.tuple_shapes:
+        new = new.tuple_shapes[0]
+    if old is None or not (old.is_array and new.is_array) or old.dimensions != new.dimensions:
+        return False
+    return order_of(old) != order_of(new)
+
+
+def is_argument(instruction: Instruction, context: Context) -> bool:
+    """Whether a value is a parameter of the entry computation, seen through views."""
+    while instruction._opcode in ("bitcast", "get-tuple-element") and instruction._operands:
+        instruction = instruction._operands[0]
+    return instruction._opcode == "parameter" and instruction.computation is context.module.entry
+
+
+def moves_only(instruction: Instruction, opcodes: frozenset[str]) -> Instruction | None:
+    """The one of these opcodes that an instruction is, or that is all that a fusion does; else None."""
+    if instruction._opcode in opcodes:
+        return instruction
+    if instruction._opcode != "fusion":
+        return None
+    found = None
+    for callee in instruction.called_computations:
+        for inner in callee:
+            if inner._opcode in opcodes and found is None:
+                found = inner
+            elif inner._opcode not in ("parameter", "bitcast"):
+                return None
+    return found
+
+
+def results(one: Communication) -> Iterator[Instruction]:
+    """The instructions that are the results of a collective: itself or its done; of a tuple its elements."""
+    last = one.start
+    chain = one.start.async_chain
+    if chain and ROLES.get(chain[-1].opcode) == "done":
+        last = chain[-1]
+    if last.shape is not None and last.shape.is_tuple:
+        yield from (user for user in last.users if user.opcode == "get-tuple-element")
+    else:
+        yield last
+
+
+def slices_of(value: Instruction) -> list[Instruction] | None:
+    """The dynamic slices that are all that is used of a value, also inside fusions; None if something else is used."""
+    if value.is_root or not value.users:
+        return None
+    found: list[Instruction] = []
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        if current.is_root and current is not value and current.computation is value.computation:
+            return None
+        for user in current.users:
+            if user.opcode == "dynamic-slice" and user.operands[0] is current:
+                found.append(user)
+            elif user.opcode in RESULT_VIEWS:
+                pending.append(user)
+            elif user.opcode == "fusion":
+                pending += _parameters(user, current)
+            else:
+                return None
+    return found or None
+
+
+def _parameters(fusion: Instruction, operand: Instruction) -> list[Instruction]:
+    """The parameters of a fusion's body that an operand is."""
+    numbers = {number for number, other in enumerate(fusion.operands) if other is operand}
+    return [
+        p for callee in fusion.called_computations for p in callee.parameters if p.parameter_number in numbers
+    ]
+
+
+def scheduled_between(start: Instruction, done: Instruction) -> list[Instruction]:
+    """The instructions that stand between two of one computation, in the order of the text."""
+    if start.computation is None or start.computation is not done.computation:
+        return []
+    order = start.computation.instructions
+    return list(order[order.index(start) + 1 : order.index(done)])
+
+
+# ---- donation
+
+
+def donors(context: Context) -> Iterator[tuple[Instruction, Shape]]:
+    """The arguments that the header's `buffer_donor` names, each with the array that is donated."""
+    config = context.module.attributes.get("buffer_donor")
+    parameters = context.module.entry.parameters
+    for entry in config.entries if config is not None else ():
+        if entry.param_number < len(parameters):
+            parameter = parameters[entry.param_number]
+            for index, array in arrays_of(parameter.shape):
+                if index == entry.param_index:
+                    yield parameter, array
+
+
+def unaliased_results(context: Context) -> list[Shape]:
+    """The arrays of the entry's result that lie in no argument's buffer."""
+    config = context.module.attributes.get("input_output_alias")
+    aliased = {entry.output_index for entry in config.entries} if config is not None else set()
+    return [array for index, array in arrays_of(context.module.entry.root.shape) if index not in aliased]
+
+
+# ---- what instructions do besides their results
+
+_IDLE = frozenset({*VIEWS, "constant", "iota"})
+
+
+def works(instruction: Instruction) -> bool:
+    """Whether the device computes something for it: no view, no constant, and no half of an asynchronous operation."""
+    return instruction._opcode in ("while", "call", "conditional") or not (
+        instruction._opcode in _IDLE or instruction._opcode in ROLES
+    )
+
+
+_WITH_EFFECT = frozenset(
+    {
+        "add-dependency", "after-all", "call", "conditional", "custom-call", "domain", "infeed", "opt-barrier", "outfeed",
+        "parameter", "rng-get-and-update-state", "rng", "while",
+    }
+)  # fmt: skip
+_FREE = frozenset({"bitcast", "constant", "get-tuple-element", "iota", "partition-id", "replica-id", "tuple"})
+
+
+def has_effect(instruction: Instruction) -> bool:
+    """Whether an instruction matters, or costs nothing, without anyone using its result."""
+    opcode = instruction._opcode
+    return opcode in _WITH_EFFECT or opcode in _FREE or opcode in ROLES or opcode in COLLECTIVES
+
+
+def is_callback(instruction: Instruction) -> bool:
+    """Whether a custom call runs Python on the host."""
+    return "callback" in str(instruction.attributes.get("custom_call_target", ""))

@@ -1,0 +1,142 @@
+"""What a rule is, and what it may ask about the module it looks at."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+import attrs
+
+from hlotext.analysis import (
+    Backend,
+    CallGraph,
+    Communication,
+    backend_of,
+    call_graph,
+    communications,
+    is_optimized,
+)
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
+from hlotext.syntax.codes import Code
+from hlotext.syntax.errors import Severity
+
+FAMILIES = {
+    "C": "collectives",
+    "D": "element types",
+    "G": "graph",
+    "K": "constants",
+    "L": "layout and padding",
+    "M": "memory",
+    "S": "schedule and asynchronous operations",
+    "V": "verifier",
+    "X": "syntax",
+}
+"""What the letter of a code stands for."""
+
+
+@attrs.frozen(eq=False, slots=False)
+class Context:
+    """A module under the rules, and the facts that rules ask for."""
+
+    module: Module
+    backend: Backend | None
+    """The device: the one that the configuration names, else what the module tells; None where neither does."""
+    is_optimized: bool
+
+    @functools.cached_property
+    def graph(self) -> CallGraph:
+        """Who calls what, and how often."""
+        return call_graph(self.module)
+
+    @property
+    def communications(self) -> tuple[Communication, ...]:
+        """Everything that communicates."""
+        return communications(self.module)
+
+    @functools.cached_property
+    def loops(self) -> Mapping[Computation, Instruction | None]:
+        """The innermost while around each computation."""
+        return {computation: self.graph.loop_around(computation) for computation in self.module.computations}
+
+    def runs(self, instruction: Instruction) -> int:
+        """How often an instruction runs; what depends on values counts once."""
+        computation = instruction.computation
+        known = self.graph.runs.get(computation) if computation is not None else None
+        return 1 if known is None else known
+
+    def is_stepped(self, instruction: Instruction) -> bool:
+        """Whether the result is memory of its own: not inside a fusion or a reducer."""
+        return instruction.computation in self.graph.stepped
+
+
+def make_context(module: Module, backend: Backend | None = None) -> Context:
+    """The context of a module; `backend` overrides what the module tells."""
+    return Context(module, backend or backend_of(module), is_optimized(module))
+
+
+@attrs.frozen
+class Report:
+    """What a rule yields."""
+
+    instruction: Instruction | None
+    """None for what is about the whole module."""
+    message: str
+    help: str = ""
+    bytes: int | None = None
+    """See `Finding.bytes`."""
+    key: str = ""
+    """What tells this finding from others of the rule, where the instruction's own form does not."""
+
+
+@attrs.frozen
+class Rule:
+    """One rule. Subclasses are frozen attrs classes in a file each; their fields are the thresholds that users may set.
+
+    The page of a rule of this package is `pages/CODE.md`.
+    """
+
+    code: ClassVar[str]
+    """Letter of the family and three digits; never given to another rule."""
+    name: ClassVar[str]
+    """The rule in words, joined by hyphens."""
+    title: ClassVar[str]
+    """What it finds, in one line without a full stop."""
+    severity: ClassVar[Severity] = Severity.WARNING
+    is_default: ClassVar[bool] = True
+    """Whether it runs unless asked otherwise; False where the evidence is thin or the finding often meant."""
+    backends: ClassVar[frozenset[Backend]] = frozenset()
+    """The devices for which it is meant; empty for all, known or not."""
+    needs_optimized: ClassVar[bool] = False
+    """Whether it is silent before the compiler has made its choices."""
+    opcodes: ClassVar[frozenset[str]] = frozenset()
+    """The opcodes whose instructions `check` gets."""
+
+    def applies_to(self, context: Context) -> bool:
+        """Whether the rule has something to say about a module of this kind."""
+        if self.needs_optimized and not context.is_optimized:
+            return False
+        return not self.backends or context.backend in self.backends
+
+    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
+        """Findings about one instruction of the rule's opcodes."""
+        return iter(())
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        """Findings about a module, called once."""
+        return iter(())
+
+    @classmethod
+    def described(cls) -> Code:
+        """The code as the tables of codes hold it."""
+        return Code(cls.code, cls.severity, cls.title, "hlotext.lint")
+
+    @classmethod
+    def page(cls) -> str:
+        """Its documentation, Markdown: why it costs, how to see it, how to fix it. Of other packages' rules the docstring."""
+        if cls.__module__.startswith("hlotext.lint.rules."):
+            return cls.described().page()
+        return f"# {cls.code}: {cls.title}\n\n{inspect.getdoc(cls) or ''}\n"

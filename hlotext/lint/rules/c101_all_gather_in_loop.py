@@ -1,0 +1,36 @@
+"""C101: an all-gather or all-to-all in every round of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class AllGatherInLoop(Rule):
+    code = "C101"
+    name = "all-gather-in-loop"
+    title = "an all-gather or all-to-all in every round of a loop"
+
+    min_bytes: int = 1 << 20
+    """Bytes that each device sends in all rounds, from which on it is worth a finding."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        for one in context.communications:
+            if one.kind not in ("all-gather", "all-to-all", "ragged-all-to-all") or one.loop is None:
+                continue
+            runs = context.runs(one.start)
+            total = one.wire_bytes * runs
+            if total < self.min_bytes or (runs == 1 and one.runs == 1):
+                continue
+            often = f"runs {runs:,} times" if one.runs else "runs in every round"
+            yield Report(
+                one.start,
+                f"{one.kind} of {byte_text(one.result_bytes)} {often} in a loop: each device sends {byte_text(total)}",
+                "shard the operand as it is used, or gather it once before the loop",
+                total,
+            )

@@ -1,0 +1,48 @@
+"""C104: an all-reduce of which each device keeps only its part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.ir.instruction import Instruction
+from hlotext.lint.helpers import results, size_of, slices_of
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class AllReduceThenSlice(Rule):
+    code = "C104"
+    name = "all-reduce-then-slice"
+    title = "an all-reduce of which each device keeps only its part"
+
+    min_bytes: int = 1 << 16
+    """Bytes of the reduced array from which on it is worth a finding."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        for one in context.communications:
+            devices = one.participants
+            if one.kind != "all-reduce" or one.operand_bytes < self.min_bytes or not devices or devices < 2:
+                continue
+            # In a fusion on TPU an all-reduce and a slice are how a reduce-scatter is written.
+            if one.fusion is not None:
+                continue
+            parts = [value for value in results(one) if _keeps_its_part(value, devices)]
+            size = sum(size_of(value.shape) for value in parts)
+            if size >= self.min_bytes:
+                yield Report(
+                    one.start,
+                    f"all-reduce among {devices} devices, each of which keeps 1/{devices} of {byte_text(size)}",
+                    "a reduce-scatter sends half the bytes: shard the result where it is made",
+                    size * (devices - 1) // devices * context.runs(one.start),
+                )
+
+
+def _keeps_its_part(value: Instruction, devices: int) -> bool:
+    slices = slices_of(value)
+    if slices is None or value.shape is None or not value.shape.is_array:
+        return False
+    size, kept = value.shape.element_count, {s.shape.element_count for s in slices if s.shape is not None}
+    return size % devices == 0 and kept == {size // devices}

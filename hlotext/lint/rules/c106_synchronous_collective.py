@@ -1,0 +1,39 @@
+"""C106: a large collective during which nothing else runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import Backend, byte_text
+from hlotext.lint.helpers import COLLECTIVE_KINDS, times
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.syntax.errors import Severity
+
+
+@attrs.frozen
+class SynchronousCollective(Rule):
+    code = "C106"
+    name = "synchronous-collective"
+    title = "a large collective during which nothing else runs"
+    severity = Severity.NOTE
+    backends = frozenset({Backend.GPU, Backend.TPU})
+    needs_optimized = True
+
+    min_bytes: int = 1 << 20
+    """Bytes that each device sends in one run, from which on it is worth a finding."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        for one in context.communications:
+            if one.is_async or one.kind not in COLLECTIVE_KINDS or one.wire_bytes < self.min_bytes:
+                continue
+            # The TPU compiler notes this way what its last passes will make asynchronous.
+            if context.is_stepped(one.start) and "async_collective_name" not in one.start.frontend_attributes:
+                runs = context.runs(one.start)
+                yield Report(
+                    one.start,
+                    f"{one.kind} runs{times(runs)} with nothing beside it: each device sends {byte_text(one.wire_bytes)}",
+                    "let the compiler make it asynchronous, and give it independent work",
+                    one.wire_bytes * runs,
+                )

@@ -1,0 +1,41 @@
+"""C109: many small collectives that could be one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import Communication, byte_text
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class ManySmallCollectives(Rule):
+    code = "C109"
+    name = "many-small-collectives"
+    title = "many small collectives that could be one"
+    is_default = False
+    needs_optimized = True
+
+    count: int = 8
+    """How many of them are worth a finding."""
+    max_bytes: int = 1 << 16
+    """Up to how many bytes one is small."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        groups: dict[tuple[object, ...], list[Communication]] = {}
+        for one in context.communications:
+            if (
+                one.kind in ("all-reduce", "all-gather", "reduce-scatter")
+                and 0 < one.wire_bytes <= self.max_bytes
+            ):
+                groups.setdefault((one.computation, one.kind, str(one.groups)), []).append(one)
+        for members in groups.values():
+            if len(members) >= self.count:
+                total = sum(one.wire_bytes for one in members)
+                yield Report(
+                    members[0].start,
+                    f"{len(members)} operations {members[0].kind} over the same groups move {byte_text(total)} together",
+                    "combine them",
+                )

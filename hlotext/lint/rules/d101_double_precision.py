@@ -1,0 +1,46 @@
+"""D101: 64-bit floats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.shape import Shape
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class DoublePrecision(Rule):
+    code = "D101"
+    name = "double-precision"
+    title = "64-bit floats"
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        first: Instruction | None = None
+        count = 0
+        for instruction in context.module.instructions():
+            shape = instruction._shape
+            if shape is not None and (
+                shape.element_type.name in _WIDE or (shape.tuple_shapes and _holds(shape))
+            ):
+                count += 1
+                # Tuples only pass on what something else has made.
+                if first is None and not shape.tuple_shapes:
+                    first = instruction
+        if first is not None:
+            yield Report(
+                first,
+                f"{count:,} instructions compute with {first.shape.element_type if first.shape else 'f64'}, first here",
+                "use f32, or leave jax_enable_x64 off",
+                None,
+                "present",
+            )
+
+
+_WIDE = frozenset({"f64", "c128"})
+
+
+def _holds(shape: Shape) -> bool:
+    return any(leaf.element_type.name in _WIDE for _, leaf in shape.leaves())

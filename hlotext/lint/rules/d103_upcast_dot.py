@@ -1,0 +1,50 @@
+"""D103: a wide matrix product of operands that were narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import Backend
+from hlotext.ir.instruction import Instruction
+from hlotext.lint.helpers import origin
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class UpcastDot(Rule):
+    code = "D103"
+    name = "upcast-dot"
+    title = "a wide matrix product of operands that were narrow"
+    opcodes = frozenset({"dot", "convolution"})
+
+    min_elements: int = 4096
+    """Elements of the smaller operand from which on it is worth a finding."""
+
+    def applies_to(self, context: Context) -> bool:
+        # The CPU compiler itself widens 16-bit operands, for which it has no product.
+        return context.backend is not Backend.CPU
+
+    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
+        types = []
+        for operand in instruction.operands[:2]:
+            source = origin(operand)
+            if (
+                source.opcode != "convert"
+                or operand.shape is None
+                or operand.shape.element_count < self.min_elements
+            ):
+                return
+            before = source.operands[0].shape
+            if before is None or not before.element_type.is_floating or before.element_type.bits > 16:
+                return
+            types.append(before.element_type)
+        if len(types) == 2 and instruction.operands[0].shape is not None:
+            wide = instruction.operands[0].shape.element_type
+            if wide.name == "f32":
+                yield Report(
+                    instruction,
+                    f"{instruction.opcode} of {wide} operands that were {' and '.join(dict.fromkeys(map(str, types)))}",
+                    f"multiply the narrow arrays with preferred_element_type={wide}",
+                )

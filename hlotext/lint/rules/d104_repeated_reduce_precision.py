@@ -1,0 +1,41 @@
+"""D104: a reduce-precision that changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.ir.instruction import Instruction
+from hlotext.lint.helpers import origin
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class RepeatedReducePrecision(Rule):
+    code = "D104"
+    name = "repeated-reduce-precision"
+    title = "a reduce-precision that changes nothing"
+    opcodes = frozenset({"reduce-precision"})
+
+    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
+        own = _bits(instruction)
+        source = origin(instruction.operands[0]) if instruction.operands else instruction
+        before = _bits(source) if source is not instruction and source.opcode == "reduce-precision" else None
+        if before is None and instruction.shape is not None:
+            before = _FORMATS.get(instruction.shape.element_type.name)
+        if before is not None and own[0] >= before[0] and own[1] >= before[1]:
+            yield Report(
+                instruction,
+                f"values of {before[0]} exponent and {before[1]} mantissa bits are rounded to {own[0]} and {own[1]}",
+                "leave it out",
+            )
+
+
+_FORMATS = {"f64": (11, 52), "f32": (8, 23), "bf16": (8, 7), "f16": (5, 10)}
+"""Exponent and mantissa bits."""
+
+
+def _bits(instruction: Instruction) -> tuple[int, int]:
+    attributes = instruction.attributes
+    return int(attributes.get("exponent_bits", 0)), int(attributes.get("mantissa_bits", 0))

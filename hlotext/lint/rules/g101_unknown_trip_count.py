@@ -1,0 +1,27 @@
+"""G101: a loop of which the text does not tell how often it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.syntax.errors import Severity
+
+
+@attrs.frozen
+class UnknownTripCount(Rule):
+    code = "G101"
+    name = "unknown-trip-count"
+    title = "a loop of which the text does not tell how often it runs"
+    severity = Severity.NOTE
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        for loop, trips in context.graph.trips.items():
+            if trips is None:
+                yield Report(
+                    loop,
+                    "how often this loop runs depends on values, so nothing in it can be estimated",
+                    "give lax.scan or lax.fori_loop constant bounds where that is possible",
+                )

@@ -1,0 +1,30 @@
+"""G103: a computation that is never called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class DeadComputation(Rule):
+    code = "G103"
+    name = "dead-computation"
+    title = "a computation that is never called"
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        graph = context.graph
+        for computation in context.module.computations:
+            if (
+                not graph.callers.get(computation)
+                and computation is not context.module.entry
+                and len(computation)
+            ):
+                yield Report(
+                    computation.root,
+                    f"computation {computation.name} of {len(computation)} instructions is never called",
+                    "remove it",
+                )

@@ -1,0 +1,48 @@
+"""G105: a custom call of which nothing is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.ir.instruction import Instruction
+from hlotext.lint.helpers import is_callback
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.syntax.errors import Severity
+
+
+@attrs.frozen
+class UnknownCustomCall(Rule):
+    code = "G105"
+    name = "unknown-custom-call"
+    title = "a custom call of which nothing is known"
+    severity = Severity.NOTE
+    needs_optimized = True
+    opcodes = frozenset({"custom-call"})
+
+    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
+        target = str(instruction.attributes.get("custom_call_target", ""))
+        if target not in _KNOWN and not target.startswith(_KNOWN_STARTS) and not is_callback(instruction):
+            yield Report(
+                instruction,
+                f'nothing is known of what "{target}" computes or costs',
+                "keep it in the baseline if it is a kernel of your own",
+            )
+
+
+_KNOWN = frozenset(
+    {
+        "AllocateBuffer", "AssumeGatherIndicesInBound", "AsyncCollectiveDone", "AsyncCollectiveStart", "ConcatBitcast",
+        "Eigh", "GatherScatterIndicesBitpacked", "HostExecute", "LuDecomposition", "MoveToDevice", "MoveToHost",
+        "PartialReduce", "PrepareAsyncCallDone", "PrepareAsyncCallStart", "Qr", "ResizeBilinear", "ResizeNearest",
+        "SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding", "SliceToDynamic", "PadToStatic", "TopK", "X64Combine",
+        "X64SplitHigh", "X64SplitLow", "annotate_device_placement",
+    }
+)  # fmt: skip
+"""Targets that XLA's compilers emit or know."""
+_KNOWN_STARTS = (
+    "__cublas$", "__cudnn$", "__cub$", "__cusolver$", "__gpu$", "__onednn$", "__ynn$", "blas_", "cusolver_", "cusparse_",
+    "lapack_", "xla.sdy.", "hipsolver_", "cu_", "cudnn",
+)  # fmt: skip
+"""How the names of libraries' calls begin."""

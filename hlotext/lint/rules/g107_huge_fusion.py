@@ -1,0 +1,31 @@
+"""G107: a fusion of very many instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.ir.instruction import Instruction
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class HugeFusion(Rule):
+    code = "G107"
+    name = "huge-fusion"
+    title = "a fusion of very many instructions"
+    is_default = False
+    opcodes = frozenset({"fusion"})
+
+    max_instructions: int = 500
+    """How many instructions are not yet very many."""
+
+    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
+        count = sum(map(len, instruction.called_computations))
+        if count > self.max_instructions:
+            yield Report(
+                instruction,
+                f"this fusion has {count:,} instructions",
+                "split it with an optimization barrier if it is slow",
+            )

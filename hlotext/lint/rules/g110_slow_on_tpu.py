@@ -1,0 +1,43 @@
+"""G110: a scatter or sort in a form that is slow on TPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import Backend
+from hlotext.ir.instruction import Instruction
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class SlowOnTpu(Rule):
+    code = "G110"
+    name = "slow-on-tpu"
+    title = "a scatter or sort in a form that is slow on TPU"
+    is_default = False
+    backends = frozenset({Backend.TPU})
+    opcodes = frozenset({"scatter", "sort"})
+
+    min_elements: int = 1 << 15
+    """Elements of the updates, or of the sorted dimension, from which on it is worth a finding."""
+
+    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
+        shape = instruction.operands[-1].shape if instruction.operands else None
+        if shape is None or not shape.is_array:
+            return
+        if instruction.opcode == "sort":
+            (dimension,) = instruction.attributes.get("dimensions", (0,))
+            if shape.dimensions[dimension] >= self.min_elements:
+                yield Report(
+                    instruction,
+                    f"sort along {shape.dimensions[dimension]:,} elements",
+                    "use approx_max_k if it fits",
+                )
+        elif not instruction.attributes.get("unique_indices") and shape.element_count >= self.min_elements:
+            yield Report(
+                instruction,
+                f"scatter of {shape.element_count:,} elements to places that may repeat",
+                "say unique_indices=True where that is true",
+            )

@@ -1,0 +1,39 @@
+"""G111: instructions that cannot be traced back to the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.syntax.errors import Severity
+
+
+@attrs.frozen
+class LostMetadata(Rule):
+    code = "G111"
+    name = "lost-metadata"
+    title = "instructions that cannot be traced back to the program"
+    severity = Severity.NOTE
+    is_default = False
+
+    share: float = 0.5
+    """Share of the instructions without op_name from which on it is worth a finding."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        without = total = 0
+        for instruction in context.graph.stepped_instructions():
+            if instruction._opcode in _WITHOUT:
+                continue
+            total += 1
+            metadata = instruction.metadata
+            without += metadata is None or not metadata.op_name
+        if total and without >= self.share * total:
+            yield Report(
+                None, f"{without:,} of {total:,} instructions have no op_name", "let passes copy metadata"
+            )
+
+
+_WITHOUT = frozenset({"bitcast", "constant", "get-tuple-element", "parameter", "tuple"})
+"""Opcodes of which nobody asks where they come from."""

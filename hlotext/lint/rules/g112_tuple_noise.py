@@ -1,0 +1,32 @@
+"""G112: an element taken out of a tuple that was just made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.ir.instruction import Instruction
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.syntax.errors import Severity
+
+
+@attrs.frozen
+class TupleNoise(Rule):
+    code = "G112"
+    name = "tuple-noise"
+    title = "an element taken out of a tuple that was just made"
+    severity = Severity.NOTE
+    is_default = False
+    opcodes = frozenset({"get-tuple-element"})
+
+    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
+        made = instruction.operands[0] if instruction.operands else None
+        index = instruction.attributes.get("index")
+        if (
+            made is not None
+            and made.opcode == "tuple"
+            and isinstance(index, int)
+            and index < len(made.operands)
+        ):
+            yield Report(instruction, f"this is {made.operands[index].name}", "use that")

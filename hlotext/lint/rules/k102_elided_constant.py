@@ -1,0 +1,27 @@
+"""K102: a constant whose values are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.ir.instruction import Instruction
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class ElidedConstant(Rule):
+    code = "K102"
+    name = "elided-constant"
+    title = "a constant whose values are left out"
+    is_default = False
+    opcodes = frozenset({"constant"})
+
+    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
+        if instruction.literal is not None and instruction.literal.is_elided:
+            yield Report(
+                instruction,
+                f"the values of {instruction.shape} are left out, so this module cannot be run",
+                "dump it with large constants",
+            )

@@ -1,0 +1,39 @@
+"""K103: a constant that repeats another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.ir.instruction import Instruction
+from hlotext.lint.helpers import size_of
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class DuplicateConstant(Rule):
+    code = "K103"
+    name = "duplicate-constant"
+    title = "a constant that repeats another one"
+    opcodes = frozenset({"constant"})
+
+    min_bytes: int = 1 << 12
+    """Bytes from which on it is worth a finding."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        first: dict[object, Instruction] = {}
+        for instruction in context.graph.stepped_instructions():
+            literal = instruction.literal
+            if literal is None or literal.is_elided or size_of(instruction.shape) < self.min_bytes:
+                continue
+            other = first.setdefault((str(instruction.shape), literal), instruction)
+            if other is not instruction:
+                size = size_of(instruction.shape)
+                yield Report(
+                    instruction,
+                    f"{byte_text(size)} with the same values as {other.name}",
+                    "make it once",
+                    size,
+                )

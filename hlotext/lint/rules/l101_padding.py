@@ -1,0 +1,69 @@
+"""L101: an array that padding makes several times as large."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext import layout
+from hlotext.analysis import Backend, array_bytes, arrays_of, byte_text, written_arrays
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.shape import Shape
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class Padding(Rule):
+    code = "L101"
+    name = "padding"
+    title = "an array that padding makes several times as large"
+    backends = frozenset({Backend.TPU})
+
+    ratio: float = 2.0
+    """Allocated bytes for each byte of values, from which on it is worth a finding."""
+    min_bytes: int = 1 << 18
+    """Bytes of padding in one array, from which on it is worth a finding."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        first: dict[Shape, Instruction] = {}
+        counts: Counter[Shape] = Counter()
+        for parameter in context.module.entry.parameters:
+            for _, array in arrays_of(parameter.shape):
+                first.setdefault(array, parameter)
+                counts[array] += 1
+        for instruction in context.graph.stepped_instructions():
+            for _, array in written_arrays(instruction):
+                first.setdefault(array, instruction)
+                counts[array] += 1
+        for array, count in counts.items():
+            size = array_bytes(array)
+            if (
+                size is None
+                or not size[1]
+                or size[0] < self.ratio * size[1]
+                or size[0] - size[1] < self.min_bytes
+            ):
+                continue
+            allocated, values = size
+            more = f", {count} such arrays" if count > 1 else ""
+            yield Report(
+                first[array],
+                f"{array} takes {byte_text(allocated)} for {byte_text(values)} of values, {allocated / values:.3g} times"
+                + more,
+                _advice(array, allocated),
+                (allocated - values) * count,
+                str(array),
+            )
+
+
+def _advice(array: Shape, allocated: int) -> str:
+    try:
+        better = layout.better_order(array)
+        least = layout.allocated_bytes(better) if better is not None else allocated
+    except layout.LayoutError:
+        better, least = None, allocated
+    if better is not None and least < allocated:
+        return f"the order of dimensions in {better} takes {byte_text(least)}"
+    return "make the minor dimensions multiples of the tile, or merge them"

@@ -1,0 +1,43 @@
+"""L102: a large array whose minor dimension fills few lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import Backend, array_bytes, byte_text, written_arrays
+from hlotext.ir.shape import Shape
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class NarrowMinorDimension(Rule):
+    code = "L102"
+    name = "narrow-minor-dimension"
+    title = "a large array whose minor dimension fills few lanes"
+    is_default = False
+    backends = frozenset({Backend.TPU})
+
+    max_size: int = 16
+    """Elements of the minor dimension up to which it is narrow."""
+    min_bytes: int = 1 << 20
+    """Allocated bytes of the array from which on it is worth a finding."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        seen: set[Shape] = set()
+        for instruction in context.graph.stepped_instructions():
+            for _, array in written_arrays(instruction):
+                if array in seen or array.layout is None or not array.layout.tiles or array.rank < 2:
+                    continue
+                seen.add(array)
+                minor = array.dimensions[array.layout.minor_to_major[0]]
+                size = array_bytes(array)
+                if size is not None and minor <= self.max_size and size[0] >= self.min_bytes:
+                    yield Report(
+                        instruction,
+                        f"{array}: {minor} of 128 lanes are used in {byte_text(size[0])}",
+                        "let a larger dimension be the minor one",
+                        size[0] - size[1],
+                        str(array),
+                    )

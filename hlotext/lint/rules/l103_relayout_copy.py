@@ -1,0 +1,47 @@
+"""L103: a copy that only changes the layout of a large array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text, written_bytes
+from hlotext.ir.instruction import Instruction
+from hlotext.lint.helpers import changes_layout, is_argument, times
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class RelayoutCopy(Rule):
+    code = "L103"
+    name = "relayout-copy"
+    title = "a copy that only changes the layout of a large array"
+    needs_optimized = True
+    opcodes = frozenset({"copy", "copy-start"})
+
+    min_bytes: int = 1 << 20
+    """Bytes written in all runs, from which on it is worth a finding."""
+
+    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
+        if not changes_layout(instruction) or not context.is_stepped(instruction):
+            return
+        if is_argument(instruction.operands[0], context):
+            return
+        runs, size = context.runs(instruction), written_bytes(instruction)
+        if size * runs >= self.min_bytes:
+            yield Report(
+                instruction,
+                f"copy writes {byte_text(size)}{times(runs)} only to change the layout from "
+                f"{_order(instruction.operands[0])} to {_order(instruction)}",
+                "let producer and consumer agree on one order of dimensions",
+                2 * size * runs,
+            )
+
+
+def _order(instruction: Instruction) -> str:
+    shape = instruction.shape
+    if shape is not None and shape.is_tuple:
+        shape = shape.tuple_shapes[0]
+    numbers = shape.layout.minor_to_major if shape is not None and shape.layout is not None else ()
+    return "{" + ",".join(map(str, numbers)) + "}"

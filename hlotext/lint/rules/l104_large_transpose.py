@@ -1,0 +1,39 @@
+"""L104: a transpose of a large array that is not part of another operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text, written_bytes
+from hlotext.ir.instruction import Instruction
+from hlotext.lint.helpers import moves_only, times
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class LargeTranspose(Rule):
+    code = "L104"
+    name = "large-transpose"
+    title = "a transpose of a large array that is not part of another operation"
+    needs_optimized = True
+    opcodes = frozenset({"transpose", "fusion"})
+
+    min_bytes: int = 1 << 20
+    """Bytes written in all runs, from which on it is worth a finding."""
+
+    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
+        if not context.is_stepped(instruction) or moves_only(instruction, _TRANSPOSE) is None:
+            return
+        runs, size = context.runs(instruction), written_bytes(instruction)
+        if size * runs >= self.min_bytes:
+            yield Report(
+                instruction,
+                f"transpose writes {byte_text(size)}{times(runs)} and computes nothing",
+                "ask for the transposed result where it is computed",
+                2 * size * runs,
+            )
+
+
+_TRANSPOSE = frozenset({"transpose"})

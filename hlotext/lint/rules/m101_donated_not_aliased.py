@@ -1,0 +1,36 @@
+"""M101: a donated argument whose buffer no result of equal shape takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.lint.helpers import donors, size_of, unaliased_results
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class DonatedNotAliased(Rule):
+    code = "M101"
+    name = "donated-not-aliased"
+    title = "a donated argument whose buffer no result of equal shape takes"
+    needs_optimized = True
+
+    min_bytes: int = 1 << 10
+    """Bytes of the argument from which on it is worth a finding."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        free = unaliased_results(context)
+        for parameter, array in donors(context):
+            size = size_of(array)
+            if size >= self.min_bytes and any(
+                result.without_layout() == array.without_layout() for result in free
+            ):
+                yield Report(
+                    parameter,
+                    f"donated argument of {byte_text(size)} is not used for the result of shape {array.without_layout()}",
+                    "give argument and result the same sharding and layout",
+                    size,
+                )

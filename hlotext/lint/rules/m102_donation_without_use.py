@@ -1,0 +1,36 @@
+"""M102: a donated argument that fits no result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.lint.helpers import donors, size_of, unaliased_results
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.syntax.errors import Severity
+
+
+@attrs.frozen
+class DonationWithoutUse(Rule):
+    code = "M102"
+    name = "donation-without-use"
+    title = "a donated argument that fits no result"
+    severity = Severity.NOTE
+    needs_optimized = True
+
+    min_bytes: int = 1 << 10
+    """Bytes of the argument from which on it is worth a finding."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        sizes = {size_of(result) for result in unaliased_results(context)}
+        for parameter, array in donors(context):
+            size = size_of(array)
+            if size >= self.min_bytes and size not in sizes:
+                yield Report(
+                    parameter,
+                    f"no result can take the {byte_text(size)} of the donated argument {array.without_layout()}",
+                    "do not donate it",
+                    0,
+                )

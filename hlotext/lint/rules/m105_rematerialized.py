@@ -1,0 +1,45 @@
+"""M105: values that the compiler computes twice for lack of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import written_bytes
+from hlotext.analysis.sizes import VIEWS
+from hlotext.ir.instruction import Instruction
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class Rematerialized(Rule):
+    code = "M105"
+    name = "rematerialized"
+    title = "values that the compiler computes twice for lack of memory"
+    needs_optimized = True
+
+    share: float = 0.01
+    """Share of all written bytes from which on it is worth a finding."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        first: Instruction | None = None
+        total = again = count = 0
+        for instruction in context.graph.stepped_instructions():
+            is_again = ".remat" in instruction._name
+            if not is_again and instruction._opcode in VIEWS:
+                continue
+            size = written_bytes(instruction) * context.runs(instruction)
+            total += size
+            if is_again:
+                again += size
+                count += 1
+                first = first or instruction
+        if first is not None and again >= self.share * total:
+            yield Report(
+                first,
+                f"{count:,} instructions are rematerialized, {100 * again / max(1, total):.2g} % of all that is written",
+                "free memory, or choose with jax.checkpoint what is computed again",
+                again,
+                "share",
+            )

@@ -1,0 +1,44 @@
+"""S102: an asynchronous collective with nothing between start and done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import Backend, byte_text
+from hlotext.lint.helpers import COLLECTIVE_KINDS, scheduled_between, times, works
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class NothingOverlapped(Rule):
+    code = "S102"
+    name = "nothing-overlapped"
+    title = "an asynchronous collective with nothing between start and done"
+    backends = frozenset({Backend.GPU, Backend.TPU})
+    needs_optimized = True
+
+    min_bytes: int = 1 << 16
+    """Bytes that each device sends, from which on it is worth a finding."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        if not context.module.is_scheduled:
+            return
+        for one in context.communications:
+            chain = one.start.async_chain
+            if (
+                not one.is_async
+                or len(chain) < 2
+                or one.kind not in COLLECTIVE_KINDS
+                or one.wire_bytes < self.min_bytes
+            ):
+                continue
+            if not any(works(other) for other in scheduled_between(chain[0], chain[-1])):
+                runs = context.runs(one.start)
+                yield Report(
+                    one.start,
+                    f"nothing runs while {one.kind} sends {byte_text(one.wire_bytes)}{times(runs)}",
+                    "give the scheduler independent work to put between start and done",
+                    one.wire_bytes * runs,
+                )

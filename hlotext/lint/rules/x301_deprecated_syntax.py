@@ -1,0 +1,38 @@
+"""X301: an attribute that XLA no longer has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.ir.attributes import ATTRIBUTES
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class DeprecatedSyntax(Rule):
+    code = "X301"
+    name = "deprecated-syntax"
+    title = "an attribute that XLA no longer has"
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        known: dict[int, list[str]] = {}
+        for instruction in context.module.instructions():
+            # Equal lines share their attributes, so each set is looked at once.
+            names = known.get(id(instruction._attributes))
+            if names is None:
+                names = [name for name in instruction._attributes if name in OLD]
+                known[id(instruction._attributes)] = names
+            for name in names:
+                yield Report(
+                    instruction,
+                    f"{name} is an attribute of old releases of XLA",
+                    "remove it or rename it",
+                    None,
+                    name,
+                )
+
+
+OLD = frozenset(name for name, row in ATTRIBUTES.items() if row.era == "old")
+"""Names of attributes that have been replaced."""

@@ -1,0 +1,86 @@
+"""Each rule by itself: where it fires, where it must not, what its page says; and every rule over every real module."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import hlotext as hlo
+from hlotext import lint
+from hlotext.ir.source import Source
+from hlotext.syntax.inputs import read_source
+from tests import support
+
+FOLDER = support.DATA / "lint"
+_MARK = re.compile(r"// expect: ([A-Z]\d{3})")
+
+
+@pytest.mark.parametrize("code", lint.builtin_rules())
+def test_a_rule_fires_where_expected_and_nowhere_else(code: str) -> None:
+    """The first module of the file is marked where the rule must fire; in the second it must not."""
+    text = (FOLDER / f"{code}.txt").read_text()
+    # The name matters to the rule about files that say which pass wrote them.
+    found = lint.lint_source(Source(text, "module_0001.after_optimizations.txt"), lint.Config(select=(code,)))
+    expected = [n for n, line in enumerate(text.splitlines(), 1) if f"// expect: {code}" in line]
+    assert found.modules == 2
+    assert expected
+    assert not _MARK.search(text, text.index("HloModule silent"))
+    assert [(finding.code, finding.line) for finding in found.findings] == [(code, line) for line in expected]
+
+
+@pytest.mark.parametrize("code", lint.builtin_rules())
+def test_a_rule_has_a_page(code: str) -> None:
+    """It says why the finding costs, how it is seen and how it is fixed, and shows one."""
+    rule = lint.builtin_rules()[code]
+    page = rule.page()
+    assert page.startswith(f"# {code}: {rule.title}\n")
+    headings = re.findall(r"^## (.*)$", page, re.MULTILINE)
+    assert headings == ["Why it costs", "How to see it", "How to fix it", "Example"]
+    assert not rule.title.endswith(".")
+
+
+@pytest.mark.parametrize("code", lint.builtin_rules())
+def test_the_example_of_a_page_is_real(code: str) -> None:
+    """The file that the page names has the line, and the rule fires there."""
+    page = lint.builtin_rules()[code].page()
+    named = re.search(r"In `([^`]+)`, line (\d+):", page)
+    assert named is not None
+    source = read_source(support.ROOT / named[1])
+    found = lint.lint_source(Source(source.text, "x.after_optimizations.txt"), lint.Config(select=(code,)))
+    assert int(named[2]) in [finding.line for finding in found.findings if finding.code == code]
+
+
+def test_every_data_file_belongs_to_a_rule() -> None:
+    """No case is left behind when a rule goes."""
+    assert {path.stem for path in FOLDER.glob("*.txt")} == set(lint.builtin_rules())
+
+
+def test_thresholds_have_a_docstring_and_an_effect() -> None:
+    """A threshold out of reach silences the rule."""
+    text = (FOLDER / "K101.txt").read_text()
+    config = lint.Config(select=("K101",), rules={"K101": {"min_bytes": 1 << 40}})
+    assert not lint.lint_source(Source(text), config).findings
+
+
+@pytest.mark.parametrize("path", support.corpus_files(), ids=support.corpus_id)
+def test_no_rule_fails_on_a_real_module(path: Path) -> None:
+    """Every rule, also those that are off by default; findings name places in the file."""
+    source = read_source(path)
+    for finding in lint.lint_source(
+        source, lint.Config(select=("C", "D", "G", "K", "L", "M", "S", "X"))
+    ).findings:
+        assert finding.code != lint.INTERNAL, finding.message
+        assert finding.source_line == source.line(finding.line)[: len(finding.source_line)]
+        assert finding.message
+        assert not finding.message.endswith(".")
+        assert re.fullmatch(r"[0-9a-f]{16}", finding.fingerprint)
+
+
+def test_linting_changes_nothing() -> None:
+    """The text stays byte for byte what it was."""
+    path = support.CORPUS / "gpu" / "data_parallel.h100_1x1x4.after_optimizations.txt"
+    module = hlo.load(path)
+    lint.run(module, lint.Config(select=("ALL",)))
+    assert str(module) == path.read_text()
