@@ -33,7 +33,7 @@ _SHORT = re.compile(r"-?[0-9]{1,9}")
 def _field() -> re.Pattern[str]:
     """One field of metadata. Groups: name, quoted value, number; a blank between fields."""
     quoted = grammar.terminals()["STRING"].split("|", 1)[0]
-    return re.compile(rf"([a-z_]+)=(?:({quoted})|([0-9]{{1,9}}))(?: |$)")
+    return re.compile(rf"(?<![a-z_])([a-z_]++)=(?:({quoted})|([0-9]{{1,9}}))(?: |$)")
 
 
 def metadata(text: str) -> Metadata | None:
@@ -147,7 +147,8 @@ def frontend_attributes(text: str) -> FrontendAttributes | None:
 @functools.cache
 def _frontend_attribute() -> re.Pattern[str]:
     """One pair. Groups: the whole, name, string, balanced braces."""
-    return re.compile(rf'(([A-Za-z_][A-Za-z0-9_.\-]*)=(?:("[^"\\]*")|({patterns.braces()})))')
+    word = r"A-Za-z0-9_.\-"
+    return re.compile(rf'(?<![{word}])(([A-Za-z_][{word}]*+)=(?:("[^"\\]*+")|({patterns.braces()})))')
 
 
 def sharding(text: str) -> Sharding | None:

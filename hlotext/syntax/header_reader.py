@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -15,19 +16,28 @@ from hlotext.syntax.linker import Linker
 from hlotext.syntax.reporter import Reporter
 from hlotext.syntax.words import unquote
 
-_HEADER = re.compile(r"HloModule %?([A-Za-z_][\w.\-]*)([^\r\n]*)")
-_COMPUTATION = re.compile(r"^(?:ENTRY\b|%?[A-Za-z_][\w.\-]* (?:\(.*\) -> .+ )?\{)", re.MULTILINE)
+_HEADER = re.compile(r"HloModule %?([A-Za-z_][\w.\-]*)([^\r\n]*)", re.ASCII)
+_COMPUTATION = re.compile(
+    r"^(?:ENTRY\b|%?[A-Za-z_][\w.\-]*+ (?:\{|\((?=[^\r\n]*\{)))", re.MULTILINE | re.ASCII
+)
 _TABLES = re.compile(
-    r"(?:\r?\n){2}FileNames\r?\n(?P<files>(?:\d+ \"[^\r\n]*\"\r?\n)*)\r?\n"
-    r"FunctionNames\r?\n(?P<functions>(?:\d+ \"[^\r\n]*\"\r?\n)*)\r?\n"
-    r"FileLocations\r?\n(?P<locations>(?:\d+ \{[^\r\n]*\}\r?\n)*)\r?\n"
-    r"StackFrames\r?\n(?P<frames>(?:\d+ \{[^\r\n]*\}\r?\n)*)"
+    r"(?:\r?\n){2}FileNames\r?\n(?P<files>(?:[0-9]++ \"[^\r\n]*+\r?\n)*+)\r?\n"
+    r"FunctionNames\r?\n(?P<functions>(?:[0-9]++ \"[^\r\n]*+\r?\n)*+)\r?\n"
+    r"FileLocations\r?\n(?P<locations>(?:[0-9]++ \{[^\r\n]*+\r?\n)*+)\r?\n"
+    r"StackFrames\r?\n(?P<frames>(?:[0-9]++ \{[^\r\n]*+\r?\n)*+)"
 )
+_NUMBER = "([0-9]{1,9})"
 _LOCATION = re.compile(
-    r"\d+ \{file_name_id=(\d+) function_name_id=(\d+) line=(\d+) end_line=(\d+) column=(\d+) end_column=(\d+)\}\r?\n"
+    rf"^[0-9]++ \{{file_name_id={_NUMBER} function_name_id={_NUMBER} line={_NUMBER} end_line={_NUMBER}"
+    rf" column={_NUMBER} end_column={_NUMBER}\}}\r?\n",
+    re.MULTILINE,
 )
-_FRAME = re.compile(r"\d+ \{file_location_id=(\d+) parent_frame_id=(\d+)\}\r?\n")
-_QUOTED = re.compile(r"\d+ (\"[^\"\\\r\n]*(?:\\.[^\"\\\r\n]*)*\")\r?\n")
+_FRAME = re.compile(
+    rf"^[0-9]++ \{{file_location_id={_NUMBER} parent_frame_id={_NUMBER}\}}\r?\n", re.MULTILINE
+)
+_QUOTED = re.compile(r"^[0-9]++ (\"[^\"\\\r\n]*+(?:\\.[^\"\\\r\n]*+)*+\")\r?\n", re.MULTILINE)
+_TRIES = 4
+"""Lines that look like a computation's, up to which the header is tried; they may stand inside a quoted module."""
 
 
 def read_head(module: Module, reporter: Reporter, start: int) -> int:
@@ -107,7 +117,7 @@ def _by_grammar(module: Module, reporter: Reporter, start: int) -> int:
     text = reporter.source.text
     module.attributes = {}  # the fast reader may have read the header, and then met something behind it
     first: reference.ParseError | None = None
-    for match in _COMPUTATION.finditer(text, start):
+    for match in itertools.islice(_COMPUTATION.finditer(text, start), _TRIES):
         try:
             record = reference.parse(reporter.source, "module_head", start, match.start())
         except reference.ParseError as failure:
