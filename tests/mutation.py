@@ -199,3 +199,71 @@ def damaged(text: str, damages: list[tuple[str, int, int]]) -> str:
             return text
         text = "".join(DAMAGES[kind](tokens, i % len(tokens), j))
     return text
+
+
+# ---- damage to whole lines
+
+_JUNK = (
+    "I0000 log line", "}", "{", "", "  ", "ENTRY %x {", "%f (p: f32[]) -> f32[] {", "HloModule second",
+    "  ROOT %r = f32[] parameter(0)", "FileNames", '1 "a.py"', "/* open", "// c", '"', "StackFrames", "word", "7",
+    "  %x = f32[] negate(%y), to_apply={", '}, execution_thread="t"', "  garbage here = ", "ENTRY",
+)  # fmt: skip
+
+
+def _remove_line(found: list[str], i: int, _: int) -> None:
+    del found[i]
+
+
+def _copy_line(found: list[str], i: int, j: int) -> None:
+    found.insert(j % len(found), found[i])
+
+
+def _swap_lines(found: list[str], i: int, j: int) -> None:
+    j %= len(found)
+    found[i], found[j] = found[j], found[i]
+
+
+def _insert_junk(found: list[str], i: int, j: int) -> None:
+    found.insert(i, _JUNK[j % len(_JUNK)])
+
+
+def _cut_line(found: list[str], i: int, j: int) -> None:
+    found[i] = found[i][: j % (len(found[i]) + 1)]
+
+
+def _cut_text(found: list[str], i: int, j: int) -> None:
+    del found[i + 1 :]
+    _cut_line(found, i, j)
+
+
+def _join_lines(found: list[str], i: int, j: int) -> None:
+    found[i : i + 2] = [(" ", "", ", ")[j % 3].join(found[i : i + 2])]
+
+
+LINE_DAMAGES: dict[str, Callable[[list[str], int, int], None]] = {
+    "remove a line": _remove_line,
+    "copy a line": _copy_line,
+    "swap lines": _swap_lines,
+    "insert junk": _insert_junk,
+    "cut a line": _cut_line,
+    "cut the text": _cut_text,
+    "join lines": _join_lines,
+}
+"""What can be done to a text's lines, in place, at two places (numbers taken modulo what there is)."""
+
+
+def with_damaged_lines(text: str, damages: list[tuple[str, int, int]]) -> str:
+    """The text with these damages, one after the other."""
+    found = text.split("\n")
+    for kind, i, j in damages:
+        if found:
+            LINE_DAMAGES[kind](found, i % len(found), j)
+    return "\n".join(found)
+
+
+@functools.cache
+def small_texts() -> tuple[str, ...]:
+    """The smaller files of the corpus and of tests/data/ok."""
+    paths = [*support.corpus_files(), *sorted((support.DATA / "ok").glob("*.hlo"))]
+    texts = [support.read_text(path).decode("utf-8", "surrogateescape") for path in paths]
+    return tuple(text for text in texts if len(text) < 5000)

@@ -59,6 +59,8 @@ class StackFrameIndex:
     function_names: tuple[str, ...] = ()
     file_locations: tuple[FileLocation, ...] = ()
     stack_frames: tuple[FrameRow, ...] = ()
+    other_tables: tuple[str, ...] = ()
+    """Texts of the tables that this release does not know, without the blank lines around them."""
 
     @property
     def is_empty(self) -> bool:

@@ -89,6 +89,8 @@ class AttributePrinter(abc.ABC):
         printed = use.printed
         if printed is Printing.INPUT_ONLY:
             return None
+        if isinstance(value, RawValue):
+            return str(value)
         if use.name == "channel_id" and value is not None and not options.print_channel_id:
             return "_"
         if use.name in ("infeed_config", "outfeed_config") and not options.print_infeed_outfeed_config:

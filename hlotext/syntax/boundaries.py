@@ -13,8 +13,14 @@ _COMPUTATION = re.compile(
 )
 """How a computation begins, be it the beginning of a broken or truncated one."""
 _OP_LINE = re.compile(
-    r"^[ \t]*(?:ROOT[ \t]+)?%?[A-Za-z_][\w.\-]*[ \t]*=[ \t]*(?:\(|[a-z][a-z0-9]*\[)", re.ASCII | re.MULTILINE
+    r"^[ \t]*(?:ROOT[ \t]+)?%?[A-Za-z_][\w.\-]*[ \t]*=[ \t]*(?:\(|[a-z][a-z0-9\-]*[\[(])",
+    re.ASCII | re.MULTILINE,
 )
+
+
+def is_module(text: str, start: int) -> bool:
+    """Whether a further module begins here; in the text of a recovery table the word is not the first on its line."""
+    return text.startswith("HloModule", start) and (not start or text[start - 1] in "\r\n")
 
 
 def next_module(text: str, start: int) -> int:

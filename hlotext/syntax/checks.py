@@ -417,7 +417,7 @@ def duplicate(reporter: Reporter, instruction: Instruction, first: Instruction) 
     )  # fmt: skip
 
 
-def signature(reporter: Reporter, computation: Computation, result: Shape, position: int) -> None:
+def signature(reporter: Reporter, computation: Computation, result: Shape, start: int, end: int) -> None:
     """The result in a computation's header must fit its root."""
     if not computation._instructions:
         return
@@ -426,7 +426,7 @@ def signature(reporter: Reporter, computation: Computation, result: Shape, posit
         root = computation.root
         reporter.error(
             "X113", f"computation {computation.name} is said to return {result}, but its root {root.name} is {shape}",
-            position, related=[("the root", root._start, root._end)],
+            start, end, related=[("the root", root._start, root._end)],
         )  # fmt: skip
 
 

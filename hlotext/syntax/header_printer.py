@@ -84,4 +84,5 @@ def stack_frame_tables(index: StackFrameIndex) -> str:
     for name, rows in sections:
         lines = "".join(f"{number} {row}\n" for number, row in enumerate(rows, 1))
         out.append(f"{name}\n{lines}")
+    out += [f"{table}\n" for table in index.other_tables]
     return "\n".join(out)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from typing import Any
 
 from hlotext.ir.frames import FileLocation, FrameRow, StackFrameIndex
 from hlotext.ir.module import Module
-from hlotext.syntax import fast_values, patterns
+from hlotext.syntax import fast_values, grammar, patterns
 from hlotext.syntax.attribute_rules import header_attribute_rule
 from hlotext.syntax.boundaries import next_module
 from hlotext.syntax.errors import TermError
@@ -16,7 +17,6 @@ from hlotext.syntax.linker import Linker
 from hlotext.syntax.reporter import Reporter
 from hlotext.syntax.words import unquote
 
-_HEADER = re.compile(r"HloModule %?([A-Za-z_][\w.\-]*)([^\r\n]*)", re.ASCII)
 _COMPUTATION = re.compile(
     r"^(?:ENTRY\b|%?[A-Za-z_][\w.\-]*+ (?:\{|\((?=[^\r\n]*\{)))", re.MULTILINE | re.ASCII
 )
@@ -50,9 +50,16 @@ def read_head(module: Module, reporter: Reporter, start: int) -> int:
     return _by_grammar(module, reporter, start)
 
 
+@functools.cache
+def _header() -> re.Pattern[str]:
+    """A module's header line. Groups: name, what follows it."""
+    name = grammar.terminals()["IDENTIFIER"]
+    return re.compile(rf"HloModule (?:%(?={name})|(?={patterns.bare_name()}))({name})([^\r\n]*)")
+
+
 def _fast_header(module: Module, text: str, start: int) -> int | None:
     """A header on one line; None when the grammar must look at it."""
-    match = _HEADER.match(text, start)
+    match = _header().match(text, start)
     if match is None:
         return None
     tail = match[2]
@@ -116,21 +123,25 @@ def _by_grammar(module: Module, reporter: Reporter, start: int) -> int:
 
     text = reporter.source.text
     module.attributes = {}  # the fast reader may have read the header, and then met something behind it
-    first: reference.ParseError | None = None
-    for match in itertools.islice(_COMPUTATION.finditer(text, start), _TRIES):
+    linker = Linker(module, reporter)
+    end = next_module(text, start)
+    for match in itertools.islice(_COMPUTATION.finditer(text, start, end), _TRIES):
         try:
             record = reference.parse(reporter.source, "module_head", start, match.start())
         except reference.ParseError as failure:
-            first = first or failure
             if failure.is_at_end:
                 continue  # a line inside a quoted recovery module may look like a computation
             break
-        Linker(module, reporter).head(record)
+        linker.head(record)
         return int(record.header_end)
     try:
-        record = reference.parse(reporter.source, "module", start, next_module(text, start))
+        head = reference.parse(reporter.source, "module", start, end)
     except reference.ParseError as failure:
-        (first or failure).report(reporter)
-        return len(text)
-    Linker(module, reporter).head(record)
-    return int(record.header_end)
+        read = failure.read
+        if read.head is None or not (read.computations or read.unfinished):
+            linker.add_partial(read)
+            failure.report(reporter)
+            return end
+        head = read.head  # the error stands further down, where it will be met again
+    linker.head(head)
+    return int(head.header_end)

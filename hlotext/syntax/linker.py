@@ -19,7 +19,7 @@ from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
 from hlotext.ir.types import ELEMENT_TYPES, TypeKind
-from hlotext.syntax import checks, sugar
+from hlotext.syntax import checks, patterns, sugar
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.literals import read_literal
 from hlotext.syntax.records import (
@@ -96,10 +96,13 @@ class Linker:
                 )
             module.attributes[attribute.name] = attribute.value
         tables = {section.name: section for section in record.sections}
+        others = []
         for name, section in tables.items():
             if name not in _TABLES:
-                end = section.position + len(name)
-                self.reporter.note("X205", f"table {name} is unknown to this release", section.position, end)
+                self.reporter.note("X205", f"table {name} is unknown to this release", section.position)
+                others.append(self.reporter.source.text[section.position : section.end])
+        if others:
+            module.stack_frames = StackFrameIndex(other_tables=tuple(others))
         if tables.keys() & _TABLES:
             self.tables(tables, record)
 
@@ -123,6 +126,7 @@ class Linker:
             tuple(
                 FrameRow(row["file_location_id"], row["parent_frame_id"] - 1) for row in rows["StackFrames"]
             ),
+            self.module.stack_frames.other_tables,
         )
 
     # ---- computations
@@ -152,9 +156,10 @@ class Linker:
             self.add_instruction(scope, instruction)
         self.finish(scope)
         if record.signature is not None:
-            checks.signature(
-                self.reporter, scope.computation, record.signature.result, record.signature.position
-            )
+            signature = record.signature
+            blank = patterns.blank().match(self.reporter.source.text, signature.position)
+            start = signature.position if blank is None else blank.end()
+            checks.signature(self.reporter, scope.computation, signature.result, start, signature.end)
         return scope.computation
 
     def add_partial(self, record: PartialRecord) -> None:

@@ -76,7 +76,7 @@ def header_attribute() -> re.Pattern[str]:
 
 
 @functools.cache
-def _bare_name() -> str:
+def bare_name() -> str:
     """A name without a percent sign, which is no reserved word: what NAME says of one, up to the name itself."""
     bare = grammar.terminals()["NAME"].split("|", 1)[1]
     return bare[: bare.index("[A-Za-z_]")] + grammar.terminals()["IDENTIFIER"]
@@ -88,7 +88,7 @@ def op_line(indent: str, mark: str) -> re.Pattern[str]:
 
     Groups: ROOT, name, shape, opcode, operands when they are plain names, else what is in the parentheses, the tail.
     """
-    name = grammar.terminals()["IDENTIFIER"] if mark else _bare_name()
+    name = grammar.terminals()["IDENTIFIER"] if mark else bare_name()
     operands = rf"{mark}{name}(?:, {mark}{name})*+(?=\))"
     inner = rf"{_PLAIN}(?:\({_PLAIN}(?:\({_PLAIN}\){_PLAIN})*+\){_PLAIN})*+"
     shape = rf"{_parentheses(_SHAPE_DEPTH)}|[a-z][!-~]*+"
@@ -102,7 +102,7 @@ def op_line(indent: str, mark: str) -> re.Pattern[str]:
 @functools.cache
 def computation_header() -> re.Pattern[str]:
     """The line that opens a computation. Groups: ENTRY, name, signature with the brace behind it, brace without one."""
-    name = rf"%{grammar.terminals()['IDENTIFIER']}|{_bare_name()}"
+    name = rf"%{grammar.terminals()['IDENTIFIER']}|{bare_name()}"
     return re.compile(rf"(ENTRY )?+({name}) (?:(\([^\r\n]*+(?<= \{{))|(\{{))(?=\r?$)", re.MULTILINE)
 
 

@@ -14,7 +14,7 @@ import attrs
 from hlotext.ir.module import Module
 from hlotext.ir.source import Source
 from hlotext.syntax import patterns
-from hlotext.syntax.boundaries import end_of_computations, next_module
+from hlotext.syntax.boundaries import end_of_computations, is_module, next_module
 from hlotext.syntax.errors import Diagnostic
 from hlotext.syntax.header_reader import read_head
 from hlotext.syntax.inputs import decode, unpack
@@ -99,7 +99,7 @@ class _Reading:
             return [self._single(start)]
         found: list[Module] = []
         while start < len(self.text):
-            if found and self._kind(start) != "module":
+            if found and not is_module(self.text, start):
                 line = self.source.line(self.source.position(start)[0])
                 self.reporter.note("X206", "text that belongs to no module", start, start + len(line))
                 start = next_module(self.text, start)

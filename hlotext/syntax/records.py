@@ -99,6 +99,8 @@ class SignatureRecord:
 
     result: Shape
     position: int = attrs.field(default=0, eq=False)
+    """Offset behind the arrow; blanks and comments may come before the result."""
+    end: int = attrs.field(default=0, eq=False)
 
 
 @attrs.frozen

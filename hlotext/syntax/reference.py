@@ -14,6 +14,7 @@ from hlotext.syntax.expectation import expected_words
 from hlotext.syntax.mistakes import Finding, Stumble, describe, unclosed
 from hlotext.syntax.records import (
     ComputationRecord,
+    InlineBody,
     InstructionRecord,
     ModuleRecord,
     ParsedAttribute,
@@ -64,13 +65,16 @@ def parse(source: Source, rule: str, start: int = 0, end: int | None = None) -> 
         parser = error.interactive_parser
         if error.token.type == "$END":
             raise _at_end(text, start, end, names, parser) from None
-        place = Stumble(text, error.token.start_pos or 0, end, names, _attribute(parser))
+        at, history = error.token.start_pos or 0, error.token_history
     except lark.exceptions.UnexpectedCharacters as error:
+        names = frozenset(error.allowed or ())
         parser = error.interactive_parser
-        place = Stumble(
-            text, cast(int, error.pos_in_stream), end, frozenset(error.allowed or ()), _attribute(parser)
-        )
-    is_at_end = text.startswith(("/*", '"', "'", "{"), place.start)
+        at, history = cast(int, error.pos_in_stream), error.token_history
+    if history and history[-1] is not None:
+        # The lexer met what cannot stand there, so the last token is the one before it.
+        terms.parser().options.postlex.end = history[-1].end_pos
+    place = Stumble(text, at, end, names, _attribute(parser))
+    is_at_end = text.startswith(("/*", '"', "'", "{"), at)
     raise ParseError(describe(place), _read_by(parser), is_at_end=is_at_end)
 
 
@@ -116,11 +120,13 @@ def _read_by(parser: Any) -> PartialRecord:
     name = stack.pop(0)
     if stack and isinstance(stack[0], SignatureRecord):
         stack.pop(0)
-    if not stack or not _is_token(stack[0], "LBRACE"):
-        return PartialRecord(head, computations)
-    brace = stack.pop(0).start_pos
     start = (name if entry is None else entry).start_pos
-    instructions = _list_of(InstructionRecord, stack)
+    if stack and isinstance(stack[0], InlineBody):
+        brace, instructions = stack[0].position, stack[0].instructions
+    elif stack and _is_token(stack[0], "LBRACE"):
+        brace, instructions = stack.pop(0).start_pos, _list_of(InstructionRecord, stack)
+    else:
+        return PartialRecord(head, computations)
     end = parser.lexer_thread.state.line_ctr.char_pos
     unfinished = ComputationRecord(
         bare(name), entry is not None, None, instructions, "main", start, brace, end

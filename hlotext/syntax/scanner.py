@@ -24,7 +24,7 @@ from hlotext.ir.shape import Shape, join_indexed
 from hlotext.ir.source import Source
 from hlotext.syntax import checks, fast_values, patterns, terms
 from hlotext.syntax.attribute_rules import attribute_rule
-from hlotext.syntax.boundaries import end_of_computations, is_behind, next_module
+from hlotext.syntax.boundaries import end_of_computations, is_behind, is_module, next_module
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.linker import Infer, Linker, Scope, note_unknown_types
 from hlotext.syntax.literals import read_literal
@@ -108,7 +108,7 @@ class Scanner:
             else:
                 match = blank(text, position, end)
                 start = match.end() if match is not None else position
-            if start >= end or text.startswith("HloModule", start):
+            if start >= end or is_module(text, start):
                 return position
             following = self.computation(start, end)
             if following == start:
@@ -131,6 +131,8 @@ class Scanner:
         mark = len(linker.module._computations), len(linker.pending)
         try:
             closing = self._body(scope, computation._brace + 1, end)
+            if self._goes_on(closing.end(), end):
+                raise UnfitError
         except UnfitError:
             # Forget what was read of it and let the grammar see the whole computation.
             linker.taken.difference_update(c.name for c in linker.module._computations[mark[0] - 1 :])
@@ -141,6 +143,13 @@ class Scanner:
                 linker.module._entry = None
             return self._rest(start, end)
         return self._close(scope, closing, *result)
+
+    def _goes_on(self, position: int, end: int) -> bool:
+        """Whether a comma follows a closing brace on one of the lines below."""
+        if self.text.startswith(("\n\n%", "\n\nENTRY"), position):
+            return False
+        blank = patterns.blank().match(self.text, position, end)
+        return self.text.startswith(",", position if blank is None else blank.end())
 
     def _result(self, header: re.Match[str]) -> tuple[str, int] | None:
         """The result's shape in a header and its offset, empty without a signature; None when the grammar must look."""
@@ -167,11 +176,11 @@ class Scanner:
         if len(scope.defined) != len(computation._instructions):
             checks.duplicates(self.reporter, computation)
         self.linker.finish(scope)
-        if result and (result, computation.root._shape) not in self._results:
-            self._check_result(computation, result, place)
+        if result and computation._instructions and (result, computation.root._shape) not in self._results:
+            self._check_result(computation, result, place, place + len(result))
         return computation._end
 
-    def _check_result(self, computation: Computation, text: str, position: int) -> None:
+    def _check_result(self, computation: Computation, text: str, position: int, end: int) -> None:
         """The result shape in the header against the root."""
         shape = self._shape_of(text, position)
         if shape is None:
@@ -180,7 +189,7 @@ class Scanner:
             except TermError as error:
                 self.reporter.error("X101", error.message, position + error.position)
             return
-        checks.signature(self.reporter, computation, shape, position)
+        checks.signature(self.reporter, computation, shape, position, end)
         self._results.add((text, computation.root._shape))
 
     def _rest(self, start: int, end: int) -> int:
@@ -505,7 +514,8 @@ class Scanner:
             pair = self._values[piece] = (name, found)
             return pair
         callees = tuple(
-            self.linker.computations.get(item.strip(_BLANKS).removeprefix("%")) for item in text[1:-1].split(",")
+            self.linker.computations.get(item.strip(_BLANKS).removeprefix("%"))
+            for item in text[1:-1].split(",")
         )
         if None in callees:
             return None

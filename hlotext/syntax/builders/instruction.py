@@ -129,8 +129,8 @@ class InstructionBuilder:
         )  # fmt: skip
 
     def signature(self, children: Children) -> SignatureRecord:
-        result = children[-1]
-        return SignatureRecord(result, self.tracker.end - 1)
+        arrow, result = children[-2:]
+        return SignatureRecord(result, arrow.end_pos, self.tracker.end)
 
     def signature_parameter(self, children: Children) -> tuple[str, Shape]:
         name, shape = children
