@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 
+from hlotext.ir.memo import memoised
 from hlotext.ir.opcode import AttributeUse, Family, Opcode
 from hlotext.ir.opcode_attributes import COMMON_ATTRIBUTES, RESULT_ACCURACY
 from hlotext.ir.opcode_rows import communication, compute, control, elementwise, movement
@@ -40,7 +41,7 @@ def opcode(name: str) -> Opcode | None:
     return OPCODES.get(name)
 
 
-@functools.lru_cache(maxsize=1024)
+@memoised(1024)
 def async_wrapped(name: str) -> tuple[Opcode, Opcode] | None:
     """What the short spelling `call-start` stands for: the rows of `async-start` and of the wrapped `call`.
 

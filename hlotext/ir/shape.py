@@ -122,12 +122,18 @@ class Shape:
     """None where the text gives none (then XLA means the default, descending one)."""
     tuple_shapes: tuple[Shape, ...] = ()
     """Shapes of a tuple's elements; the one array shape inside a buffer; empty otherwise."""
+    depth: int = attrs.field(eq=False, init=False)
+    """Levels of tuples in each other: 0 for an array, 1 for a tuple of arrays."""
     _text: str | None = attrs.field(default=None, eq=False, init=False)
     _text_without_layout: str | None = attrs.field(default=None, eq=False, init=False)
 
     @dynamic_dimensions.default
     def _all_static(self) -> tuple[bool, ...]:
         return (False,) * len(self.dimensions)
+
+    @depth.default
+    def _deepest(self) -> int:
+        return 1 + max([s.depth for s in self.tuple_shapes], default=0) if self.element_type is TUPLE else 0
 
     def __str__(self) -> str:
         if self._text is None:

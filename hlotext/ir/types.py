@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -144,9 +145,12 @@ TOKEN = ELEMENT_TYPES["token"]
 OPAQUE = ELEMENT_TYPES["opaque"]
 
 
-@functools.lru_cache(maxsize=4096)
+_UNKNOWN: weakref.WeakValueDictionary[str, ElementType] = weakref.WeakValueDictionary()
+"""Types that this release does not know. Types are compared by identity, so while one is in use there is no second."""
+
+
 def _unknown(name: str) -> ElementType:
-    return ElementType(name, 0, TypeKind.UNKNOWN, 0)
+    return _UNKNOWN.setdefault(name, ElementType(name, 0, TypeKind.UNKNOWN, 0))
 
 
 def element_type(name: str) -> ElementType:

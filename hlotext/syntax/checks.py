@@ -5,7 +5,6 @@ Nothing here judges what instructions compute; that is the verifier's task.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from hlotext.ir import opcodes
@@ -14,6 +13,7 @@ from hlotext.ir.async_ops import ROLES
 from hlotext.ir.attributes import RawValue
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Form, Instruction
+from hlotext.ir.memo import memoised
 from hlotext.ir.module import Module
 from hlotext.ir.opcode import Count
 from hlotext.ir.shape import UNBOUNDED_SIZE, Shape
@@ -24,7 +24,7 @@ from hlotext.syntax.reporter import Reporter, did_you_mean
 # ---- one instruction
 
 
-@functools.lru_cache(maxsize=1 << 14)
+@memoised(1 << 14)
 def attributes_fit(opcode: str, names: tuple[str, ...]) -> bool:
     """Whether an opcode takes exactly such attributes: all allowed and the required ones there. Memoised."""
     row = opcodes.opcode(opcode)

@@ -9,18 +9,20 @@ from __future__ import annotations
 import functools
 import re
 
+from hlotext.ir.memo import memoised
 from hlotext.ir.module_attributes import ComputationLayout
 from hlotext.ir.shape import COMBINE_DIMENSION, Layout, Shape, Tile
 from hlotext.ir.types import ELEMENT_TYPES
+from hlotext.syntax.limits import MAX_NESTING
 
 _ARRAY = re.compile(
-    r"([a-z][a-z0-9]*)\[((?:(?:<=)?[0-9]{1,18}(?:,(?:<=)?[0-9]{1,18})*)?)\]"
-    r"(?:\{(?=[0-9:])([0-9]{1,2}(?:,[0-9]{1,2})*)?(?::(?=[TES])(?:T((?:\([0-9*]{1,9}(?:,[0-9*]{1,9})*\))+))?(?:E\(([0-9]{1,2})\))?(?:S\(([0-9]{1,2})\))?)?\})?"
+    r"([a-z][a-z0-9]*)\[((?:(?:<=)?[0-9]{1,18}(?:,(?:<=)?[0-9]{1,18}){0,199})?)\]"
+    r"(?:\{(?=[0-9:])([0-9]{1,2}(?:,[0-9]{1,2}){0,199})?(?::(?=[TES])(?:T((?:\([0-9*]{1,9}(?:,[0-9*]{1,9}){0,9}\)){1,9}))?(?:E\(([0-9]{1,2})\))?(?:S\(([0-9]{1,2})\))?)?\})?"
 )
 _SEPARATOR = re.compile(r", (?:/\*index=[0-9]+\*/)?")
 
 
-@functools.lru_cache(maxsize=1 << 14)
+@memoised(1 << 14)
 def fast_shape(text: str) -> Shape | None:
     """The shape of a text; None when the grammar must look at it."""
     if text.startswith("("):
@@ -65,7 +67,7 @@ def _layout(order: tuple[int, ...], tiles: str | None, bits: str | None, space: 
 
 def _tuple(text: str, position: int, depth: int = 0) -> tuple[Shape, int] | None:
     """The tuple that opens at an offset, and the offset behind it."""
-    if depth > 50:
+    if depth == MAX_NESTING:
         return None
     position += 1
     if text.startswith(")", position):

@@ -91,6 +91,8 @@ class InlineBody:
     instructions: tuple[InstructionRecord, ...]
     position: int = attrs.field(default=0, eq=False)
     end: int = attrs.field(default=0, eq=False)
+    depth: int = attrs.field(default=1, eq=False)
+    """Levels of inline bodies, this one included."""
 
 
 @attrs.frozen

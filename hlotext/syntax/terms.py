@@ -10,6 +10,7 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
+from hlotext.ir.memo import memoised
 from hlotext.syntax import grammar, tables
 from hlotext.syntax.attribute_rules import attribute_rules, header_attribute_rules
 from hlotext.syntax.errors import TermError
@@ -53,7 +54,7 @@ def parse_slice(rule: str, text: str, start: int, end: int) -> Any:
             raise error.orig_exc from None
 
 
-@functools.lru_cache(maxsize=1 << 16)
+@memoised(1 << 16)
 def read(rule: str, text: str) -> Any:
     """The value of a text read by one rule of the grammar. Raises TermError with the offset of what is wrong."""
     import lark

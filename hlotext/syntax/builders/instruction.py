@@ -11,6 +11,7 @@ from lark import Token
 from hlotext.ir.shape import Shape
 from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.errors import TermError
+from hlotext.syntax.limits import MAX_NESTING
 from hlotext.syntax.records import (
     ComputationRecord,
     InlineBody,
@@ -23,9 +24,6 @@ from hlotext.syntax.records import (
     SignatureRecord,
 )
 from hlotext.syntax.words import bare, integer, unquote
-
-MAX_NESTING = 200
-"""Operands written in place nest no deeper than this, and neither do inline bodies."""
 
 
 class TokenTracker:
@@ -111,8 +109,11 @@ class InstructionBuilder:
 
     def inline_body(self, children: Children) -> InlineBody:
         opening, *instructions = children
-        _limit_bodies(instructions, _position(opening))
-        return InlineBody(tuple(instructions), _position(opening), self.tracker.end)
+        depth = 1 + max((body.depth for record in instructions for body in _bodies(record)), default=0)
+        if depth > MAX_NESTING:
+            message = f"computations nest deeper than {MAX_NESTING} levels"
+            raise TermError(message, _position(opening), code="X124")
+        return InlineBody(tuple(instructions), _position(opening), self.tracker.end, depth)
 
     # ---- computations
 
@@ -181,16 +182,6 @@ def _limit(operands: tuple[OperandRecord, ...], position: int) -> None:
         if depth > MAX_NESTING:
             raise TermError(f"operands nest deeper than {MAX_NESTING} levels", position, code="X124")
         level = [o.operation for operation in level for o in operation.operands if o.operation is not None]
-
-
-def _limit_bodies(instructions: list[InstructionRecord], position: int) -> None:
-    """Raises TermError when inline bodies nest too deep for the linker."""
-    depth, level = 0, instructions
-    while level:
-        depth += 1
-        if depth > MAX_NESTING:
-            raise TermError(f"computations nest deeper than {MAX_NESTING} levels", position, code="X124")
-        level = [inner for record in level for body in _bodies(record) for inner in body.instructions]
 
 
 def _bodies(record: InstructionRecord) -> Iterator[InlineBody]:

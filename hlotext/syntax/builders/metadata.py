@@ -19,10 +19,8 @@ from hlotext.ir.original_value import OriginalArray, OriginalNode, OriginalValue
 from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.builders.values import Field, name_of, number, one_of, unique_fields, unquote_at
 from hlotext.syntax.errors import TermError
+from hlotext.syntax.limits import MAX_NESTING
 from hlotext.syntax.words import integer
-
-MAX_DEPTH = 400
-"""Tuples of original values nest no deeper than this; they print and compare themselves by recursion."""
 
 
 class MetadataBuilder:
@@ -103,10 +101,9 @@ class MetadataBuilder:
     # ---- values before optimisation
 
     def origin(self, children: Children) -> OriginalValue:
-        opening, node = children
+        _, node = children
         if node is None:
             return OriginalValue(())
-        _limit_depth(node.value, opening)
         return OriginalValue(node.value)
 
     def synthetic_origin(self, children: Children) -> OriginalValue:
@@ -116,7 +113,13 @@ class MetadataBuilder:
         return _Node(children[0])
 
     def original_tuple(self, children: Children) -> _Node:
-        return _Node(tuple(child.value for child in children[1:] if child is not None))
+        opening, *nodes = children
+        parts = [node for node in nodes if node is not None]
+        depth = 1 + max((part.depth for part in parts), default=0)
+        if depth > MAX_NESTING:
+            message = f"original values nest deeper than {MAX_NESTING} levels"
+            raise TermError(message, opening.start_pos, code="X124")
+        return _Node(tuple(part.value for part in parts), depth)
 
     def original_leaf(self, children: Children) -> OriginalArray | None:
         name, index, history = children
@@ -129,6 +132,8 @@ class _Node(NamedTuple):
     """One node of an original value's tree; wrapped, since a node without an array is None itself."""
 
     value: OriginalNode
+    depth: int = 0
+    """Levels of tuples in each other."""
 
 
 def opaque_text(pieces: list[Any]) -> str:
@@ -150,12 +155,3 @@ def opaque_text(pieces: list[Any]) -> str:
 
 def _text_or_dict(value: Any) -> str:
     return opaque_text(value) if isinstance(value, list) else unquote_at(value)
-
-
-def _limit_depth(node: OriginalNode, opening: Any) -> None:
-    depth, level = 0, [node]
-    while level:
-        depth += 1
-        if depth > MAX_DEPTH:
-            raise TermError(f"original values nest deeper than {MAX_DEPTH} levels", opening.start_pos)
-        level = [part for tuple_ in level if isinstance(tuple_, tuple) for part in tuple_]

@@ -9,10 +9,8 @@ from hlotext.ir.shape import COMBINE_DIMENSION, UNBOUNDED_SIZE, Layout, Shape, S
 from hlotext.ir.types import ElementType, element_type
 from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.errors import TermError
+from hlotext.syntax.limits import MAX_DIMENSIONS, MAX_NESTING
 from hlotext.syntax.words import integer
-
-MAX_DEPTH = 400
-"""Tuples nest no deeper than this; the values print and compare themselves by recursion."""
 
 
 class _Dimension(NamedTuple):
@@ -50,6 +48,9 @@ class ShapeBuilder:
     def array_shape(self, children: Children) -> Shape:
         word, *dimensions, layout = children
         sizes = [d for d in dimensions if d is not None]
+        if len(sizes) > MAX_DIMENSIONS:
+            message = f"the shape has {len(sizes)} dimensions, more than {MAX_DIMENSIONS}"
+            raise TermError(message, _position(word), code="X124")
         type_ = element_type(str(word))
         if layout is not None and type_.is_array_type and len(layout.minor_to_major) != len(sizes):
             raise TermError(
@@ -62,9 +63,11 @@ class ShapeBuilder:
 
     def tuple_shape(self, children: Children) -> Shape:
         opening, *elements = children
-        shapes = tuple(element for element in elements if element is not None)
-        _limit_depth(shapes, opening)
-        return Shape.tuple(shapes)
+        shape = Shape.tuple(tuple(element for element in elements if element is not None))
+        if shape.depth > MAX_NESTING:
+            message = f"tuples nest deeper than {MAX_NESTING} levels"
+            raise TermError(message, opening.start_pos, code="X124")
+        return shape
 
     def buffer_shape(self, children: Children) -> Shape:
         if not children[1].is_array:
@@ -154,13 +157,3 @@ _PART_ORDER = (
     "dim_level_types", "tiles", "tail_padding_alignment_in_elements", "index_type", "pointer_type",
     "element_size_in_bits", "memory_space", "split_configs", "physical_shape", "dynamic_shape_metadata_prefix_bytes",
 )  # fmt: skip
-
-
-def _limit_depth(shapes: tuple[Shape, ...], opening: Any) -> None:
-    """Raises TermError when tuples nest too deep. Looks only down first elements' chains, so wide tuples cost nothing."""
-    depth, level = 0, [s for s in shapes if s.is_tuple]
-    while level:
-        depth += 1
-        if depth > MAX_DEPTH:
-            raise TermError(f"tuples nest deeper than {MAX_DEPTH} levels", opening.start_pos, code="X124")
-        level = [part for s in level for part in s.tuple_shapes if part.is_tuple]
