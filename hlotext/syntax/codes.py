@@ -2,6 +2,31 @@
 
 from __future__ import annotations
 
+from importlib import resources
+
+import attrs
+
+from hlotext.syntax.errors import Severity
+
+
+@attrs.frozen
+class Code:
+    """One kind of diagnostic, of whatever room."""
+
+    name: str
+    """Such as `X101`; stable from release to release."""
+    severity: Severity
+    title: str
+    """What is wrong, in one line without a full stop."""
+    package: str = "hlotext.syntax"
+    """The package whose folder `pages` holds its documentation."""
+
+    def page(self) -> str:
+        """Its documentation as Markdown: why it matters, how it looks, how to fix it."""
+        text = resources.files(self.package).joinpath(f"pages/{self.name}.md").read_text("utf-8")
+        return f"# {self.name}: {self.title}\n\nSeverity: {self.severity.value}.\n\n{text}"
+
+
 CODES: dict[str, str] = {
     "X101": "a token that cannot stand here",
     "X102": "an operand that is not defined, or not yet",
@@ -35,3 +60,9 @@ CODES: dict[str, str] = {
     "X206": "text behind the last module",
 }
 """X1xx: errors, the text cannot be HLO. X2xx: notes, kept as they stand; errors when reading strictly."""
+
+RULES: dict[str, Code] = {
+    name: Code(name, Severity.NOTE if name.startswith("X2") else Severity.ERROR, title)
+    for name, title in CODES.items()
+}
+"""The same as `Code`s."""

@@ -2,27 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
-import attrs
-
+from hlotext.syntax.codes import Code
 from hlotext.syntax.errors import Severity
-
-
-@attrs.frozen
-class Code:
-    """One kind of finding."""
-
-    name: str
-    """Such as `V101`; stable from release to release."""
-    severity: Severity
-    title: str
-    """What is wrong, in one line without a full stop."""
-
-    def page(self) -> str:
-        """Its documentation, Markdown: why it matters, how it looks, how to fix it."""
-        return resources.files("hlotext.verify").joinpath(f"pages/{self.name}.md").read_text("utf-8")
-
 
 _E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
@@ -109,5 +90,7 @@ _ROWS: tuple[tuple[str, Severity, str], ...] = (
     ("V703", _E, "an original value that does not have the structure of the shape"),
 )
 
-CODES: dict[str, Code] = {name: Code(name, severity, title) for name, severity, title in _ROWS}
+CODES: dict[str, Code] = {
+    name: Code(name, severity, title, "hlotext.verify") for name, severity, title in _ROWS
+}
 """Every code by its name, in order."""

@@ -91,7 +91,8 @@ def of_computation(computation: Computation) -> Place:
     """The line that opens a computation; for an inline or an implicit one its caller's, for a new one as it prints."""
     module = computation.module
     if module is not None and module.source is not None and computation._start >= 0:
-        end = max(computation._brace, computation._start + 1)
+        header = module.source.text[computation._start : computation._brace].rstrip()
+        end = computation._start + max(len(header), 1)
         return module.source, module.source.span(computation._start, end)
     caller = next(iter(computation.callers), None)
     if caller is not None:

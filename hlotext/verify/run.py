@@ -73,6 +73,11 @@ def check_operation(instruction: Instruction, facts: Facts) -> tuple[Problem, ..
     return tuple(found)
 
 
+def facts_inside(facts: Facts, computation: Computation, survey: Survey) -> Facts:
+    """The facts for the instructions of a computation."""
+    return attrs.evolve(facts, in_fusion=True) if computation in survey.fusion_bodies else facts
+
+
 @attrs.define
 class _Pass:
     """One way through the computations of a module."""
@@ -94,7 +99,7 @@ class _Pass:
             order.check_structure(computation, findings)
             call_graph.check_parameters(computation, findings)
         in_fusion = computation in self.survey.fusion_bodies
-        facts = attrs.evolve(self.facts, in_fusion=True) if in_fusion else self.facts
+        facts = facts_inside(self.facts, computation, self.survey)
         before: set[Instruction] = set()
         in_order = True
         for instruction in computation._instructions:

@@ -24,6 +24,7 @@ from hlotext.verify.facts import Facts
 from hlotext.verify.findings import Findings
 from hlotext.verify.infer.shapes import compatible
 from hlotext.verify.problems import Problem
+from hlotext.verify.words import index_text, plural
 
 _SKIPPED = "xla_skip_custom_call_alias_shape_check"
 """Frontend attribute of a custom call whose aliased shapes XLA does not compare."""
@@ -57,7 +58,7 @@ def _check_entry_layout(module: Module, stated: ComputationLayout, facts: Facts,
     if len(stated.parameter_shapes) != len(parameters):
         findings.in_header(
             "entry_computation_layout", "V607",
-            f"entry_computation_layout has {len(stated.parameter_shapes)} parameters, "
+            f"entry_computation_layout has {plural(len(stated.parameter_shapes), 'parameter')}, "
             f"but {module.entry.name} takes {len(parameters)}",
         )  # fmt: skip
         return
@@ -89,10 +90,6 @@ def _part(shape: Shape | None, index: ShapeIndex) -> Shape | None:
         return None
 
 
-def _braced(index: ShapeIndex) -> str:
-    return "{" + ",".join(map(str, index)) + "}"
-
-
 def _check_aliases(
     config: InputOutputAliasConfig,
     parameters: tuple[Shape | None, ...],
@@ -109,7 +106,7 @@ def _check_aliases(
         if place in aliased:
             findings.in_header(
                 "input_output_alias", "V604",
-                f"parameter {place[0]} at {_braced(place[1])} is aliased by more than one output",
+                f"parameter {place[0]} at {index_text(place[1])} is aliased by more than one output",
             )  # fmt: skip
         aliased.add(place)
     return aliased
@@ -122,18 +119,18 @@ def _alias_problems(
     if not 0 <= number < len(parameters):
         yield (
             "V601",
-            f"{alias}: the entry computation has {len(parameters)} parameters, so not number {number}",
+            f"{alias}: the entry computation has {plural(len(parameters), 'parameter')}, so not number {number}",
         )
         return
     whole = parameters[number]
     source, target = _part(whole, alias.parameter_index), _part(result, alias.output_index)
     if source is None and whole is not None:
-        index = _braced(alias.parameter_index)
+        index = index_text(alias.parameter_index)
         yield "V601", f"{alias}: parameter {number}, {shorten(str(whole))}, has no part {index}"
     if target is None and result is not None:
         yield (
             "V601",
-            f"{alias}: the result, {shorten(str(result))}, has no part {_braced(alias.output_index)}",
+            f"{alias}: the result, {shorten(str(result))}, has no part {index_text(alias.output_index)}",
         )
     if source is None or target is None:
         return
@@ -165,18 +162,16 @@ def _check_donors(
     for donor in config.entries:
         number, index = donor.param_number, donor.param_index
         if not 0 <= number < len(parameters):
-            message = (
-                f"{donor}: the entry computation has {len(parameters)} parameters, so not number {number}"
-            )
+            message = f"{donor}: the entry computation has {plural(len(parameters), 'parameter')}, so not number {number}"
             findings.in_header("buffer_donor", "V605", message)
             continue
         whole = parameters[number]
         part = _part(whole, index)
         if whole is not None and (part is None or not part.is_array):
-            message = f"{donor}: {_braced(index)} is no array in parameter {number}, {shorten(str(whole))}"
+            message = f"{donor}: {index_text(index)} is no array in parameter {number}, {shorten(str(whole))}"
             findings.in_header("buffer_donor", "V605", message)
         if (number, index) in aliased:
-            message = f"parameter {number} at {_braced(index)} is donated, and aliased by an output"
+            message = f"parameter {number} at {index_text(index)} is donated, and aliased by an output"
             findings.in_header("buffer_donor", "V606", message)
 
 
@@ -195,7 +190,8 @@ def check_operands(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
     for alias in config.aliases:
         number = alias.operand_index
         if not 0 <= number < len(instruction.operands):
-            message = f"{alias}: {instruction.opcode} has {len(instruction.operands)} operands, so not number {number}"
+            count = plural(len(instruction.operands), "operand")
+            message = f"{alias}: {instruction.opcode} has {count}, so not number {number}"
             yield Problem("V608", message, name)
             continue
         whole = instruction.operands[number].shape
@@ -206,11 +202,11 @@ def check_operands(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
             _part(instruction.shape, alias.output_shape_index),
         )
         if source is None:
-            index = _braced(alias.operand_shape_index)
+            index = index_text(alias.operand_shape_index)
             yield Problem("V608", f"{alias}: operand {number} has no part {index}", name, related=(number,))
         if target is None:
             yield Problem(
-                "V608", f"{alias}: the result has no part {_braced(alias.output_shape_index)}", name
+                "V608", f"{alias}: the result has no part {index_text(alias.output_shape_index)}", name
             )
         if source is not None and target is not None and _SKIPPED not in instruction.frontend_attributes:
             yield from _shared(instruction, alias, source, target, facts)

@@ -11,6 +11,7 @@ from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
 from hlotext.verify.findings import Findings
 from hlotext.verify.survey import Survey
+from hlotext.verify.words import plural
 
 _ONE_THREAD = frozenset({"conditional", "fusion", "while"})
 """Opcodes that run what they call on their own thread (`CheckCallableInstructionThreadName`)."""
@@ -145,7 +146,7 @@ def check_parameters(computation: Computation, findings: Findings) -> None:
             findings.at(
                 parameter,
                 "V312",
-                f"parameter number {number} in a computation of {len(parameters)} parameters",
+                f"parameter number {number} in a computation of {plural(len(parameters), 'parameter')}",
             )
         elif numbers[number] > 1:
             findings.at(parameter, "V312", f"{numbers[number]} parameters have the number {number}")

@@ -43,9 +43,8 @@ def check_known(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
     known = _SIGNATURES.get(str(target))
     if known is None or known[0]([s for s in operands if s is not None], shape):
         return
-    yield Problem(
-        "V114", f"{target} {known[1]}, not {', '.join(map(str, operands))} to {shorten(str(shape))}"
-    )
+    signature = shorten(f"({', '.join(map(str, operands))}) -> {shape}")
+    yield Problem("V114", f"{target} {known[1]}, so it is not {signature}")
 
 
 def _is_seed(operands: list[Shape], shape: Shape) -> bool:

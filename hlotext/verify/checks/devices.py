@@ -14,6 +14,7 @@ from hlotext.verify.facts import Facts
 from hlotext.verify.findings import Findings
 from hlotext.verify.problems import Problem
 from hlotext.verify.survey import Survey
+from hlotext.verify.words import plural, some
 
 _UNEVEN = frozenset({"all-reduce", "all-reduce-start", "collective-broadcast", "collective-reduce"})
 """Opcodes whose groups may differ in size."""
@@ -53,7 +54,7 @@ def check_groups(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
     wanted = _wanted(instruction, facts)
     if instruction.opcode not in _SOME and wanted not in (1, count):
         yield Problem(
-            "V504", f"the groups hold {count} devices, but the module has {wanted}", "replica_groups",
+            "V504", f"the groups hold {plural(count, 'device')}, but the module has {wanted}", "replica_groups",
             "replica_groups={} means all devices" if "channel_id" not in instruction.attributes else "",
         )  # fmt: skip
 
@@ -70,7 +71,7 @@ def _listed(groups: ReplicaGroups) -> tuple[int, ...] | None:
 def _list_problems(instruction: Instruction, groups: ReplicaGroupList) -> Iterator[Problem]:
     sizes = Counter(map(len, groups.replica_groups))
     if sizes[0]:
-        yield Problem("V502", f"{sizes[0]} of the groups hold no device", "replica_groups")
+        yield Problem("V502", f"{plural(sizes[0], 'group')} without a device", "replica_groups")
     elif len(sizes) > 1 and instruction.opcode not in _UNEVEN:
         found = " and ".join(map(str, sorted(sizes)))
         yield Problem(
@@ -81,18 +82,14 @@ def _list_problems(instruction: Instruction, groups: ReplicaGroupList) -> Iterat
 def _device_problems(instruction: Instruction, devices: tuple[int, ...]) -> Iterator[Problem]:
     twice = sorted(device for device, count in Counter(devices).items() if count > 1)
     if twice:
-        yield Problem("V501", f"device {_some(twice)} stands more than once in the groups", "replica_groups")
+        yield Problem("V501", f"device {some(twice)} stands more than once in the groups", "replica_groups")
     elif instruction.opcode not in _SOME:
         beyond = sorted(device for device in devices if not 0 <= device < len(devices))
         if beyond:
             yield Problem(
-                "V504", f"{len(devices)} devices are numbered 0 to {len(devices) - 1}, so not {_some(beyond)}",
+                "V504", f"{len(devices)} devices are numbered 0 to {len(devices) - 1}, so not {some(beyond)}",
                 "replica_groups",
             )  # fmt: skip
-
-
-def _some(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers[:4])) + (", ..." if len(numbers) > 4 else "")
 
 
 def _wanted(instruction: Instruction, facts: Facts) -> int:
@@ -120,7 +117,7 @@ def check_pairs(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
         often = sorted(device for device, count in counts.items() if count > allowed)
         if often:
             limit = "once" if allowed == 1 else f"{allowed} times"
-            yield Problem("V506", f"device {_some(often)} {what} more than {limit}", "source_target_pairs")
+            yield Problem("V506", f"device {some(often)} {what} more than {limit}", "source_target_pairs")
     has_channel = "channel_id" in instruction.attributes
     limit_number = facts.num_partitions if has_channel else facts.replica_count
     beyond = sorted({d for pair in pairs for d in pair if d < 0 or (limit_number != 1 and d >= limit_number)})
@@ -128,7 +125,7 @@ def check_pairs(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
         kind = "partitions" if has_channel else "replicas"
         yield Problem(
             "V507",
-            f"the module has {limit_number} {kind}, so there is no {_some(beyond)}",
+            f"the module has {limit_number} {kind}, so there is no {some(beyond)}",
             "source_target_pairs",
         )
 

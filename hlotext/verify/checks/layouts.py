@@ -47,12 +47,13 @@ def _problems(shape: Shape, layout: Layout) -> Iterator[tuple[str, str]]:
     if whole_order is not None:
         yield "V201", f"{shape}: {whole_order.problem}"
         ordered = default_layout(shape.rank)
-    sparse = (layout.index_type, layout.pointer_type, layout.physical_shape)
-    if any(part is not None for part in sparse):
-        yield (
-            "V203",
-            f"{shape} has an index type, a pointer type or a physical shape, but XLA has no sparse arrays",
-        )
+    sparse = {
+        "an index type": layout.index_type,
+        "a pointer type": layout.pointer_type,
+        "a physical shape": layout.physical_shape,
+    }
+    if found := [name for name, part in sparse.items() if part is not None]:
+        yield "V203", f"{shape} has {' and '.join(found)}, but XLA has no sparse arrays"
     dense = Layout(
         ordered.minor_to_major,
         layout.tiles,

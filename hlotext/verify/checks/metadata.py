@@ -14,6 +14,7 @@ from hlotext.layout.errors import shorten
 from hlotext.verify.facts import Facts
 from hlotext.verify.findings import Findings
 from hlotext.verify.problems import Problem
+from hlotext.verify.words import plural
 
 
 def check_frame(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
@@ -24,7 +25,9 @@ def check_frame(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
     rows = len(facts.stack_frames.stack_frames)
     if metadata.stack_frame_id and not 0 < metadata.stack_frame_id <= rows:
         yield Problem(
-            "V701", f"there are {rows} stack frames, so not number {metadata.stack_frame_id}", "metadata"
+            "V701",
+            f"there is no frame {metadata.stack_frame_id}: StackFrames has {plural(rows, 'row')}",
+            "metadata",
         )
 
 

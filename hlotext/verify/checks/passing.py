@@ -55,10 +55,17 @@ def check_passing(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
         if mine is None or other is None or not compatible(mine, other):
             continue  # another shape is a matter of inference
         if not equal_but_for(mine, other, pair.ignored):
-            yield Problem(
-                "V205", f"{shorten(str(mine))} is not {shorten(str(other))}, {pair.what}", pair.where,
-                "only copy, and what computes a new value, may change a layout", pair.related,
-            )  # fmt: skip
+            message = (
+                f"{pair.what} is {shorten(str(other))}, but {_subject(pair.where)} is {shorten(str(mine))}"
+            )
+            help = "only copy, and what computes a new value, may change a layout"
+            yield Problem("V205", message, pair.where, help, pair.related)
+
+
+def _subject(where: Where) -> str:
+    if isinstance(where, int):
+        return f"operand {where}"
+    return where if isinstance(where, str) else "the result"
 
 
 def equal_but_for(a: Shape, b: Shape, ignored: frozenset[str]) -> bool:

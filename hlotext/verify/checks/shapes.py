@@ -17,6 +17,7 @@ from hlotext.verify.facts import Facts
 from hlotext.verify.infer import Agreement, CannotInfer, ShapeInferenceError, agreement, infer_shape
 from hlotext.verify.infer.shapes import compatible, without_layout
 from hlotext.verify.problems import Callee, Part, Problem
+from hlotext.verify.words import index_text
 
 DIMENSION_NUMBERS = frozenset(
     [
@@ -71,13 +72,9 @@ def check_result(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
     if how is Agreement.NONE and instruction.opcode == "constant":
         yield Problem("V109", f"the literal is {shorten(str(inferred))}, not {_text(stated)}", Part.SHAPE)
     elif how is Agreement.NONE:
-        yield Problem(
-            "V101",
-            f"{instruction.opcode} gives {shorten(str(inferred))}{_first_difference(inferred, stated)}, "
-            f"not {_text(stated)}",
-            Part.SHAPE,
-            related=tuple(range(len(instruction.operands)))[:3],
-        )
+        what = _first_difference(inferred, stated) or f"{shorten(str(inferred))}, not {_text(stated)}"
+        related = tuple(range(len(instruction.operands)))[:3]
+        yield Problem("V101", f"{instruction.opcode} gives {what}", Part.SHAPE, related=related)
     elif how is Agreement.DYNAMIC:
         yield Problem(
             "V111", f"{instruction.opcode} gives {shorten(str(inferred))}, not {_text(stated)}", Part.SHAPE
@@ -94,13 +91,13 @@ def _text(shape: Shape) -> str:
 
 
 def _first_difference(inferred: Shape, stated: Shape) -> str:
-    """Which element of a tuple differs first; nothing for arrays and for tuples of different structure."""
+    """Which element of a tuple differs first, and how; nothing for arrays and for tuples of another structure."""
     leaves, others = dict(inferred.leaves()), dict(without_layout(stated).leaves())
     if leaves.keys() != others.keys() or len(leaves) < 2:
         return ""
     for index, leaf in leaves.items():
         if not compatible(leaf, others[index]):
-            return f" ({leaf}, not {others[index]}, at {{{','.join(map(str, index))}}})"
+            return f"{leaf} as element {index_text(index)}, not {others[index]}"
     return ""
 
 

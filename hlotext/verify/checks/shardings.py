@@ -16,6 +16,7 @@ from hlotext.verify.facts import Facts
 from hlotext.verify.findings import Findings
 from hlotext.verify.problems import Problem
 from hlotext.verify.survey import Survey
+from hlotext.verify.words import plural
 
 
 def check_sharding(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
@@ -30,7 +31,7 @@ def check_sharding(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
         if leaves and len(elements) != len(leaves):
             yield Problem(
                 "V509",
-                f"{len(elements)} shardings for the {len(leaves)} leaves of {shorten(str(shape))}",
+                f"{plural(len(elements), 'sharding')} for the {len(leaves)} leaves of {shorten(str(shape))}",
                 "sharding",
             )
         if len(elements) != len(leaves):
@@ -66,7 +67,7 @@ def _op_sharding(sharding: OpSharding, shape: Shape, devices: int) -> Iterator[t
     if len(sharding.tile_dimensions) != shape.rank:
         yield (
             "V510",
-            f"{sharding} cuts {len(sharding.tile_dimensions)} dimensions, but {shape} has {shape.rank}",
+            f"{sharding} cuts {plural(len(sharding.tile_dimensions), 'dimension')}, but {shape} has {shape.rank}",
         )
     if tiles.num_devices != devices and devices != 1:
         yield (
@@ -101,7 +102,7 @@ def _named(sharding: NamedSharding, shape: Shape, devices: int) -> Iterator[tupl
     if sharding.dim_shardings and len(sharding.dim_shardings) != shape.rank:
         yield (
             "V510",
-            f"{sharding} cuts {len(sharding.dim_shardings)} dimensions, but {shape} has {shape.rank}",
+            f"{sharding} cuts {plural(len(sharding.dim_shardings), 'dimension')}, but {shape} has {shape.rank}",
         )
     yield from _mesh(mesh, devices)
 

@@ -1,0 +1,20 @@
+"""Small words of messages."""
+
+from __future__ import annotations
+
+from hlotext.ir.aliasing import ShapeIndex
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 operand`, `2 operands`; the plural is formed with s."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def index_text(index: ShapeIndex) -> str:
+    """A shape index as HLO writes it: `{1,0}`."""
+    return "{" + ",".join(map(str, index)) + "}"
+
+
+def some(numbers: list[int]) -> str:
+    """The first few numbers of a list."""
+    return ", ".join(map(str, numbers[:4])) + (", ..." if len(numbers) > 4 else "")
