@@ -55,15 +55,18 @@ def say(message: str) -> None:
     click.echo(f"hlotext: {message}".encode("utf-8", "surrogateescape"), err=True)
 
 
-def read(place: str) -> hlo.ParseResult:
-    """The modules of a path or of `-`, with notes on what this release does not know. Raises Unreadable."""
+def read(place: str, *, with_errors: bool = False) -> hlo.ParseResult:
+    """The modules of a path or of `-`, with notes on what this release does not know.
+
+    Raises Unreadable, for text that is no HLO only unless the caller wants to say its errors itself.
+    """
     try:
         source = read_source(place)
     except hlo.InputError as error:
         raise Unreadable(str(error)) from None
     result = hlo.parse_tolerant(source.text, name=source.name)
     for diagnostic in result.diagnostics:
-        if diagnostic.severity is hlo.Severity.ERROR:
+        if diagnostic.severity is hlo.Severity.ERROR and not with_errors:
             raise Unreadable(str(diagnostic) if sys.stderr.isatty() else one_line(diagnostic))
     return result
 
@@ -74,7 +77,8 @@ class Inputs:
     An unreadable file is reported and left out; `finish` then ends the command with exit status 2.
     """
 
-    def __init__(self, places: Iterable[str]) -> None:
+    def __init__(self, places: Iterable[str], *, with_errors: bool = False) -> None:
+        self._with_errors = with_errors
         self._sizes = [(place, _file_size(place)) for place in places]
         self._failed = False
 
@@ -83,7 +87,7 @@ class Inputs:
         for place, size in self._sizes:
             try:
                 with bar.reading(place, size):
-                    result = read(place)
+                    result = read(place, with_errors=self._with_errors)
             except Unreadable as error:
                 error.show()
                 self._failed = True

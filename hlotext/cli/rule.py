@@ -1,0 +1,59 @@
+"""`hlotext rule`: what a code means, why it matters, how it looks, and how to fix it."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from hlotext.cli.common import FORMAT, NotFound
+from hlotext.cli.output import Column, Table, echo, is_colourful, output
+from hlotext.syntax import codes as syntax_codes
+from hlotext.syntax.reporter import did_you_mean
+from hlotext.verify import codes as verify_codes
+
+RULES = {**syntax_codes.RULES, **verify_codes.CODES}
+"""Codes that cost nothing to know: X of the reader, V of the verifier."""
+
+
+def every_code() -> dict[str, syntax_codes.Code]:
+    """These, and those of the linter's rules, of other packages too."""
+    from hlotext import lint
+
+    return {**RULES, **{code: rule.described() for code, rule in lint.all_rules().items()}}
+
+
+@click.command()
+@click.argument("codes", nargs=-1, metavar="[CODE]...")
+@FORMAT
+def command(codes: tuple[str, ...], output_format: str) -> None:
+    """Explain each CODE; without one, list them all.
+
+    \b
+    Examples:
+      hlotext rule V101
+      hlotext rule | grep layout
+    """
+    known = every_code()
+    chosen = []
+    for code in codes or known:
+        rule = known.get(code.upper())
+        if rule is None:
+            raise NotFound(f"there is no code {code}. {did_you_mean(code.upper(), known)}".rstrip())
+        chosen.append(rule)
+    if output_format == "json":
+        rows = [
+            {"code": r.name, "severity": r.severity.value, "title": r.title, "page": r.page()} for r in chosen
+        ]
+        echo(json.dumps(rows, indent=2))
+    elif not codes:
+        columns = (Column("code", "bold"), Column("severity"), Column("what is wrong"))
+        output().table(Table("Codes", columns, [(r.name, r.severity.value, r.title) for r in chosen]))
+    elif is_colourful():
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        for rule in chosen:
+            Console().print(Markdown(rule.page()))
+    else:
+        echo("\n".join(rule.page() for rule in chosen), end="")
