@@ -15,6 +15,8 @@ from hlotext import __version__
 COMMANDS = {
     "show": "What is in a module, or one instruction of it.",
     "fmt": "Print modules in another style.",
+    "verify": "Whether modules are well-formed HLO.",
+    "rule": "What the codes of findings mean.",
     "layout": "Where the elements of an array lie in memory.",
     "opcodes": "What the opcodes of HLO take.",
 }
