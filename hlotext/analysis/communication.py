@@ -135,7 +135,7 @@ def _communication(graph: CallGraph, instruction: Instruction) -> Communication:
         instruction=instruction,
         start=start,
         kind=kind,
-        is_async=is_pair and not _is_sync(instruction),
+        is_async=is_pair and not (_is_sync(instruction) or _is_sync(start)),
         is_pair=is_pair,
         fusion=fusion if fusion is not None and fusion.opcode == "fusion" else None,
         loop=graph.loop_around(home) if home is not None else None,

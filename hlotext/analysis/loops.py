@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from hlotext.analysis.facts import fact
 from hlotext.ir.async_ops import ROLES
-from hlotext.ir.computation import Computation
+from hlotext.ir.computation import Computation, instruction_post_order
 from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
 
 _CHANGING = frozenset(
     {
@@ -22,12 +24,28 @@ _CHANGING = frozenset(
 """Opcodes whose result may differ although their operands do not, or whose doing matters."""
 
 
+@fact
+def _found_before(module: Module) -> dict[Instruction, frozenset[Instruction]]:
+    """The answers of `invariant_instructions`, filled in as it is asked."""
+    return {}
+
+
 def invariant_instructions(loop: Instruction) -> frozenset[Instruction]:
     """The instructions of a while's body that compute the same in every round.
 
     Elements of the state that the body passes on unchanged, constants, and what is computed from these alone. Empty where
     the state is no tuple whose elements are told apart.
     """
+    module = loop.computation.module if loop.computation is not None else None
+    if module is None:
+        return _invariant(loop)
+    known = _found_before(module)
+    if loop not in known:
+        known[loop] = _invariant(loop)
+    return known[loop]
+
+
+def _invariant(loop: Instruction) -> frozenset[Instruction]:
     body = loop.attributes.get("body")
     if not isinstance(body, Computation) or not len(body) or body.root.opcode != "tuple":
         return frozenset()
@@ -56,8 +74,6 @@ def _operands_first(body: Computation) -> list[Instruction]:
     seen: set[Instruction] = set()
     for instruction in body:
         if any(operand not in seen and operand.computation is body for operand in instruction.operands):
-            from hlotext.ir.computation import instruction_post_order
-
             return instruction_post_order(body)
         seen.add(instruction)
     return list(body)

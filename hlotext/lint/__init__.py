@@ -6,8 +6,10 @@
 from hlotext.lint.baseline import Baseline, BaselineError, Comparison, Entry
 from hlotext.lint.config import Config, ConfigError, config_from_table, find_config, load_config
 from hlotext.lint.engine import INTERNAL, Linted, lint_source, run
+from hlotext.lint.files import FileResult, lint_file, lint_files, modules_in
 from hlotext.lint.finding import Finding, from_diagnostic
 from hlotext.lint.registry import ENTRY_POINTS, RuleError, all_rules, builtin_rules
+from hlotext.lint.report import entry_of, page_of, title_of
 from hlotext.lint.rule import FAMILIES, Context, Report, Rule, make_context
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "ConfigError",
     "Context",
     "Entry",
+    "FileResult",
     "Finding",
     "Linted",
     "Report",
@@ -29,10 +32,16 @@ __all__ = [
     "all_rules",
     "builtin_rules",
     "config_from_table",
+    "entry_of",
     "find_config",
     "from_diagnostic",
+    "lint_file",
+    "lint_files",
     "lint_source",
     "load_config",
     "make_context",
+    "modules_in",
+    "page_of",
     "run",
+    "title_of",
 ]

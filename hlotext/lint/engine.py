@@ -8,6 +8,7 @@ from functools import partial
 
 import attrs
 
+from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.source import Source, Span
 from hlotext.lint.config import Config
@@ -131,8 +132,9 @@ def _finding(rule: Rule, report: Report, context: Context) -> Finding:
     module, instruction = context.module, report.instruction
     source = module.source
     span = instruction.span if instruction is not None else _header_span(module)
-    frames = instruction.frames if instruction is not None else ()
-    metadata = instruction.metadata if instruction is not None else None
+    origin = _origin(instruction)
+    frames = origin.frames if origin is not None else ()
+    metadata = origin.metadata if origin is not None else None
     computation = instruction.computation if instruction is not None else None
     text = source.line(span.line) if source is not None and span is not None else str(instruction or "")
     return Finding(
@@ -156,6 +158,13 @@ def _finding(rule: Rule, report: Report, context: Context) -> Finding:
         fingerprint=fingerprint(rule.code, report, context),
         instruction=instruction,
     )
+
+
+def _origin(instruction: Instruction | None) -> Instruction | None:
+    """The instruction that tells where this one comes from: of an asynchronous wrapper often only what it runs."""
+    if instruction is None or instruction.metadata is not None:
+        return instruction
+    return instruction.async_wrapped_instruction or instruction
 
 
 def _header_span(module: Module) -> Span | None:

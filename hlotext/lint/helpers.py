@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlotext.analysis import Communication, arrays_of, total_of
+from hlotext.analysis import Communication, arrays_of, invariant_instructions, total_of
 from hlotext.analysis.sizes import VIEWS
 from hlotext.ir.async_ops import ROLES
 from hlotext.ir.instruction import Instruction
@@ -133,6 +133,18 @@ def scheduled_between(start: Instruction, done: Instruction) -> list[Instruction
         return []
     order = start.computation.instructions
     return list(order[order.index(start) + 1 : order.index(done)])
+
+
+def is_invariant(one: Communication) -> bool:
+    """Whether a collective in the body of a loop has the same operands in every round."""
+    if (
+        one.loop is None
+        or one.kind not in COLLECTIVE_KINDS
+        or one.computation is not one.loop.attributes.get("body")
+    ):
+        return False
+    fixed = invariant_instructions(one.loop)
+    return bool(one.start.operands) and all(operand in fixed for operand in one.start.operands)
 
 
 # ---- donation

@@ -132,11 +132,21 @@ class Rule:
     @classmethod
     def described(cls) -> Code:
         """The code as the tables of codes hold it."""
-        return Code(cls.code, cls.severity, cls.title, "hlotext.lint")
+        return RuleCode(cls.code, cls.severity, cls.title, "hlotext.lint", cls)
 
     @classmethod
     def page(cls) -> str:
         """Its documentation, Markdown: why it costs, how to see it, how to fix it. Of other packages' rules the docstring."""
         if cls.__module__.startswith("hlotext.lint.rules."):
-            return cls.described().page()
+            return Code(cls.code, cls.severity, cls.title, "hlotext.lint").page()
         return f"# {cls.code}: {cls.title}\n\n{inspect.getdoc(cls) or ''}\n"
+
+
+@attrs.frozen
+class RuleCode(Code):
+    """The code of a rule, whose page may come from another package."""
+
+    rule: type[Rule] | None = None
+
+    def page(self) -> str:
+        return self.rule.page() if self.rule is not None else ""

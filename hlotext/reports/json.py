@@ -18,13 +18,14 @@ def json_report(entries: Sequence[Entry], files: Sequence[str], tool_version: st
         "version": 1,
         "tool": {"name": "hlotext", "version": tool_version},
         "files": list(files),
-        "findings": [_finding(entry) for entry in entries],
+        "findings": [finding_json(entry) for entry in entries],
         "summary": {f"{severity.value}s": counts[severity] for severity in Severity},
     }
     return json.dumps(report, indent=2)
 
 
-def _finding(entry: Entry) -> dict[str, Any]:
+def finding_json(entry: Entry) -> dict[str, Any]:
+    """One finding as a JSON object."""
     found = {
         "code": entry.code,
         "title": entry.title,

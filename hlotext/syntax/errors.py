@@ -71,11 +71,11 @@ class Diagnostic:
     def __str__(self) -> str:
         name = self.source.name if self.source is not None else "<text>"
         out = [f"{name}:{self.line}:{self.column}: {self.severity.value}[{self.code}]: {self.message}"]
-        out += _excerpt(self.source_line, self.line, self.span)
+        out += excerpt(self.source_line, self.line, self.span)
         for what, span in self.related:
             out.append(f"{name}:{span.line}:{span.column}: {what}")
             if self.source is not None:
-                out += _excerpt(self.source.line(span.line), span.line, span)
+                out += excerpt(self.source.line(span.line), span.line, span)
         if self.help:
             out.append(f"  help: {self.help}")
         return "\n".join(out)
@@ -119,7 +119,7 @@ _WIDTH = 160
 """Longest piece of a source line that is shown; dumps have lines of megabytes."""
 
 
-def _excerpt(line: str, number: int, span: Span) -> list[str]:
+def excerpt(line: str, number: int, span: Span) -> list[str]:
     """The source line and a caret under the span, cut around the span where the line is long."""
     column = span.column - 1
     first = max(0, column - _WIDTH // 2) if len(line) > _WIDTH else 0

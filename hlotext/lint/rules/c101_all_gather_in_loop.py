@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text
+from hlotext.lint.helpers import is_invariant
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -23,6 +24,8 @@ class AllGatherInLoop(Rule):
         for one in context.communications:
             if one.kind not in ("all-gather", "all-to-all", "ragged-all-to-all") or one.loop is None:
                 continue
+            if is_invariant(one):
+                continue  # C102 says more
             runs = context.runs(one.start)
             total = one.wire_bytes * runs
             if total < self.min_bytes or (runs == 1 and one.runs == 1):

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import byte_text, invariant_instructions
-from hlotext.ir.instruction import Instruction
-from hlotext.lint.helpers import COLLECTIVE_KINDS
+from hlotext.analysis import byte_text
+from hlotext.lint.helpers import is_invariant
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -22,18 +21,8 @@ class LoopInvariantCollective(Rule):
     """Bytes that each device sends in all rounds, from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        fixed: dict[Instruction, frozenset[Instruction]] = {}
         for one in context.communications:
-            loop = one.loop
-            if (
-                loop is None
-                or one.kind not in COLLECTIVE_KINDS
-                or one.computation is not loop.attributes.get("body")
-            ):
-                continue
-            if loop not in fixed:
-                fixed[loop] = invariant_instructions(loop)
-            if not one.start.operands or not all(operand in fixed[loop] for operand in one.start.operands):
+            if not is_invariant(one):
                 continue
             runs = context.runs(one.start)
             total = one.wire_bytes * runs

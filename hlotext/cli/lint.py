@@ -1,0 +1,248 @@
+"""`hlotext lint`: what costs time or memory in a module, and can be seen in its text."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import attrs
+import click
+
+import hlotext as hlo
+from hlotext import lint, reports
+from hlotext.analysis import Backend
+from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
+from hlotext.cli.common import Unreadable, say
+from hlotext.cli.output import echo, is_colourful
+
+FOUND = 1
+"""Exit status where something new was found that is more than a note."""
+
+FORMATS = ("full", "concise", "json", "json-lines", "junit", "github", "gitlab", "sarif", "markdown")
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIRECTORY...")
+@click.option(
+    "--select",
+    metavar="CODES",
+    help="Only these rules: C101, or C for all of the family; ALL for every rule.",
+)
+@click.option("--extend-select", metavar="CODES", help="These rules too.")
+@click.option("--ignore", metavar="CODES", help="Not these rules.")
+@click.option(
+    "--profile",
+    type=click.Choice([backend.value for backend in Backend]),
+    help="The device.  [default: as each module tells]",
+)
+@click.option(
+    "--config", "config_file", type=click.Path(path_type=Path), help="A TOML file instead of the nearest one."
+)
+@click.option("--isolated", is_flag=True, help="Read no configuration.")
+@click.option("--format", "output_format", type=click.Choice(FORMATS), default="full", show_default=True)
+@click.option("--statistics", is_flag=True, help="Only how often each code was found.")
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), help="Leave out the findings that this file knows."
+)
+@click.option(
+    "--write-baseline", type=click.Path(path_type=Path), help="Write all findings to this file, and end."
+)
+@click.option("--diff-against", metavar="OLD", help="Leave out what is found in this file or directory too.")
+@click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), help="Processes.  [default: one for each processor]"
+)
+@click.option("-q", "--quiet", is_flag=True, help="No notes, and no line that counts.")
+@click.option("--debug", is_flag=True, help="Show the traceback of a rule that fails.")
+def command(
+    paths: tuple[str, ...],
+    select: str | None,
+    extend_select: str | None,
+    ignore: str | None,
+    profile: str | None,
+    config_file: Path | None,
+    isolated: bool,
+    output_format: str,
+    statistics: bool,
+    baseline: Path | None,
+    write_baseline: Path | None,
+    diff_against: str | None,
+    jobs: int | None,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Find what costs time or memory in each FILE: collectives in loops, padding, copies, lost donations, wide types.
+
+    Of a DIRECTORY the modules after optimization are looked at. `hlotext rule C101` explains a code. Settings are in
+    [tool.hlotext.lint] of pyproject.toml, or [lint] of hlotext.toml.
+
+    \b
+    Examples:
+      hlotext lint module_0001.jit_step.after_optimizations.txt
+      hlotext lint dumps/ --write-baseline hlotext-baseline.json
+      hlotext lint dumps/ --baseline hlotext-baseline.json --format github
+      hlotext lint new.txt --diff-against old.txt
+
+    Exit status: 0 fine (notes do not count), 1 findings, 2 wrong usage, unreadable input or a rule that failed.
+    """
+    try:
+        config = _config(
+            config_file, isolated, _split(select), _split(extend_select), _split(ignore), profile
+        )
+        config.active_rules()
+        known = lint.Baseline.load(baseline) if baseline is not None else lint.Baseline()
+    except (lint.ConfigError, lint.RuleError, lint.BaselineError) as error:
+        raise Unreadable(str(error)) from None
+    files = _files(paths)
+    findings, has_failed = _lint(files, config, jobs, not quiet)
+    if diff_against is not None:
+        old, old_failed = _lint(_files([diff_against]), config, jobs, False)
+        known, has_failed = lint.Baseline.of(old), has_failed or old_failed
+    if write_baseline is not None:
+        _write(write_baseline, lint.Baseline.of(findings), quiet)
+        raise click.exceptions.Exit(UNREADABLE if has_failed else 0)
+    compared = known.compare(findings)
+    gone = sum(entry.count for entry in compared.gone)
+    show_traceback = debug or bool(os.environ.get(DEBUG_VARIABLE))
+    entries = [
+        lint.entry_of(finding, debug=show_traceback)
+        for finding in compared.new
+        if not (quiet and finding.severity is hlo.Severity.NOTE)
+    ]
+    if statistics:
+        echo(reports.statistics(entries), end="")
+    else:
+        _report(entries, files, output_format, gone)
+    if output_format in ("full", "concise") and not quiet:
+        _say_counts(entries, files, compared, baseline)
+    if has_failed:
+        raise click.exceptions.Exit(UNREADABLE)
+    if any(entry.severity is not hlo.Severity.NOTE for entry in entries):
+        raise click.exceptions.Exit(FOUND)
+
+
+# ---- what to do
+
+
+def _split(codes: str | None) -> tuple[str, ...] | None:
+    return None if codes is None else tuple(code.upper() for code in codes.replace(",", " ").split())
+
+
+def _config(
+    file: Path | None,
+    isolated: bool,
+    select: tuple[str, ...] | None,
+    extend_select: tuple[str, ...] | None,
+    ignore: tuple[str, ...] | None,
+    profile: str | None,
+) -> lint.Config:
+    """The configuration of the project, with what the command line says instead."""
+    found = file or (None if isolated else lint.find_config(Path.cwd()))
+    config = lint.load_config(found) if found is not None else lint.Config()
+    return attrs.evolve(
+        config,
+        select=config.select if select is None else select,
+        extend_select=config.extend_select + (extend_select or ()),
+        ignore=config.ignore + (ignore or ()),
+        profile=config.profile if profile is None else Backend(profile),
+    )
+
+
+def _files(paths: Sequence[str]) -> list[str]:
+    """The files of a command line, directories replaced by the modules in them. Raises Unreadable for an empty one."""
+    files: list[str] = []
+    for path in paths:
+        if path != "-" and os.path.isdir(path):
+            inside = lint.modules_in(Path(path))
+            if not inside:
+                raise Unreadable(f"there is no module after optimization in {path}")
+            files += map(str, inside)
+        else:
+            files.append(path)
+    return files
+
+
+def _lint(
+    files: Sequence[str], config: lint.Config, jobs: int | None, show: bool
+) -> tuple[list[lint.Finding], bool]:
+    """The findings of all files, and whether a file could not be read or a rule failed."""
+    found: list[lint.Finding] = []
+    has_failed = False
+    number = 1 if "-" in files else jobs or os.cpu_count() or 1
+    is_slow = show and len(files) > 1 and sys.stderr.isatty()
+    results = lint.lint_files(files, config, number)
+    with _bar(results, len(files)) if is_slow else nullcontext(results) as shown:
+        for result in shown:
+            if result.linted is None:
+                say(result.problem)
+                has_failed = True
+            else:
+                found += result.linted.findings
+                has_failed = has_failed or result.linted.has_failed
+    return found, has_failed or any(finding.code.startswith("X1") for finding in found)
+
+
+def _bar(results: Iterator[lint.FileResult], count: int) -> AbstractContextManager[Iterable[lint.FileResult]]:
+    return click.progressbar(results, length=count, file=sys.stderr, label="linting")
+
+
+# ---- what to say
+
+
+def _write(path: Path, baseline: lint.Baseline, quiet: bool) -> None:
+    try:
+        path.write_text(baseline.to_text(), "utf-8")
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be written: {error.strerror}") from None
+    if not quiet:
+        say(f"{sum(entry.count for entry in baseline.entries):,} findings written to {path}")
+
+
+def _report(entries: list[reports.Entry], files: Sequence[str], output_format: str, gone: int) -> None:
+    if output_format == "full":
+        _show(entries)
+    elif output_format == "json":
+        echo(reports.json_report(entries, files, hlo.__version__))
+    elif output_format == "sarif":
+        echo(reports.sarif(entries, hlo.__version__, lint.page_of))
+    elif output_format == "junit":
+        echo(reports.junit(entries, files), end="")
+    elif output_format == "gitlab":
+        echo(reports.gitlab(entries))
+    elif output_format == "markdown":
+        echo(reports.markdown(entries, len(files), gone), end="")
+    else:
+        write = {"concise": reports.concise, "json-lines": reports.json_lines, "github": reports.github}[
+            output_format
+        ]
+        echo(write(entries), end="")
+
+
+def _show(entries: list[reports.Entry]) -> None:
+    """Every finding in full, with an empty line between two; on a terminal in colour."""
+    console = None
+    if is_colourful():
+        from rich.console import Console
+
+        console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    for number, entry in enumerate(entries):
+        if number:
+            echo("")
+        if console is not None:
+            console.print(reports.rich_caret(entry))
+        else:
+            echo(reports.caret(entry))
+
+
+def _say_counts(
+    entries: list[reports.Entry], files: Sequence[str], compared: lint.Comparison, baseline: Path | None
+) -> None:
+    say(reports.summary(entries, len(files)))
+    if compared.known:
+        say(f"{len(compared.known):,} known findings left out")
+    if compared.gone and baseline is not None:
+        gone = sum(entry.count for entry in compared.gone)
+        codes = ", ".join(sorted({entry.code for entry in compared.gone}))
+        say(f"{gone:,} known findings have gone ({codes}): --write-baseline {baseline} forgets them")

@@ -1,0 +1,87 @@
+"""Findings as entries of reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlotext.ir.source import Span
+from hlotext.lint.engine import INTERNAL
+from hlotext.lint.finding import Finding
+from hlotext.lint.registry import all_rules
+from hlotext.reports import Entry
+from hlotext.syntax.codes import RULES as SYNTAX_RULES
+from hlotext.syntax.errors import excerpt
+from hlotext.verify.codes import CODES as VERIFY_RULES
+
+
+def title_of(code: str) -> str:
+    """What a code stands for, in one line."""
+    if code == INTERNAL:
+        return "a rule that failed"
+    if (rule := all_rules().get(code)) is not None:
+        return rule.title
+    known = SYNTAX_RULES.get(code) or VERIFY_RULES.get(code)
+    return known.title if known is not None else code
+
+
+def page_of(code: str) -> str:
+    """The documentation of a code, Markdown."""
+    if (rule := all_rules().get(code)) is not None:
+        return rule.page()
+    known = SYNTAX_RULES.get(code) or VERIFY_RULES.get(code)
+    return known.page() if known is not None else f"# {code}: {title_of(code)}\n"
+
+
+def entry_of(finding: Finding, *, debug: bool = False) -> Entry:
+    """A finding as reports take it. `debug` shows the traceback of a rule that failed."""
+    properties: dict[str, Any] = {"rule": finding.rule}
+    if finding.bytes is not None:
+        properties["bytes"] = finding.bytes
+    if finding.frame is not None:
+        frame = finding.frame
+        properties["frame"] = {"file": frame.file, "line": frame.line, "function": frame.function}
+    is_hidden = finding.code == INTERNAL and not debug
+    return Entry(
+        code=finding.code,
+        title=title_of(finding.code),
+        severity=finding.severity,
+        message=finding.message,
+        file=finding.file,
+        line=finding.line,
+        column=finding.column,
+        end_line=finding.end_line,
+        end_column=finding.end_column,
+        help="--debug shows the traceback" if is_hidden else finding.help,
+        module=finding.module,
+        computation=finding.computation,
+        instruction=finding.name,
+        op_name=finding.op_name,
+        fingerprint=finding.fingerprint,
+        properties=properties,
+        text=_text(finding, is_hidden),
+    )
+
+
+def _text(finding: Finding, is_hidden: bool) -> str:
+    """Place and message, the line with a caret, where it comes from, and what to do."""
+    out = [f"{finding.place}: {finding.severity.value}[{finding.code}]: {finding.message}"]
+    if finding.source_line:
+        width = len(finding.source_line)
+        span = Span(
+            0,
+            0,
+            finding.line,
+            min(finding.column, width),
+            finding.end_line,
+            min(finding.end_column, width + 1),
+        )
+        out += excerpt(finding.source_line, finding.line, span)
+    if finding.op_name:
+        out.append(f"  op_name: {finding.op_name}")
+    if finding.frame is not None:
+        out.append(f"  from: {finding.frame}")
+    if is_hidden:
+        out.append("  help: --debug shows the traceback")
+    elif finding.help:
+        out.append(f"  help: {finding.help}")
+    return "\n".join(out)

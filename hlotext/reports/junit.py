@@ -1,0 +1,46 @@
+"""Findings as JUnit's XML, which every CI server shows as test results: a suite for each file, a failure for each finding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from xml.etree import ElementTree as ET
+
+from hlotext.reports.entry import Entry
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 cannot hold."""
+
+
+def junit(entries: Sequence[Entry], files: Sequence[str]) -> str:
+    """The document. A file without findings is one test that passed."""
+    root = ET.Element("testsuites", name="hlotext", tests=str(0), failures=str(len(entries)))
+    by_file: dict[str, list[Entry]] = {file: [] for file in files}
+    for entry in entries:
+        by_file.setdefault(entry.file, []).append(entry)
+    tests = 0
+    for file, found in by_file.items():
+        cases = max(1, len(found))
+        tests += cases
+        suite = ET.SubElement(
+            root, "testsuite", name=_clean(file), tests=str(cases), failures=str(len(found)), errors="0"
+        )
+        if not found:
+            ET.SubElement(suite, "testcase", name="hlotext", classname=_clean(file))
+        for entry in found:
+            suite.append(_case(entry))
+    root.set("tests", str(tests))
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _case(entry: Entry) -> ET.Element:
+    name = f"{entry.code} {entry.instruction or entry.title} (line {entry.line})"
+    case = ET.Element("testcase", name=_clean(name), classname=_clean(entry.file), line=str(entry.line))
+    failure = ET.SubElement(case, "failure", type=entry.code, message=_clean(entry.message))
+    failure.text = _clean(entry.text or entry.message)
+    return case
+
+
+def _clean(text: str) -> str:
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -1,0 +1,152 @@
+"""`hlotext lint`: exit statuses, formats, baselines, directories, several processes, and the codes in `hlotext rule`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from hlotext import lint
+from tests import support
+from tests.cli_support import run, run_process
+
+NOISY = support.CORPUS / "tpu" / "callback_io.v5e_2x2x1.after_optimizations.txt"
+QUIET = support.CORPUS / "cpu" / "mlp_forward.cpu_1.after_optimizations.txt"
+NOTES = support.CORPUS / "tpu" / "pallas_matmul.tpu7x_2x2x1.after_codegen.txt"
+BROKEN = next(path for path in sorted(support.INVALID.iterdir()) if path.stat().st_size > 50)
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No configuration but the test's own."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        ([QUIET], 0),
+        ([NOISY], 1),
+        ([NOTES], 0),
+        ([QUIET, NOISY], 1),
+        ([NOISY, "--ignore", "g106"], 0),
+        ([QUIET, "--select", "G111", "--extend-select", "K102,D"], 0),
+        (["nothing.txt", NOISY], 2),
+        ([QUIET, "--select", "Q"], 2),
+        ([QUIET, "--config", "nothing.toml"], 2),
+        ([QUIET, "--baseline", "nothing.json"], 2),
+        ([BROKEN], 2),
+    ],
+)
+def test_exit_status(arguments: list[str | Path], status: int) -> None:
+    """0 for nothing but notes, 1 for findings, 2 for what could not be looked at."""
+    assert run("lint", *arguments).exit_code == status
+
+
+def test_full_report() -> None:
+    """Place, rule, line with a caret, the operation and the Python frame, and what to do."""
+    result = run("lint", NOISY, "--select", "G106")
+    first = result.stdout.split("\n\n")[0].splitlines()
+    assert first[0].startswith(f"{NOISY}:")
+    assert ": warning[G106]: " in first[0]
+    assert set(first[2].strip(" |")) == {"^"}
+    assert [line.split(":")[0].strip() for line in first[3:]] == ["op_name", "from", "help"]
+    assert "in 1 file" in result.stderr
+
+
+def test_formats() -> None:
+    """Each format holds the same findings."""
+    count = len(run("lint", NOISY, "--format", "concise").stdout.splitlines())
+    assert count
+    outputs = {
+        name: run("lint", NOISY, "--format", name)
+        for name in ("json", "json-lines", "junit", "github", "gitlab", "sarif")
+    }
+    assert {result.exit_code for result in outputs.values()} == {1}
+    assert len(json.loads(outputs["json"].stdout)["findings"]) == count
+    assert len(outputs["json-lines"].stdout.splitlines()) == count
+    assert ET.fromstring(outputs["junit"].stdout).get("failures") == str(count)
+    assert len(outputs["github"].stdout.splitlines()) == count
+    assert len(json.loads(outputs["gitlab"].stdout)) == count
+    assert len(json.loads(outputs["sarif"].stdout)["runs"][0]["results"]) == count
+    assert f"| G106 | {count} |" in run("lint", NOISY, "--format", "markdown").stdout
+    assert run("lint", NOISY, "--statistics").stdout == f"{count}  G106  {lint.all_rules()['G106'].title}\n"
+
+
+def test_sarif_of_real_findings_is_valid() -> None:
+    """By the schema, with every rule and the reader's errors."""
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((support.DATA / "reports" / "sarif-schema-2.1.0.json").read_text("utf-8"))
+    files = sorted((support.CORPUS / "handmade").iterdir())[:12]
+    log = json.loads(run("lint", *files, NOISY, "--select", "ALL", "--format", "sarif").stdout)
+    jsonschema.validate(log, schema)
+    assert len(log["runs"][0]["results"]) > 12
+
+
+def test_baseline_on_the_command_line(tmp_path: Path) -> None:
+    """What is written is known; what is gone is told; new files fail again."""
+    file = tmp_path / "known.json"
+    assert run("lint", NOISY, "--write-baseline", file).exit_code == 0
+    again = run("lint", NOISY, "--baseline", file)
+    assert (again.exit_code, again.stdout) == (0, "")
+    assert "known findings left out" in again.stderr
+    gone = run("lint", QUIET, "--baseline", file)
+    assert "known findings have gone (G106)" in gone.stderr
+    assert run("lint", NOISY, "--diff-against", NOISY).stdout == ""
+    assert run("lint", NOISY, "--diff-against", QUIET).exit_code == 1
+
+
+def test_configuration_is_read(tmp_path: Path) -> None:
+    """From the folder where the command runs; the command line says the last word."""
+    (tmp_path / "hlotext.toml").write_text("[lint]\nignore = ['G']\n")
+    assert run("lint", NOISY).exit_code == 0
+    assert run("lint", NOISY, "--isolated").exit_code == 1
+    assert run("lint", NOISY, "--extend-select", "G106").exit_code == 1
+    (tmp_path / "hlotext.toml").write_text("[lint]\nignored = ['G']\n")
+    result = run("lint", NOISY)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "hlotext.toml: ignored is no setting" in result.stderr
+
+
+def test_directories_are_searched_for_final_modules(tmp_path: Path) -> None:
+    """Those after optimization, at any depth, packed or not; other passes and reports are left out."""
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    for name in (
+        "module_0001.jit_f.cpu_after_optimizations.txt",
+        "module_0001.jit_f.before_optimizations.txt",
+    ):
+        shutil.copy(NOISY, below / name)
+    (below / "module_0001.jit_f.cpu_after_optimizations-buffer-assignment.txt").write_text("no HLO")
+    found = json.loads(run("lint", tmp_path, "--format", "json").stdout)
+    assert [Path(file).name for file in found["files"]] == ["module_0001.jit_f.cpu_after_optimizations.txt"]
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "no module after optimization" in run("lint", empty).stderr
+
+
+def test_processes_find_the_same() -> None:
+    """In the same order, whatever their number."""
+    folder = str(support.CORPUS / "tpu")
+    one = run_process("lint", folder, "--jobs", "1", "--format", "json-lines")
+    two = run_process("lint", folder, "--jobs", "2", "--format", "json-lines")
+    assert one.stdout == two.stdout
+    assert one.returncode == two.returncode == 1
+    assert len(one.stdout.splitlines()) > 5
+
+
+def test_standard_input() -> None:
+    """`-` is read like a file."""
+    result = run("lint", "-", "--format", "concise", input=NOISY.read_bytes())
+    assert result.exit_code == 1
+    assert result.stdout.startswith("<stdin>:")
+
+
+def test_rules_are_explained() -> None:
+    """`hlotext rule` knows the linter's codes."""
+    result = run("rule", "c101")
+    assert result.stdout == lint.all_rules()["C101"].page()
+    assert all(code in run("rule").stdout for code in lint.all_rules())

@@ -1,0 +1,305 @@
+"""The engine around the rules: what is selected, what the text suppresses, baselines, failures, other packages' rules."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+import hlotext as hlo
+from hlotext import analysis, lint
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.source import Source
+from hlotext.ir.types import ELEMENT_TYPES
+from hlotext.lint import registry
+from tests import support
+
+TWO = """HloModule m
+
+ENTRY e {
+  x = f32[4]{0} parameter(0)
+  y = f32[4]{0} parameter(1)%s
+  d = f64[4]{0} convert(x)%s
+  ROOT c = f64[4]{0} negate(d)
+}
+"""
+
+
+def found(text: str, config: lint.Config | None = None, name: str = "<text>") -> list[str]:
+    """The codes that are found in a text."""
+    return [finding.code for finding in lint.lint_source(Source(text, name), config).findings]
+
+
+def test_findings_come_in_the_order_of_the_text() -> None:
+    """With place, node, and the line."""
+    first, second = lint.run(hlo.parse(TWO % ("", "")))
+    assert (first.code, first.line, first.column, first.name) == ("G102", 5, 3, "y")
+    assert (second.code, second.source_line) == ("D101", "  d = f64[4]{0} convert(x)")
+    assert first.instruction is not None
+    assert first.instruction.name == "y"
+
+
+@pytest.mark.parametrize(
+    ("config", "codes"),
+    [
+        (lint.Config(), ["G102", "D101"]),
+        (lint.Config(select=("D",)), ["D101"]),
+        (lint.Config(ignore=("G",)), ["D101"]),
+        (lint.Config(select=("G102", "D101"), ignore=("D", "G")), ["G102", "D101"]),
+        (lint.Config(select=("ALL",), ignore=("G", "S")), ["D101"]),
+        (lint.Config(extend_select=("G111",), ignore=("D", "G102")), ["G111"]),
+        (lint.Config(per_file_ignores={"dumps/*": ("D",)}), ["G102"]),
+        (lint.Config(per_file_ignores={"other/*": ("D",)}), ["G102", "D101"]),
+        (lint.Config(per_op_name_ignores={"*": ("D", "G")}), ["G102", "D101"]),
+        (lint.Config(rules={"G102": {"min_bytes": 17}}), ["D101"]),
+    ],
+)
+def test_selection(config: lint.Config, codes: list[str]) -> None:
+    """The longer code wins; op_name patterns need an op_name."""
+    assert found(TWO % ("", ""), config, "/home/u/dumps/a.txt") == codes
+
+
+def test_op_name_patterns() -> None:
+    """A pattern quiets the instructions of one scope."""
+    text = TWO % ("", ', metadata={op_name="jit(f)/attention/convert"}')
+    assert found(text, lint.Config(per_op_name_ignores={"*/attention/*": ("D",)})) == ["G102"]
+    assert found(text, lint.Config(per_op_name_ignores={"*/mlp/*": ("D",)})) == ["G102", "D101"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "codes"),
+    [
+        (" // hlotext: ignore[G102]", "", ["D101"]),
+        (" // hlotext: ignore", "", ["D101"]),
+        (" // hlotext: ignore[D101]", "", ["G102", "D101"]),
+        ("\n  // hlotext: ignore[C, D]", "", ["G102"]),
+        ("", ', frontend_attributes={hlotext_ignore="D101"}', ["G102"]),
+        ("", ', frontend_attributes={hlotext_ignore="K101"}', ["G102", "D101"]),
+    ],
+)
+def test_suppression_in_the_text(first: str, second: str, codes: list[str]) -> None:
+    """By comments on the line or the one above, and by an attribute that compilers keep."""
+    assert found(TWO % (first, second)) == codes
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[lint]\nselekt = []\n", "selekt is no setting"),
+        ('[lint]\nselect = "C"\n', "select must be a list of codes"),
+        ('[lint]\nselect = ["Q"]\n', "Q is neither the code of a rule"),
+        ("[lint.rules.Q101]\nmin_bytes = 1\n", "there is no rule of that code"),
+        ("[lint.rules.L101]\nbytes = 1\n", "there is no such threshold"),
+        ('[lint.rules.L101]\nratio = "2"\n', "must be a number"),
+        ('[lint]\nprofile = "vpu"\n', "profile must be one of tpu, gpu, cpu"),
+        ("[lint\n", "cannot be read"),
+    ],
+)
+def test_wrong_configuration(tmp_path: Path, text: str, message: str) -> None:
+    """One line that names the setting."""
+    path = tmp_path / "hlotext.toml"
+    path.write_text(text)
+    with pytest.raises(lint.ConfigError, match=message):
+        lint.load_config(path)
+
+
+def test_configuration_is_found_upwards(tmp_path: Path) -> None:
+    """The nearest file that speaks of lint counts."""
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    (tmp_path / "a" / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.hlotext.lint]\nselect = ['C', 'L101']\nprofile = 'tpu'\n"
+        "[tool.hlotext.lint.per-file-ignores]\n'x*' = ['C']\n[tool.hlotext.lint.rules.L101]\nratio = 4\n"
+    )
+    path = lint.find_config(below)
+    assert path == tmp_path / "pyproject.toml"
+    config = lint.load_config(path)
+    assert config.select == ("C", "L101")
+    assert config.profile is analysis.Backend.TPU
+    assert config.per_file_ignores == {"x*": ("C",)}
+    assert config.rules == {"L101": {"ratio": 4}}
+
+
+# ---- bad input, failures
+
+
+def test_text_that_does_not_parse_is_reported() -> None:
+    """The reader's errors are findings; the rules are not asked about half a module."""
+    linted = lint.lint_source(
+        Source("HloModule m\n\nENTRY e {\n  x = f32[4]{0} negate(nothing)\n}\n", "bad.txt")
+    )
+    (finding,) = linted.findings
+    assert (finding.code[:2], finding.line, finding.file, linted.modules) == ("X1", 4, "bad.txt", 0)
+
+
+def test_unknown_syntax_is_a_note() -> None:
+    """And can be ignored, as an error cannot."""
+    text = "HloModule m\n\nENTRY e {\n  x = f32[4]{0} parameter(0)\n  ROOT y = f32[4]{0} frobnicate(x)\n}\n"
+    assert found(text) == ["X201"]
+    assert found(text, lint.Config(ignore=("X",))) == []
+
+
+class Failing(lint.Rule):
+    code, name, title = "Z901", "failing", "a rule that fails"
+    opcodes = frozenset({"parameter"})
+
+    def check(self, instruction: Instruction, context: lint.Context) -> Iterator[lint.Report]:
+        raise RuntimeError("broken")
+
+
+class Foreign(lint.Rule):
+    """Parameters are forbidden here."""
+
+    code, name, title = "Z902", "foreign", "a parameter"
+    opcodes = frozenset({"parameter"})
+
+    def check(self, instruction: Instruction, context: lint.Context) -> Iterator[lint.Report]:
+        yield lint.Report(instruction, f"{instruction.name} is a parameter")
+
+
+class _Point:
+    def __init__(self, value: Any) -> None:
+        self.value = "package:thing"
+        self._value = value
+
+    def load(self) -> Any:
+        return self._value
+
+
+@pytest.fixture
+def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """What other packages register."""
+    values: list[Any] = []
+    monkeypatch.setattr(metadata, "entry_points", lambda group: [_Point(v) for v in values])
+    registry.all_rules.cache_clear()
+    yield values
+    registry.all_rules.cache_clear()
+
+
+def test_rules_of_other_packages(plugins: list[Any]) -> None:
+    """They run like the built-in ones, and one that fails does not stop the others."""
+    plugins += [Failing, Foreign]
+    findings = lint.run(hlo.parse(TWO % ("", "")))
+    assert sorted(finding.code for finding in findings) == ["D101", "G102", lint.INTERNAL, "Z902", "Z902"]
+    (failure,) = [finding for finding in findings if finding.code == lint.INTERNAL]
+    assert failure.message == "rule Z901 failed: RuntimeError: broken"
+    assert "Traceback" in failure.help
+    assert "Traceback" not in lint.entry_of(failure).text
+    assert "Traceback" in lint.entry_of(failure, debug=True).text
+    assert lint.page_of("Z902") == "# Z902: a parameter\n\nParameters are forbidden here.\n"
+
+
+class _Same(Foreign):
+    code = "D101"
+
+
+@pytest.mark.parametrize(("value", "message"), [(3, "no class of rules"), (_Same, "which another rule has")])
+def test_rules_that_cannot_be_used(plugins: list[Any], value: Any, message: str) -> None:
+    """The message names what was registered."""
+    plugins.append(value)
+    with pytest.raises(lint.RuleError, match=message):
+        lint.run(hlo.parse(TWO % ("", "")))
+
+
+# ---- baselines
+
+
+def test_a_baseline_counts() -> None:
+    """Two equal findings are two; a third one is new; what has gone is told."""
+    text = "HloModule m\n\nENTRY e {\n  x = f32[4]{0} parameter(0)\n%s  ROOT c = f32[4]{0} negate(x)\n}\n"
+    one, two, three = (
+        lint.lint_source(
+            Source(text % "".join(f"  p{i} = f32[8]{{0}} parameter({i + 1})\n" for i in range(n)))
+        ).findings
+        for n in (1, 2, 3)
+    )
+    baseline = lint.Baseline.from_text(lint.Baseline.of(two).to_text())
+    assert baseline == lint.Baseline.of(two)
+    assert [len(part) for part in (baseline.compare(three).new, baseline.compare(three).known)] == [1, 2]
+    assert [entry.count for entry in baseline.compare(one).gone] == [1]
+    assert not baseline.compare(two).new
+    assert not baseline.compare(two).gone
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"version": 2, "findings": []}', '{"version": 1, "findings": [{}]}']
+)
+def test_files_that_are_no_baseline(text: str) -> None:
+    """One line that names the file."""
+    with pytest.raises(lint.BaselineError, match=r"b\.json"):
+        lint.Baseline.from_text(text, "b.json")
+
+
+def recompiled(module: hlo.Module) -> hlo.Module:
+    """The module with every instruction and computation renamed and without metadata, read again."""
+    for number, computation in enumerate(module.computations):
+        if not (computation.is_implicit or computation.is_inline):
+            computation.name = f"renamed_computation.{number}"
+        for place, instruction in enumerate(computation):
+            instruction.name = f"renamed.{number}.{place}"
+            instruction.attributes.pop("metadata", None)
+    options = attrs.evolve(hlo.PrintOptions.default(), print_large_constants=True)
+    return hlo.parse(module.to_text(options), name="other.txt")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in support.corpus_files(("cpu", "gpu", "tpu")) if p.stat().st_size < 400_000],
+    ids=support.corpus_id,
+)
+def test_a_baseline_survives_renaming(path: Path) -> None:
+    """The same program under other names and without metadata has nothing new."""
+    config = lint.Config(extend_select=tuple("CDKLMS"), ignore=("M105",))
+    module = hlo.load(path)
+    baseline = lint.Baseline.of(lint.run(module, config))
+    compared = baseline.compare(lint.run(recompiled(module), config))
+    assert not compared.new
+    assert not compared.gone
+
+
+@pytest.mark.parametrize(("is_changing", "code"), [(True, "C101"), (False, "C102")])
+def test_one_all_gather_in_a_loop_is_one_new_finding(is_changing: bool, code: str) -> None:
+    """Inserted into a real module, whose other findings stay known; of something that stays the same it is worse."""
+    config = lint.Config(extend_select=tuple("CDKLM"), rules={"C101": {"min_bytes": 1}})
+    module = hlo.load(support.CORPUS / "cpu" / "ring_attention.cpu_4.after_optimizations.txt")
+    baseline = lint.Baseline.of(lint.run(module, config))
+    (loop, *_) = analysis.call_graph(module).trips
+    body = loop.attributes["body"]
+    fixed = analysis.invariant_instructions(loop)
+    value = next(
+        i
+        for i in body
+        if i.shape is not None
+        and i.shape.element_type is ELEMENT_TYPES["f32"]
+        and i.users
+        and i.shape.rank
+        and (i not in fixed) is is_changing
+    )
+    text = recompiled(module).to_text()
+    name = f"renamed.{module.computations.index(body)}.{body.instructions.index(value)}"
+    assert value.shape is not None
+    sizes = value.shape.dimensions
+    gathered = f"f32[{','.join(map(str, (4 * sizes[0], *sizes[1:])))}]"
+    whole = ", ".join(f"[0:{size}]" for size in sizes)
+    line = next(line for line in text.splitlines() if line.strip().startswith(f"%{name} ="))
+    user = next(
+        line for line in text.splitlines() if f"(%{name})" in line or f"%{name}," in line.split(" = ", 1)[-1]
+    )
+    groups = "replica_groups=[1,4]<=[4], dimensions={0}, use_global_device_ids=true"
+    inserted = textwrap.dedent(
+        f"""\
+          %inserted = {gathered} all-gather(%{name}), channel_id=99, {groups}
+          %cut = f32[{",".join(map(str, sizes))}] slice(%inserted), slice={{{whole}}}
+        """
+    )
+    changed = text.replace(user, user.replace(f"%{name}", "%cut"), 1).replace(
+        line, f"{line}\n{inserted.rstrip()}", 1
+    )
+    new = baseline.compare(lint.run(hlo.parse(changed), config)).new
+    assert [(finding.code, finding.name) for finding in new] == [(code, "inserted")]
