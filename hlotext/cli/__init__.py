@@ -16,6 +16,7 @@ COMMANDS = {
     "show": "What is in a module, or one instruction of it.",
     "fmt": "Print modules in another style.",
     "verify": "Whether modules are well-formed HLO.",
+    "lint": "What costs time or memory in modules.",
     "rule": "What the codes of findings mean.",
     "layout": "Where the elements of an array lie in memory.",
     "opcodes": "What the opcodes of HLO take.",
