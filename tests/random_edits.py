@@ -229,7 +229,7 @@ def without_defaults(module: hlo.Module) -> hlo.Module:
             instruction._attributes.pop("dimensions", None)
         notes = instruction._attributes.get("frontend_attributes")
         if isinstance(notes, FrontendAttributes):  # printed sorted
-            instruction._attributes["frontend_attributes"] = FrontendAttributes(sorted(notes.items()))
+            instruction._attributes["frontend_attributes"] = FrontendAttributes({key: notes[key] for key in sorted(notes)})  # type: ignore[arg-type]
         if instruction.shape is not None:
             instruction._shape = instruction.shape.with_default_layout()
     return copy

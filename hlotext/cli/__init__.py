@@ -18,6 +18,11 @@ COMMANDS = {
     "verify": "Whether modules are well-formed HLO.",
     "lint": "What costs time or memory in modules.",
     "rule": "What the codes of findings mean.",
+    "grep": "Find instructions by a pattern.",
+    "rewrite": "Run passes over modules.",
+    "passes": "What passes there are.",
+    "extract": "A small module around one instruction.",
+    "reduce": "The smallest module for which a command still fails.",
     "layout": "Where the elements of an array lie in memory.",
     "opcodes": "What the opcodes of HLO take.",
 }

@@ -12,6 +12,9 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
 
+_OWNERS = frozenset({"async-start", "fusion"})
+"""Opcodes whose computation nothing else may call."""
+
 Nodes = dict[Any, Any]
 """Old node -> new node."""
 
@@ -105,8 +108,8 @@ def clone_module(module: Module) -> Module:
 
 
 def own_attributes(instruction: Instruction) -> dict[str, Any]:
-    """The attributes for a copy. What an async-start runs is copied too: only one instruction may call it."""
-    callees = instruction.called_computations if instruction.opcode == "async-start" else ()
+    """The attributes for a copy. What an async-start or a fusion runs is copied too: only one instruction may call it."""
+    callees = instruction.called_computations if instruction.opcode in _OWNERS else ()
     return (
         {**instruction._attributes, "calls": clone_computation(callees[0])}
         if callees
@@ -117,7 +120,7 @@ def own_attributes(instruction: Instruction) -> dict[str, Any]:
 def _mapped_attributes(instruction: Instruction, nodes: Nodes, *, own: bool = False) -> dict[str, Any]:
     """The attributes with references to nodes replaced; the same dict where there are none."""
     found = {}
-    if own and instruction.opcode == "async-start":
+    if own and instruction.opcode in _OWNERS:
         nodes = {
             **nodes,
             **{c: nodes[c] if c in nodes else clone_computation(c) for c in instruction.called_computations},

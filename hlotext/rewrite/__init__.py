@@ -1,0 +1,52 @@
+"""Changing modules: a builder, rewrites by pattern, passes and pipelines.
+
+>>> import hlotext as hlo
+>>> from hlotext import matchers as m, rewrite
+>>> @rewrite.pattern(m.sine(m.op("x")))
+... def sine_to_cosine(r):
+...     return r.b.cosine(r["x"])
+>>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] sine(x) }")
+>>> rewrite.apply_rules(module, [sine_to_cosine])
+{'sine_to_cosine': 1}
+"""
+
+from hlotext.ir.errors import EditError
+from hlotext.rewrite.builder import Builder, shape_of
+from hlotext.rewrite.extraction import extract
+from hlotext.rewrite.outlining import inline, outline
+from hlotext.rewrite.parameters import add_parameter, remove_parameter
+from hlotext.rewrite.passes import PASSES, Pass, PassResult, make_pass, parse_passes
+from hlotext.rewrite.pipeline import PassError, Pipeline, Step, bisect
+from hlotext.rewrite.propagation import change_operands, change_shape
+from hlotext.rewrite.reduction import Reduction, reduce
+from hlotext.rewrite.rewriter import Listener, Rewrite, RewriteError, Rule, apply_rules, pattern
+
+__all__ = [
+    "PASSES",
+    "Builder",
+    "EditError",
+    "Listener",
+    "Pass",
+    "PassError",
+    "PassResult",
+    "Pipeline",
+    "Reduction",
+    "Rewrite",
+    "RewriteError",
+    "Rule",
+    "Step",
+    "add_parameter",
+    "apply_rules",
+    "bisect",
+    "change_operands",
+    "change_shape",
+    "extract",
+    "inline",
+    "make_pass",
+    "outline",
+    "parse_passes",
+    "pattern",
+    "reduce",
+    "remove_parameter",
+    "shape_of",
+]

@@ -135,6 +135,9 @@ def _renumber_header(module: Module, number: int) -> None:
         )
     flags = attributes.get("allow_spmd_sharding_propagation_to_parameters")
     if isinstance(flags, tuple) and len(flags) > 1:
-        attributes["allow_spmd_sharding_propagation_to_parameters"] = (*flags[:number], *flags[number + 1 :])
+        flags = (*flags[:number], *flags[number + 1 :])
+        attributes["allow_spmd_sharding_propagation_to_parameters"] = flags
+        if flags == (False,):  # what its absence says
+            del attributes["allow_spmd_sharding_propagation_to_parameters"]
     if attributes != before:
         module.touch_header()

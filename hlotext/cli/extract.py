@@ -1,0 +1,41 @@
+"""`hlotext extract`: a small module around one instruction."""
+
+from __future__ import annotations
+
+import click
+
+import hlotext as hlo
+from hlotext.cli.common import Inputs, NotFound, Unreadable
+from hlotext.cli.output import echo
+from hlotext.rewrite.extraction import extract
+
+
+@click.command()
+@click.argument("file")
+@click.option(
+    "-i", "--instruction", "name", required=True, metavar="NAME", help="The instruction to compute."
+)
+@click.option(
+    "--depth", type=click.IntRange(min=1), help="Operands further away become parameters. Default: all stay."
+)
+def command(file: str, name: str, depth: int | None) -> None:
+    """Print a module of its own that computes one instruction of FILE, with what it needs.
+
+    \b
+    Example:
+      hlotext extract dump.txt -i dot.5 --depth 2 > dot.hlo
+
+    Exit status: 0 fine, 1 there is no such instruction, 2 wrong usage or unreadable input.
+    """
+    inputs = Inputs([file])
+    for _, result in inputs:
+        for module in result.modules:
+            found = module.find(name)
+            if isinstance(found, hlo.Instruction):
+                try:
+                    echo(str(extract(found, depth)), end="")
+                except hlo.EditError as error:
+                    raise Unreadable(str(error)) from None
+                return
+    inputs.finish()
+    raise NotFound(f"no instruction is called {name.removeprefix('%')} in {file}")

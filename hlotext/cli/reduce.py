@@ -1,0 +1,61 @@
+"""`hlotext reduce`: the smallest module for which a command still fails."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+import click
+
+import hlotext as hlo
+from hlotext.cli.common import Unreadable, read, say
+from hlotext.cli.output import echo
+from hlotext.rewrite.reduction import reduce
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("file")
+@click.argument("arguments", nargs=-1, required=True, metavar="-- COMMAND...")
+@click.option(
+    "--timeout", default=60.0, show_default=True, help="Seconds for each run; running longer is no failure."
+)
+@click.option("--max-tests", default=2000, show_default=True, help="How often COMMAND is run at most.")
+def command(file: str, arguments: tuple[str, ...], timeout: float, max_tests: int) -> None:
+    """Print the smallest module, made from FILE, for which COMMAND still fails (ends with a status other than 0).
+
+    {} in COMMAND stands for the file to try; without {} it comes last.
+
+    \b
+    Examples:
+      hlotext reduce dump.txt -- python compile_and_run.py
+      hlotext reduce dump.txt -- sh -c '! grep -q "all-gather(" {}'
+
+    Exit status: 0 fine, 1 COMMAND does not fail for FILE, 2 wrong usage or unreadable input.
+    """
+    result = read(file)
+    if len(result.modules) != 1:
+        raise Unreadable(f"{file} holds {len(result.modules)} modules: reduce takes one")
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "module.txt"
+
+        def fails(module: hlo.Module) -> bool:
+            place.write_text(str(module), encoding="utf-8", errors="surrogateescape")
+            words = [word.replace("{}", str(place)) for word in arguments]
+            if words == list(arguments):
+                words.append(str(place))
+            try:
+                run = subprocess.run(words, capture_output=True, timeout=timeout, check=False)
+            except subprocess.TimeoutExpired:
+                return False
+            except OSError as error:
+                raise Unreadable(f"cannot run {arguments[0]}: {error}") from None
+            return run.returncode != 0
+
+        try:
+            found = reduce(result.module, fails, max_tests)
+        except ValueError as error:
+            say(str(error))
+            raise click.exceptions.Exit(1) from None
+    echo(str(found.module), end="")
+    say(f"{found.before:,} instructions became {found.after:,} in {found.tests:,} runs")

@@ -1,0 +1,128 @@
+"""Patterns that find instructions, named as in XLA's pattern matcher; plain values that are built once and used often.
+
+Every opcode is a function: `m.add(m.op("x"), m.constant(0))` is an add of anything (captured as `x`) and a constant whose
+elements are all 0, in this order; `m.add_any_order(...)` takes them in either. `match` gives the captures, `explain` says why
+an instruction does not match.
+
+>>> import hlotext as hlo
+>>> from hlotext import matchers as m
+>>> module = hlo.parse("ENTRY e { x = f32[] parameter(0)  z = f32[] constant(0)  ROOT y = f32[] add(z, x) }")
+>>> pattern = m.add_any_order(m.op("x"), m.constant(0))
+>>> pattern.match(module.entry.root)["x"].name
+'x'
+>>> print(m.add(m.op("x"), m.constant(0)).explain(module.entry.root))
+operand 1 of y, x: the opcode is parameter, not constant
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hlotext.ir import opcodes
+from hlotext.matchers.pattern import Condition, Match, Options, Pattern
+from hlotext.matchers.text import PatternError, parse_pattern
+
+COMMUTATIVE = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
+"""Opcodes of which `NAME_any_order` exists."""
+
+__all__ = [
+    "COMMUTATIVE",
+    "Condition",
+    "Match",
+    "Options",
+    "Pattern",
+    "PatternError",
+    "any_of",
+    "constant",
+    "constant_scalar",
+    "op",
+    "parameter",
+    "parse_pattern",
+    "splat",
+]
+
+
+def op(name: str | None = None, opcode: str | None = None) -> Pattern:
+    """Any instruction, or any of an opcode, captured under a name (`m::Op`)."""
+    return Pattern(opcode=opcode, capture=name)
+
+
+def constant(value: float | None = None, name: str | None = None) -> Pattern:
+    """A constant; with a value one whose elements are all that (`m::Constant`)."""
+    pattern = Pattern(opcode="constant", capture=name)
+    if value is None:
+        return pattern
+    return pattern.with_predicate(lambda i: _is_all(i, value), f"all elements are {value}")
+
+
+def constant_scalar(value: float | None = None, name: str | None = None) -> Pattern:
+    """A constant without dimensions; with a value one that is that (`m::ConstantScalar`)."""
+    return constant(value, name).with_rank(0)
+
+
+def splat(value: float | None = None, name: str | None = None) -> Pattern:
+    """One value everywhere: a constant, or the broadcast of a scalar one; the capture is the whole."""
+    scalar = constant_scalar(value)
+    broadcast = Pattern(opcode="broadcast", operands=(scalar,), capture=name)
+    return any_of(broadcast, constant(value, name) if value is not None else constant_scalar(None, name))
+
+
+def parameter(number: int | None = None, name: str | None = None) -> Pattern:
+    """A parameter, or the one of that number (`m::Parameter`)."""
+    pattern = Pattern(opcode="parameter", capture=name)
+    if number is None:
+        return pattern
+    return pattern.with_predicate(lambda i: i.parameter_number == number, f"its number is {number}")
+
+
+def any_of(*patterns: Pattern) -> Pattern:
+    """What one of the patterns matches, tried in order (`m::AnyOf`)."""
+    return Pattern(alternatives=patterns)
+
+
+def _is_all(instruction: Instruction, value: float) -> bool:
+    literal = instruction.literal
+    if literal is None or not literal.shape.is_array or literal.is_elided or literal.unknown_text is not None:
+        return False
+    if literal.shape.element_count == 0:
+        return False
+    array = literal.array
+    return bool((array == array.dtype.type(value)).all())
+
+
+def _by_method_name() -> dict[str, tuple[str, bool]]:
+    names = {}
+    for name in opcodes.OPCODES:
+        method = name.replace("-", "_")
+        names[method] = names[f"{method}_"] = (name, False)
+        if name in COMMUTATIVE:
+            names[f"{method}_any_order"] = (name, True)
+    return names
+
+
+_OPCODES = _by_method_name()
+
+
+def __getattr__(name: str) -> Callable[..., Pattern]:
+    """`add`, `get_tuple_element`, `and_`, `add_any_order` ...: the pattern of an opcode and its operands' patterns.
+
+    Without operands any will do; `name=` captures; further keywords are attributes, as `with_attribute`.
+    """
+    if name not in _OPCODES:
+        raise AttributeError(f"there is no matcher {name}")
+    opcode, any_order = _OPCODES[name]
+
+    def make(*operands: Pattern, name: str | None = None, **attributes: object) -> Pattern:
+        pattern = Pattern(opcode=opcode, operands=operands or None, capture=name, any_order=any_order)
+        for attribute, value in attributes.items():
+            pattern = pattern.with_attribute(attribute, value)
+        return pattern
+
+    make.__name__ = name
+    make.__doc__ = f"An instruction of opcode {opcode}."
+    return make
+
+
+if TYPE_CHECKING:
+    from hlotext.ir.instruction import Instruction

@@ -1,0 +1,94 @@
+"""The library of passes: each is a file, a frozen class and a name."""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+from hlotext.rewrite.passes.algsimp import AlgebraicSimplifier
+from hlotext.rewrite.passes.base import Pass, PassResult, Property
+from hlotext.rewrite.passes.call_inliner import CallInliner
+from hlotext.rewrite.passes.constant_folding import ConstantFolding
+from hlotext.rewrite.passes.control_flow import WhileToOneTrip
+from hlotext.rewrite.passes.cse import CommonSubexpressionElimination
+from hlotext.rewrite.passes.dce import DeadCodeElimination
+from hlotext.rewrite.passes.flatten_call_graph import FlattenCallGraph
+from hlotext.rewrite.passes.layout_normalization import (
+    BitcastSimplifier,
+    LayoutNormalization,
+    ReshapeDecomposer,
+)
+from hlotext.rewrite.passes.single_device import SingleDevice
+from hlotext.rewrite.passes.strip import CanonicalNames, RemoveShardings, StripMetadata
+from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
+
+PASSES: dict[str, type[Pass]] = {
+    kind.name: kind
+    for kind in (
+        AlgebraicSimplifier, BitcastSimplifier, CallInliner, CanonicalNames, CommonSubexpressionElimination,
+        ConstantFolding, DeadCodeElimination, FlattenCallGraph, LayoutNormalization, RemoveShardings,
+        ReshapeDecomposer, SingleDevice, StripMetadata, TupleSimplifier, WhileToOneTrip,
+    )
+}  # fmt: skip
+"""Every pass by its name."""
+
+_PASS = re.compile(r"\s*([\w.\-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
+
+
+class PassOptionError(ValueError):
+    """A text that names no pass, or an option that the pass does not have."""
+
+
+def parse_passes(text: str) -> list[Pass]:
+    """The passes of a text such as `dce,cse,algsimp{max_iterations=10}`. Raises PassOptionError.
+
+    >>> [str(p) for p in parse_passes("dce{computations=false},cse")]
+    ['dce{computations=false}', 'cse']
+    """
+    found, position = [], 0
+    while position < len(text):
+        match = _PASS.match(text, position)
+        if match is None:
+            raise PassOptionError(f"expected a pass at {text[position:]!r}")
+        found.append(make_pass(match[1], match[2] or ""))
+        position = match.end()
+    return found
+
+
+def make_pass(name: str, options: str = "") -> Pass:
+    """The pass of that name, with options as `name=value` joined by commas or blanks. Raises PassOptionError."""
+    kind = PASSES.get(name)
+    if kind is None:
+        raise PassOptionError(f"there is no pass {name}; there are {', '.join(PASSES)}")
+    fields = {field.name: field for field in attrs.fields(kind)}
+    values: dict[str, object] = {}
+    for option in options.replace(",", " ").split():
+        key, _, value = option.partition("=")
+        if key not in fields:
+            raise PassOptionError(f"{name} has no option {key}; it has {', '.join(fields) or 'none'}")
+        values[key] = _value(fields[key].default, value, option)
+    return kind(**values)
+
+
+def _value(default: object, text: str, option: str) -> object:
+    """An option's value, of the type of its default."""
+    if isinstance(default, bool):
+        if text not in ("true", "false"):
+            raise PassOptionError(f"{option}: true or false")
+        return text == "true"
+    if isinstance(default, int):
+        try:
+            return int(text)
+        except ValueError:
+            raise PassOptionError(f"{option}: a whole number") from None
+    return text
+
+
+__all__ = [
+    "PASSES", "AlgebraicSimplifier", "BitcastSimplifier", "CallInliner", "CanonicalNames",
+    "CommonSubexpressionElimination", "ConstantFolding", "DeadCodeElimination", "FlattenCallGraph",
+    "LayoutNormalization", "Pass", "PassOptionError", "PassResult", "Property", "RemoveShardings",
+    "ReshapeDecomposer", "SingleDevice", "StripMetadata", "TupleSimplifier", "WhileToOneTrip", "make_pass",
+    "parse_passes",
+]  # fmt: skip

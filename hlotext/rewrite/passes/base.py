@@ -1,0 +1,67 @@
+"""What a pass is: a frozen value with a name and options that changes a module and says what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+import attrs
+
+from hlotext.ir.module import Module
+
+
+@attrs.frozen
+class Property:
+    """Something that may hold of a module."""
+
+    text: str
+    holds: Callable[[Module], bool]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@attrs.frozen
+class PassResult:
+    """What a pass did."""
+
+    changed: bool
+    statistics: Mapping[str, int] = attrs.field(factory=dict)
+    """How often it did what, by name."""
+
+    @classmethod
+    def of(cls, statistics: Mapping[str, int]) -> PassResult:
+        """The result with the counts that are not zero; changed if there are any."""
+        counts = {name: count for name, count in statistics.items() if count}
+        return cls(bool(counts), counts)
+
+
+@attrs.frozen
+class Pass:
+    """One transformation of modules. Its fields are its options, as in `dce{computations=false}` on the command line."""
+
+    name: ClassVar[str] = ""
+    """XLA's name of the pass, or one in its style."""
+    summary: ClassVar[str] = ""
+    """What it does, in a sentence."""
+    requires: ClassVar[tuple[Property, ...]] = ()
+    """What must hold before."""
+    ensures: ClassVar[tuple[Property, ...]] = ()
+    """What holds after."""
+    preserves_results: ClassVar[bool] = True
+    """False for a pass that makes another program on purpose."""
+
+    def run(self, module: Module) -> PassResult:
+        """Changes the module."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        fields = attrs.fields(type(self))
+        given = [
+            f"{f.name}={_text(getattr(self, f.name))}" for f in fields if getattr(self, f.name) != f.default
+        ]
+        return f"{self.name}{{{','.join(given)}}}" if given else self.name
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,119 @@
+"""Taking out what does not change the result: metadata, shardings; and naming instructions by number."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from hlotext.ir.frames import StackFrameIndex
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
+from hlotext.ir.naming import NameUniquer
+from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.properties import NO_SHARDINGS
+
+METADATA = ("metadata", "origin", "statistics")
+_SHARDING_CALLS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
+_SHARDING_NOTES = "xla.sdy."
+
+
+@attrs.frozen
+class StripMetadata(Pass):
+    """Takes out where instructions come from: metadata, original values, statistics, the stack-frame tables.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse('ENTRY e { ROOT x = f32[] parameter(0), metadata={op_name="x"} }')
+    >>> StripMetadata().run(m).changed, str(m.entry.root)
+    (True, 'ROOT x = f32[] parameter(0)')
+    """
+
+    name: ClassVar[str] = "strip-metadata"
+    summary: ClassVar[str] = "Takes out metadata, original values and stack frames."
+
+    def run(self, module: Module) -> PassResult:
+        count = sum(_drop(instruction, METADATA) for instruction in module.instructions())
+        if not module.stack_frames.is_empty:
+            module.stack_frames = StackFrameIndex()
+            module.touch_header()
+            count += 1
+        return PassResult.of({"instructions": count})
+
+
+@attrs.frozen
+class RemoveShardings(Pass):
+    """Takes out shardings, Shardy's notes, and custom calls that only carry them, as for one device.
+
+    Calls that change between a whole and its shards stay where the shapes differ, since they compute something then.
+    """
+
+    name: ClassVar[str] = "remove-shardings"
+    summary: ClassVar[str] = "Takes out shardings and the custom calls that carry them."
+    ensures = (NO_SHARDINGS,)
+
+    def run(self, module: Module) -> PassResult:
+        calls = 0
+        for instruction in tuple(module.instructions()):
+            if instruction.attributes.get("custom_call_target") not in _SHARDING_CALLS:
+                continue
+            value = instruction.operands[0]
+            if str(value.shape) == str(instruction.shape):
+                instruction.replace_with(value)
+                calls += 1
+        count = 0
+        for instruction in module.instructions():
+            count += _drop(instruction, ("sharding",))
+            notes = instruction.frontend_attributes
+            kept = {key: value for key, value in notes.items() if not key.startswith(_SHARDING_NOTES)}
+            if len(kept) < len(notes):
+                if kept:
+                    instruction.attributes["frontend_attributes"] = type(notes)(kept)  # type: ignore[call-arg]
+                else:
+                    del instruction.attributes["frontend_attributes"]
+                count += 1
+        return PassResult.of({"instructions": count, "custom calls": calls})
+
+
+@attrs.frozen
+class CanonicalNames(Pass):
+    """Names every instruction by its opcode and a number, in the order of the text; computations too.
+
+    Two modules that differ in names alone become equal. Bodies behind the short spelling of asynchronous operations keep
+    their names, which the text does not show.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("ENTRY main { p = f32[] parameter(0)  ROOT abc = f32[] sine(p) }")
+    >>> CanonicalNames().run(m).changed, str(m.entry.root)
+    (True, 'ROOT sine.1 = f32[] sine(parameter.0)')
+    """
+
+    name: ClassVar[str] = "canonical-names"
+    summary: ClassVar[str] = "Names instructions by opcode and number."
+
+    def run(self, module: Module) -> PassResult:
+        count = 0
+        for step in ("renaming", ""):  # two steps, so that no new name is taken by an old one
+            number = 0
+            for computation in module.computations:
+                for instruction in computation.instructions if not computation.is_implicit else ():
+                    name = f"{instruction.opcode}.{number}"
+                    number += 1
+                    if step and instruction.name != name:
+                        count += 1
+                        instruction.name = f"{step}.{number}"
+                    elif not step:
+                        instruction.name = name
+            for place, computation in enumerate(module.computations):
+                if not (computation.is_implicit or computation.is_inline):
+                    computation.name = f"{step or 'computation'}.{place}"
+        module._instruction_names = NameUniquer(i.name for i in module.instructions())
+        module._computation_names = NameUniquer(c.name for c in module.computations)
+        return PassResult.of({"names": count})
+
+
+def _drop(instruction: Instruction, names: tuple[str, ...]) -> int:
+    """Takes attributes away; whether there were any."""
+    if not any(name in instruction._attributes for name in names):
+        return 0
+    instruction.change(attributes={k: v for k, v in instruction._attributes.items() if k not in names})
+    return 1

@@ -1,0 +1,239 @@
+"""Passes, pipelines, extraction and reduction, on small modules and on the corpus."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+from typing import ClassVar
+
+import attrs
+import pytest
+
+import hlotext as hlo
+from hlotext import rewrite
+from hlotext.ir import integrity
+from hlotext.rewrite import passes as library
+from hlotext.rewrite.passes import PASSES, Pass, PassResult, parse_passes
+from hlotext.rewrite.pipeline import PassError, Pipeline, bisect
+from hlotext.verify import verify
+from tests import support
+
+MLP = support.CORPUS / "cpu" / "mlp_forward.cpu_1.before_optimizations.txt"
+CPU = [path for path in support.corpus_files(("cpu",)) if len(support.read_text(path)) < 60_000]
+
+
+def modules(package: object) -> list[str]:
+    """Names of all modules below a package, its own included."""
+    found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")  # type: ignore[attr-defined]
+    return [package.__name__, *(info.name for info in found)]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", modules(rewrite))
+def test_examples(name: str) -> None:
+    assert not doctest.testmod(importlib.import_module(name)).failed
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_every_pass_leaves_sound_modules(name: str) -> None:
+    """On the corpus for CPU: the graph is sound, verify finds nothing new, and a second run changes nothing."""
+    for path in CPU:
+        module = hlo.load(path)
+        kind = PASSES[name]
+        if not all(needed.holds(module) for needed in kind.requires):
+            continue
+        Pipeline((kind(),)).run(module)
+        again = hlo.parse(str(module))
+        assert integrity.problems(again) == []
+        if name not in ("while-to-one-trip", "flatten-call-graph"):
+            assert not kind().run(again).changed, path.name
+
+
+def test_untouched_lines_stay() -> None:
+    path = support.CORPUS / "cpu" / "mlp_forward.cpu_1.before_optimizations.txt"
+    text = support.read_text(path).decode()
+    module = hlo.parse(text)
+    steps = Pipeline(tuple(parse_passes("call-inliner,algsimp,cse,dce"))).run(module)
+    assert any(step.result.changed for step in steps)
+    old = set(text.splitlines())
+    new = str(module).splitlines()
+    assert sum(line not in old for line in new) < len(new) / 2
+
+
+def test_what_is_in_a_scheduled_module_stays_scheduled() -> None:
+    module = hlo.load(support.CORPUS / "cpu" / "mlp_train.cpu_1.after_optimizations.txt")
+    Pipeline(tuple(parse_passes("algsimp,cse,dce"))).run(module)
+    assert module.is_scheduled
+
+
+def test_tuples() -> None:
+    module = hlo.parse(
+        "ENTRY e { x = f32[] parameter(0)  y = s32[] parameter(1)  t = (f32[], s32[]) tuple(x, y)\n"
+        "a = f32[] get-tuple-element(t), index=0  b = s32[] get-tuple-element(t), index=1\n"
+        "ROOT u = (f32[], s32[]) tuple(a, b) }"
+    )
+    assert PASSES["tuple-simplifier"]().run(module).changed
+    assert [i.name for i in module.entry] == ["x", "y", "t"] or [i.name for i in module.entry] == [
+        "x",
+        "y",
+        "u",
+    ]
+
+
+def test_effects_stay() -> None:
+    module = hlo.parse(
+        "ENTRY e { x = f32[] parameter(0)  t = token[] after-all()  o = token[] outfeed(x, t)\n"
+        'c = f32[] custom-call(x), custom_call_target="f", custom_call_has_side_effect=true\n'
+        'd = f32[] custom-call(x), custom_call_target="f"  ROOT r = f32[] negate(x) }'
+    )
+    assert PASSES["dce"]().run(module).statistics == {"instructions": 1}
+    assert "d" not in module.entry
+
+
+def test_flatten() -> None:
+    module = hlo.parse(
+        "f { p = f32[] parameter(0)  ROOT n = f32[] sine(p) }\n"
+        "ENTRY e { x = f32[] parameter(0)  a = f32[] call(x), to_apply=f  ROOT b = f32[] call(a), to_apply=f }"
+    )
+    (step,) = Pipeline(tuple(parse_passes("flatten-call-graph"))).run(module)
+    assert step.result.statistics == {"copies": 1}
+    assert len({i.called_computations[0] for i in module.entry if i.opcode == "call"}) == 2
+
+
+def test_layout_normalization() -> None:
+    """XLA's definition of the pass: the dimensions in the order in which they lie in memory, bitcasts at the borders."""
+    module = hlo.parse(
+        "ENTRY e { x = f32[10,20,30]{2,0,1} parameter(0)  s = f32[10,20,30]{2,0,1} sine(x)\n"
+        "ROOT a = f32[10,20,30]{2,0,1} abs(s) }"
+    )
+    Pipeline(tuple(parse_passes("layout-normalization"))).run(module)
+    assert [(i.opcode, str(i.shape)) for i in module.entry] == [
+        ("parameter", "f32[10,20,30]{2,0,1}"),
+        ("bitcast", "f32[20,10,30]{2,1,0}"),
+        ("sine", "f32[20,10,30]{2,1,0}"),
+        ("abs", "f32[20,10,30]{2,1,0}"),
+        ("bitcast", "f32[10,20,30]{2,0,1}"),
+    ]
+
+
+def test_reshape_decomposition() -> None:
+    module = hlo.parse("ENTRY e { x = f32[4,6]{0,1} parameter(0)  ROOT r = f32[8,3]{0,1} reshape(x) }")
+    Pipeline(tuple(parse_passes("reshape-decomposer"))).run(module)
+    assert [i.opcode for i in module.entry] == ["parameter", "copy", "bitcast", "copy"]
+
+
+# ---- pipelines
+
+
+@attrs.frozen
+class Breaks(Pass):
+    """Leaves a use of what is gone."""
+
+    name: ClassVar[str] = "breaks"
+
+    def run(self, module: hlo.Module) -> PassResult:
+        first = module.entry.instructions[0]
+        module.entry._instructions.remove(first)
+        module.touch()
+        return PassResult(True)
+
+
+@attrs.frozen
+class Raises(Pass):
+    """Fails after it has changed something."""
+
+    name: ClassVar[str] = "raises"
+
+    def run(self, module: hlo.Module) -> PassResult:
+        module.entry.root.name = "changed"
+        raise KeyError("oh")
+
+
+TEXT = "ENTRY e {\n  x = f32[] parameter(0)\n  y = f32[] sine(x)\n  ROOT r = f32[] negate(y)\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("pass_", "message"), [(Breaks(), "breaks left a module that is wrong"), (Raises(), "raised KeyError")]
+)
+def test_a_pass_that_fails_is_named_and_undone(pass_: Pass, message: str, tmp_path: Path) -> None:
+    module = hlo.parse(TEXT)
+    with pytest.raises(PassError, match=message) as caught:
+        Pipeline((pass_,), dump_to=tmp_path).run(module)
+    assert caught.value.pass_ is pass_
+    assert caught.value.dump is not None
+    assert caught.value.dump.exists()
+    assert str(module) == TEXT
+
+
+def test_requirements() -> None:
+    module = hlo.parse("ENTRY e { x = f32[2] parameter(0)  ROOT y = f32[2] negate(x) }")
+    pipeline = Pipeline(parse_passes("layout-normalization"))
+    with pytest.raises(PassError, match="layout-normalization requires that every array has a layout"):
+        pipeline.run(module)
+
+
+def test_dumps_have_xla_s_names(tmp_path: Path) -> None:
+    module = hlo.parse("HloModule m\n\n" + TEXT.replace("sine(x)", "sine(x)\n  z = f32[] cosine(x)"))
+    Pipeline(tuple(parse_passes("cse,dce")), name="clean", dump_to=tmp_path).run(module)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "module_0000.m.0000.clean.after_pipeline-start.before_cse.txt",
+        "module_0000.m.0002.clean.after_dce.before_pipeline-end.txt",
+    ]
+
+
+def test_bisection_finds_the_pass() -> None:
+    module = hlo.parse(TEXT)
+    passes = [*parse_passes("dce,cse,algsimp"), PASSES["canonical-names"](), *parse_passes("dce,cse")]
+    found = bisect(module, passes, lambda m: "x" in m.entry)
+    assert found is passes[3]
+    assert bisect(module, passes, lambda m: True) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["nothing", "dce{x=1}", "dce{computations=maybe}", "algsimp{max_iterations=x}", "dce cse"]
+)
+def test_passes_that_do_not_exist(text: str) -> None:
+    with pytest.raises(library.PassOptionError):
+        parse_passes(text)
+
+
+# ---- extraction and reduction
+
+
+def test_extract() -> None:
+    module = hlo.load(MLP)
+    dot = module.find("dot_general.5")
+    assert isinstance(dot, hlo.Instruction)
+    small = hlo.parse(str(rewrite.extract(dot, depth=2)))
+    assert small.entry.root.opcode == "dot"
+    assert len(small.entry) <= 5
+    assert verify(small) == []
+    whole = rewrite.extract(dot)
+    assert verify(hlo.parse(str(whole))) == []
+    assert str(module) == support.read_text(MLP).decode()
+
+
+def test_reduction_of_a_seeded_failure() -> None:
+    """A module of 2,000 instructions that fails where a sine feeds an add becomes one of a few."""
+    lines = ["x = f32[4] parameter(0)", "v0 = f32[4] cosine(x)"]
+    lines += [f"v{n} = f32[4] add(v{n - 1}, v{n // 2})" for n in range(1, 1000)]
+    lines += ["bad = f32[4] sine(v700)", "w0 = f32[4] add(bad, v999)"]
+    lines += [f"w{n} = f32[4] multiply(w{n - 1}, v{n})" for n in range(1, 999)]
+    module = hlo.parse("ENTRY e {\n  " + "\n  ".join(lines) + "\n  ROOT r = f32[4] negate(w998)\n}\n")
+    assert sum(1 for _ in module.instructions()) > 2000
+
+    def fails(m: hlo.Module) -> bool:
+        return any(
+            i.opcode == "add" and any(o.opcode == "sine" for o in i.operands) for i in m.instructions()
+        )
+
+    found = rewrite.reduce(module, fails)
+    assert found.after < 15
+    assert fails(found.module)
+    assert fails(hlo.parse(str(found.module)))
+
+
+def test_reduction_needs_a_failure() -> None:
+    with pytest.raises(ValueError, match="does not fail"):
+        rewrite.reduce(hlo.parse(TEXT), lambda m: False)
