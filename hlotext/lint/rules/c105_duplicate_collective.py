@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import byte_text
+from hlotext.analysis import Communication, byte_text
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Instruction
 from hlotext.lint.helpers import COLLECTIVE_KINDS
@@ -21,6 +21,7 @@ class DuplicateCollective(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         first: dict[tuple[object, ...], Instruction] = {}
+        alike: dict[tuple[object, ...], list[tuple[Communication, Instruction]]] = {}
         for one in context.communications:
             inner = one.instruction
             if one.kind not in COLLECTIVE_KINDS or one.fusion is not None or one.participants == 1:
@@ -34,9 +35,13 @@ class DuplicateCollective(Rule):
             if key not in first:
                 first[key] = one.start
             elif one.start.operands:
-                yield Report(
-                    one.start,
-                    f"{one.kind} of {byte_text(one.operand_bytes)} gives the same as {first[key].name}",
-                    "use the first result again",
-                    one.wire_bytes * context.runs(one.start),
-                )
+                alike.setdefault((*key[:2], *key[3:]), []).append((one, first[key]))
+        for repeats in alike.values():
+            one, original = repeats[0]
+            more = f", and {len(repeats) - 1:,} more like it" if len(repeats) > 1 else ""
+            yield Report(
+                one.start,
+                f"{one.kind} of {byte_text(one.operand_bytes)} gives the same as {original.name}{more}",
+                "use the first result again",
+                sum(other.wire_bytes * context.runs(other.start) for other, _ in repeats),
+            )
