@@ -12,6 +12,7 @@ from hlotext.analysis.trip_count import trip_count
 from hlotext.ir.computation import Computation, post_order
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
+from hlotext.ir.opcodes import CALLED_NAMES
 
 ENTRY, CALLED, ASYNC, BRANCH, APPLIED, UNUSED = "entry", "called", "async body", "branch", "applied", "unused"
 LOOP_BODY, LOOP_CONDITION = "loop body", "loop condition"
@@ -104,13 +105,17 @@ def call_graph(module: Module) -> CallGraph:
     """Finds every call of a module, and from the trip counts of its loops how often each computation runs."""
     callers: dict[Computation, list[CallEdge]] = {}
     callees: dict[Computation, list[CallEdge]] = {}
+    trips: dict[Instruction, int | None] = {}
     for computation in module.computations:
         for instruction in computation:
+            if CALLED_NAMES.get(instruction._opcode) == ():
+                continue
+            if instruction._opcode == "while":
+                trips[instruction] = trip_count(instruction)
             for attribute, callee in instruction.callees():
                 edge = CallEdge(instruction, attribute, callee)
                 callers.setdefault(callee, []).append(edge)
                 callees.setdefault(computation, []).append(edge)
-    trips = {i: trip_count(i) for i in module.instructions() if i.opcode == "while"}
     order = post_order([module.entry])[::-1]
     return CallGraph(
         module,

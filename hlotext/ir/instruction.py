@@ -248,14 +248,13 @@ class Instruction:
     @property
     def called_computations(self) -> tuple[Computation, ...]:
         """The computations that this instruction calls, in XLA's order (a while's body before its condition)."""
-        if not self._attributes:
+        if not self._attributes or opcodes.CALLED_NAMES.get(self._opcode) == ():
             return ()
         return tuple(callee for _, callee in self.callees())
 
     def callees(self) -> Iterator[tuple[str, Computation]]:
         """Attribute name and computation of every call, in XLA's order."""
-        row = opcodes.opcode(self._opcode)
-        for name in row.stored_called_names if row is not None else self._attributes:
+        for name in opcodes.CALLED_NAMES.get(self._opcode, self._attributes):
             value: Any = self._attributes.get(name)
             if type(value) is tuple:
                 # Only a list of computations has entries that can be entered.

@@ -36,6 +36,10 @@ NOT_WRAPPABLE = frozenset(NATIVE_ASYNC.values())
 """Opcodes that have halves of their own and so no short spelling (`HloParser::ParseOpcode`)."""
 
 
+CALLED_NAMES: dict[str, tuple[str, ...]] = {name: row.stored_called_names for name, row in OPCODES.items()}
+"""For each opcode the attributes that call computations, in XLA's order; most have none."""
+
+
 def opcode(name: str) -> Opcode | None:
     """The row of that opcode; None for a word that is none, such as the short spelling `call-start`."""
     return OPCODES.get(name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 
 import attrs
 
@@ -94,38 +93,36 @@ def _reports(
             by_opcode.setdefault(opcode, []).append(rule)
     for instruction in context.module.instructions():
         for rule in by_opcode.get(instruction._opcode, ()):
-            if rule.code not in broken:
-                yield from _guarded(rule, partial(rule.check, instruction, context), context, broken, failed)
+            if rule.code in broken:
+                continue
+            try:
+                for report in rule.check(instruction, context):
+                    yield rule, report
+            except Exception as error:
+                broken.add(rule.code)
+                failed(_failure(rule, error, context))
     for rule in rules:
-        if rule.code not in broken:
-            yield from _guarded(rule, partial(rule.check_module, context), context, broken, failed)
+        if rule.code in broken:
+            continue
+        try:
+            for report in rule.check_module(context):
+                yield rule, report
+        except Exception as error:
+            failed(_failure(rule, error, context))
 
 
-def _guarded(
-    rule: Rule,
-    check: Callable[[], Iterator[Report]],
-    context: Context,
-    broken: set[str],
-    failed: Callable[[Finding], None],
-) -> Iterator[tuple[Rule, Report]]:
-    try:
-        for report in check():
-            yield rule, report
-    except Exception as error:
-        broken.add(rule.code)
-        source = context.module.source
-        failed(
-            Finding(
-                code=INTERNAL,
-                rule="rule-failed",
-                severity=Severity.ERROR,
-                message=f"rule {rule.code} failed: {type(error).__name__}: {error}",
-                help=traceback.format_exc(),
-                file=source.name if source is not None else "<text>",
-                module=context.module.name,
-                fingerprint=text_fingerprint(INTERNAL, rule.code),
-            )
-        )
+def _failure(rule: Rule, error: Exception, context: Context) -> Finding:
+    source = context.module.source
+    return Finding(
+        code=INTERNAL,
+        rule="rule-failed",
+        severity=Severity.ERROR,
+        message=f"rule {rule.code} failed: {type(error).__name__}: {error}",
+        help="".join(traceback.format_exception(error)),
+        file=source.name if source is not None else "<text>",
+        module=context.module.name,
+        fingerprint=text_fingerprint(INTERNAL, rule.code),
+    )
 
 
 def _finding(rule: Rule, report: Report, context: Context) -> Finding:

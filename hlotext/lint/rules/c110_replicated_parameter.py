@@ -24,14 +24,15 @@ class ReplicatedParameter(Rule):
     """Bytes of the parameter from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
+        if instruction.computation is not context.module.entry:
+            return
         devices = int(context.module.attributes.get("num_partitions", 1))
         sharding, size = instruction.sharding, size_of(instruction.shape)
         if devices < 2 or sharding is None or not sharding.is_replicated or size < self.min_bytes:
             return
-        if instruction.computation is context.module.entry:
-            yield Report(
-                instruction,
-                f"a parameter of {byte_text(size)} is held in full by each of {devices} devices",
-                "shard it over an axis of the mesh",
-                size - size // devices,
-            )
+        yield Report(
+            instruction,
+            f"a parameter of {byte_text(size)} is held in full by each of {devices} devices",
+            "shard it over an axis of the mesh",
+            size - size // devices,
+        )

@@ -20,19 +20,14 @@ class DeadInstruction(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for computation in context.module.computations:
-            root = computation.root if len(computation) else None
-            needed = (
-                {other for i in computation for other in i.control_predecessors}
-                if root is not None
-                else set()
-            )
+            if not len(computation):
+                continue
+            needed = {computation.root}
             for instruction in computation:
-                if (
-                    instruction is root
-                    or instruction.users
-                    or instruction in needed
-                    or has_effect(instruction)
-                ):
+                needed.update(instruction._operands)
+                needed.update(instruction.control_predecessors)
+            for instruction in computation:
+                if instruction in needed or has_effect(instruction):
                     continue
                 size = written_bytes(instruction) if context.is_stepped(instruction) else 0
                 yield Report(
