@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import bisect
 import functools
 import re
@@ -36,8 +37,10 @@ class Source:
     """File name for messages."""
 
     @functools.cached_property
-    def _line_starts(self) -> list[int]:
-        return [0, *(match.end() for match in re.finditer(r"\r\n?|\n", self.text))]
+    def _line_starts(self) -> array.array[int]:
+        starts = array.array("q", [0])
+        starts.extend(match.end() for match in re.finditer(r"\r\n?|\n", self.text))
+        return starts
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column (from 1) of an offset."""

@@ -19,7 +19,8 @@ from hlotext.ir.opcode import Count
 from hlotext.ir.shape import UNBOUNDED_SIZE, Shape
 from hlotext.ir.types import ELEMENT_TYPES
 from hlotext.syntax.attribute_rules import attribute_rule
-from hlotext.syntax.reporter import Reporter, did_you_mean
+from hlotext.syntax.limits import MAX_UPDATES
+from hlotext.syntax.reporter import Reporter, shown
 
 # ---- one instruction
 
@@ -55,7 +56,7 @@ def opcode(reporter: Reporter, instruction: Instruction, position: int, places: 
                 f"opcode {name} is unknown to this release",
                 position,
                 end,
-                did_you_mean(name, opcodes.OPCODES),
+                reporter.did_you_mean(name, opcodes.OPCODES),
             )
         return
     if not row.arity.accepts(len(instruction.operands)):
@@ -81,7 +82,7 @@ def _attributes(
             continue
         reporter.error(
             "X109", f"{row.name} has no attribute {name}", place, place + len(name),
-            help=did_you_mean(name, allowed) or f"it takes {', '.join(sorted(allowed))}",
+            help=reporter.did_you_mean(name, allowed) or f"it takes {', '.join(sorted(allowed))}",
         )  # fmt: skip
     for name, use in sorted(allowed.items()):
         scalar = bool(instruction.operands) and _is_scalar(instruction.operands[0].shape)
@@ -110,7 +111,10 @@ def raw_value(reporter: Reporter, instruction: Instruction, name: str, value: Ra
     else:
         known = opcodes.allowed_attributes(row) if row is not None else ()
         reporter.note(
-            "X203", f"attribute {name} is unknown to this release", start, help=did_you_mean(name, known)
+            "X203",
+            f"attribute {name} is unknown to this release",
+            start,
+            help=reporter.did_you_mean(name, known),
         )
 
 
@@ -186,7 +190,7 @@ _EXPECTED_COUNT: dict[Count, Any] = {
 def _tuple(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
     if instruction.shape is not None and not instruction.shape.is_tuple:
         reporter.error(
-            "X112", f"the result of tuple is a tuple, not {instruction.shape}", position, position + 5
+            "X112", f"the result of tuple is a tuple, not {shown(instruction.shape)}", position, position + 5
         )
     _special_count(reporter, instruction, position, places)
 
@@ -242,9 +246,14 @@ def _async(reporter: Reporter, instruction: Instruction, position: int, places: 
         return
     if instruction.opcode == "async-update" and shape is not None and operand.shape is not None:
         _same_shape(reporter, operand.shape, shape, position, end)
-    start = instruction
+    start, length = instruction, 0
     while start.opcode != "async-start" and start.operands:
-        start = start.operands[0]
+        start, length = start.operands[0], length + 1
+        if length > MAX_UPDATES:
+            reporter.error(
+                "X124", f"more than {MAX_UPDATES} updates of one asynchronous operation", position, end
+            )
+            return
     for name, default in (("calls", None), ("async_execution_thread", "main")):
         if name in instruction._attributes:
             mine, theirs = instruction._attributes[name], start._attributes.get(name, default)
@@ -258,7 +267,7 @@ def _async(reporter: Reporter, instruction: Instruction, position: int, places: 
 
 def _same_shape(reporter: Reporter, before: Shape, after: Shape, position: int, end: int) -> None:
     if before.text_without_layout() != after.text_without_layout():
-        reporter.error("X120", f"async-update changes {before} to {after}", position, end)
+        reporter.error("X120", f"async-update changes {shown(before)} to {shown(after)}", position, end)
 
 
 def _done(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
@@ -299,7 +308,7 @@ def _custom_call(reporter: Reporter, instruction: Instruction, position: int, pl
         if operand.shape is not None and not compatible(shape, operand.shape):
             reporter.error(
                 "X112",
-                f"layout constraint {shape} does not fit operand {operand.name}, {operand.shape}",
+                f"layout constraint {shown(shape)} does not fit operand {shown(operand.name)}, {shown(operand.shape)}",
                 place,
             )
 
@@ -329,7 +338,7 @@ def operand_shape(reporter: Reporter, operand: Instruction, declared: Shape, pos
     """A shape written before an operand must fit the operand's definition; layouts do not matter."""
     if operand.shape is not None and declared != operand.shape and not compatible(declared, operand.shape):
         reporter.error(
-            "X114", f"operand {operand.name} is declared {declared}, but is {operand.shape}", position,
+            "X114", f"operand {shown(operand.name)} is declared {shown(declared)}, but is {shown(operand.shape)}", position,
             position + len(str(declared)),
         )  # fmt: skip
 
@@ -425,7 +434,8 @@ def signature(reporter: Reporter, computation: Computation, result: Shape, start
     if shape is not None and shape != result and not compatible(shape, result):
         root = computation.root
         reporter.error(
-            "X113", f"computation {computation.name} is said to return {result}, but its root {root.name} is {shape}",
+            "X113",
+            f"computation {computation.name} is said to return {shown(result)}, but its root {root.name} is {shown(shape)}",
             start, end, related=[("the root", root._start, root._end)],
         )  # fmt: skip
 

@@ -18,14 +18,17 @@ MAX_DIMENSIONS = 200
 MAX_DIGITS = 1_000
 """Digits of an integer that are looked at; more than 20 never fit into 64 bits."""
 
+MAX_UPDATES = 100
+"""Updates between the start and the end of an asynchronous operation."""
+
 MAX_DIAGNOSTICS = 1_000
-"""Diagnostics that are kept of one text; the others are counted."""
+"""Errors that are kept of one text, and notes; the others are counted."""
 
-MAX_SUGGESTIONS = 100
-"""Misspelt words of one text for which the nearest known word is looked up."""
+MAX_COMPARED_WORDS = 30_000
+"""Known words that are compared with the misspelt ones of one text; from then on no more are suggested."""
 
-MAX_KNOWN_WORDS = 2_000
-"""Known words, of similar length, that are compared with a misspelt one."""
+MAX_MESSAGE = 1_000
+"""Characters of a message; the shape of a tuple can be megabytes long."""
 
 MAX_STATEMENT = 1 << 16
 """Characters that an op line over several lines may have in a text with errors."""

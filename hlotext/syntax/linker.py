@@ -34,7 +34,7 @@ from hlotext.syntax.records import (
     PartialRecord,
     SectionRecord,
 )
-from hlotext.syntax.reporter import Reporter, did_you_mean
+from hlotext.syntax.reporter import Reporter
 
 Infer = Callable[[Instruction], Shape]
 """Infers an omitted result shape; raises ValueError where that is impossible."""
@@ -62,6 +62,10 @@ class Scope:
     """The get-tuple-element behind each `%t#0` met so far."""
     takes_unknown: bool = False
     """Operands that are not defined become parameters: a pasted op line."""
+    parameters: int = 0
+    """How many parameters there are so far."""
+    numbers: dict[str, int] = attrs.field(factory=dict)
+    """For names that were made, the number from which on the next one of that stem is looked for."""
 
 
 @attrs.define
@@ -224,8 +228,7 @@ class Linker:
             checks.opcode(self.reporter, shadow, position, places)
             body = sugar.wrap(self.module, instruction, wrapped, self.taken)
             self.taken.add(body.name)
-            computations = self.module._computations
-            computations.insert(computations.index(self._outermost(scope).computation), body)
+            self._put_before(scope, body)
             return
         instruction._opcode = plain
         operation = instruction.async_wrapped_instruction
@@ -242,6 +245,7 @@ class Linker:
             checks.duplicate(self.reporter, instruction, first)
         scope.defined[instruction.name] = instruction
         computation._instructions.append(instruction)
+        scope.parameters += instruction._opcode == "parameter"
         if is_root:
             if computation._root is not None:
                 self.reporter.error(
@@ -315,7 +319,7 @@ class Linker:
         if found is not None:
             return found
         shape = operand.shape
-        if shape is None or not shape.is_tuple or index >= len(shape.tuple_shapes):
+        if shape is None or not shape.is_tuple or not 0 <= index < len(shape.tuple_shapes):
             self.reporter.error("X112", f"{operand.name} has no tuple element {index}", position)
             return operand
         name = self.unique(scope, f"{operand.name}_{index}")  # as XLA names it
@@ -336,17 +340,16 @@ class Linker:
             else:
                 self.reporter.error(
                     "X102", f"operand {name} is not defined before this line", record.position,
-                    record.position + len(name) + 1, help=did_you_mean(name, scope.defined),
+                    record.position + len(name) + 1, help=self.reporter.did_you_mean(name, scope.defined),
                 )  # fmt: skip
         if record.shape is not None:
             note_unknown_types(self.reporter, record.shape, max(self.module._start, 0))
-        number = sum(i.opcode == "parameter" for i in scope.computation._instructions)
+        number = scope.parameters
         name = name or self.unique(scope, f"_{number}")
         operand = Instruction(
             name, "parameter", record.shape, (), {}, number, scope.computation, form=Form.IMPLICIT
         )  # fmt: skip
-        scope.defined[name] = operand
-        scope.computation._instructions.append(operand)
+        self.define(scope, operand, is_root=False)
         return operand
 
     @staticmethod
@@ -354,9 +357,10 @@ class Linker:
         """That name, or the first of `name.1`, `name.2` ... that is free."""
         if name not in scope.defined:
             return name
-        number = 1
+        number = scope.numbers.get(name, 1)
         while f"{name}.{number}" in scope.defined:
             number += 1
+        scope.numbers[name] = number
         return f"{name}.{number}"
 
     def fill_shape(self, instruction: Instruction, position: int) -> None:
@@ -422,7 +426,7 @@ class Linker:
                 self.reporter.error(
                     "X121", f"control predecessor {reference.name} is not defined before this line",
                     reference.position, reference.position + len(reference.name) + 1,
-                    help=did_you_mean(reference.name, scope.defined),
+                    help=self.reporter.did_you_mean(reference.name, scope.defined),
                 )  # fmt: skip
             else:
                 found[predecessor] = None
@@ -437,18 +441,22 @@ class Linker:
         for record in body.instructions:
             self.add_instruction(inner, record)
         self.finish(inner)
-        place = self.module._computations.index(self._outermost(scope).computation)
-        self.module._computations.insert(place, computation)
+        self._put_before(scope, computation)
         return computation
 
-    @staticmethod
-    def _outermost(scope: Scope) -> Scope:
+    def _put_before(self, scope: Scope, computation: Computation) -> None:
+        """Puts a computation before the one that is being read, which is among the last."""
         while scope.outer is not None:
             scope = scope.outer
-        return scope
+        computations = self.module._computations
+        place = len(computations) - 1
+        while computations[place] is not scope.computation:
+            place -= 1
+        computations.insert(place, computation)
 
     def finish_module(self) -> None:
         """Resolves what was named before it was defined, and checks the header against the computations."""
+        lists: dict[tuple[Instruction, str], None] = {}
         for scope, instruction, name, reference in self.pending:
             found = self.computations.get(reference.name)
             if found is None and scope.takes_unknown:
@@ -458,17 +466,28 @@ class Linker:
                 self.reporter.error(
                     "X104", f"computation {reference.name} is not defined", reference.position,
                     reference.position + len(reference.name) + 1,
-                    help=did_you_mean(reference.name, self.computations),
+                    help=self.reporter.did_you_mean(reference.name, self.computations),
                 )  # fmt: skip
-                continue
-            value = instruction._attributes[name]
-            instruction._attributes[name] = (
-                tuple(found if item == reference else item for item in value)
-                if isinstance(value, tuple)
-                else found
-            )
+            if isinstance(instruction._attributes[name], tuple):
+                lists[instruction, name] = None
+            else:
+                # What nothing defines stays as text.
+                instruction._attributes[name] = RawValue(f"%{reference.name}") if found is None else found
         self.pending.clear()
+        for instruction, name in lists:
+            instruction._attributes[name] = self._resolved(instruction._attributes[name])
         checks.module(self.reporter, self.module)
+
+    def _resolved(self, value: tuple[Any, ...]) -> tuple[Computation, ...] | RawValue:
+        """A list of computations, some of which were named before they were defined; as text where one never is."""
+        names = [item.name for item in value]
+        found: list[Any] = [
+            self.computations.get(item.name, item) if type(item) is ComputationReference else item
+            for item in value
+        ]
+        if any(type(item) is ComputationReference for item in found):
+            return RawValue(f"{{{', '.join(f'%{name}' for name in names)}}}")
+        return tuple(found)
 
 
 def note_unknown_types(reporter: Reporter, shape: Shape, start: int) -> None:
@@ -476,9 +495,21 @@ def note_unknown_types(reporter: Reporter, shape: Shape, start: int) -> None:
     for _, leaf in shape.leaves():
         if leaf.element_type.kind is TypeKind.UNKNOWN:
             name = leaf.element_type.name
-            place = re.compile(rf"(?<![\w.\-%]){name}(?![\w.\-])").search(reporter.source.text, start)
-            first = start if place is None else place.start()
-            help = did_you_mean(name, ELEMENT_TYPES)
+            first = _place_of_type(reporter.source.text, name, start)
+            help = reporter.did_you_mean(name, ELEMENT_TYPES)
             reporter.note(
                 "X202", f"element type {name} is unknown to this release", first, first + len(name), help
             )
+
+
+def _place_of_type(text: str, name: str, start: int) -> int:
+    """The offset of an element type in a shape that stands somewhere behind an offset."""
+    while (place := text.find(name, start)) >= 0:
+        end = place + len(name)
+        if not (_NAME_CHARACTER.match(text, end) or (place and _NAME_CHARACTER.match(text, place - 1))):
+            return place
+        start = end
+    return max(start, 0)
+
+
+_NAME_CHARACTER = re.compile(r"[\w.\-%]")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import attrs
 
 from hlotext.ir.source import Source
 from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
+from hlotext.syntax.limits import MAX_COMPARED_WORDS, MAX_DIAGNOSTICS, MAX_MESSAGE
 
 Place = tuple[str, int, int | None]
 """What is to be said of a related place, where it starts and where it ends."""
@@ -28,6 +30,10 @@ class Reporter:
     """What was found, in the order in which it was found."""
     _said: set[tuple[object, ...]] = attrs.field(factory=set)
     """Lines may be read twice, by both readers; what was said is not said again."""
+    _counts: dict[Severity, int] = attrs.field(factory=lambda: dict.fromkeys(Severity, 0))
+    """How much was found, kept or not."""
+    _compared: int = 0
+    """Known words that were compared with misspelt ones."""
 
     def error(
         self,
@@ -45,7 +51,7 @@ class Reporter:
         diagnostic = self._make(code, Severity.ERROR, message, start, end, help, related)
         if not self.tolerant:
             raise HloSyntaxError(diagnostic)
-        self._keep(diagnostic, (code, diagnostic.span, message))
+        self._keep(diagnostic, (code, diagnostic.span, diagnostic.message))
 
     def note(self, code: str, message: str, start: int, end: int | None = None, help: str = "") -> None:
         """Keeps a note, one for each thing that is not known; when strict it is an error."""
@@ -55,9 +61,29 @@ class Reporter:
             self._keep(self._make(code, Severity.NOTE, message, start, end, help, ()), (code, message))
 
     def _keep(self, diagnostic: Diagnostic, key: tuple[object, ...]) -> None:
-        if key not in self._said:
+        if key in self._said:
+            return
+        self._counts[diagnostic.severity] += 1
+        if self._counts[diagnostic.severity] <= MAX_DIAGNOSTICS:
             self._said.add(key)
             self.diagnostics.append(diagnostic)
+
+    @property
+    def left_out(self) -> int:
+        """How many errors and notes were found and not kept."""
+        return sum(max(0, count - MAX_DIAGNOSTICS) for count in self._counts.values())
+
+    def did_you_mean(self, word: str, known: Collection[str]) -> str:
+        """A sentence that names the nearest known word, or an empty string."""
+        room = MAX_COMPARED_WORDS - self._compared
+        if room <= 0 or len(word) > 100:
+            return ""
+        # Looking at the length of a word costs a hundredth of comparing it.
+        self._compared += len(known) // 100
+        alike = (name for name in known if abs(len(name) - len(word)) <= 1 + len(word) // 3)
+        near = list(itertools.islice(alike, min(room, 2_000)))
+        self._compared += len(near)
+        return did_you_mean(word, near)
 
     def _make(
         self,
@@ -70,6 +96,8 @@ class Reporter:
         related: Iterable[Place],
     ) -> Diagnostic:
         text = self.source.text
+        if len(message) > MAX_MESSAGE:
+            message = f"{message[:MAX_MESSAGE]}..."
         start = max(0, min(start, len(text)))
         end = min(len(text), word_end(text, start) if end is None else max(end, start + 1))
         places = tuple(
@@ -90,5 +118,11 @@ def word_end(text: str, start: int) -> int:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A sentence that names the nearest known word, or an empty string."""
-    close = difflib.get_close_matches(word[:60], list(known), n=1, cutoff=0.7)
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
     return f"did you mean `{close[0]}`?" if close else ""
+
+
+def shown(value: object) -> str:
+    """A value in a message, cut where it is long."""
+    text = str(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -324,7 +324,7 @@ class Scanner:
                 if (argument := self._literal(inner, shape)) is None:
                     return position
             elif inner:
-                found = self._operands(scope, inner)
+                found = self._operands(scope, inner, match.start(6))
                 if found is None or not minimum <= len(found) <= maximum:
                     return position
                 operands = found
@@ -393,14 +393,16 @@ class Scanner:
         self._shapes[text] = shape
         return shape
 
-    def _operands(self, scope: Scope, text: str) -> tuple[Instruction, ...] | None:
+    def _operands(self, scope: Scope, text: str, start: int) -> tuple[Instruction, ...] | None:
         """Operands that are no plain list of names; None when the grammar must look at them."""
         defined = scope.defined
+        if text.rfind("/*") > text.rfind("*/"):
+            return None  # a comment without an end would be looked for from each of its beginnings
         plain = patterns.block_comment().sub("", text)
         try:
             if "[" in plain:
                 scope.computation.name_mark = None
-                return self._declared_operands(scope, plain)
+                return self._declared_operands(scope, plain, start)
             names = plain.split(", ")
             if text != join_indexed(names):
                 scope.computation.name_mark = None
@@ -408,14 +410,14 @@ class Scanner:
         except KeyError:
             return None
 
-    def _declared_operands(self, scope: Scope, text: str) -> tuple[Instruction, ...] | None:
+    def _declared_operands(self, scope: Scope, text: str, start: int) -> tuple[Instruction, ...] | None:
         """Operands with their shapes written before them."""
         found = []
         position = 0
         while position < len(text) and (match := patterns.declared_operand().match(text, position)):
             position = match.end()
             operand = scope.defined[match[2]]
-            shape = self._shapes.get(match[1]) or self._shape(match[1], 0)
+            shape = self._shape_of(match[1], start)
             if shape is None:
                 return None
             if (

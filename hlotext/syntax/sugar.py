@@ -26,9 +26,9 @@ def wrap(module: Module, start: Instruction, wrapped_opcode: str, names: set[str
 
     `names` are the computation names already taken.
     """
-    name, number = "async_wrapped", 1
-    while name in names:
-        name, number = f"async_wrapped.{number}", number + 1
+    number = len(names)
+    while (name := f"async_wrapped.{number}" if number else "async_wrapped") in names:
+        number += 1
     body = Computation(name, module=module, is_implicit=True)
     parameters = []
     for index, operand in enumerate(start._operands):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from hlotext.syntax.errors import TermError
+from hlotext.syntax.limits import MAX_DIGITS
 
 _ESCAPE = re.compile(
     rb"""\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([ntr"'\\abfv?]))|(\\)""",
@@ -49,7 +50,7 @@ def integer(token: str) -> int:
     Raises TermError outside -2^63 ... 2^64-1.
     """
     # A limit on the digits first: Python's int() is quadratic in them, and refuses more than 4,300 with a ValueError.
-    if len(token) > 4000 or not -(2**63) <= (value := int(token)) < 2**64:
+    if len(token) > MAX_DIGITS or not -(2**63) <= (value := int(token)) < 2**64:
         raise TermError(f"{token[:40]} does not fit into 64 bits", getattr(token, "start_pos", 0))
     return value if value < 2**63 else value - 2**64
 
