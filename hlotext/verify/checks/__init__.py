@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from hlotext.ir.instruction import Instruction
-from hlotext.verify.checks import aliasing, custom, devices, layouts, metadata, passing, shapes, shardings
+from hlotext.verify.checks import (
+    aliasing,
+    calls,
+    custom,
+    devices,
+    layouts,
+    metadata,
+    passing,
+    shapes,
+    shardings,
+)
 from hlotext.verify.facts import Facts
 from hlotext.verify.problems import Problem
 
@@ -34,6 +44,8 @@ OP_CHECKS = (
     OpCheck(shapes.check_result),
     OpCheck(shapes.check_precision),
     OpCheck(shapes.check_shape),
+    OpCheck(calls.check_reducer, calls.REDUCING),
+    OpCheck(calls.check_operands, frozenset({"dot", "fusion"})),
     OpCheck(shapes.check_comparison, frozenset({"compare"}), "type"),
     OpCheck(shapes.check_outfeed, frozenset({"outfeed"}), "outfeed_shape"),
     OpCheck(layouts.check_layout),
