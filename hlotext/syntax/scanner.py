@@ -87,6 +87,7 @@ class Scanner:
         self.linker = Linker(module, reporter, infer)
         self._header = patterns.computation_header().match
         self._closing = patterns.computation_end().match
+        self._without_comments = patterns.block_comment().sub
         self._plans: dict[str, _Plan] = {}
         self._values: dict[str, tuple[str, Any]] = {}
         self._shapes: dict[str, Shape] = {}
@@ -396,9 +397,11 @@ class Scanner:
     def _operands(self, scope: Scope, text: str, start: int) -> tuple[Instruction, ...] | None:
         """Operands that are no plain list of names; None when the grammar must look at them."""
         defined = scope.defined
-        if text.rfind("/*") > text.rfind("*/"):
-            return None  # a comment without an end would be looked for from each of its beginnings
-        plain = patterns.block_comment().sub("", text)
+        plain = text
+        if "/*" in text:
+            if text.rfind("/*") > text.rfind("*/"):
+                return None  # a comment without an end would be looked for from each of its beginnings
+            plain = self._without_comments("", text)
         try:
             if "[" in plain:
                 scope.computation.name_mark = None
