@@ -1,0 +1,32 @@
+"""How instructions are shown where an assertion fails: the line, where it comes from, and the Python frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlotext.ir.instruction import Instruction
+
+_SHOWN = 10
+_WIDTH = 200
+
+
+def describe(instruction: Instruction) -> list[str]:
+    """A few lines about one instruction."""
+    text = " ".join(str(instruction).split())
+    lines = [text if len(text) <= _WIDTH else f"{text[:_WIDTH]} ..."]
+    origin = instruction
+    if origin.metadata is None:
+        origin = instruction.async_wrapped_instruction or instruction
+    if origin.metadata is not None and origin.metadata.op_name:
+        lines.append(f"  op_name: {origin.metadata.op_name}")
+    if origin.frames:
+        lines.append(f"  from: {origin.frames[0]}")
+    return lines
+
+
+def describe_all(instructions: Sequence[Instruction]) -> list[str]:
+    """The first ones, and how many more there are."""
+    lines = [line for instruction in instructions[:_SHOWN] for line in describe(instruction)]
+    if len(instructions) > _SHOWN:
+        lines.append(f"... and {len(instructions) - _SHOWN:,} more")
+    return lines

@@ -1,0 +1,24 @@
+"""FileCheck-style checks of a module's text, by the package `filecheck`."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tempfile
+from pathlib import Path
+
+
+def check_text(text: str, checks: str) -> None:
+    """Raises AssertionError, with FileCheck's report, where the text does not fit the check lines."""
+    from filecheck.matcher import Matcher
+    from filecheck.options import Options
+
+    with tempfile.TemporaryDirectory() as folder:
+        expected, actual = Path(folder, "checks.txt"), Path(folder, "module.hlo")
+        expected.write_text(checks + "\n", "utf-8", "surrogateescape")
+        actual.write_text(text, "utf-8", "surrogateescape")
+        report = io.StringIO()
+        with contextlib.redirect_stderr(report), contextlib.redirect_stdout(report):
+            status = Matcher.from_opts(Options(str(expected), str(actual))).run()
+    if status:
+        raise AssertionError(f"the module does not fit the checks:\n{report.getvalue().strip()}")

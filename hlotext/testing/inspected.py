@@ -1,0 +1,326 @@
+"""What tests ask about a module, each question in a line."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, overload
+
+from hlotext import analysis, lint
+from hlotext.analysis import (
+    Communication,
+    arrays_of,
+    call_graph,
+    communications,
+    memory_space,
+    written_arrays,
+)
+from hlotext.analysis.communication import KINDS
+from hlotext.ir import opcodes
+from hlotext.ir.aliasing import ShapeIndex
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
+from hlotext.ir.shape import Shape
+from hlotext.matchers import parse_pattern
+from hlotext.testing.axes import groups_of_axis, is_along
+from hlotext.testing.describe import describe_all
+from hlotext.testing.reading import module_of
+
+
+def inspect(value: Any, mesh: Any = None) -> Hlo:
+    """The questions about a jax `Lowered` or `Compiled`, text, a path or a module.
+
+    `mesh` (a jax Mesh, or a mapping from axis name to size) lets collectives be told apart by axis.
+    """
+    return Hlo(module_of(value), mesh)
+
+
+class Count(int):
+    """A number of instructions, which shows them where a comparison fails."""
+
+    instructions: tuple[Instruction, ...]
+
+    def __new__(cls, instructions: Iterable[Instruction]) -> Count:
+        found = tuple(instructions)
+        made = super().__new__(cls, len(found))
+        made.instructions = found
+        return made
+
+    def explain(self) -> list[str]:
+        """Lines for the report of a failed assertion."""
+        return describe_all(self.instructions)
+
+
+class Instructions(Sequence[Instruction]):
+    """Instructions in the order of the text, which show themselves where an assertion fails."""
+
+    def __init__(self, instructions: Iterable[Instruction]) -> None:
+        self._instructions = tuple(instructions)
+
+    @overload
+    def __getitem__(self, index: int) -> Instruction: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Instruction]: ...
+    def __getitem__(self, index: int | slice) -> Instruction | Sequence[Instruction]:
+        return self._instructions[index]
+
+    def __len__(self) -> int:
+        return len(self._instructions)
+
+    def explain(self) -> list[str]:
+        """Lines for the report of a failed assertion."""
+        return describe_all(self._instructions)
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{len(self)} instructions", *self.explain()])
+
+
+class Collectives(Sequence[Communication]):
+    """Collectives and transfers, each once however it is written, with their bytes."""
+
+    def __init__(self, found: Iterable[Communication]) -> None:
+        self._found = tuple(found)
+
+    @overload
+    def __getitem__(self, index: int) -> Communication: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Communication]: ...
+    def __getitem__(self, index: int | slice) -> Communication | Sequence[Communication]:
+        return self._found[index]
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that each device gets from all of them, each run once; of what only sends the bytes sent."""
+        return sum(one.result_bytes or one.operand_bytes for one in self._found)
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes that each device sends by the ring algorithm, each run once."""
+        return sum(one.wire_bytes for one in self._found)
+
+    @property
+    def dtypes(self) -> frozenset[str]:
+        """The element types of the operands."""
+        shapes = (operand.shape for one in self._found for operand in one.instruction.operands)
+        return frozenset(str(array.element_type) for shape in shapes for _, array in arrays_of(shape))
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """How many there are of each kind."""
+        kinds: dict[str, int] = {}
+        for one in self._found:
+            kinds[one.kind] = kinds.get(one.kind, 0) + 1
+        return kinds
+
+    def explain(self) -> list[str]:
+        """Lines for the report of a failed assertion."""
+        return describe_all([one.start for one in self._found])
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{len(self)} collectives", *self.explain()])
+
+
+class Findings(Sequence[lint.Finding]):
+    """What the linter found; empty is what tests want."""
+
+    def __init__(self, found: Iterable[lint.Finding]) -> None:
+        self._found = tuple(found)
+
+    @overload
+    def __getitem__(self, index: int) -> lint.Finding: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[lint.Finding]: ...
+    def __getitem__(self, index: int | slice) -> lint.Finding | Sequence[lint.Finding]:
+        return self._found[index]
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes, in the order of the text."""
+        return [finding.code for finding in self._found]
+
+    def explain(self) -> list[str]:
+        """Lines for the report of a failed assertion."""
+        return [line for finding in self._found for line in lint.entry_of(finding).text.split("\n")]
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{len(self)} findings", *self.explain()])
+
+
+class Hlo:
+    """A module under test. Every property is found when it is asked for."""
+
+    def __init__(self, module: Module, mesh: Any = None) -> None:
+        self.module = module
+        self._mesh = mesh
+
+    # ---- what is in it
+
+    def count(self, opcode: str) -> Count:
+        """How many operations of an opcode there are: synchronous, asynchronous, sugared or inside fusions and calls.
+
+        A start and its done are one, counted under the name without `-start`.
+        """
+        return Count(self.instructions(opcode))
+
+    def instructions(self, opcode: str) -> Instructions:
+        """These operations, each once: of an asynchronous pair the start, of a wrapped one what is wrapped."""
+        return Instructions(self._instructions(opcode))
+
+    def _instructions(self, opcode: str) -> Iterator[Instruction]:
+        if opcode in _COMMUNICATING:
+            yield from (
+                one.start for one in communications(self.module) if one.kind.removeprefix("host ") == opcode
+            )
+            return
+        starts = {opcode, f"{opcode}-start"} if f"{opcode}-start" in opcodes.NATIVE_ASYNC else {opcode}
+        yield from (i for i in self.module.instructions() if i.opcode in starts)
+
+    def collectives(
+        self,
+        kind: str | None = None,
+        *,
+        axis: str | Sequence[str] | None = None,
+        is_async: bool | None = None,
+    ) -> Collectives:
+        """Collectives and transfers: of a kind, along axes of the mesh, asynchronous or not.
+
+        An axis is told by the mesh given to `hlo(..., mesh=)`, else by name where the text names axes. Raises ValueError
+        where neither is there.
+        """
+        found = [one for one in communications(self.module) if kind is None or one.kind == kind]
+        if axis is not None:
+            axes = (axis,) if isinstance(axis, str) else tuple(axis)
+            groups = groups_of_axis(self._mesh, axes) if self._mesh is not None else None
+            found = [one for one in found if is_along(one, axes, groups)]
+        return Collectives(one for one in found if is_async is None or one.is_async is is_async)
+
+    @functools.cached_property
+    def _shapes(self) -> tuple[Shape, ...]:
+        found: dict[Shape, None] = {}
+        for instruction in self.module.instructions():
+            if instruction.shape is not None:
+                found[instruction.shape] = None
+        arrays = {array: None for shape in found for _, array in arrays_of(shape)}
+        return tuple(arrays)
+
+    @property
+    def dtypes(self) -> frozenset[str]:
+        """The element types of all arrays: `{"bf16", "s32"}`."""
+        return frozenset(str(array.element_type) for array in self._shapes)
+
+    def has_array(self, *dimensions: int) -> bool:
+        """Whether any array has these dimensions, as a full-size one must not in a partitioned program."""
+        return any(array.dimensions == dimensions for array in self._shapes)
+
+    @property
+    def custom_calls(self) -> dict[str, int]:
+        """How often each target is called."""
+        calls: dict[str, int] = {}
+        for instruction in self.instructions("custom-call"):
+            target = str(instruction.attributes.get("custom_call_target", ""))
+            calls[target] = calls.get(target, 0) + 1
+        return calls
+
+    @property
+    def shardings(self) -> frozenset[str]:
+        """The texts of all shardings, as in `sharding={devices=[2,1]<=[2]}`."""
+        return frozenset(str(i.sharding) for i in self.module.instructions() if i.sharding is not None)
+
+    @property
+    def op_names(self) -> frozenset[str]:
+        """The names of the program's operations, with their scopes."""
+        found = (instruction.metadata for instruction in self.module.instructions())
+        return frozenset(metadata.op_name for metadata in found if metadata is not None and metadata.op_name)
+
+    @property
+    def threads(self) -> frozenset[str]:
+        """The execution threads of all computations: `main`, `sparsecore`, ..."""
+        return frozenset(computation.execution_thread for computation in self.module.computations)
+
+    def frontend_attributes(self, name: str) -> frozenset[str]:
+        """The values of a frontend attribute, such as `_xla_stream_annotation`."""
+        found = (i.frontend_attributes.get(name) for i in self.module.instructions())
+        return frozenset(value for value in found if value is not None)
+
+    # ---- memory
+
+    @property
+    def aliases(self) -> dict[ShapeIndex, tuple[int, ShapeIndex]]:
+        """Results that lie in arguments' buffers: index of the result to number and index of the argument."""
+        config = self.module.attributes.get("input_output_alias")
+        entries = config.entries if config is not None else ()
+        return {entry.output_index: (entry.parameter_number, entry.parameter_index) for entry in entries}
+
+    @property
+    def memory_spaces(self) -> frozenset[int]:
+        """The memory spaces of all arrays; 5 is the host's."""
+        return frozenset(memory_space(array) for array in self._shapes)
+
+    @property
+    def argument_layouts(self) -> tuple[str, ...]:
+        """The shapes of the entry's arguments with their layouts, as text: `f32[8,2]{1,0:S(5)}`."""
+        return tuple(str(parameter.shape) for parameter in self.module.entry.parameters)
+
+    @property
+    def result_layouts(self) -> tuple[str, ...]:
+        """The same for its results, one text for each array."""
+        return tuple(str(array) for _, array in arrays_of(self.module.entry.root.shape))
+
+    @property
+    def padding_ratio(self) -> float:
+        """Bytes allocated for each byte of values, over all arguments and all arrays that are written; 1.0 is none."""
+        allocated = values = 0
+        arrays = [array for p in self.module.entry.parameters for _, array in arrays_of(p.shape)]
+        for instruction in call_graph(self.module).stepped_instructions():
+            arrays += [array for _, array in written_arrays(instruction)]
+        for array in arrays:
+            size = analysis.array_bytes(array)
+            if size is not None:
+                allocated, values = allocated + size[0], values + size[1]
+        return allocated / values if values else 1.0
+
+    # ---- judgements
+
+    def lint(self, select: str | Sequence[str] | None = None, config: lint.Config | None = None) -> Findings:
+        """What the linter finds: by the rules of `select` (codes or their beginnings), else those that are on by default."""
+        if select is not None:
+            codes = (select,) if isinstance(select, str) else tuple(select)
+            config = lint.Config(select=codes)
+        return Findings(lint.run(self.module, config))
+
+    def matches(self, pattern: str) -> Instructions:
+        """The instructions that fit a pattern of `hlotext grep`: `'%x = bf16[*] dot(...)'`. Raises PatternError."""
+        wanted = parse_pattern(pattern)
+        return Instructions(i for i in self.module.instructions() if wanted.match(i) is not None)
+
+    def check(self, checks: str) -> None:
+        """Holds the module's text against FileCheck lines (`CHECK: ...`). Needs the package filecheck (`hlotext[filecheck]`).
+
+        Raises AssertionError with FileCheck's own report.
+        """
+        from hlotext.testing.filecheck import check_text
+
+        check_text(str(self.module), checks)
+
+    def canonical_text(self) -> str:
+        """The module without names, ids, metadata and backend configs: equal for equal programs. What snapshots hold."""
+        from hlotext.testing.snapshot import canonical_text
+
+        return canonical_text(self.module)
+
+    def assert_matches_snapshot(self, name: str = "") -> None:
+        """Compares the canonical text with the test's snapshot; `--hlo-update-snapshots` writes it. Only in pytest."""
+        raise RuntimeError("snapshots need the pytest fixture hlo")
+
+    def __repr__(self) -> str:
+        return f"<Hlo {self.module.name}>"
+
+
+_COMMUNICATING = frozenset(KINDS.values())
+"""Opcodes that `communications` finds in every form."""

@@ -1,0 +1,65 @@
+"""The pytest plugin: the fixture `hlo`, the option `--hlo-update-snapshots`, and failures that show the instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from hlotext.testing.inspected import Hlo
+
+OPTION = "--hlo-update-snapshots"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option."""
+    group = parser.getgroup("hlotext")
+    group.addoption(OPTION, action="store_true", help="write HLO snapshots instead of comparing with them")
+
+
+@pytest.fixture
+def hlo(request: pytest.FixtureRequest) -> Callable[..., Hlo]:
+    """`hlo(compiled)`: questions about a jax Lowered or Compiled, text, a path or a module; see `hlotext.testing.Hlo`."""
+    # Nothing of hlotext is loaded for tests that do not ask for it.
+    from hlotext.testing.inspected import Hlo
+    from hlotext.testing.reading import module_of
+    from hlotext.testing.snapshot import FOLDER, check_snapshot, file_name
+
+    test_file, update = Path(request.node.path), bool(request.config.getoption(OPTION))
+    taken: dict[str, int] = {}
+
+    class _WithSnapshots(Hlo):
+        def assert_matches_snapshot(self, name: str = "") -> None:
+            taken[name] = taken.get(name, 0) + 1
+            file = file_name(request.node.name, name, taken[name])
+            check_snapshot(
+                test_file.parent / FOLDER / test_file.stem / file, self.canonical_text(), update=update
+            )
+
+    def inspect(value: Any, mesh: Any = None) -> Hlo:
+        return _WithSnapshots(module_of(value), mesh)
+
+    return inspect
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """What stands behind a number or a list that a comparison found wrong."""
+    for side in (left, right):
+        explain = getattr(side, "explain", None)
+        if explain is not None and type(side).__module__ == "hlotext.testing.inspected":
+            size = int(side) if isinstance(side, int) else len(side)  # type: ignore[arg-type]
+            shown = [f"{_short(left)} {op} {_short(right)}", f"{size} in the module:", *explain()]
+            return shown if size else shown[:1]
+    return None
+
+
+def _short(value: object) -> str:
+    if isinstance(value, int):
+        return int.__repr__(value)
+    if type(value).__module__ == "hlotext.testing.inspected":
+        return type(value).__name__.lower()
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."

@@ -1,0 +1,32 @@
+"""Whatever a test has in hand, as a module: what JAX compiled, text, a file."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import hlotext as hlo
+from hlotext.ir.module import Module
+
+
+def module_of(value: Any) -> Module:
+    """The module of a jax `Lowered` or `Compiled`, of text or bytes, a path, or a module itself.
+
+    A string without line ends that names a file is a path. Raises HloSyntaxError, InputError; TypeError for anything else.
+    """
+    if isinstance(value, Module):
+        return value
+    if isinstance(value, os.PathLike):
+        return hlo.load(value)
+    if isinstance(value, bytes):
+        return hlo.parse(value)
+    if isinstance(value, str):
+        return hlo.load(value) if "\n" not in value and os.path.isfile(value) else hlo.parse(value)
+    as_text = getattr(value, "as_text", None)
+    if as_text is None:
+        raise TypeError(
+            f"a {type(value).__name__} is neither a compiled or lowered program, nor text or a path"
+        )
+    # Only a Lowered has a dialect to choose; its default is StableHLO.
+    text = as_text(dialect="hlo") if hasattr(value, "compile") else as_text()
+    return hlo.parse(text)

@@ -1,0 +1,198 @@
+"""The pytest plugin: questions, failures that show instructions, snapshots, checks; and JAX's own programs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import pytest
+
+import hlotext as hlo
+from hlotext.testing import inspect
+from tests import support
+from tests.test_lint import recompiled
+
+pytest_plugins = ["pytester"]
+
+SYNC = (
+    "HloModule m, num_partitions=4\n\nENTRY e {\n  x = f32[8]{0} parameter(0)\n  ROOT g = f32[32]{0} %s\n}\n"
+)
+GROUPS = "channel_id=1, replica_groups=[1,4]<=[4], dimensions={0}, use_global_device_ids=true"
+FORMS = {
+    "sync": SYNC % f"all-gather(x), {GROUPS}",
+    "native": "HloModule m, num_partitions=4\n\nENTRY e {\n  x = f32[8]{0} parameter(0)\n"
+    f"  s = (f32[8]{{0}}, f32[32]{{0}}) all-gather-start(x), {GROUPS}\n  ROOT g = f32[32]{{0}} all-gather-done(s)\n}}\n",
+    "wrapped": "HloModule m, num_partitions=4\n\nbody {\n  p = f32[8]{0} parameter(0)\n"
+    f"  ROOT g = f32[32]{{0}} all-gather(p), {GROUPS}\n}}\n\nENTRY e {{\n  x = f32[8]{{0}} parameter(0)\n"
+    "  s = ((f32[8]{0}), f32[32]{0}, u32[]) async-start(x), calls=body\n  ROOT g = f32[32]{0} async-done(s)\n}\n",
+    "fusion": "HloModule m, num_partitions=4\n\nbody {\n  p = f32[8]{0} parameter(0)\n"
+    f"  ROOT g = f32[32]{{0}} all-gather(p), {GROUPS}\n}}\n\nENTRY e {{\n  x = f32[8]{{0}} parameter(0)\n"
+    "  ROOT g = f32[32]{0} fusion(x), kind=kCustom, calls=body\n}\n",
+}
+
+
+@pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
+def test_one_collective_however_it_is_written(text: str) -> None:
+    """Count, bytes and axis are the same."""
+    found = inspect(text, mesh={"x": 4})
+    assert found.count("all-gather") == 1
+    assert found.collectives("all-gather", axis="x").bytes == 128
+    assert found.collectives().wire_bytes == 96
+
+
+def test_axes() -> None:
+    """Groups are those of the mesh, or axes that the text names; without either it is an error."""
+    text = FORMS["sync"].replace("[1,4]<=[4]", "[2,2]<=[2,2]T(1,0)")
+    assert len(inspect(text, {"a": 2, "b": 2}).collectives(axis="a")) == 1
+    assert len(inspect(text, {"a": 2, "b": 2}).collectives(axis="b")) == 0
+    assert len(inspect(text, {"a": 2, "b": 2}).collectives(axis=("a", "b"))) == 0
+    named = FORMS["sync"].replace("[1,4]<=[4]", "mesh['a'=2,'b'=2] {'a'}")
+    assert [len(inspect(named).collectives(axis=axis)) for axis in "ab"] == [1, 0]
+    with pytest.raises(ValueError, match="give the mesh"):
+        inspect(text).collectives(axis="a")
+    with pytest.raises(ValueError, match="no axis c"):
+        inspect(text, {"a": 2, "b": 2}).collectives(axis="c")
+
+
+def test_what_is_taken(tmp_path: Path) -> None:
+    """Text, bytes, a path as string or Path, a module; nothing else."""
+    path = tmp_path / "m.hlo"
+    path.write_text(FORMS["sync"])
+    for value in (FORMS["sync"], FORMS["sync"].encode(), path, str(path), hlo.load(path)):
+        assert inspect(value).count("all-gather") == 1
+    with pytest.raises(TypeError, match="a int is neither"):
+        inspect(3)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in support.corpus_files(("cpu", "gpu")) if p.stat().st_size < 200_000],
+    ids=support.corpus_id,
+)
+def test_canonical_text_knows_no_names(path: Path) -> None:
+    """It is the same after renaming everything and dropping the metadata."""
+    module = hlo.load(path)
+    before = inspect(module).canonical_text()
+    assert inspect(recompiled(module)).canonical_text() == before
+
+
+TEST = '''
+TEXT = """{text}"""
+
+def test_fails(hlo):
+    assert hlo(TEXT).count("all-gather") == 0
+
+def test_list_fails(hlo):
+    assert hlo(TEXT).lint(select="G103").codes == []
+    assert not hlo(TEXT).matches("all-gather(_)")
+
+def test_snapshot(hlo):
+    hlo(TEXT).assert_matches_snapshot()
+    hlo(TEXT).assert_matches_snapshot("named")
+'''
+WITH_SOURCE = FORMS["sync"].replace(
+    GROUPS,
+    GROUPS
+    + ', metadata={op_name=\\"jit(f)/gather\\" source_file=\\"model.py\\" source_line=7}'.replace('\\"', '"'),
+)
+
+
+def run_inside(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    """pytest with the plugin and nothing else of this project's tests."""
+    return pytester.runpytest_inprocess(*_plugin(), "-p", "no:cacheprovider", *arguments)
+
+
+def _plugin() -> list[str]:
+    """What names the plugin where the package is not installed, so that its entry point does not."""
+    return [] if "hlotext" in _registered() else ["-p", "hlotext.testing.plugin"]
+
+
+def _registered() -> set[str]:
+    from importlib.metadata import entry_points
+
+    return {point.name for point in entry_points(group="pytest11")}
+
+
+def test_failures_show_the_instruction(pytester: pytest.Pytester) -> None:
+    """The op line, the operation's name and the Python line."""
+    pytester.makepyfile(TEST.format(text=WITH_SOURCE))
+    result = run_inside(pytester, "-k", "fails")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*assert 1 == 0*",
+            "*1 in the module:*",
+            "*all-gather(x)*",
+            "*op_name: jit(f)/gather*",
+            "*from: model.py:7*",
+        ]
+    )
+
+
+def test_snapshots(pytester: pytest.Pytester) -> None:
+    """Missing ones fail, are written on demand, and are held against the program from then on."""
+    file = pytester.makepyfile(TEST.format(text=FORMS["sync"]))
+    missing = run_inside(pytester, "-k", "not fails")
+    missing.assert_outcomes(failed=1)
+    missing.stdout.fnmatch_lines(["*--hlo-update-snapshots*"])
+    run_inside(pytester, "-k", "not fails", "--hlo-update-snapshots").assert_outcomes(passed=1)
+    folder = pytester.path / "__hlo_snapshots__" / file.stem
+    assert sorted(path.name for path in folder.iterdir()) == ["test_snapshot.named.txt", "test_snapshot.txt"]
+    run_inside(pytester, "-k", "not fails").assert_outcomes(passed=1)
+    file.write_text(
+        file.read_text()
+        .replace("f32[32]{0} all", "f32[32]{0}  all")
+        .replace("x =", "other =")
+        .replace("(x)", "(other)")
+    )
+    run_inside(pytester, "-k", "not fails").assert_outcomes(passed=1)
+    file.write_text(file.read_text().replace("f32", "bf16"))
+    changed = run_inside(pytester, "-k", "not fails")
+    changed.assert_outcomes(failed=1)
+    changed.stdout.fnmatch_lines(["*-*f32[[]32]*", "*+*bf16[[]32]*"])
+
+
+def test_filecheck() -> None:
+    """By the package's own rules; a failure is an assertion with its report."""
+    pytest.importorskip("filecheck")
+    inspect(FORMS["sync"]).check(
+        "CHECK: ENTRY\nCHECK-NEXT: parameter\nCHECK: all-gather\nCHECK-NOT: all-reduce"
+    )
+    with pytest.raises(AssertionError, match="does not fit the checks"):
+        inspect(FORMS["sync"]).check("CHECK: all-reduce")
+
+
+def test_a_list_shows_itself() -> None:
+    """Also where no comparison is made."""
+    found = inspect(FORMS["native"])
+    assert "all-gather-start(x)" in repr(found.collectives())
+    assert attrs.has(type(found.collectives()[0]))
+    assert "1 instructions" in repr(found.matches("all-gather-start(_)"))
+
+
+@pytest.mark.xla
+def test_one_line_for_each_predicate() -> None:
+    """Against programs that jax compiles now, for 8 devices."""
+    pytest.importorskip("jax")
+    environment = {
+        **os.environ,
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        "JAX_PLATFORMS": "cpu",
+        "PYTHONPATH": str(support.ROOT),
+    }
+    options = ["-q", *_plugin(), "-p", "no:cacheprovider", "-W", "default"]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "tests/jax_predicates.py"],
+        cwd=support.ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-8000:]
+    assert " passed" in run.stdout
+    assert "skipped" not in run.stdout
