@@ -156,3 +156,5 @@ class PartialRecord:
     """The computations before the one with the error."""
     unfinished: ComputationRecord | None = None
     """The computation with the error, as far as it was read; None where the error stands before its brace."""
+    instructions: tuple[InstructionRecord, ...] = ()
+    """The op lines before the error, of a text that began inside a computation."""

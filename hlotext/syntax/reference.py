@@ -31,7 +31,13 @@ class ParseError(Exception):
     """The grammar rejects a piece of text."""
 
     def __init__(
-        self, finding: Finding, read: PartialRecord, *, is_at_end: bool = False, unclosed: int | None = None
+        self,
+        finding: Finding,
+        read: PartialRecord,
+        *,
+        is_at_end: bool = False,
+        is_between_lines: bool = False,
+        unclosed: int | None = None,
     ) -> None:
         super().__init__(finding.message)
         self.finding = finding
@@ -39,6 +45,8 @@ class ParseError(Exception):
         """What stands before the error; an error of another kind in there comes first."""
         self.is_at_end = is_at_end
         """More text might have helped."""
+        self.is_between_lines = is_between_lines
+        """The text ends where an op line is complete, and a next one could begin."""
         self.unclosed = unclosed
         """The bracket that is not closed where the text ends; None elsewhere."""
 
@@ -83,7 +91,13 @@ def _at_end(text: str, start: int, end: int, names: frozenset[str], parser: Any)
     read = _read_by(parser)
     first = read.unfinished.start if read.unfinished is not None else start
     finding = Finding(f"the text ends here, but {expected_words(names)} is expected", end, end)
-    return ParseError(finding, read, is_at_end=True, unclosed=unclosed(text, first, end))
+    return ParseError(
+        finding,
+        read,
+        is_at_end=True,
+        is_between_lines="ROOT" in names and "RBRACE" in names,
+        unclosed=unclosed(text, first, end),
+    )
 
 
 def _attribute(parser: Any) -> str:
@@ -114,6 +128,8 @@ def _read_by(parser: Any) -> PartialRecord:
     stack = list(parser.parser_state.value_stack)
     head = stack.pop(0) if stack and isinstance(stack[0], ModuleRecord) else None
     computations = _list_of(ComputationRecord, stack)
+    if instructions := _list_of(InstructionRecord, stack):
+        return PartialRecord(instructions=instructions)
     entry = stack.pop(0) if stack and _is_token(stack[0], "ENTRY") else None
     if not stack or not _is_token(stack[0], "NAME"):
         return PartialRecord(head, computations)

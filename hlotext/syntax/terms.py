@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import lark
 
 STARTS = (
-    "modules", "module", "module_head", "headerless_module", "instruction", "single_instruction",
+    "modules", "module", "module_head", "headerless_module", "instruction", "single_instruction", "body_rest",
     "attribute", "header_attribute", "shape", "layout", "literal",
     *sorted({*attribute_rules().values(), *header_attribute_rules().values()} - {"shape"}),
 )  # fmt: skip

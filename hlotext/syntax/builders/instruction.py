@@ -115,6 +115,9 @@ class InstructionBuilder:
             raise TermError(message, _position(opening), code="X124")
         return InlineBody(tuple(instructions), _position(opening), self.tracker.end, depth)
 
+    def body_rest(self, children: Children) -> tuple[InstructionRecord, ...]:
+        return tuple(children)
+
     # ---- computations
 
     def body(self, children: Children) -> InlineBody:
