@@ -84,3 +84,14 @@ def test_linting_changes_nothing() -> None:
     module = hlo.load(path)
     lint.run(module, lint.Config(select=("ALL",)))
     assert str(module) == path.read_text()
+
+
+def test_the_table_of_the_readme_is_current(request: pytest.FixtureRequest) -> None:
+    """It is made from the rules; --update-goldens writes it."""
+    path = support.ROOT / "README.md"
+    before, rest = path.read_text("utf-8").split("<!-- rules -->\n")
+    after = rest.split("<!-- /rules -->", 1)[1]
+    expected = f"{before}<!-- rules -->\n{lint.rule_table()}<!-- /rules -->{after}"
+    if request.config.getoption("--update-goldens"):
+        path.write_text(expected, "utf-8")
+    assert path.read_text("utf-8") == expected

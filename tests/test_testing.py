@@ -11,8 +11,10 @@ import attrs
 import pytest
 
 import hlotext as hlo
+from hlotext.cli import COMMANDS
 from hlotext.testing import inspect
 from tests import support
+from tests.cli_support import run
 from tests.test_lint import recompiled
 
 pytest_plugins = ["pytester"]
@@ -184,7 +186,7 @@ def test_one_line_for_each_predicate() -> None:
         "PYTHONPATH": str(support.ROOT),
     }
     options = ["-q", *_plugin(), "-p", "no:cacheprovider", "-W", "default"]
-    run = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, "tests/jax_predicates.py"],
         cwd=support.ROOT,
         env=environment,
@@ -193,6 +195,19 @@ def test_one_line_for_each_predicate() -> None:
         timeout=300,
         check=False,
     )
-    assert run.returncode == 0, run.stdout[-8000:]
-    assert " passed" in run.stdout
-    assert "skipped" not in run.stdout
+    assert done.returncode == 0, done.stdout[-8000:]
+    assert " passed" in done.stdout
+    assert "skipped" not in done.stdout
+
+
+def test_hooks_of_pre_commit() -> None:
+    """Each runs a command that there is, with options that it has."""
+    text = (support.ROOT / ".pre-commit-hooks.yaml").read_text("utf-8")
+    entries = [
+        line.split(": ", 1)[1].split() for line in text.splitlines() if line.strip().startswith("entry: ")
+    ]
+    assert len(entries) == 3
+    for program, command, *options in entries:
+        assert program == "hlotext"
+        assert command in COMMANDS
+        assert all(option in run(command, "--help").stdout for option in options)

@@ -11,6 +11,7 @@ from hlotext.lint.finding import Finding, from_diagnostic
 from hlotext.lint.registry import ENTRY_POINTS, RuleError, all_rules, builtin_rules
 from hlotext.lint.report import entry_of, page_of, title_of
 from hlotext.lint.rule import FAMILIES, Context, Report, Rule, make_context
+from hlotext.lint.table import rule_table
 
 __all__ = [
     "ENTRY_POINTS",
@@ -42,6 +43,7 @@ __all__ = [
     "make_context",
     "modules_in",
     "page_of",
+    "rule_table",
     "run",
     "title_of",
 ]
