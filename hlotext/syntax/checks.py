@@ -11,6 +11,7 @@ from hlotext.ir import opcodes
 from hlotext.ir.aliasing import InputOutputAliasConfig
 from hlotext.ir.async_ops import ROLES
 from hlotext.ir.attributes import RawValue
+from hlotext.ir.bad_instruction import BadInstruction
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.memo import memoised
@@ -236,8 +237,8 @@ def _async(reporter: Reporter, instruction: Instruction, position: int, places: 
             )  # fmt: skip
         return
     operand = instruction.operands[0] if instruction.operands else None
-    if operand is not None and operand.form is Form.IMPLICIT:
-        return  # a line pasted from a dump: what began the operation is not there to be judged
+    if operand is not None and (operand.form is Form.IMPLICIT or isinstance(operand, BadInstruction)):
+        return  # a line pasted from a dump, or a broken one: what began the operation is not there to be judged
     role = ROLES.get(operand.opcode) if operand is not None else None
     if operand is None or not operand.opcode.startswith("async-") or role == "done":
         reporter.error(
@@ -412,6 +413,8 @@ def duplicates(reporter: Reporter, computation: Computation) -> None:
     """Every name is defined once."""
     found: dict[str, Instruction] = {}
     for instruction in computation._instructions:
+        if isinstance(instruction, BadInstruction):
+            continue
         first = found.setdefault(instruction.name, instruction)
         if first is not instruction:
             duplicate(reporter, instruction, first)

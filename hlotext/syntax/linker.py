@@ -13,6 +13,7 @@ import attrs
 
 from hlotext.ir import opcodes
 from hlotext.ir.attributes import RawValue
+from hlotext.ir.bad_instruction import UNREADABLE, BadInstruction
 from hlotext.ir.computation import Computation
 from hlotext.ir.frames import FileLocation, FrameRow, StackFrameIndex
 from hlotext.ir.instruction import Form, Instruction
@@ -66,6 +67,10 @@ class Scope:
     """How many parameters there are so far."""
     numbers: dict[str, int] = attrs.field(factory=dict)
     """For names that were made, the number from which on the next one of that stem is looked for."""
+    is_damaged: bool = False
+    """A line could not be read, so what is missing may have stood there."""
+    has_lost_names: bool = False
+    """Such a line had no name that could be made out."""
 
 
 @attrs.define
@@ -80,6 +85,8 @@ class Linker:
     """Names of computations made for sugared asynchronous operations."""
     pending: list[tuple[Scope, Instruction, str, Any]] = attrs.field(factory=list)
     """Attributes that name computations which were not defined yet: scope, instruction, attribute name, value."""
+    has_lost_computations: bool = False
+    """The name of a computation could not be made out."""
 
     # ---- the header
 
@@ -186,7 +193,8 @@ class Linker:
             self.reporter.error(
                 "X122", f"computation {computation.name} has no instructions", max(computation._brace, 0)
             )
-        checks.parameters(self.reporter, computation)
+        if not scope.is_damaged:
+            checks.parameters(self.reporter, computation)
         checks.names(self.reporter, computation, scope.defined)
 
     # ---- instructions
@@ -202,7 +210,8 @@ class Linker:
         instruction = Instruction(
             name, operation.opcode, operation.shape, operands, attributes, None, scope.computation, (record.start, record.end)
         )  # fmt: skip
-        self.set_argument(instruction, operation)
+        if not self.set_argument(instruction, operation):
+            return self.add_bad(scope, record.start, record.end, name, operation.shape, record.is_root)
         position = {attribute.name: attribute.position for attribute in record.attributes}
         self.resolve(scope, instruction)
         if opcodes.async_wrapped(operation.opcode) is not None:
@@ -212,6 +221,29 @@ class Linker:
         checks.instruction(self.reporter, instruction, operation.position, position)
         self.define(scope, instruction, record.is_root)
         return instruction
+
+    def add_bad(
+        self, scope: Scope, start: int, end: int, name: str, shape: Shape | None, is_root: bool
+    ) -> BadInstruction:
+        """Puts lines that cannot be read into the computation, so that their text and their name are not lost."""
+        text = self.reporter.source.text[start:end].rstrip()
+        bad = BadInstruction(
+            name,
+            UNREADABLE,
+            shape,
+            computation=scope.computation,
+            place=(start, start + len(text)),
+            text=text,
+        )
+        scope.is_damaged = True
+        scope.has_lost_names = scope.has_lost_names or not name
+        first = scope.defined.get(name)
+        if name and (first is None or _is_missing(first)):
+            scope.defined[name] = bad
+        scope.computation._instructions.append(bad)
+        if is_root and scope.computation._root is None:
+            scope.computation._root = bad
+        return bad
 
     def unsweeten(
         self, scope: Scope, instruction: Instruction, position: int, places: dict[str, int]
@@ -241,7 +273,8 @@ class Linker:
     def define(self, scope: Scope, instruction: Instruction, is_root: bool) -> None:
         """Puts an instruction at the end of its computation and makes its name known."""
         computation = scope.computation
-        if (first := scope.defined.get(instruction.name)) is not None:
+        first = scope.defined.get(instruction.name)
+        if first is not None and not _is_missing(first):
             checks.duplicate(self.reporter, instruction, first)
         scope.defined[instruction.name] = instruction
         computation._instructions.append(instruction)
@@ -266,19 +299,21 @@ class Linker:
             values[attribute.name] = attribute.value
         return values
 
-    def set_argument(self, instruction: Instruction, operation: OperationRecord) -> None:
-        """Reads what stands in the parentheses of `parameter` and `constant`."""
+    def set_argument(self, instruction: Instruction, operation: OperationRecord) -> bool:
+        """Reads what stands in the parentheses of `parameter` and `constant`; False where that is impossible."""
         if operation.opcode == "parameter":
             instruction._argument = operation.argument
         elif operation.opcode == "constant":
             if instruction._shape is None:
                 self.reporter.error("X117", "a constant needs its shape", operation.position)
-                return
+                return False
             start, end = operation.argument
             try:
                 instruction._argument = read_literal(self.reporter.source.text[start:end], instruction._shape)
             except TermError as error:
                 self.reporter.error("X118", error.message, start + error.position, help=error.help)
+                return False
+        return True
 
     def operands(self, scope: Scope, operation: OperationRecord) -> tuple[Instruction, ...]:
         return tuple(self.operand(scope, operand) for operand in operation.operands)
@@ -319,6 +354,8 @@ class Linker:
         if found is not None:
             return found
         shape = operand.shape
+        if shape is None and isinstance(operand, BadInstruction):
+            return operand  # which element of it is not known either
         if shape is None or not shape.is_tuple or not 0 <= index < len(shape.tuple_shapes):
             self.reporter.error("X112", f"{operand.name} has no tuple element {index}", position)
             return operand
@@ -337,11 +374,12 @@ class Linker:
         if not scope.takes_unknown:
             if name is None:
                 self.reporter.error("X101", "an operand needs a name here", record.position)
-            else:
+            elif not scope.has_lost_names:
                 self.reporter.error(
                     "X102", f"operand {name} is not defined before this line", record.position,
                     record.position + len(name) + 1, help=self.reporter.did_you_mean(name, scope.defined),
                 )  # fmt: skip
+            return self._missing(scope, name or "")
         if record.shape is not None:
             note_unknown_types(self.reporter, record.shape, max(self.module._start, 0))
         number = scope.parameters
@@ -351,6 +389,15 @@ class Linker:
         )  # fmt: skip
         self.define(scope, operand, is_root=False)
         return operand
+
+    @staticmethod
+    def _missing(scope: Scope, name: str) -> BadInstruction:
+        """What stands for an operand that nothing defines, so that its users have one."""
+        missing = BadInstruction(name, UNREADABLE, None, computation=scope.computation, form=Form.IMPLICIT)
+        if name:
+            scope.defined[name] = missing
+        scope.computation._instructions.append(missing)
+        return missing
 
     @staticmethod
     def unique(scope: Scope, name: str) -> str:
@@ -367,6 +414,8 @@ class Linker:
         """Infers an omitted result shape."""
         if instruction._shape is not None or instruction.opcode == "constant":
             return
+        if any(isinstance(operand, BadInstruction) for operand in instruction._operands):
+            return  # what is wrong has been said where the operand should be defined
         row = opcodes.opcode(instruction.opcode)
         reason = (
             f"the result shape of {instruction.opcode} must be written: it does not follow from the operands"
@@ -422,6 +471,8 @@ class Linker:
             predecessor = scope.defined.get(reference.name)
             if predecessor is None and scope.takes_unknown:
                 predecessor = self.unknown_operand(scope, OperandRecord(None, reference.name))
+            if predecessor is None and scope.has_lost_names:
+                continue
             if predecessor is None:
                 self.reporter.error(
                     "X121", f"control predecessor {reference.name} is not defined before this line",
@@ -462,7 +513,7 @@ class Linker:
             if found is None and scope.takes_unknown:
                 # A pasted op line: the computation stands elsewhere, and only its name is known.
                 found = self.computations[reference.name] = Computation(reference.name, is_implicit=True)
-            if found is None:
+            if found is None and not self.has_lost_computations:
                 self.reporter.error(
                     "X104", f"computation {reference.name} is not defined", reference.position,
                     reference.position + len(reference.name) + 1,
@@ -488,6 +539,11 @@ class Linker:
         if any(type(item) is ComputationReference for item in found):
             return RawValue(f"{{{', '.join(f'%{name}' for name in names)}}}")
         return tuple(found)
+
+
+def _is_missing(instruction: Instruction) -> bool:
+    """Whether an instruction only stands for one that nothing has defined so far."""
+    return isinstance(instruction, BadInstruction) and instruction.is_missing
 
 
 def note_unknown_types(reporter: Reporter, shape: Shape, start: int) -> None:
