@@ -152,7 +152,8 @@ def _type_problem(instruction: Instruction) -> str | None:
         return None
     except infer.ShapeInferenceError as error:
         return error.message
-    if infer.agreement(instruction.opcode, instruction.shape, inferred) is infer.Agreement.NONE:
+    how = infer.agreement(instruction.opcode, instruction.shape, inferred)
+    if how not in (infer.Agreement.EQUAL, infer.Agreement.DYNAMIC):
         return f"the result is {inferred}, not {instruction.shape.without_layout()}"
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 
 import hlotext as hlo
@@ -15,6 +16,7 @@ from hlotext.rewrite import parameters
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.outlining import inline, outline
 from hlotext.rewrite.propagation import change_shape
+from hlotext.verify import verify
 
 
 class Editor:
@@ -55,7 +57,9 @@ class Editor:
         users = instruction.users
         negated = Builder.after(instruction).negate(instruction)
         for user in users:
-            user.change(operands=[negated if operand is instruction else operand for operand in user.operands])
+            user.change(
+                operands=[negated if operand is instruction else operand for operand in user.operands]
+            )
 
     def replace_uses(self) -> None:
         old, new = self.neighbours()
@@ -126,7 +130,9 @@ class Editor:
         computation.root = self.random.choice(computation.instructions)
 
     def change_attribute(self) -> None:
-        instruction = self.any_instruction(self.random.choice(("broadcast", "reduce", "concatenate", "reverse")))
+        instruction = self.any_instruction(
+            self.random.choice(("broadcast", "reduce", "concatenate", "reverse"))
+        )
         if "dimensions" in instruction.attributes:
             instruction.attributes["dimensions"] = (self.random.randrange(2),)
 
@@ -200,9 +206,15 @@ def ill_typed(module: hlo.Module) -> list[str]:
     return [f"{i.name}: {problem}" for i, problem in found if problem is not None]
 
 
-def check(module: hlo.Module, ill_typed_before: int) -> None:
+BEYOND_TYPES = frozenset({"V205", "V307", "V308", "V401", "V402", "V403"})
+"""What edits that are sound by themselves may break: the discipline of fusions, asynchronous pairs and memory spaces."""
+
+
+def check(module: hlo.Module, ill_typed_before: int, known: Counter[str]) -> None:
     """What must hold after every edit."""
     assert integrity.problems(module) == []
+    new = {code for code in found_by_verify(module) - known if code not in BEYOND_TYPES}
+    assert not new, [str(d) for d in verify(module) if d.code in new]
     assert len(ill_typed(module)) <= ill_typed_before, ill_typed(module)
     text = str(module)
     again = hlo.parse(text)
@@ -210,6 +222,11 @@ def check(module: hlo.Module, ill_typed_before: int) -> None:
         again.attributes.pop(ENTRY_LAYOUT, None)
     difference = compare.difference(without_defaults(module), without_defaults(again))
     assert difference is None, difference
+
+
+def found_by_verify(module: hlo.Module) -> Counter[str]:
+    """How often `verify` finds what, codes of errors alone."""
+    return Counter(d.code for d in verify(module) if d.severity is hlo.Severity.ERROR)
 
 
 def without_defaults(module: hlo.Module) -> hlo.Module:
@@ -229,7 +246,8 @@ def without_defaults(module: hlo.Module) -> hlo.Module:
             instruction._attributes.pop("dimensions", None)
         notes = instruction._attributes.get("frontend_attributes")
         if isinstance(notes, FrontendAttributes):  # printed sorted
-            instruction._attributes["frontend_attributes"] = FrontendAttributes({key: notes[key] for key in sorted(notes)})  # type: ignore[arg-type]
+            ordered = {key: notes[key] for key in sorted(notes)}
+            instruction._attributes["frontend_attributes"] = FrontendAttributes(ordered)  # type: ignore[arg-type]
         if instruction.shape is not None:
             instruction._shape = instruction.shape.with_default_layout()
     return copy

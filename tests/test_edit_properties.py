@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,28 +18,32 @@ SEQUENCES = int(os.environ.get("HLOTEXT_EDIT_SEQUENCES", "120"))
 
 
 @functools.cache
-def modules() -> list[tuple[hlo.Module, int]]:
+def modules() -> list[tuple[hlo.Module, int, Counter[str]]]:
     """The smaller modules of the corpus (whole ones: a pasted line has no module to edit)."""
     texts = [support.read_text(path) for path in support.corpus_files()]
     found = [hlo.parse(text) for text in texts if len(text) < MAX_BYTES]
-    return [(m, len(random_edits.ill_typed(m))) for m in found if not m.entry.is_implicit]
+    return [
+        (m, len(random_edits.ill_typed(m)), random_edits.found_by_verify(m))
+        for m in found
+        if not m.entry.is_implicit
+    ]
 
 
 @settings(max_examples=SEQUENCES)
 @given(st.integers(0, 2**32), st.integers(1, 8))
 def test_random_edits(seed: int, count: int) -> None:
-    module, ill_typed = modules()[seed % len(modules())]
+    module, ill_typed, known = modules()[seed % len(modules())]
     editor = random_edits.Editor(module.clone(), seed)
     for _ in range(count):
         editor.edit()
-    random_edits.check(editor.module, ill_typed)
+    random_edits.check(editor.module, ill_typed, known)
 
 
 def test_every_edit_happens() -> None:
     """The sequences are worth something: no kind of edit is always refused."""
     happened: set[str] = set()
     for seed in range(250):
-        module, _ = modules()[seed % len(modules())]
+        module = modules()[seed % len(modules())][0]
         editor = random_edits.Editor(module.clone(), seed)
         for _ in range(3):
             editor.edit()

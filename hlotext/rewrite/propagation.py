@@ -85,10 +85,13 @@ class _Propagation:
             raise EditError(f"{instruction.name} is a constant: its value has its shape")
         if instruction.shape is not None and any(leaf.layout for _, leaf in instruction.shape.leaves()):
             shape = default_laid_out(shape)
+        before = instruction.shape.rank if instruction.shape is not None else 0
         self.changes[instruction] = self.changes.get(instruction, 0) + 1
         if self.changes[instruction] > MAX_CHANGES:
             raise EditError(f"the shape of {instruction.name} does not settle")
         instruction.change(shape=shape, typed=False)
+        if instruction.sharding is not None and shape.rank != before:
+            del instruction.attributes["sharding"]  # it says how to cut dimensions that are others now
         self.pending.update(dict.fromkeys(instruction.users))
         computation = instruction.computation
         assert computation is not None

@@ -54,10 +54,11 @@ class RemoveShardings(Pass):
     def run(self, module: Module) -> PassResult:
         calls = 0
         for instruction in tuple(module.instructions()):
-            if instruction.attributes.get("custom_call_target") not in _SHARDING_CALLS:
+            target = str(instruction.attributes.get("custom_call_target", ""))
+            if target not in _SHARDING_CALLS and not target.startswith(_SHARDING_NOTES):
                 continue
-            value = instruction.operands[0]
-            if str(value.shape) == str(instruction.shape):
+            value = instruction.operands[0] if len(instruction.operands) == 1 else None
+            if value is not None and str(value.shape) == str(instruction.shape):
                 instruction.replace_with(value)
                 calls += 1
         count = 0

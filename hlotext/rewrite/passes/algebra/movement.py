@@ -85,7 +85,8 @@ def slice_twice(r: Rewrite) -> Instruction | None:
     )
     ranges = tuple(
         SliceDimension(
-            a.start + b.start * a.stride, a.start + (b.limit - 1) * a.stride + 1 if b.limit > b.start else a.start + b.start * a.stride,
+            a.start + b.start * a.stride,
+            a.start + (b.limit - 1) * a.stride + 1 if b.limit > b.start else a.start + b.start * a.stride,
             a.stride * b.stride,
         )
         for a, b in pairs

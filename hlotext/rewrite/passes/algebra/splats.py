@@ -25,7 +25,8 @@ def transpose_splat(r: Rewrite) -> Instruction | None:
 
 @pattern(m.slice(SPLAT))
 def slice_splat(r: Rewrite) -> Instruction | None:
-    """b = f32[4,3] broadcast(s), dimensions={}; f32[2,3] slice(b), slice={[0:2], [0:3]} => f32[2,3] broadcast(s), dimensions={}"""
+    """b = f32[4,3] broadcast(s), dimensions={}; f32[2,3] slice(b), slice={[0:2], [0:3]}
+    => f32[2,3] broadcast(s), dimensions={}"""
     return make(r, "broadcast", r["s"], dimensions=())
 
 

@@ -1,0 +1,1 @@
+"""Bridges to other software; each needs an extra of its own."""

@@ -1,0 +1,57 @@
+"""Executes programs before and after passes with XLA: `python -m tests.semantics all|pipeline FILE...`, a line of JSON each.
+
+A process of its own, since XLA ends the process that gives it a module it does not like.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import hlotext as hlo
+from hlotext.rewrite.passes import PASSES, Pass, parse_passes
+from hlotext.rewrite.pipeline import Pipeline
+
+PIPELINE = (
+    "flatten-call-graph,call-inliner,tuple-simplifier,algsimp,constant-folding,reshape-decomposer,layout-normalization,"
+    "bitcast-simplifier,cse,dce,remove-shardings,strip-metadata,canonical-names"
+)
+EXACT = frozenset(
+    {"layout-normalization", "reshape-decomposer", "bitcast-simplifier", "canonical-names", "strip-metadata"}
+)
+"""Passes after which even floats must be the same to the bit."""
+
+
+def candidates(which: str) -> Iterator[tuple[str, list[Pass]]]:
+    """Names and passes to try."""
+    yield "pipeline", parse_passes(PIPELINE)
+    if which == "all":
+        for name, kind in PASSES.items():
+            if kind.preserves_results:
+                yield name, [kind()]
+
+
+def main(which: str, *files: str) -> None:
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    import jax
+
+    from hlotext.interop import jax as interop
+
+    jax.config.update("jax_enable_x64", True)
+    for file in files:
+        before = hlo.load(Path(file))
+        inputs = interop.random_inputs(before, seed=7)
+        for name, passes in candidates(which):
+            after = before.clone()
+            steps = Pipeline(passes).run(after)
+            changed = any(step.result.changed for step in steps)
+            if changed:
+                interop.assert_equivalent(before, after, inputs, rtol=0 if name in EXACT else 1e-5)
+            print(json.dumps({"file": Path(file).name, "pass": name, "changed": changed}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
