@@ -206,8 +206,8 @@ def ill_typed(module: hlo.Module) -> list[str]:
     return [f"{i.name}: {problem}" for i, problem in found if problem is not None]
 
 
-BEYOND_TYPES = frozenset({"V205", "V307", "V308", "V401", "V402", "V403"})
-"""What edits that are sound by themselves may break: the discipline of fusions, asynchronous pairs and memory spaces."""
+BEYOND_TYPES = frozenset({"V112", "V205", "V206", "V207", "V307", "V308", "V401", "V402", "V403", "V609"})
+"""What edits that are sound by themselves may break: the discipline of layouts, fusions, pairs and buffers."""
 
 
 def check(module: hlo.Module, ill_typed_before: int, known: Counter[str]) -> None:

@@ -17,7 +17,7 @@ from hlotext.ir.instruction import Instruction
 from hlotext.ir.literal import Literal
 from hlotext.ir.module import Module
 from hlotext.ir.opcode import Opcode
-from hlotext.ir.shape import Layout, Shape, default_layout
+from hlotext.ir.shape import Shape, default_layout
 from hlotext.ir.types import ELEMENT_TYPES, ElementType
 from hlotext.ir.window import SliceDimension, SliceDimensions
 from hlotext.verify.infer import CannotInfer, ShapeInferenceError, infer_shape
@@ -294,7 +294,7 @@ def _with_layouts(shape: Shape, sources: list[Shape]) -> Shape:
     for source in sources:
         if source.layout is not None and source.dimensions == shape.dimensions and shape.dimensions:
             bits = source.layout.element_size_in_bits if source.element_type is shape.element_type else 0
-            layout = Layout(source.layout.minor_to_major, source.layout.tiles, element_size_in_bits=bits)
+            layout = attrs.evolve(source.layout, memory_space=0, element_size_in_bits=bits)
             return shape.with_layout(layout)
     return default_laid_out(shape)
 

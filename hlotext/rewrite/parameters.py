@@ -83,7 +83,7 @@ def remove_parameter(computation: Computation, number: int) -> None:
         computation.order.remove(parameter)
         if parameter._start >= 0:
             computation.removed_spans.append((parameter._start, parameter._end))
-        computation._by_name = None
+        computation._by_name = computation._successors = None
         parameter.computation, parameter._place = None, None
         for later in parameters[number + 1 :]:
             later.parameter_number = (later.parameter_number or 0) - 1

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import attrs
 
+from hlotext.ir import edits
 from hlotext.ir.frames import StackFrameIndex
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
@@ -58,12 +59,17 @@ class RemoveShardings(Pass):
             if target not in _SHARDING_CALLS and not target.startswith(_SHARDING_NOTES):
                 continue
             value = instruction.operands[0] if len(instruction.operands) == 1 else None
-            if value is not None and str(value.shape) == str(instruction.shape):
+            if value is not None and (
+                str(value.shape) == str(instruction.shape)
+                or (not module.is_scheduled and edits.same_shape(value.shape, instruction.shape))
+            ):
                 instruction.replace_with(value)
                 calls += 1
         count = 0
         for instruction in module.instructions():
             count += _drop(instruction, ("sharding",))
+            if str(instruction.attributes.get("custom_call_target", "")).startswith(_SHARDING_NOTES):
+                continue  # XLA insists on the notes of its own calls
             notes = instruction.frontend_attributes
             kept = {key: value for key, value in notes.items() if not key.startswith(_SHARDING_NOTES)}
             if len(kept) < len(notes):
