@@ -9,7 +9,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+import hlotext as hlo
 from hlotext import lint
+from hlotext.syntax.inputs import read_source
 from tests import support
 from tests.cli_support import run, run_process
 
@@ -150,3 +152,34 @@ def test_rules_are_explained() -> None:
     result = run("rule", "c101")
     assert result.stdout == lint.all_rules()["C101"].page()
     assert all(code in run("rule").stdout for code in lint.all_rules())
+
+
+def test_fixes_keep_what_they_do_not_touch(tmp_path: Path) -> None:
+    """Dead code goes, every other line stays byte for byte; other findings are reported."""
+    text = (
+        (support.DATA / "lint" / "G104.txt")
+        .read_text()
+        .split("HloModule silent")[0]
+        .replace(" // expect: G104", "")
+    )
+    file = tmp_path / "m.hlo"
+    file.write_text(text)
+    before = run("lint", file, "--format", "json-lines")
+    assert json.loads(before.stdout)["fix"] == {"pass": "dce", "safety": "safe"}
+    result = run("lint", file, "--fix")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "changed by dce" in result.stderr
+    assert file.read_text() == "".join(line for line in text.splitlines(True) if "dead =" not in line)
+    assert run("lint", NOTES, "--fix").exit_code == 0
+    assert run("lint", "-", "--fix").exit_code == 2
+
+
+@pytest.mark.parametrize("path", support.corpus_files(("cpu", "gpu", "tpu"))[::6], ids=support.corpus_id)
+def test_fixed_modules_are_well_formed(path: Path) -> None:
+    """Nothing that a fix leaves is worse than before, to the verifier."""
+    source = read_source(path)
+    text, passes = lint.fix_text(source, lint.Config(select=("G103", "G104", "G112")))
+    assert (text == source.text) is (not passes)
+    assert not lint.run(hlo.parse(text), lint.Config(select=("G103", "G104")))
+    before, after = ([d.code for d in hlo.verify(hlo.parse(t))] for t in (source.text, text))
+    assert set(after) <= set(before)

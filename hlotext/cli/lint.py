@@ -16,7 +16,9 @@ from hlotext import lint, reports
 from hlotext.analysis import Backend
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
 from hlotext.cli.common import Unreadable, say
+from hlotext.cli.files import Rewriting
 from hlotext.cli.output import echo, is_colourful
+from hlotext.syntax.inputs import read_source
 
 FOUND = 1
 """Exit status where something new was found that is more than a note."""
@@ -52,6 +54,9 @@ FORMATS = ("full", "concise", "json", "json-lines", "junit", "github", "gitlab",
 )
 @click.option("--diff-against", metavar="OLD", help="Leave out what is found in this file or directory too.")
 @click.option(
+    "--fix", is_flag=True, help="First let passes that keep all results do away with findings, in place."
+)
+@click.option(
     "-j", "--jobs", type=click.IntRange(min=1), help="Processes.  [default: one for each processor]"
 )
 @click.option("-q", "--quiet", is_flag=True, help="No notes, and no line that counts.")
@@ -69,6 +74,7 @@ def command(
     baseline: Path | None,
     write_baseline: Path | None,
     diff_against: str | None,
+    fix: bool,
     jobs: int | None,
     quiet: bool,
     debug: bool,
@@ -96,6 +102,8 @@ def command(
     except (lint.ConfigError, lint.RuleError, lint.BaselineError) as error:
         raise Unreadable(str(error)) from None
     files = _files(paths)
+    if fix:
+        _fix(files, config, quiet)
     findings, has_failed = _lint(files, config, jobs, not quiet)
     if diff_against is not None:
         old, old_failed = _lint(_files([diff_against]), config, jobs, False)
@@ -162,6 +170,23 @@ def _files(paths: Sequence[str]) -> list[str]:
         else:
             files.append(path)
     return files
+
+
+def _fix(files: Sequence[str], config: lint.Config, quiet: bool) -> None:
+    """Rewrites the files that passes improve, all of them or none. Unreadable ones are left to the linter to report."""
+    if "-" in files:
+        raise click.UsageError("--fix writes files, so it cannot take standard input")
+    with Rewriting() as rewriting:
+        for file in files:
+            try:
+                text, passes = lint.fix_text(read_source(file), config)
+            except hlo.InputError:
+                continue
+            if passes:
+                rewriting.put(file, text)
+                if not quiet:
+                    say(f"{file}: changed by {', '.join(passes)}")
+        rewriting.commit()
 
 
 def _lint(

@@ -8,6 +8,7 @@ from hlotext.lint.config import Config, ConfigError, config_from_table, find_con
 from hlotext.lint.engine import INTERNAL, Linted, lint_source, run
 from hlotext.lint.files import FileResult, lint_file, lint_files, modules_in
 from hlotext.lint.finding import Finding, from_diagnostic
+from hlotext.lint.fix import fix_text
 from hlotext.lint.registry import ENTRY_POINTS, RuleError, all_rules, builtin_rules
 from hlotext.lint.report import entry_of, page_of, title_of
 from hlotext.lint.rule import FAMILIES, Context, Report, Rule, make_context
@@ -35,6 +36,7 @@ __all__ = [
     "config_from_table",
     "entry_of",
     "find_config",
+    "fix_text",
     "from_diagnostic",
     "lint_file",
     "lint_files",

@@ -40,6 +40,9 @@ def entry_of(finding: Finding, *, debug: bool = False) -> Entry:
     if finding.frame is not None:
         frame = finding.frame
         properties["frame"] = {"file": frame.file, "line": frame.line, "function": frame.function}
+    rule = all_rules().get(finding.code)
+    if rule is not None and rule.fix:
+        properties["fix"] = {"pass": rule.fix, "safety": "safe"}
     is_hidden = finding.code == INTERNAL and not debug
     return Entry(
         code=finding.code,
@@ -83,5 +86,7 @@ def _text(finding: Finding, is_hidden: bool) -> str:
     if is_hidden:
         out.append("  help: --debug shows the traceback")
     elif finding.help:
-        out.append(f"  help: {finding.help}")
+        rule = all_rules().get(finding.code)
+        fix = f" (--fix does it, by {rule.fix}: safe)" if rule is not None and rule.fix else ""
+        out.append(f"  help: {finding.help}{fix}")
     return "\n".join(out)

@@ -112,6 +112,8 @@ class Rule:
     """The devices for which it is meant; empty for all, known or not."""
     needs_optimized: ClassVar[bool] = False
     """Whether it is silent before the compiler has made its choices."""
+    fix: ClassVar[str] = ""
+    """The pass that does away with the finding and leaves every result as it is (so `--fix` is safe); empty for none."""
     opcodes: ClassVar[frozenset[str]] = frozenset()
     """The opcodes whose instructions `check` gets."""
 

@@ -14,6 +14,7 @@ class DeadComputation(Rule):
     code = "G103"
     name = "dead-computation"
     title = "a computation that is never called"
+    fix = "dce"
 
     def check_module(self, context: Context) -> Iterator[Report]:
         graph = context.graph

@@ -16,6 +16,7 @@ class DeadInstruction(Rule):
     code = "G104"
     name = "dead-instruction"
     title = "an instruction whose result nothing uses"
+    fix = "dce"
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:

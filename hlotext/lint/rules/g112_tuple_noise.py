@@ -16,6 +16,7 @@ class TupleNoise(Rule):
     code = "G112"
     name = "tuple-noise"
     title = "an element taken out of a tuple that was just made"
+    fix = "tuple-simplifier"
     severity = Severity.NOTE
     is_default = False
     opcodes = frozenset({"get-tuple-element"})

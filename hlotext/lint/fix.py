@@ -1,0 +1,32 @@
+"""Findings that a pass does away with: only passes that leave every result as it is."""
+
+from __future__ import annotations
+
+from hlotext.ir.source import Source
+from hlotext.lint.config import Config
+from hlotext.lint.engine import run
+from hlotext.lint.registry import all_rules
+from hlotext.rewrite.passes import make_pass
+from hlotext.syntax.errors import HloSyntaxError
+from hlotext.syntax.read import read_modules
+
+
+def fix_text(source: Source, config: Config | None = None) -> tuple[str, tuple[str, ...]]:
+    """The text after the passes that its findings ask for, and the names of those that changed it.
+
+    Lines that no pass touches stay byte for byte. A text that does not parse, or that holds several modules, stays as it
+    is: a printed module is a file of its own.
+    """
+    from hlotext.verify.infer import infer_shape
+
+    try:
+        modules, _ = read_modules(source, infer=infer_shape)
+    except HloSyntaxError:
+        return source.text, ()
+    if len(modules) != 1:
+        return source.text, ()
+    known = all_rules()
+    (module,) = modules
+    wanted = {known[finding.code].fix for finding in run(module, config) if finding.code in known}
+    changed = tuple(name for name in sorted(wanted - {""}) if make_pass(name).run(module).changed)
+    return (str(module) if changed else source.text), changed
