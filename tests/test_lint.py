@@ -129,6 +129,17 @@ def test_configuration_is_found_upwards(tmp_path: Path) -> None:
 # ---- bad input, failures
 
 
+@pytest.mark.parametrize(
+    "config", [lint.Config(select=("V",)), lint.Config(ignore=("G", "D"), extend_select=("V1",))]
+)
+def test_the_verifier_on_request(config: lint.Config) -> None:
+    """Its codes are selected like all others; unasked it does not run."""
+    text = "HloModule m\n\nENTRY e {\n  x = f32[4]{0} parameter(0)\n  ROOT y = f32[5]{0} negate(x)\n}\n"
+    (finding,) = lint.lint_source(Source(text), config).findings
+    assert (finding.code[0], finding.line, finding.name) == ("V", 5, "y")
+    assert found(text) == []
+
+
 def test_text_that_does_not_parse_is_reported() -> None:
     """The reader's errors are findings; the rules are not asked about half a module."""
     linted = lint.lint_source(

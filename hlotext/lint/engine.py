@@ -36,9 +36,7 @@ def run(module: Module, config: Config | None = None) -> list[Finding]:
         finding = _finding(rule, report, context)
         if not _is_ignored(finding, config, module.source):
             found.append(finding)
-    if config.select is not None and any(
-        code.startswith("V") for code in (*config.select, *config.extend_select)
-    ):
+    if any(code.startswith("V") for code in (*(config.select or ()), *config.extend_select)):
         found += _verify(module, config)
     return sorted(found, key=lambda finding: (finding.line, finding.column, finding.code))
 
