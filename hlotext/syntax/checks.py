@@ -1,29 +1,25 @@
-"""XLA's conditions on text that its reader enforces: names, counts, attributes, signatures, aliases.
+"""XLA's conditions on one instruction that its reader enforces: operand counts, attributes, a few shapes.
 
-Nothing here judges what instructions compute; that is the verifier's task.
+Nothing here judges what instructions compute; that is the verifier's task. Positions are offsets in the source: of the
+opcode, and of the attributes by name.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hlotext.ir import opcodes
-from hlotext.ir.aliasing import InputOutputAliasConfig
 from hlotext.ir.async_ops import ROLES
 from hlotext.ir.attributes import RawValue
 from hlotext.ir.bad_instruction import BadInstruction
-from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.memo import memoised
-from hlotext.ir.module import Module
-from hlotext.ir.opcode import Count
+from hlotext.ir.opcode import Arity, Count, Opcode
 from hlotext.ir.shape import UNBOUNDED_SIZE, Shape
-from hlotext.ir.types import ELEMENT_TYPES
 from hlotext.syntax.attribute_rules import attribute_rule
 from hlotext.syntax.limits import MAX_UPDATES
-from hlotext.syntax.reporter import Reporter, shown
-
-# ---- one instruction
+from hlotext.syntax.reporter import Place, Reporter, shown
 
 
 @memoised(1 << 14)
@@ -52,71 +48,92 @@ def opcode(reporter: Reporter, instruction: Instruction, position: int, places: 
     end = position + len(name)
     if row is None:
         if opcodes.async_wrapped(name) is None:
-            reporter.note(
-                "X201",
-                f"opcode {name} is unknown to this release",
-                position,
-                end,
-                reporter.did_you_mean(name, opcodes.OPCODES),
-            )
+            help = reporter.did_you_mean(name, opcodes.OPCODES)
+            reporter.note("X201", f"opcode {name} is unknown to this release", position, end, help)
         return
     if not row.arity.accepts(len(instruction.operands)):
-        reporter.error(
-            "X108", f"{name} takes {row.arity} operands, but has {len(instruction.operands)}", position, end
-        )  # fmt: skip
+        have = len(instruction.operands)
+        reporter.error("X108", f"{name} takes {_wanted(row.arity)}, but has {have}", position, end)
     if not attributes_fit(name, tuple(instruction._attributes)):
         _attributes(reporter, instruction, row, position, places)
 
 
+def _wanted(arity: Arity) -> str:
+    """The operands that an opcode takes, in words."""
+    least, most = arity.minimum, arity.maximum
+    if arity.count in (Count.EVEN, Count.ODD):
+        return f"{arity.count.value} of operands, at least {least}"
+    return _plural(least) if least == most else f"at least {_plural(least)}"
+
+
+def _plural(number: int) -> str:
+    words = {0: "no operands", 1: "one operand", 2: "two operands", 3: "three operands"}
+    return words.get(number, f"{number} operands")
+
+
 def _attributes(
-    reporter: Reporter, instruction: Instruction, row: Any, position: int, places: dict[str, int]
+    reporter: Reporter, instruction: Instruction, row: Opcode, position: int, places: dict[str, int]
 ) -> None:
     """Says which attribute is wrong."""
     allowed = opcodes.allowed_attributes(row)
     given = instruction._attributes
-    end = position + len(row.name)
     for name in given:
-        if name in allowed or isinstance(given[name], RawValue):
+        if name in allowed or isinstance(given[name], RawValue) or attribute_rule(name) is None:
             continue
-        place = places.get(name, position)
-        if attribute_rule(name) is None:
-            continue
-        reporter.error(
-            "X109", f"{row.name} has no attribute {name}", place, place + len(name),
-            help=reporter.did_you_mean(name, allowed) or f"it takes {', '.join(sorted(allowed))}",
-        )  # fmt: skip
-    for name, use in sorted(allowed.items()):
-        scalar = bool(instruction.operands) and _is_scalar(instruction.operands[0].shape)
-        if use.required and name not in given and not (use.optional_for_scalar and scalar):
-            reporter.error("X110", f"{row.name} needs the attribute {name}", position, end)
+        listed = ", ".join(sorted(name for name, use in allowed.items() if not use.old))
+        help = reporter.did_you_mean(name, allowed) or f"it takes {listed}"
+        reporter.error("X109", f"{row.name} has no attribute {name}", places.get(name, position), help=help)
+    end, example = position + len(row.name), f"for example: {row.example}"
+    is_scalar = bool(instruction.operands) and _is_scalar(instruction.operands[0].shape)
+    missing = sorted(
+        name
+        for name, use in allowed.items()
+        if use.required and name not in given and not (use.optional_for_scalar and is_scalar)
+    )
+    if missing:
+        what = "the attribute" if len(missing) == 1 else "the attributes"
+        reporter.error("X110", f"{row.name} needs {what} {_and(missing)}", position, end, example)
     if row.alternatives and not any(all(name in given for name in names) for names in row.alternatives):
-        choice = " or ".join(" and ".join(names) for names in row.alternatives)
-        reporter.error("X110", f"{row.name} needs {choice}", position, end)
+        choice = ", or ".join(" and ".join(names) for names in row.alternatives)
+        reporter.error("X110", f"{row.name} needs {choice}", position, end, example)
     # XLA demands the channel only where the group's meaning depends on it; an all-gather goes without.
-    if (
-        given.get("use_global_device_ids") is True
-        and "channel_id" not in given
-        and not row.name.startswith("all-gather")
-    ):
-        reporter.error(
-            "X112", "use_global_device_ids=true needs a channel_id", places.get("use_global_device_ids", position)
-        )  # fmt: skip
+    is_global = given.get("use_global_device_ids") is True
+    if is_global and "channel_id" not in given and not row.name.startswith("all-gather"):
+        place = places.get("use_global_device_ids", position)
+        reporter.error("X112", "use_global_device_ids=true needs a channel_id", place)
 
 
-def raw_value(reporter: Reporter, instruction: Instruction, name: str, value: RawValue) -> None:
+def _and(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+_MEANT = {
+    "comparator": "to_apply",
+    "computation": "to_apply",
+    "reducer": "to_apply",
+    "permutation": "dimensions",
+    "precision_config": "operand_precision",
+    "source_pairs": "source_target_pairs",
+    "target": "custom_call_target",
+    "aliasing": "output_to_operand_aliasing",
+    "contracting_dims": "lhs_contracting_dims` and `rhs_contracting_dims",
+}
+"""Names that XLA's code or other texts have for an attribute, which HLO text has not."""
+
+
+def raw_value(
+    reporter: Reporter, instruction: Instruction, name: str, value: RawValue, places: dict[str, int]
+) -> None:
     """Notes a value that was kept verbatim."""
-    row = opcodes.opcode(instruction.opcode)
-    start = instruction._start
+    place = places.get(name, instruction._start)
     if attribute_rule(name) is not None:
-        reporter.note("X204", f"{name}={value} is unknown to this release", start)
-    else:
-        known = opcodes.allowed_attributes(row) if row is not None else ()
-        reporter.note(
-            "X203",
-            f"attribute {name} is unknown to this release",
-            start,
-            help=reporter.did_you_mean(name, known),
-        )
+        reporter.note("X204", f"{name}={value} is unknown to this release", place)
+        return
+    row = opcodes.opcode(instruction.opcode)
+    known = opcodes.allowed_attributes(row) if row is not None else {}
+    meant = _MEANT.get(name)
+    help = f"did you mean `{meant}`?" if meant is not None else reporter.did_you_mean(name, known)
+    reporter.note("X203", f"attribute {name} is unknown to this release", place, help=help)
 
 
 def instruction(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
@@ -128,10 +145,8 @@ def instruction(reporter: Reporter, instruction: Instruction, position: int, pla
     if replication is not None and instruction.shape is not None:
         leaves = sum(1 for _ in instruction.shape.leaves())
         if len(replication) != leaves:
-            reporter.error(
-                "X112", f"parameter_replication has {len(replication)} entries for {leaves} arrays",
-                places.get("parameter_replication", position),
-            )  # fmt: skip
+            message = f"parameter_replication needs {leaves} entries, one for each array, but has {len(replication)}"
+            reporter.error("X112", message, places.get("parameter_replication", position))
 
 
 def _special_count(
@@ -142,11 +157,18 @@ def _special_count(
     have = len(instruction.operands)
     want = _EXPECTED_COUNT[row.arity.count](instruction)
     if want is not None and have not in want:
-        numbers = " or ".join(map(str, want))
-        reporter.error(
-            "X108", f"{row.name} takes {numbers} operands here ({row.arity.count.value}), but has {have}",
-            position, position + len(row.name),
-        )  # fmt: skip
+        why = _COUNT_WORDS[row.arity.count].format(less=want[0] - 1, wanted=_plural(want[0]), other=want[-1])
+        reporter.error("X108", f"{row.name} {why}, but has {have}", position, position + len(row.name))
+
+
+_COUNT_WORDS = {
+    Count.BRANCHES: "with {less} branches takes {wanted}",
+    Count.RESULT_DIMENSIONS: "to {less} dimensions takes {wanted}",
+    Count.INDICES: "takes {wanted} here, or {other} with one vector of indices",
+    Count.CALLED_PARAMETERS: "takes {wanted}, as many as the called computation has parameters",
+    Count.TUPLE_ELEMENTS: "takes {wanted}, as many as the result has elements",
+    Count.FOUR_WITH_SLICES: "with slice_sizes takes {wanted}",
+}
 
 
 def _branches(instruction: Instruction) -> tuple[int, ...] | None:
@@ -190,9 +212,8 @@ _EXPECTED_COUNT: dict[Count, Any] = {
 
 def _tuple(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
     if instruction.shape is not None and not instruction.shape.is_tuple:
-        reporter.error(
-            "X112", f"the result of tuple is a tuple, not {shown(instruction.shape)}", position, position + 5
-        )
+        message = f"the result of tuple must be a tuple, but is {shown(instruction.shape)}"
+        reporter.error("X112", message, position, position + 5)
     _special_count(reporter, instruction, position, places)
 
 
@@ -205,9 +226,9 @@ def _reshape(reporter: Reporter, instruction: Instruction, position: int, places
     if UNBOUNDED_SIZE in before.dimensions + after.dimensions or before.element_count == after.element_count:
         return
     if before.is_static and after.is_static:
-        reporter.error(
-            "X112", f"reshape from {before.element_count} elements to {after.element_count}", position, position + 7
-        )  # fmt: skip
+        sizes = f"{shown(before)} has {before.element_count} and {shown(after)} has {after.element_count}"
+        message = f"reshape keeps the number of elements, but {sizes}"
+        reporter.error("X112", message, position, position + 7)
 
 
 def _conditional(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
@@ -216,11 +237,11 @@ def _conditional(reporter: Reporter, instruction: Instruction, position: int, pl
     if shape is not None and shape.is_array and not shape.rank:
         by_list = "branch_computations" in instruction._attributes
         if str(shape.element_type) == "pred" and by_list:
-            reporter.error(
-                "X112", "a conditional on a pred names true_computation and false_computation", position
-            )
+            message = "a conditional on a pred names true_computation and false_computation"
+            reporter.error("X112", message, places.get("branch_computations", position))
         elif str(shape.element_type) == "s32" and not by_list:
-            reporter.error("X112", "a conditional on an s32 names branch_computations", position)
+            message = "a conditional on an s32 names branch_computations"
+            reporter.error("X112", message, places.get("true_computation", position))
     _special_count(reporter, instruction, position, places)
 
 
@@ -241,9 +262,11 @@ def _async(reporter: Reporter, instruction: Instruction, position: int, places: 
         return  # a line pasted from a dump, or a broken one: what began the operation is not there to be judged
     role = ROLES.get(operand.opcode) if operand is not None else None
     if operand is None or not operand.opcode.startswith("async-") or role == "done":
-        reporter.error(
-            "X120", f"the operand of {instruction.opcode} is an async-start or async-update", position, end
+        found = (
+            f"but {operand.name} is {_article(operand.opcode)}" if operand is not None else "but is missing"
         )
+        message = f"the operand of {instruction.opcode} must be an async-start or async-update, {found}"
+        reporter.error("X120", message, position, related=_definition(operand))
         return
     if instruction.opcode == "async-update" and shape is not None and operand.shape is not None:
         _same_shape(reporter, operand.shape, shape, position, end)
@@ -261,9 +284,19 @@ def _async(reporter: Reporter, instruction: Instruction, position: int, places: 
             if mine != theirs and (
                 name != "calls" or getattr(mine, "name", mine) != getattr(theirs, "name", theirs)
             ):
-                reporter.error(
-                    "X120", f"{name} differs from that of {start.name}", places.get(name, position)
-                )
+                message = f"{name} differs from that of {start.name}"
+                reporter.error("X120", message, places.get(name, position), related=_definition(start))
+
+
+def _article(opcode: str) -> str:
+    return f"an {opcode}" if opcode[:1] in "aeio" else f"a {opcode}"
+
+
+def _definition(operand: Instruction | None) -> list[Place]:
+    """The line of another instruction, for a message about both."""
+    if operand is None or operand._start < 0:
+        return []
+    return [(f"{operand.name} is defined here", operand._start, operand._end)]
 
 
 def _same_shape(reporter: Reporter, before: Shape, after: Shape, position: int, end: int) -> None:
@@ -279,7 +312,12 @@ def _done(reporter: Reporter, instruction: Instruction, position: int, places: d
     mine, theirs = instruction._attributes.get("channel_id"), operand._attributes.get("channel_id")
     if mine != theirs:
         place = places.get("channel_id", position)
-        reporter.error("X120", f"channel_id is {mine}, but that of {operand.name} is {theirs}", place)
+        message = f"channel_id is {_number(mine)}, but that of {operand.name} is {_number(theirs)}"
+        reporter.error("X120", message, place, related=_definition(operand))
+
+
+def _number(channel: int | None) -> str:
+    return "not given" if channel is None else str(channel)
 
 
 def _one_dimension(
@@ -288,10 +326,8 @@ def _one_dimension(
     """Opcodes whose `dimensions` is one number in braces."""
     dimensions = instruction._attributes.get("dimensions")
     if isinstance(dimensions, tuple) and len(dimensions) != 1:
-        place = places.get("dimensions", position)
-        reporter.error(
-            "X112", f"{instruction.opcode} takes one number in dimensions, but has {len(dimensions)}", place, place + 10
-        )  # fmt: skip
+        message = f"{instruction.opcode} takes one number in dimensions, but has {len(dimensions)}"
+        reporter.error("X112", message, places.get("dimensions", position))
     if opcodes.OPCODES[instruction.opcode].arity.count in _EXPECTED_COUNT:
         _special_count(reporter, instruction, position, places)
 
@@ -302,16 +338,14 @@ def _custom_call(reporter: Reporter, instruction: Instruction, position: int, pl
         return
     place = places.get("operand_layout_constraints", position)
     if len(constraints) != len(instruction.operands):
-        message = f"operand_layout_constraints has {len(constraints)} shapes for {len(instruction.operands)} operands"
+        wanted = f"{len(instruction.operands)} shapes, one for each operand"
+        message = f"operand_layout_constraints needs {wanted}, but has {len(constraints)}"
         reporter.error("X112", message, place)
         return
     for shape, operand in zip(constraints, instruction.operands, strict=True):
         if operand.shape is not None and not compatible(shape, operand.shape):
-            reporter.error(
-                "X112",
-                f"layout constraint {shown(shape)} does not fit operand {shown(operand.name)}, {shown(operand.shape)}",
-                place,
-            )
+            message = f"layout constraint {shown(shape)} does not fit operand {operand.name}, {shown(operand.shape)}"
+            reporter.error("X112", message, place)
 
 
 BY_OPCODE: dict[str, Any] = {
@@ -338,10 +372,26 @@ BY_OPCODE: dict[str, Any] = {
 def operand_shape(reporter: Reporter, operand: Instruction, declared: Shape, position: int) -> None:
     """A shape written before an operand must fit the operand's definition; layouts do not matter."""
     if operand.shape is not None and declared != operand.shape and not compatible(declared, operand.shape):
-        reporter.error(
-            "X114", f"operand {shown(operand.name)} is declared {shown(declared)}, but is {shown(operand.shape)}", position,
-            position + len(str(declared)),
-        )  # fmt: skip
+        start, end = _before(reporter.source.text, position)
+        message = f"operand {operand.name} is declared {shown(declared)}, but is {shown(operand.shape)}"
+        reporter.error("X114", message, start, end, related=_definition(operand))
+
+
+def _before(text: str, position: int) -> tuple[int, int]:
+    """Where the shape before an operand's name starts and ends: back to the comma or bracket before it."""
+    end = position
+    while end and text[end - 1] in " \t\r\n":
+        end -= 1
+    depth, start = 0, end
+    while start and (depth or text[start - 1] not in ",("):
+        depth += {")": 1, "]": 1, "}": 1, "(": -1, "[": -1, "{": -1}.get(text[start - 1], 0)
+        start -= 1
+    while start < end and (match := _BLANK.match(text, start, end)):
+        start = match.end()
+    return (start, end) if start < end else (position, position + 1)
+
+
+_BLANK = re.compile(r"\s+|/\*.*?\*/", re.DOTALL)
 
 
 def compatible(a: Shape, b: Shape) -> bool:
@@ -363,123 +413,3 @@ def compatible(a: Shape, b: Shape) -> bool:
 
 def _is_scalar(shape: Shape | None) -> bool:
     return shape is not None and shape.is_array and not shape.rank
-
-
-# ---- one computation
-
-
-def parameters(reporter: Reporter, computation: Computation) -> None:
-    """Parameter numbers are 0, 1, 2, ... each once."""
-    numbers: list[Any] = [i._argument for i in computation._instructions if i._opcode == "parameter"]
-    if sorted(numbers) == list(range(len(numbers))):
-        return
-    found: dict[int, Instruction] = {}
-    for instruction in computation._instructions:
-        if instruction._opcode == "parameter":
-            number = instruction.parameter_number or 0
-            if number < 0:
-                reporter.error(
-                    "X115", f"a parameter's number must not be negative, but is {number}", instruction._start
-                )
-            elif number in found:
-                reporter.error(
-                    "X115", f"two parameters have the number {number}", instruction._start, instruction._end,
-                    related=[("first one here", found[number]._start, found[number]._end)],
-                )  # fmt: skip
-            found[number] = instruction
-    for number in range(len(found)):
-        if number not in found:
-            last = found[max(found)]
-            reporter.error("X115", f"parameter({number}) is missing", last._start, last._end)
-            return
-
-
-def names(reporter: Reporter, computation: Computation, defined: dict[str, Instruction]) -> None:
-    """No instruction may be called like an element type, nor start with `__` (except `__xla_`)."""
-    # One join instead of a look at each name: this runs for every computation.
-    if ELEMENT_TYPES.keys().isdisjoint(defined) and "\n__" not in "\n" + "\n".join(defined):
-        return
-    for name, instruction in defined.items():
-        bad = name in ELEMENT_TYPES or (name.startswith("__") and not name.startswith("__xla_"))
-        if bad and instruction._start >= 0:
-            better = f"{name}_" if name in ELEMENT_TYPES else f"a{name[1:]}"
-            reporter.error(
-                "X116", f"an instruction may not be named {name}", instruction._start,
-                instruction._start + len(name) + 1, help=f"rename it to {better}",
-            )  # fmt: skip
-
-
-def duplicates(reporter: Reporter, computation: Computation) -> None:
-    """Every name is defined once."""
-    found: dict[str, Instruction] = {}
-    for instruction in computation._instructions:
-        if isinstance(instruction, BadInstruction):
-            continue
-        first = found.setdefault(instruction.name, instruction)
-        if first is not instruction:
-            duplicate(reporter, instruction, first)
-
-
-def duplicate(reporter: Reporter, instruction: Instruction, first: Instruction) -> None:
-    """Says that a name is defined twice."""
-    reporter.error(
-        "X103", f"instruction {instruction.name} is defined twice in this computation",
-        instruction._start, instruction._start + len(instruction.name) + 1,
-        related=[("first defined here", first._start, first._start + len(first.name) + 1)],
-    )  # fmt: skip
-
-
-def signature(reporter: Reporter, computation: Computation, result: Shape, start: int, end: int) -> None:
-    """The result in a computation's header must fit its root."""
-    if not computation._instructions:
-        return
-    shape = computation.root.shape
-    if shape is not None and shape != result and not compatible(shape, result):
-        root = computation.root
-        reporter.error(
-            "X113",
-            f"computation {computation.name} is said to return {shown(result)}, but its root {root.name} is {shown(shape)}",
-            start, end, related=[("the root", root._start, root._end)],
-        )  # fmt: skip
-
-
-# ---- the module
-
-
-def module(reporter: Reporter, module: Module) -> None:
-    """The header against the entry computation; which computations async instructions may share."""
-    if not module._computations:
-        reporter.error("X122", "a module needs at least one computation", module._header_end)
-        return
-    _aliases(reporter, module)
-    used: dict[Computation, Instruction] = {}
-    for instruction in module.instructions():
-        if instruction._opcode == "async-start":
-            for callee in instruction.called_computations:
-                if callee in used:
-                    reporter.error(
-                        "X120", f"computation {callee.name} is called by more than one async-start", instruction._start,
-                        instruction._end, related=[("first called here", used[callee]._start, used[callee]._end)],
-                    )  # fmt: skip
-                used[callee] = instruction
-
-
-def _aliases(reporter: Reporter, module: Module) -> None:
-    aliases = module.attributes.get("input_output_alias")
-    if (
-        not isinstance(aliases, InputOutputAliasConfig)
-        or not module.entry._instructions
-        or module.entry.root.shape is None
-    ):
-        return
-    result = module.entry.root.shape
-    for alias in aliases.entries:
-        try:
-            result.subshape(alias.output_index)
-        except IndexError as error:
-            place = (
-                module.source.text.find("input_output_alias=", module._start)
-                if module.source is not None
-                else 0
-            )
-            reporter.error("X119", f"input_output_alias: {error}", place, place + len("input_output_alias"))

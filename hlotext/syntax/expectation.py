@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+_MESHES = frozenset({"MESH", "MAXIMAL_MESH", "LBRACE"})
 _GROUPS: tuple[tuple[frozenset[str], str, frozenset[str]], ...] = (
     (
         frozenset({"ENTRY", "NAME"}),
@@ -13,22 +14,41 @@ _GROUPS: tuple[tuple[frozenset[str], str, frozenset[str]], ...] = (
     (frozenset({"ROOT", "NAME"}), "an instruction", frozenset()),
     (frozenset({"TYPE", "BUFFER"}), "a shape", frozenset({"LPAREN", "LPAR"})),
     (frozenset({"OPCODE", "PARAMETER", "CONSTANT"}), "an opcode with its operands", frozenset()),
-    (frozenset({"WINDOW_FIELD", "WINDOW_PAD"}), "a field of the window such as `size=`", frozenset()),
+    (frozenset({"WINDOW_FIELD", "WINDOW_PAD"}), "a field of the window", frozenset()),
     (
         frozenset({"SHARDING_WORD", "SHARDING_DEVICES"}),
-        "a part of the sharding such as `replicated` or `devices=`",
-        frozenset({"SHARDING_DEVICE", "LAST_TILE_DIMS", "SHARD_GROUP", "SHARDING_METADATA"}),
+        "a part of the sharding",
+        frozenset(
+            {
+                "SHARDING_DEVICE",
+                "LAST_TILE_DIMS",
+                "SHARD_GROUP",
+                "SHARDING_METADATA",
+                "MESH",
+                "MAXIMAL_MESH",
+                "LBRACE",
+            }
+        ),
     ),
     (
         frozenset({"METADATA_TEXT", "METADATA_NUMBER"}),
-        "a field of the metadata such as `op_name=`",
+        "a field of the metadata",
         frozenset({"METADATA_NUMBERS", "ATTRIBUTE_NAME"}),
     ),
-    (frozenset({"LITERAL_NUMBER", "LITERAL_WORD"}), "a value", frozenset({"DOTS"})),
     (
-        frozenset({"BOUNDED", "INT"}),
+        frozenset({"LITERAL_NUMBER", "LITERAL_WORD"}),
+        "a value",
+        frozenset({"DOTS", "COMMA", "LBRACE", "LPAREN"}),
+    ),
+    (
+        frozenset({"TILES", "SC"}),
+        "a part of the layout",
+        frozenset({"D", "E", "HASH", "L", "M", "P", "S", "STAR"}),
+    ),
+    (
+        frozenset({"BOUNDED", "UNBOUNDED", "INT"}),
         "a dimension",
-        frozenset({"UNBOUNDED"}),
+        frozenset(),
     ),
 )
 """Terminals that stand together for one thing: those that tell it, its name, and what is not worth a word beside it."""

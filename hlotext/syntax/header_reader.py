@@ -13,6 +13,7 @@ from hlotext.syntax import fast_values, grammar, patterns
 from hlotext.syntax.attribute_rules import header_attribute_rule
 from hlotext.syntax.boundaries import next_module
 from hlotext.syntax.errors import TermError
+from hlotext.syntax.head_linker import link_head
 from hlotext.syntax.linker import Linker
 from hlotext.syntax.reporter import Reporter
 from hlotext.syntax.words import unquote
@@ -132,7 +133,7 @@ def _by_grammar(module: Module, reporter: Reporter, start: int) -> int:
             if failure.is_at_end:
                 continue  # a line inside a quoted recovery module may look like a computation
             break
-        linker.head(record)
+        link_head(module, reporter, record)
         return int(record.header_end)
     try:
         head = reference.parse(reporter.source, "module", start, end)
@@ -143,5 +144,5 @@ def _by_grammar(module: Module, reporter: Reporter, start: int) -> int:
             failure.report(reporter)
             return end
         head = read.head  # the error stands further down, where it will be met again
-    linker.head(head)
+    link_head(module, reporter, head)
     return int(head.header_end)

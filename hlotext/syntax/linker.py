@@ -15,13 +15,13 @@ from hlotext.ir import opcodes
 from hlotext.ir.attributes import RawValue
 from hlotext.ir.bad_instruction import UNREADABLE, BadInstruction
 from hlotext.ir.computation import Computation
-from hlotext.ir.frames import FileLocation, FrameRow, StackFrameIndex
 from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
 from hlotext.ir.types import ELEMENT_TYPES, TypeKind
-from hlotext.syntax import checks, patterns, sugar
+from hlotext.syntax import checks, module_checks, patterns, sugar
 from hlotext.syntax.errors import TermError
+from hlotext.syntax.head_linker import link_head
 from hlotext.syntax.literals import read_literal
 from hlotext.syntax.records import (
     ComputationRecord,
@@ -29,25 +29,15 @@ from hlotext.syntax.records import (
     InlineBody,
     InstructionRecord,
     InstructionReference,
-    ModuleRecord,
     OperandRecord,
     OperationRecord,
     PartialRecord,
-    SectionRecord,
 )
-from hlotext.syntax.reporter import Reporter
+from hlotext.syntax.reporter import Place, Reporter, shown
+from hlotext.syntax.undefined import Undefined
 
 Infer = Callable[[Instruction], Shape]
 """Infers an omitted result shape; raises ValueError where that is impossible."""
-
-
-_TABLES: dict[str, tuple[str, ...]] = {
-    "FileNames": (),
-    "FunctionNames": (),
-    "FileLocations": ("file_name_id", "function_name_id", "line", "end_line", "column", "end_column"),
-    "StackFrames": ("file_location_id", "parent_frame_id"),
-}
-"""The stack-frame tables in order, with the fields of a row; no fields: each row is a string."""
 
 
 @attrs.define
@@ -83,62 +73,13 @@ class Linker:
     computations: dict[str, Computation] = attrs.field(factory=dict)
     taken: set[str] = attrs.field(factory=set)
     """Names of computations made for sugared asynchronous operations."""
+    undefined: Undefined = attrs.field(
+        default=attrs.Factory(lambda self: Undefined(self.reporter), takes_self=True)
+    )
     pending: list[tuple[Scope, Instruction, str, Any]] = attrs.field(factory=list)
     """Attributes that name computations which were not defined yet: scope, instruction, attribute name, value."""
     has_lost_computations: bool = False
     """The name of a computation could not be made out."""
-
-    # ---- the header
-
-    def head(self, record: ModuleRecord) -> None:
-        """Links a header and its tables."""
-        module = self.module
-        module._name, module._header_end = record.name, record.header_end
-        for attribute in record.attributes:
-            if attribute.name in module.attributes:
-                self.reporter.error("X111", f"attribute {attribute.name} is given twice", attribute.position)
-            if isinstance(attribute.value, RawValue):
-                end = attribute.position + len(attribute.name)
-                self.reporter.note(
-                    "X203",
-                    f"header attribute {attribute.name} is unknown to this release",
-                    attribute.position,
-                    end,
-                )
-            module.attributes[attribute.name] = attribute.value
-        tables = {section.name: section for section in record.sections}
-        others = []
-        for name, section in tables.items():
-            if name not in _TABLES:
-                self.reporter.note("X205", f"table {name} is unknown to this release", section.position)
-                others.append(self.reporter.source.text[section.position : section.end])
-        if others:
-            module.stack_frames = StackFrameIndex(other_tables=tuple(others))
-        if tables.keys() & _TABLES:
-            self.tables(tables, record)
-
-    def tables(self, tables: dict[str, SectionRecord], record: ModuleRecord) -> None:
-        """Links the stack-frame tables; once one is there, all four must be."""
-        rows: dict[str, tuple[Any, ...]] = {}
-        for name, fields in _TABLES.items():
-            if name not in tables:
-                self.reporter.error("X101", f"the table {name} is missing", record.sections[0].position)
-                return
-            for row in tables[name].rows:
-                if (set(row) if isinstance(row, dict) else None) != (set(fields) if fields else None):
-                    what = ", ".join(fields) if fields else "a string"
-                    self.reporter.error("X101", f"every row of {name} holds {what}", tables[name].position)
-                    return
-            rows[name] = tables[name].rows
-        self.module.stack_frames = StackFrameIndex(
-            rows["FileNames"],
-            rows["FunctionNames"],
-            tuple(FileLocation(**row) for row in rows["FileLocations"]),
-            tuple(
-                FrameRow(row["file_location_id"], row["parent_frame_id"] - 1) for row in rows["StackFrames"]
-            ),
-            self.module.stack_frames.other_tables,
-        )
 
     # ---- computations
 
@@ -146,14 +87,13 @@ class Linker:
         """Opens a computation; its instructions follow."""
         computation = Computation(name, module=self.module, start=start)
         if (first := self.computations.get(name)) is not None:
-            self.reporter.error(
-                "X105", f"computation {name} is defined twice", start, start + len(name) + 1,
-                related=[("first defined here", first._start, first._brace)],
-            )  # fmt: skip
+            related: list[Place] = [("first defined here", first._start, first._brace)]
+            self.reporter.error("X105", f"computation {name} is defined twice", start, related=related)
         self.computations[name] = computation
         if is_entry:
             if self.module._entry is not None:
-                self.reporter.error("X107", "a module has only one ENTRY computation", start, start + 5)
+                related = [("the first one", self.module._entry._start, self.module._entry._start + 5)]
+                self.reporter.error("X107", "a module has only one ENTRY computation", start, related=related)
             self.module._entry = computation
         self.module._computations.append(computation)
         return Scope(computation)
@@ -170,13 +110,13 @@ class Linker:
             signature = record.signature
             blank = patterns.blank().match(self.reporter.source.text, signature.position)
             start = signature.position if blank is None else blank.end()
-            checks.signature(self.reporter, scope.computation, signature.result, start, signature.end)
+            module_checks.signature(self.reporter, scope.computation, signature.result, start, signature.end)
         return scope.computation
 
     def add_partial(self, record: PartialRecord) -> None:
         """Links what stands before a syntax error, since an error of another kind in there comes first."""
         if record.head is not None:
-            self.head(record.head)
+            link_head(self.module, self.reporter, record.head)
         for computation in record.computations:
             self.add_computation(computation)
         if record.unfinished is not None:
@@ -190,12 +130,11 @@ class Linker:
         """Closes a computation."""
         computation = scope.computation
         if not computation._instructions:
-            self.reporter.error(
-                "X122", f"computation {computation.name} has no instructions", max(computation._brace, 0)
-            )
+            what = f"computation {computation.name}" if computation.name else "this computation"
+            self.reporter.error("X122", f"{what} has no instructions", max(computation._brace, 0))
         if not scope.is_damaged:
-            checks.parameters(self.reporter, computation)
-        checks.names(self.reporter, computation, scope.defined)
+            module_checks.parameters(self.reporter, computation)
+        module_checks.names(self.reporter, computation, scope.defined)
 
     # ---- instructions
 
@@ -213,7 +152,7 @@ class Linker:
         if not self.set_argument(instruction, operation):
             return self.add_bad(scope, record.start, record.end, name, operation.shape, record.is_root)
         position = {attribute.name: attribute.position for attribute in record.attributes}
-        self.resolve(scope, instruction)
+        self.resolve(scope, instruction, position)
         if opcodes.async_wrapped(operation.opcode) is not None:
             self.unsweeten(scope, instruction, operation.position, position)
         checks.opcode(self.reporter, instruction, operation.position, position)
@@ -265,38 +204,40 @@ class Linker:
         instruction._opcode = plain
         operation = instruction.async_wrapped_instruction
         if operation is not None and operation.opcode != wrapped:
-            self.reporter.error(
-                "X120", f"{instruction.name} finishes {wrapped}, but its start wraps {operation.opcode}",
-                position, position + len(wrapped),
-            )  # fmt: skip
+            start = instruction._operands[0]
+            message = f"this ends an asynchronous {wrapped}, but {start.name} is part of one that runs {operation.opcode}"
+            related = [(f"{start.name} is defined here", start._start, start._end)]
+            self.reporter.error("X120", message, position, related=related)
 
     def define(self, scope: Scope, instruction: Instruction, is_root: bool) -> None:
         """Puts an instruction at the end of its computation and makes its name known."""
         computation = scope.computation
         first = scope.defined.get(instruction.name)
         if first is not None and not _is_missing(first):
-            checks.duplicate(self.reporter, instruction, first)
+            module_checks.duplicate(self.reporter, instruction, first)
         scope.defined[instruction.name] = instruction
         computation._instructions.append(instruction)
         scope.parameters += instruction._opcode == "parameter"
         if is_root:
             if computation._root is not None:
+                start = computation._root._start
+                related: list[Place] = [("the first one", start, start + 4)]
                 self.reporter.error(
-                    "X106", "a computation has only one ROOT", instruction._start, instruction._start + 4,
-                    related=[("first ROOT here", computation._root._start, computation._root._start + 4)],
-                )  # fmt: skip
+                    "X106", "a computation has only one ROOT", instruction._start, related=related
+                )
             computation._root = instruction
 
     def attributes(self, scope: Scope, record: InstructionRecord) -> dict[str, Any]:
         """The attributes as a dict; a repeated one is an error."""
         values: dict[str, Any] = {}
+        places: dict[str, int] = {}
         for attribute in record.attributes:
-            if attribute.name in values:
-                self.reporter.error(
-                    "X111", f"attribute {attribute.name} is given twice", attribute.position,
-                    attribute.position + len(attribute.name),
-                )  # fmt: skip
-            values[attribute.name] = attribute.value
+            name = attribute.name
+            if name in values:
+                related = [("first given here", places[name], None)]
+                message = f"attribute {name} is given twice"
+                self.reporter.error("X111", message, attribute.position, related=related)
+            values[name], places[name] = attribute.value, attribute.position
         return values
 
     def set_argument(self, instruction: Instruction, operation: OperationRecord) -> bool:
@@ -357,7 +298,8 @@ class Linker:
         if shape is None and isinstance(operand, BadInstruction):
             return operand  # which element of it is not known either
         if shape is None or not shape.is_tuple or not 0 <= index < len(shape.tuple_shapes):
-            self.reporter.error("X112", f"{operand.name} has no tuple element {index}", position)
+            what = f"is {shown(shape)}" if shape is not None else "has no known shape"
+            self.reporter.error("X112", f"{operand.name} {what}, so it has no element #{index}", position)
             return operand
         name = self.unique(scope, f"{operand.name}_{index}")  # as XLA names it
         element = Instruction(
@@ -375,10 +317,7 @@ class Linker:
             if name is None:
                 self.reporter.error("X101", "an operand needs a name here", record.position)
             elif not scope.has_lost_names:
-                self.reporter.error(
-                    "X102", f"operand {name} is not defined before this line", record.position,
-                    record.position + len(name) + 1, help=self.reporter.did_you_mean(name, scope.defined),
-                )  # fmt: skip
+                self.undefined.instruction("X102", "operand", name, record.position, scope.defined)
             return self._missing(scope, name or "")
         if record.shape is not None:
             note_unknown_types(self.reporter, record.shape, max(self.module._start, 0))
@@ -436,7 +375,7 @@ class Linker:
 
     # ---- references
 
-    def resolve(self, scope: Scope, instruction: Instruction) -> None:
+    def resolve(self, scope: Scope, instruction: Instruction, places: dict[str, int]) -> None:
         """Replaces the references among an instruction's attributes by nodes; unknown computations wait for the end."""
         for name, value in instruction._attributes.items():
             kind = type(value)
@@ -450,7 +389,7 @@ class Linker:
                     callees = tuple(self.computation(scope, instruction, name, item) for item in value)
                     instruction._attributes[name] = callees
             elif kind is RawValue:
-                checks.raw_value(self.reporter, instruction, name, value)
+                checks.raw_value(self.reporter, instruction, name, value, places)
 
     def computation(self, scope: Scope, instruction: Instruction, name: str, value: Any) -> Any:
         """The computation that a reference names, or the reference itself for now when it comes later."""
@@ -474,11 +413,8 @@ class Linker:
             if predecessor is None and scope.has_lost_names:
                 continue
             if predecessor is None:
-                self.reporter.error(
-                    "X121", f"control predecessor {reference.name} is not defined before this line",
-                    reference.position, reference.position + len(reference.name) + 1,
-                    help=self.reporter.did_you_mean(reference.name, scope.defined),
-                )  # fmt: skip
+                what, place = "control predecessor", reference.position
+                self.undefined.instruction("X121", what, reference.name, place, scope.defined)
             else:
                 found[predecessor] = None
         return tuple(found)
@@ -514,11 +450,9 @@ class Linker:
                 # A pasted op line: the computation stands elsewhere, and only its name is known.
                 found = self.computations[reference.name] = Computation(reference.name, is_implicit=True)
             if found is None and not self.has_lost_computations:
-                self.reporter.error(
-                    "X104", f"computation {reference.name} is not defined", reference.position,
-                    reference.position + len(reference.name) + 1,
-                    help=self.reporter.did_you_mean(reference.name, self.computations),
-                )  # fmt: skip
+                help = self.reporter.did_you_mean(reference.name, self.computations)
+                message = f"computation {reference.name} is not defined"
+                self.reporter.error("X104", message, reference.position, help=help)
             if isinstance(instruction._attributes[name], tuple):
                 lists[instruction, name] = None
             else:
@@ -527,7 +461,7 @@ class Linker:
         self.pending.clear()
         for instruction, name in lists:
             instruction._attributes[name] = self._resolved(instruction._attributes[name])
-        checks.module(self.reporter, self.module)
+        module_checks.module(self.reporter, self.module)
 
     def _resolved(self, value: tuple[Any, ...]) -> tuple[Computation, ...] | RawValue:
         """A list of computations, some of which were named before they were defined; as text where one never is."""

@@ -10,42 +10,10 @@ import attrs
 from hlotext.ir import opcodes
 from hlotext.ir.types import ELEMENT_TYPES
 from hlotext.syntax import grammar
+from hlotext.syntax.attribute_rules import attribute_rules
 from hlotext.syntax.expectation import expected_words
-
-
-@attrs.frozen
-class Stumble:
-    """A place that the grammar cannot read."""
-
-    text: str
-    start: int
-    """Offset of the first thing that cannot stand there."""
-    limit: int
-    """Where the piece of text ends that was read."""
-    expected: frozenset[str]
-    """Terminals that could."""
-    within: str = ""
-    """The attribute in whose value it is; empty outside."""
-
-    @property
-    def word(self) -> str:
-        """The word or the single character there."""
-        match = _WORD.match(self.text, self.start, self.limit)
-        return match[0] if match is not None else self.text[self.start : self.start + 1]
-
-    @property
-    def after(self) -> int:
-        """The offset behind the word."""
-        return self.start + len(self.word)
-
-    def follows(self, pattern: str) -> bool:
-        """Whether something stands right behind the word."""
-        return re.compile(pattern).match(self.text, self.after, self.limit) is not None
-
-    def precedes(self, pattern: str) -> bool:
-        """Whether something stands right before the word, on the same line."""
-        line = max(self.text.rfind("\n", 0, self.start), self.start - 200) + 1
-        return re.search(rf"(?:{pattern})\Z", self.text[line : self.start]) is not None
+from hlotext.syntax.hints import form_of, hint
+from hlotext.syntax.stumble import Stumble
 
 
 @attrs.frozen
@@ -59,7 +27,6 @@ class Finding:
     code: str = "X101"
 
 
-_WORD = re.compile(r"[%\-]?[A-Za-z0-9_.][A-Za-z0-9_.\-]*|->|<=|\.\.\.", re.ASCII)
 _NO_TOKEN = re.compile(r"[^\t\r\n !-~]|[;|$@&!`^~\\<]", re.ASCII)
 """Characters that no token holds: those that are no ASCII, control characters, and signs without a meaning."""
 _KEYWORDS = frozenset(
@@ -81,7 +48,7 @@ def describe(place: Stumble) -> Finding:
     shown = place.word if place.word.isprintable() else place.word.encode("unicode_escape").decode("ascii")
     where = f"in {place.within}: " if place.within else ""
     message = f"{where}expected {expected_words(place.expected)}, found `{shown[:60]}`"
-    return Finding(message, place.start, place.after, _help(place))
+    return Finding(message, place.start, place.after, hint(place))
 
 
 # ---- mistakes with words of their own
@@ -98,7 +65,9 @@ def _open_comment(place: Stumble) -> Finding | None:
 
 def _open_string(place: Stumble) -> Finding | None:
     quote = place.word
-    if quote not in ("'", '"') or re.compile(grammar.terminals()["STRING"]).match(place.text, place.start):
+    if quote not in ("'", '"') or re.compile(grammar.terminals()["STRING"]).match(
+        place.text, place.start, place.limit
+    ):
         return None
     return Finding("this string is not closed", place.start, place.start + 1, f"it ends with {quote}")
 
@@ -107,28 +76,41 @@ def _no_token(place: Stumble) -> Finding | None:
     """A character that means nothing anywhere, at the place or glued to the word there."""
     for offset in (place.start, place.after):
         if offset < place.limit and _NO_TOKEN.match(place.text, offset):
-            character = place.text[offset]
-            code = ord(character)
-            if 0xDC80 <= code <= 0xDCFF:
-                what = f"the byte 0x{code - 0xDC00:02x}, which is no UTF-8, "
-            elif character.isprintable() and code != 0xA0:
-                what = f"`{character}` (U+{code:04X}) " if code > 127 else f"`{character}` "
-            else:
-                what = f"the character U+{code:04X} "
-            help = "outside strings and comments there is only ASCII" if code > 127 else ""
-            return Finding(f"{what}cannot stand here", offset, offset + 1, help)
+            what, help = _character(place.text[offset])
+            return Finding(f"{what} cannot stand here", offset, offset + 1, help)
     return None
+
+
+def _character(character: str) -> tuple[str, str]:
+    """What to call a character that no token holds, and what to say about it."""
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"the byte 0x{code - 0xDC00:02x}, which is no UTF-8,", _ONLY_ASCII
+    if code > 127:
+        is_visible = character.isprintable() and not character.isspace()
+        return f"`{character}` (U+{code:04X})" if is_visible else f"the character U+{code:04X}", _ONLY_ASCII
+    if not code:
+        return "a NUL byte", ""
+    if character == ";":
+        return "`;`", "attributes and list items are separated by commas, instructions by nothing"
+    return f"`{character}`" if character.isprintable() else f"the character U+{code:04X}", ""
+
+
+_ONLY_ASCII = "outside strings and comments there is only ASCII"
 
 
 def _reserved(place: Stumble) -> Finding | None:
     """A reserved word as a name."""
     word = place.word
-    if "NAME" not in place.expected and not place.precedes(r"ROOT[ \t]+"):
+    is_name = "NAME" in place.expected and not place.expected & {"TYPE", "OPCODE"}
+    if not (is_name or (place.expected >= {"NAME"} and place.follows(r"\s*="))) and not place.precedes(
+        r"ROOT[ \t]+"
+    ):
         return None
-    if word in ELEMENT_TYPES and place.follows(r"\s*=") and ELEMENT_TYPES[word].number:
+    if word in ELEMENT_TYPES and ELEMENT_TYPES[word].number:
         message = f"`{word}` is an element type, so nothing can be named like that"
         return Finding(message, place.start, place.after, f"rename it, for example to `{word}_`", "X116")
-    if word in _KEYWORDS and place.follows(r"\s*[=,){]"):
+    if word in _KEYWORDS and (word not in _STRUCTURE or place.follows(r"\s*=")):
         message = f"`{word}` is a reserved word"
         return Finding(
             message, place.start, place.after, f"as a name it needs a percent sign: `%{word}`", "X116"
@@ -136,9 +118,28 @@ def _reserved(place: Stumble) -> Finding | None:
     return None
 
 
+_STRUCTURE = frozenset(
+    {"ENTRY", "ROOT", "HloModule", "FileNames", "FunctionNames", "FileLocations", "StackFrames"}
+)
+
+
+def _digit_first(place: Stumble) -> Finding | None:
+    word = place.word
+    if "NAME" not in place.expected or not word[:1].isdigit() or not place.follows(r"\s*="):
+        return None
+    message = "a name starts with a letter or an underscore"
+    return Finding(message, place.start, place.after, f"rename it, for example to `_{word}`")
+
+
+def _percent_alone(place: Stumble) -> Finding | None:
+    if place.word != "%":
+        return None
+    return Finding("a name stands right behind `%`", place.start, place.after)
+
+
 def _glued_equals(place: Stumble) -> Finding | None:
     """`x=f32[]`: to XLA's lexer this is the attribute `x=`."""
-    if "NAME" not in place.expected or not place.follows("=") or not place.word[0].isalpha():
+    if "NAME" not in place.expected or not place.follows("=") or not place.word[:1].isalpha():
         return None
     if place.precedes(r",[ \t]*") or place.precedes(r"[)}\w\"][ \t]+"):
         return None
@@ -150,10 +151,89 @@ def _blank_before_equals(place: Stumble) -> Finding | None:
     """`metadata ={...}`: an attribute's name and its `=` are one token."""
     if not any(name.endswith("ATTRIBUTE") or name == "ATTRIBUTE_NAME" for name in place.expected):
         return None
-    if not place.follows(r"[ \t]+="):
+    if not place.follows(r"[ \t]+=") or place.precedes(r"(?:^|\n)[ \t]*"):
         return None
     message = f"a blank stands between `{place.word}` and its `=`"
     return Finding(message, place.start, place.after, f"write `{place.word}=`")
+
+
+def _no_value(place: Stumble) -> Finding | None:
+    """An attribute without `=`, or with nothing behind it."""
+    if place.within and place.previous == "=":
+        start = place.behind - len(place.within) - 1
+        if (
+            place.text.startswith(f"{place.within}=", start)
+            and "\n" in place.text[place.behind : place.start]
+        ):
+            return Finding(f"`{place.within}=` has no value", start, place.behind, form_of(place.within))
+    if "ATTRIBUTE_NAME" in place.expected and place.word in attribute_rules() and place.previous == ",":
+        return Finding(f"`{place.word}` has no value", place.start, place.after, form_of(place.word))
+    return None
+
+
+def _comma_at_end(place: Stumble) -> Finding | None:
+    """A comma behind the last attribute of a line."""
+    is_attribute = "ATTRIBUTE_NAME" in place.expected and "NAME" not in place.expected
+    if not is_attribute or place.previous != "," or "\n" not in place.text[place.behind : place.start]:
+        return None
+    return Finding("no attribute follows this comma", place.behind - 1, place.behind, "leave the comma out")
+
+
+def _equals_missing(place: Stumble) -> Finding | None:
+    """A name that no `=` follows: a stray word, or a computation inside one that was not closed."""
+    if place.expected - {"COMPACT_INDEX"} != {"EQUAL"}:
+        return None
+    name = _LAST_WORD.search(place.text, max(0, place.behind - 200), place.behind)
+    if name is None:
+        return None
+    if place.word in ("(", "{"):
+        message = "a computation begins before the one above it is closed"
+        return Finding(message, name.start(), name.end(), "is a `}` missing above?")
+    if place.word == ":":
+        return Finding("the colon stands apart from the name", place.start, place.after, "write `=` alone")
+    if "\n" in place.text[place.behind : place.start]:
+        return Finding(f"expected `=` behind `{name[0]}`", name.start(), name.end())
+    return None
+
+
+_LAST_WORD = re.compile(r"%?[A-Za-z0-9_.\-]+\Z")
+
+
+def _entry_inside(place: Stumble) -> Finding | None:
+    if place.word != "ENTRY" or "RBRACE" not in place.expected:
+        return None
+    message = "a computation begins before the one above it is closed"
+    return Finding(message, place.start, place.after, "is a `}` missing above?")
+
+
+def _instruction_outside(place: Stumble) -> Finding | None:
+    """`%x = ...` where a computation's brace or signature is expected."""
+    if place.word != "=" or "LBRACE" not in place.expected or place.within:
+        return None
+    name = _LAST_WORD.search(place.text, max(0, place.behind - 200), place.behind)
+    start = place.start if name is None else name.start()
+    message = "an instruction stands outside of a computation"
+    return Finding(message, start, place.after, "is there a `}` too many above?")
+
+
+def _colon_apart(place: Stumble) -> Finding | None:
+    if place.word != ":" or "TYPE" not in place.expected or place.within:
+        return None
+    return Finding("a blank stands between a parameter's name and its colon", place.start, place.after)
+
+
+def _percent_in_signature(place: Stumble) -> Finding | None:
+    if "SIGNATURE_NAME" not in place.expected or not place.word.startswith("%"):
+        return None
+    message = "parameters have no percent sign in a signature"
+    return Finding(message, place.start, place.after, f"write `{place.word[1:]}`")
+
+
+def _result_missing(place: Stumble) -> Finding | None:
+    if place.expected != {"ARROW"} or place.word != "{":
+        return None
+    help = "write `-> ` and the shape of the root, or leave the whole signature out"
+    return Finding("the signature does not say what the computation gives", place.start, place.after, help)
 
 
 def _empty_layout(place: Stumble) -> Finding | None:
@@ -192,78 +272,42 @@ def _opcode_without_parentheses(place: Stumble) -> Finding | None:
     return Finding(message, place.start, place.after)
 
 
+def _no_operand(place: Stumble) -> Finding | None:
+    """A number, or the dots that XLA prints for operands left out, in place of an operand."""
+    if not place.expected >= {"NAME", "OPCODE", "TYPE"} or not place.precedes(r"[(,][ \t]*"):
+        return None
+    if place.word == "...":
+        message = "operands were left out when this text was printed, so it cannot be read"
+        return Finding(message, place.start, place.after)
+    if _NUMBER.fullmatch(place.word):
+        message = "an operand is an instruction, not a number"
+        return Finding(message, place.start, place.after, "give the number to a `constant` and name that")
+    return None
+
+
+_NUMBER = re.compile(r"[+\-]?[0-9.][0-9A-Za-z.+\-]*")
+
 _MISTAKES: tuple[Callable[[Stumble], Finding | None], ...] = (
     _open_comment,
     _open_string,
     _no_token,
+    _entry_inside,
     _reserved,
+    _digit_first,
+    _percent_alone,
     _glued_equals,
     _blank_before_equals,
+    _no_value,
+    _comma_at_end,
+    _equals_missing,
+    _instruction_outside,
+    _colon_apart,
+    _percent_in_signature,
+    _result_missing,
     _empty_layout,
     _comma_in_blanks,
     _type_without_brackets,
     _upper_case_type,
     _opcode_without_parentheses,
+    _no_operand,
 )
-
-
-# ---- help for what is merely not expected
-
-
-def _help(place: Stumble) -> str:
-    """What may be the matter; empty when there is no guess."""
-    word, expected = place.word, place.expected
-    if "BOOL" in expected and word.lower() in ("true", "false", "0", "1"):
-        return f"write `{'true' if word.lower() in ('true', '1') else 'false'}`"
-    if "STRING" in expected and (word[:1].isalnum() or word[:1] in "-_."):
-        return f'put it in quotes: `"{word}"`'
-    if expected <= {"LBRACE", "RBRACE"} and _INTEGER.fullmatch(word):
-        return f"a list stands in braces: `{{{word}}}`"
-    if "INT" in expected and re.fullmatch(r"\+?[0-9.][0-9.eE+\-]*", word):
-        return "only whole numbers can stand here"
-    if word == "+" and place.follows(r"[0-9.]"):
-        return "numbers have no plus sign"
-    is_start = word[:1].isalnum() or word[:1] in "%_{\"'"
-    if "COMMA" in expected and is_start and place.precedes(r"[\w)}\]\"'][ \t]*"):
-        return f"is a comma missing before `{word}`?"
-    return ""
-
-
-_INTEGER = re.compile(r"-?[0-9]+")
-
-
-# ---- the end of the text
-
-# What is not closed ends with the text, so that it is not looked for again from each of its characters.
-_BRACKET = re.compile(
-    r"""\"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+(?:"|\\?\Z)|'[^'\\]*+(?:\\[\s\S][^'\\]*+)*+(?:'|\\?\Z)"""
-    r"""|/\*[\s\S]*?(?:\*/|\Z)|//[^\r\n]*+|[(){}\[\]]"""
-)
-_CLOSING = {")": "(", "}": "{", "]": "["}
-
-
-def unclosed(text: str, start: int, end: int) -> int | None:
-    """The bracket that is most likely the one that was not closed; None when all are.
-
-    A brace on a line of its own closes what another line's last character opened. Where it closes something in the middle of
-    a line instead, that is the culprit.
-    """
-    stack: list[int] = []
-    for match in _BRACKET.finditer(text, start, end):
-        bracket = match[0]
-        if bracket in "({[":
-            stack.append(match.start())
-        elif bracket in _CLOSING and stack:
-            opening = stack.pop()
-            is_alone = _starts_line(text, match.start())
-            is_last = text[opening + 1 : opening + 2] in ("\r", "\n")
-            if text[opening] != _CLOSING[bracket] or (is_alone and not is_last):
-                return opening
-    return stack[-1] if stack else None
-
-
-def _starts_line(text: str, position: int) -> bool:
-    """Whether only blanks stand before an offset on its line."""
-    while position and text[position - 1] in " \t":
-        position -= 1
-    return not position or text[position - 1] in "\r\n"

@@ -16,6 +16,7 @@ from hlotext.ir.source import Source
 from hlotext.syntax import patterns
 from hlotext.syntax.boundaries import end_of_computations, is_module, next_module
 from hlotext.syntax.errors import Diagnostic
+from hlotext.syntax.head_linker import link_head
 from hlotext.syntax.header_reader import read_head
 from hlotext.syntax.inputs import decode, unpack
 from hlotext.syntax.linker import Infer, Linker
@@ -92,6 +93,9 @@ class _Reading:
         """Every module; at least one, empty when nothing could be read."""
         start = self._skip(1 if self.text.startswith("\ufeff") else 0)
         kind = self._kind(start)
+        if kind == "nothing" and (later := next_module(self.text, start)) < len(self.text):
+            self._note_foreign(start)
+            kind, start = "module", later
         if kind == "nothing":
             self._reject(start)
             return [self._module("", 0)]
@@ -100,8 +104,7 @@ class _Reading:
         found: list[Module] = []
         while start < len(self.text):
             if found and not is_module(self.text, start):
-                line = self.source.line(self.source.position(start)[0])
-                self.reporter.note("X206", "text that belongs to no module", start, start + len(line))
+                self._note_foreign(start)
                 start = next_module(self.text, start)
                 continue
             module, end = self._one(start)
@@ -127,16 +130,23 @@ class _Reading:
             return "headerless"
         return "instruction" if _OP_LINE.match(self.text, start) else "nothing"
 
+    def _note_foreign(self, start: int) -> None:
+        """Notes the line of a text between modules that belongs to none."""
+        line = self.source.line(self.source.position(start)[0])
+        self.reporter.note("X206", "text that belongs to no module", start, start + len(line))
+
     def _reject(self, start: int) -> None:
         text = self.text
         if start >= len(text):
-            self.reporter.error("X123", "the text is empty", 0)
+            nothing = "is nothing but blanks and comments" if text else "is empty"
+            self.reporter.error("X123", f"the text {nothing}", 0)
             return
         kind = what_it_seems(text)
         message = f"this is no HLO text; it seems to be {kind}" if kind else "this is no HLO text"
-        module = re.compile(r"^HloModule ", re.MULTILINE).search(text)
         help = (
-            f"a module starts in line {self.source.position(module.start())[0]}" if module is not None else ""
+            ""
+            if kind
+            else "HLO text begins with `HloModule NAME`; one op line reads `NAME = SHAPE OPCODE(...)`"
         )
         self.reporter.error("X123", message, start, text.find("\n", start), help)
 
@@ -179,7 +189,7 @@ class _Reading:
             self._finish(module, linker)
             return module, stop if end is None else end
         if record.name:
-            linker.head(record)
+            link_head(module, self.reporter, record)
         module._header_end = record.header_end
         for computation in record.computations:
             linker.add_computation(computation)

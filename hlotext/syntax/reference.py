@@ -11,7 +11,7 @@ from hlotext.ir.source import Source
 from hlotext.syntax import terms
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.expectation import expected_words
-from hlotext.syntax.mistakes import Finding, Stumble, describe, unclosed
+from hlotext.syntax.mistakes import Finding, describe
 from hlotext.syntax.records import (
     ComputationRecord,
     InlineBody,
@@ -22,6 +22,8 @@ from hlotext.syntax.records import (
     SignatureRecord,
 )
 from hlotext.syntax.reporter import Reporter, word_end
+from hlotext.syntax.stumble import Stumble
+from hlotext.syntax.unclosed import unclosed
 from hlotext.syntax.words import bare
 
 Record = TypeVar("Record", ComputationRecord, InstructionRecord)
@@ -80,7 +82,8 @@ def parse(source: Source, rule: str, start: int = 0, end: int | None = None) -> 
         at, history = cast(int, error.pos_in_stream), error.token_history
     if history and history[-1] is not None:
         # The lexer met what cannot stand there, so the last token is the one before it.
-        terms.parser().options.postlex.end = history[-1].end_pos
+        tracker: Any = terms.parser().options.postlex
+        tracker.end = history[-1].end_pos
     place = Stumble(text, at, end, names, _attribute(parser))
     is_at_end = text.startswith(("/*", '"', "'", "{"), at)
     raise ParseError(describe(place), _read_by(parser), is_at_end=is_at_end)
@@ -103,7 +106,9 @@ def _at_end(text: str, start: int, end: int, names: frozenset[str], parser: Any)
 def _attribute(parser: Any) -> str:
     """The attribute whose value the parser is in; empty outside."""
     for value in reversed(parser.parser_state.value_stack):
-        if isinstance(value, ParsedAttribute | InstructionRecord | lark.Tree):
+        if isinstance(value, lark.Tree):
+            value = value.children[0]
+        if isinstance(value, ParsedAttribute | InstructionRecord | ComputationRecord):
             return ""
         if isinstance(value, lark.Token) and value.type.endswith("_ATTRIBUTE"):
             return str(value[:-1])

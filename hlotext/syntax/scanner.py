@@ -22,7 +22,7 @@ from hlotext.ir.module import Module
 from hlotext.ir.opcode import Count, Opcode, Payload
 from hlotext.ir.shape import Shape, join_indexed
 from hlotext.ir.source import Source
-from hlotext.syntax import checks, fast_values, patterns, terms
+from hlotext.syntax import checks, fast_values, module_checks, patterns, terms
 from hlotext.syntax.attribute_rules import attribute_rule
 from hlotext.syntax.boundaries import end_of_computations, is_behind, is_module, next_module
 from hlotext.syntax.errors import TermError
@@ -175,7 +175,7 @@ class Scanner:
             computation.execution_thread = unquote(closing[1])
         computation._end = closing.end()
         if len(scope.defined) != len(computation._instructions):
-            checks.duplicates(self.reporter, computation)
+            module_checks.duplicates(self.reporter, computation)
         self.linker.finish(scope)
         if result and computation._instructions and (result, computation.root._shape) not in self._results:
             self._check_result(computation, result, place, place + len(result))
@@ -183,6 +183,9 @@ class Scanner:
 
     def _check_result(self, computation: Computation, text: str, position: int, end: int) -> None:
         """The result shape in the header against the root."""
+        blank = patterns.blank().match(text)
+        if blank is not None and blank.end():
+            text, position = text[blank.end() :], position + blank.end()
         shape = self._shape_of(text, position)
         if shape is None:
             try:
@@ -190,7 +193,7 @@ class Scanner:
             except TermError as error:
                 self.reporter.error("X101", error.message, position + error.position)
             return
-        checks.signature(self.reporter, computation, shape, position, end)
+        module_checks.signature(self.reporter, computation, shape, position, end)
         self._results.add((text, computation.root._shape))
 
     def _rest(self, start: int, end: int) -> int:

@@ -8,7 +8,7 @@ from hlotext.syntax.errors import TermError
 from hlotext.syntax.limits import MAX_DIGITS
 
 _ESCAPE = re.compile(
-    rb"""\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([ntr"'\\abfv?]))|(\\)""",
+    rb"""\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([ntr"'\\abfv?]))|(\\.)""",
     re.DOTALL,
 )
 _SIMPLE = {
@@ -39,7 +39,8 @@ def unquote(quoted: str) -> str:
         place = 1 + len(
             inner.encode("utf-8", "surrogateescape")[: match.start()].decode("utf-8", "surrogateescape")
         )
-        raise TermError(f"unknown escape {match[0].decode('utf-8', 'replace')!r} in a string", place)
+        shown = match[0].decode("utf-8", "replace")
+        raise TermError(f"`{shown}` is no escape in a string", place, r"a backslash itself is written `\\`")
 
     return _ESCAPE.sub(one, inner.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 

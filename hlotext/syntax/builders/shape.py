@@ -77,27 +77,21 @@ class ShapeBuilder:
     # ---- layout.lark: each part gives (Layout field, value)
 
     def layout(self, children: Children) -> Layout:
-        numbers = []
-        fields: dict[str, Any] = {}
-        last = -1
-        for child in children[1:]:
-            if isinstance(child, tuple):
-                field, value = child
-                place = _PART_ORDER.index(field)
-                if place <= last:
-                    raise TermError(
-                        "the parts of a layout stand in a fixed order: D T L # * E S SC P M, each at most once",
-                        _position(children[0]),
-                    )
-                last = place
-                fields[field] = value
-            elif child is not None:
-                numbers.append(integer(child))
+        opening, *rest = children
+        numbers = [integer(child) for child in rest if child is not None and not isinstance(child, tuple)]
+        parts = [child for child in rest if isinstance(child, tuple)]
+        fields: dict[str, Any] = dict(parts)
+        if len(fields) != len(parts):
+            raise TermError("a part of the layout stands twice", _position(opening))
         if "physical_shape" in fields:
-            raise TermError(
-                "a layout with a physical shape P(...) is only for sparse arrays", _position(children[0])
-            )
-        return Layout(tuple(numbers), **fields)
+            message = "a layout with a physical shape P(...) is only for sparse arrays"
+            raise TermError(message, _position(opening))
+        layout = Layout(tuple(numbers), **fields)
+        order = [_PART_ORDER.index(field) for field in fields]
+        if order != sorted(order):
+            message = "the parts of a layout stand in a fixed order: D T L # * E S SC P M"
+            raise TermError(message, _position(opening), f"write `{layout}`")
+        return layout
 
     def layout_part(self, children: Children) -> tuple[str, Any]:
         part: tuple[str, Any] = children[0]

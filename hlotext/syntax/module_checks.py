@@ -1,0 +1,165 @@
+"""XLA's conditions on computations and modules that its reader enforces: names, parameters, signatures, aliases."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hlotext.ir.aliasing import InputOutputAliasConfig
+from hlotext.ir.bad_instruction import BadInstruction
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
+from hlotext.ir.shape import Shape
+from hlotext.ir.types import ELEMENT_TYPES
+from hlotext.syntax import patterns
+from hlotext.syntax.checks import compatible
+from hlotext.syntax.reporter import Reporter, shown
+
+# ---- one computation
+
+
+def parameters(reporter: Reporter, computation: Computation) -> None:
+    """Parameter numbers are 0, 1, 2, ... each once."""
+    numbers: list[Any] = [i._argument for i in computation._instructions if i._opcode == "parameter"]
+    if sorted(numbers) == list(range(len(numbers))):
+        return
+    found: dict[int, Instruction] = {}
+    for instruction in computation._instructions:
+        if instruction._opcode != "parameter":
+            continue
+        number = instruction.parameter_number or 0
+        if number < 0:
+            message = f"a parameter's number cannot be negative, but is {number}"
+            reporter.error("X115", message, *_number(reporter, instruction))
+        elif number in found:
+            related = [("the first one", *_number(reporter, found[number]))]
+            message = f"two parameters have the number {number}"
+            reporter.error("X115", message, *_number(reporter, instruction), related=related)
+        found[number] = instruction
+    for number in range(len(found)):
+        if number not in found:
+            last = max(found)
+            message = f"there is a parameter({last}), but no parameter({number})"
+            reporter.error("X115", message, *_number(reporter, found[last]))
+            return
+
+
+_PARAMETER = re.compile(r"parameter[^(]*\(\s*(-?[0-9]+)")
+
+
+def _number(reporter: Reporter, parameter: Instruction) -> tuple[int, int]:
+    """Where the number of a parameter stands; the computation's brace for one written in place of an operand."""
+    if parameter._start < 0:
+        brace = max(parameter.computation._brace, 0) if parameter.computation is not None else 0
+        return brace, brace + 1
+    match = _PARAMETER.search(reporter.source.text, parameter._start, parameter._end)
+    return match.span(1) if match is not None else (parameter._start, parameter._end)
+
+
+def name_place(reporter: Reporter, instruction: Instruction) -> int:
+    """The offset of an instruction's name, behind the word ROOT."""
+    text, start = reporter.source.text, instruction._start
+    if not text.startswith("ROOT", start) or instruction.name == "ROOT":
+        return start
+    blank = patterns.blank().match(text, start + 4)
+    return start if blank is None else blank.end()
+
+
+def names(reporter: Reporter, computation: Computation, defined: dict[str, Instruction]) -> None:
+    """No instruction may be called like an element type, nor start with `__` (except `__xla_`)."""
+    # One join instead of a look at each name: this runs for every computation.
+    if ELEMENT_TYPES.keys().isdisjoint(defined) and "\n__" not in "\n" + "\n".join(defined):
+        return
+    for name, instruction in defined.items():
+        if instruction._start < 0:
+            continue
+        place = name_place(reporter, instruction)
+        if name in ELEMENT_TYPES:
+            message = f"`{name}` is an element type, so nothing can be named like that"
+            reporter.error("X116", message, place, help=f"rename it, for example to `{name}_`")
+        elif name.startswith("__") and not name.startswith("__xla_"):
+            message = "a name cannot start with two underscores, unless with `__xla_`"
+            reporter.error("X116", message, place, help=f"rename it, for example to `a{name}`")
+
+
+def duplicates(reporter: Reporter, computation: Computation) -> None:
+    """Every name is defined once."""
+    found: dict[str, Instruction] = {}
+    for instruction in computation._instructions:
+        if isinstance(instruction, BadInstruction):
+            continue
+        first = found.setdefault(instruction.name, instruction)
+        if first is not instruction:
+            duplicate(reporter, instruction, first)
+
+
+def duplicate(reporter: Reporter, instruction: Instruction, first: Instruction) -> None:
+    """Says that a name is defined twice."""
+    message = f"instruction {instruction.name} is defined twice in this computation"
+    related = [("first defined here", name_place(reporter, first), None)] if first._start >= 0 else []
+    reporter.error("X103", message, name_place(reporter, instruction), related=related)
+
+
+def signature(reporter: Reporter, computation: Computation, result: Shape, start: int, end: int) -> None:
+    """The result in a computation's header must fit its root."""
+    if not computation._instructions:
+        return
+    shape = computation.root.shape
+    if shape is not None and shape != result and not compatible(shape, result):
+        root = computation.root
+        name, gives = computation.name, f"its root {root.name} is {shown(shape)}"
+        message = f"computation {name} is declared to give {shown(result)}, but {gives}"
+        reporter.error("X113", message, start, end, related=[("the root", root._start, root._end)])
+
+
+# ---- the module
+
+
+def module(reporter: Reporter, module: Module) -> None:
+    """The header against the entry computation; which computations async instructions may share."""
+    if not module._computations:
+        reporter.error("X122", "a module needs at least one computation", module._header_end)
+        return
+    _aliases(reporter, module)
+    used: dict[Computation, Instruction] = {}
+    for instruction in module.instructions():
+        if instruction._opcode == "async-start":
+            for callee in instruction.called_computations:
+                if callee in used:
+                    message = f"computation {callee.name} is called by more than one async-start"
+                    first = used[callee]
+                    related = [("first called here", first._start, first._end)]
+                    reporter.error("X120", message, instruction._start, instruction._end, related=related)
+                used[callee] = instruction
+
+
+def _aliases(reporter: Reporter, module: Module) -> None:
+    aliases = module.attributes.get("input_output_alias")
+    if (
+        not isinstance(aliases, InputOutputAliasConfig)
+        or not module.entry._instructions
+        or module.entry.root.shape is None
+    ):
+        return
+    result = module.entry.root.shape
+    for alias in aliases.entries:
+        try:
+            result.subshape(alias.output_index)
+        except IndexError:
+            index = "{" + ",".join(map(str, alias.output_index)) + "}"
+            start, end = _output_index(module, alias.output_index)
+            message = (
+                f"input_output_alias names output {index}, but {module.entry.name} gives {shown(result)}"
+            )
+            help = "" if result.is_tuple else "the index of a result that is no tuple is `{}`"
+            reporter.error("X119", message, start, end, help)
+
+
+def _output_index(module: Module, index: tuple[int, ...]) -> tuple[int, int]:
+    """Where an output index stands in the header's input_output_alias; the attribute's name if it is not found."""
+    text = module.source.text if module.source is not None else ""
+    start = max(text.find("input_output_alias", module._start, module._header_end), module._start)
+    numbers = r"\s*,\s*".join(map(str, index))
+    found = re.compile(rf"\{{\s*{numbers}\s*\}}(?=\s*:)").search(text, start, module._header_end)
+    return found.span() if found is not None else (start, start + len("input_output_alias"))
