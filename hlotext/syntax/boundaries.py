@@ -35,7 +35,12 @@ def is_behind(text: str, start: int, end: int) -> bool:
     It does when it begins like a computation, or holds anything like an op line: that is an error then.
     """
     line = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1
-    return _COMPUTATION.match(text, start, end) is None and _OP_LINE.search(text, line, end) is None
+    return not begins_computation(text, start, end) and _OP_LINE.search(text, line, end) is None
+
+
+def begins_computation(text: str, start: int, end: int) -> bool:
+    """Whether what stands at an offset begins like a computation, be it a broken one."""
+    return _COMPUTATION.match(text, start, end) is not None
 
 
 def end_of_computations(read: PartialRecord, text: str, end: int) -> int | None:

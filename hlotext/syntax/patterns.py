@@ -24,7 +24,8 @@ _PLAIN = r"[^()\r\n]*+"
 """What stands between parentheses on one line."""
 
 
-def _quoted() -> str:
+@functools.cache
+def quoted() -> str:
     """A double-quoted string: the first alternative of STRING."""
     return grammar.terminals()["STRING"].split("|", 1)[0]
 
@@ -32,7 +33,7 @@ def _quoted() -> str:
 @functools.cache
 def braces() -> str:
     """Balanced braces; braces inside double quotes do not count."""
-    string = _quoted()
+    string = quoted()
     pattern = rf'\{{[^{{}}"]*+(?:{string}[^{{}}"]*+)*+\}}'
     for _ in range(_DEPTH):
         pattern = rf'\{{[^{{}}"]*+(?:(?:{string}|{pattern})[^{{}}"]*+)*+\}}'
@@ -54,7 +55,7 @@ def piece() -> str:
     iota = r"\[[0-9,]*\]<=\[[0-9,]*\](?:T\([0-9,]*\))?"
     mesh = r"mesh\[[^\[\]]*\](?:, device_ids=\([^ (){}]*(?:\([0-9,]*\))?\))? ?\{[^{}]*\}"
     bare = r"[^\s,{}()\[\]\"]+"
-    return rf"{grammar.terminals()['ATTRIBUTE_NAME']}(?:{braces()}|{_quoted()}|{iota}|{mesh}|{bare})"
+    return rf"{grammar.terminals()['ATTRIBUTE_NAME']}(?:{braces()}|{quoted()}|{iota}|{mesh}|{bare})"
 
 
 @functools.cache
@@ -83,6 +84,12 @@ def bare_name() -> str:
 
 
 @functools.cache
+def shape() -> str:
+    """What may be a shape on an op line: anything without blanks, or in parentheses."""
+    return rf"{_parentheses(_SHAPE_DEPTH)}|[a-z][!-~]*+"
+
+
+@functools.cache
 def op_line(indent: str, mark: str) -> re.Pattern[str]:
     """An op line with the line end before it; `mark` is what stands before names, `%` or nothing.
 
@@ -91,10 +98,9 @@ def op_line(indent: str, mark: str) -> re.Pattern[str]:
     name = grammar.terminals()["IDENTIFIER"] if mark else bare_name()
     operands = rf"{mark}{name}(?:, {mark}{name})*+(?=\))"
     inner = rf"{_PLAIN}(?:\({_PLAIN}(?:\({_PLAIN}\){_PLAIN})*+\){_PLAIN})*+"
-    shape = rf"{_parentheses(_SHAPE_DEPTH)}|[a-z][!-~]*+"
     # Names that start with "__" are left to the grammar, whose checks say which of them are allowed.
     return re.compile(
-        rf"{re.escape(indent)}(ROOT )?{mark}((?!__){name}) = ({shape}) ([a-z][a-z0-9\-]*+)"
+        rf"{re.escape(indent)}(ROOT )?{mark}((?!__){name}) = ({shape()}) ([a-z][a-z0-9\-]*+)"
         rf"\((?:({operands})|({inner}))\)([^\r\n]*+)"
     )
 
@@ -126,7 +132,7 @@ def signature_parameter() -> re.Pattern[str]:
 @functools.cache
 def computation_end() -> re.Pattern[str]:
     """The brace that closes a computation, and its thread."""
-    return re.compile(rf"\r?\n\}}(?:, execution_thread=({_quoted()}))?(?=\r?$)", re.MULTILINE)
+    return re.compile(rf"\r?\n\}}(?:, execution_thread=({quoted()}))?(?=\r?$)", re.MULTILINE)
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from lark import Token
 
 from hlotext.ir.shape import Shape
 from hlotext.syntax.builders.tokens import Children
+from hlotext.syntax.builders.values import unquote_at
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.limits import MAX_NESTING
 from hlotext.syntax.records import (
@@ -23,7 +24,7 @@ from hlotext.syntax.records import (
     SectionRecord,
     SignatureRecord,
 )
-from hlotext.syntax.words import bare, integer, unquote
+from hlotext.syntax.words import bare, integer
 
 
 class TokenTracker:
@@ -126,7 +127,7 @@ class InstructionBuilder:
     def computation_definition(self, children: Children) -> ComputationRecord:
         entry, name, signature, body, word, thread = children
         start = _position(entry if entry is not None else name)
-        execution_thread = unquote(thread) if word is not None else "main"
+        execution_thread = unquote_at(thread) if word is not None else "main"
         return ComputationRecord(
             bare(name), entry is not None, signature, body.instructions, execution_thread, start, body.position,
             self.tracker.end,
@@ -170,7 +171,7 @@ class InstructionBuilder:
     def section_row(self, children: Children) -> str | dict[str, int]:
         _, *fields = children
         if fields and isinstance(fields[0], Token):
-            return unquote(fields[0])
+            return unquote_at(fields[0])
         return dict(field for field in fields if field is not None)
 
     def section_field(self, children: Children) -> tuple[str, int]:
