@@ -138,7 +138,7 @@ def test_the_readable_files_are_shown_all_the_same() -> None:
 def test_an_unforeseen_error_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """A defect of hlotext ends with one line and status 2; HLOTEXT_DEBUG=1 adds the traceback."""
 
-    def fail(place: str) -> None:
+    def fail(place: str, **_: bool) -> None:
         raise RuntimeError("this\nis a defect")
 
     monkeypatch.setattr(common, "read", fail)
@@ -153,7 +153,7 @@ def test_an_unforeseen_error_is_one_line(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_ctrl_c_is_status_130(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt ends the command quietly, with the status that a shell gives."""
 
-    def interrupt(place: str) -> None:
+    def interrupt(place: str, **_: bool) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(common, "read", interrupt)
