@@ -141,7 +141,9 @@ def _type_problem(instruction: Instruction) -> str | None:
         return f"{row} takes {row.arity} operands, but has {len(instruction.operands)}"
     constraints = instruction._attributes.get("operand_layout_constraints")
     if constraints is not None:
-        given = [operand.shape.without_layout() for operand in instruction.operands if operand.shape is not None]
+        given = [
+            operand.shape.without_layout() for operand in instruction.operands if operand.shape is not None
+        ]
         if given != [shape.without_layout() for shape in constraints]:
             return "the operands are not what operand_layout_constraints says"
     if instruction.shape is None or row.shape_rule is None:
