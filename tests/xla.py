@@ -46,3 +46,50 @@ def ask_xla(texts: list[str]) -> list[str | None]:
         check=True,
     )
     return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+_COMPILER = """
+import json, os, sys, tempfile
+from jaxlib import _hlo, _jax, xla_client
+
+def compile(text):
+    module = _hlo.hlo_module_from_text(text)
+    computation = _hlo.XlaComputation(module.as_serialized_hlo_module_proto())
+    program = _jax.mlir.xla_computation_to_mlir_module(computation)
+    client = xla_client.make_cpu_client()
+    devices = _jax.DeviceList(tuple(client.devices()[:1]))
+    client.compile_and_load(program, devices, xla_client.CompileOptions())
+
+for line in sys.stdin:
+    with tempfile.TemporaryFile() as log:
+        if not (child := os.fork()):
+            os.dup2(log.fileno(), 2)
+            try:
+                compile(json.loads(line))
+                os._exit(0)
+            except BaseException as error:
+                os.write(2, f"\\n{error}".encode("utf-8", "replace"))
+                os._exit(1)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        log.seek(0)
+        said = log.read().decode("utf-8", "replace").strip()
+        print(json.dumps("" if status == 0 else said or f"status {status}"), flush=True)
+"""
+
+
+def compile_with_xla(texts: list[str]) -> list[str]:
+    """What XLA says against each text when it compiles it for one CPU; empty where it compiles.
+
+    It reads the text, turns it into StableHLO as every program of JAX starts, and runs all of its passes, whose first one
+    verifies. Where it aborts its last words count.
+    """
+    pytest.importorskip("jaxlib")
+    run = subprocess.run(
+        [sys.executable, "-c", _COMPILER],
+        input="".join(json.dumps(text) + "\n" for text in texts),
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=True,
+    )
+    return [json.loads(line) for line in run.stdout.splitlines()]

@@ -24,7 +24,7 @@ _ROWS: tuple[tuple[str, Severity, str], ...] = (
     ("V113", _E, "a composite call whose frontend attributes do not say what it stands for"),
     ("V114", _E, "a custom call that XLA knows, with another signature than XLA knows"),
     ("V115", _W, "an entry computation that takes a buffer"),
-    ("V116", _W, "an operand that nothing takes"),
+    ("V116", _E, "an operand that nothing takes"),
     # Layouts and memory
     ("V201", _E, "a layout that is no permutation of the dimensions"),
     ("V202", _E, "tiles, padding or splits that make no layout"),
