@@ -98,8 +98,11 @@ class _Reading:
             kind, start = "module", later
         if kind == "nothing":
             self._reject(start)
-            return [self._module("", 0)]
-        if kind == "instruction":
+            found = self._behind_junk(start) if self.reporter.tolerant else None
+            if found is None:
+                return [self._module("", 0)]
+            start = found
+        if kind == "instruction" and not (self.reporter.tolerant and self._is_piece(start)):
             return [self._single(start)]
         found: list[Module] = []
         while start < len(self.text):
@@ -129,6 +132,15 @@ class _Reading:
         if _HEADERLESS.match(self.text, start):
             return "headerless"
         return "instruction" if _OP_LINE.match(self.text, start) else "nothing"
+
+    def _behind_junk(self, start: int) -> int | None:
+        """Where the first computation begins in a text that begins with something else; None where there is none."""
+        found = _COMPUTATION_LINE.search(self.text, start)
+        return None if found is None else found.start()
+
+    def _is_piece(self, start: int) -> bool:
+        """Whether a text that begins with an op line goes on behind it: the rest of a computation."""
+        return _OP_LINES.match(self.text, start) is not None
 
     def _note_foreign(self, start: int) -> None:
         """Notes the line of a text between modules that belongs to none."""
@@ -164,10 +176,17 @@ class _Reading:
         if self.text.startswith("HloModule", start):
             position = read_head(module, self.reporter, start)
         module._header_end = position
-        scanner = Scanner(module, self.reporter, self.infer)
+        scanner = self._scanner()(module, self.reporter, self.infer)
         end = scanner.computations(position, len(self.text))
         self._finish(module, scanner.linker)
         return module, end
+
+    def _scanner(self) -> type[Scanner]:
+        if not self.reporter.tolerant:
+            return Scanner
+        from hlotext.syntax.recovery import TolerantScanner  # its patterns are made when it is imported
+
+        return TolerantScanner
 
     def _by_reference(self, start: int) -> tuple[Module, int]:
         """The same by the grammar alone."""
@@ -216,6 +235,7 @@ class _Reading:
             record: InstructionRecord = reference.parse(self.source, "single_instruction", start)
         except reference.ParseError as failure:
             failure.report(self.reporter)
+            linker.add_bad(scope, start, len(self.text), "", None, is_root=False)
             return module
         scope.computation._root = linker.add_instruction(
             scope, attrs.evolve(record, is_root=False, start=start)
@@ -228,3 +248,12 @@ class _Reading:
 _WORD = r"%?[A-Za-z_][\w.\-]*"
 _HEADERLESS = re.compile(rf"ENTRY(?![\w.\-])|{_WORD}\s*\{{|%?[A-Za-z_][\w.\-]*\s*\([^=]*\)\s*->", re.DOTALL)
 _OP_LINE = re.compile(rf"(?:ROOT\s+)?(?:{_WORD}\s*=\s|\(|[a-z]\w*\s*\[|[a-z][\w\-]*\s*\()")
+_COMPUTATION_LINE = re.compile(
+    rf"^(?:ENTRY[ \t]+{_WORD}|{_WORD}[ \t]*\((?=[^\r\n]*->[^\r\n]*\{{[ \t]*\r?$)|{_WORD} \{{[ \t]*\r?$)",
+    re.ASCII | re.MULTILINE,
+)
+"""The header of a computation, as it is looked for behind text that is none."""
+_OP_LINES = re.compile(
+    rf"(?:ROOT\s+)?{_WORD}[ \t]*=[^\r\n]*+[\r\n]\s*+(?:(?:ROOT\s+)?{_WORD}[ \t]*=[ \t]|\}}|ENTRY\b)", re.ASCII
+)
+"""An op line with another behind it, or the end of a body."""

@@ -89,6 +89,15 @@ def parse(source: Source, rule: str, start: int = 0, end: int | None = None) -> 
     raise ParseError(describe(place), _read_by(parser), is_at_end=is_at_end)
 
 
+def op_lines(source: Source, start: int, end: int) -> tuple[tuple[InstructionRecord, ...], ParseError | None]:
+    """The op lines of a piece of a body, as many as can be read, and why no more: None behind a closing brace."""
+    try:
+        records: tuple[InstructionRecord, ...] = parse(source, "body_rest", start, end)
+    except ParseError as failure:
+        return failure.read.instructions, failure
+    return records, None
+
+
 def _at_end(text: str, start: int, end: int, names: frozenset[str], parser: Any) -> ParseError:
     """The error for a text that ends too early."""
     read = _read_by(parser)

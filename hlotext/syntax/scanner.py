@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import attrs
+from typing import Any, NamedTuple
 
 from hlotext.ir import opcodes
 from hlotext.ir.attributes import RawValue
@@ -31,9 +29,6 @@ from hlotext.syntax.literals import read_literal
 from hlotext.syntax.records import InstructionRecord
 from hlotext.syntax.reporter import Reporter
 from hlotext.syntax.words import unquote
-
-if TYPE_CHECKING:
-    from hlotext.syntax import reference
 
 _NAMED = frozenset({"computation", "computation_list", "instruction_list"})
 """Rules whose values name nodes of the module."""
@@ -73,6 +68,19 @@ _CONTINUES = re.compile(r"[,(\[{]|T\s*\(")
 """What shows that an op line which looks complete goes on below."""
 
 
+_WIDEST = 32
+"""Line end and blanks before op lines up to which they are read fast; each width has a pattern of its own."""
+
+
+class Closing(NamedTuple):
+    """The end of a computation."""
+
+    end: int
+    """The offset behind its closing brace and its thread."""
+    thread: str | None
+    """The thread, as it is quoted; None where none is named."""
+
+
 class UnfitError(Exception):
     """The computation is not of the form that the fast reader reads."""
 
@@ -92,8 +100,6 @@ class Scanner:
         self._values: dict[str, tuple[str, Any]] = {}
         self._shapes: dict[str, Shape] = {}
         self._literals: dict[tuple[str, Shape], Literal] = {}
-        self._is_broken = False
-        """The computation has an error, and its lines are read one by one to find all."""
         self._results: set[tuple[str, Shape | None]] = set()
 
     # ---- computations
@@ -132,7 +138,7 @@ class Scanner:
         mark = len(linker.module._computations), len(linker.pending)
         try:
             closing = self._body(scope, computation._brace + 1, end)
-            if self._goes_on(closing.end(), end):
+            if self._goes_on(closing.end, end):
                 raise UnfitError
         except UnfitError:
             # Forget what was read of it and let the grammar see the whole computation.
@@ -168,16 +174,23 @@ class Scanner:
             place, separator = parameter.end(), parameter[2]
         return text[place:-2], start + place
 
-    def _close(self, scope: Scope, closing: re.Match[str], result: str, place: int) -> int:
+    def _close(self, scope: Scope, closing: Closing, result: str, place: int) -> int:
         """Checks a computation whose lines have been read; gives the offset behind it."""
         computation = scope.computation
-        if closing[1] is not None:
-            computation.execution_thread = unquote(closing[1])
-        computation._end = closing.end()
+        computation._end = closing.end
+        if closing.thread is not None:
+            try:
+                computation.execution_thread = unquote(closing.thread)
+            except TermError as error:
+                start = closing.end - len(closing.thread)
+                self.reporter.error("X112", error.message, start + error.position)
         if len(scope.defined) != len(computation._instructions):
             module_checks.duplicates(self.reporter, computation)
         self.linker.finish(scope)
-        if result and computation._instructions and (result, computation.root._shape) not in self._results:
+        is_root_lost = scope.is_damaged and computation._root is None
+        if not result or not computation._instructions or is_root_lost:
+            return computation._end
+        if (result, computation.root._shape) not in self._results:
             self._check_result(computation, result, place, place + len(result))
         return computation._end
 
@@ -205,10 +218,6 @@ class Scanner:
             record = reference.parse(self.source, "headerless_module", start, stop)
         except reference.ParseError as failure:
             behind = end_of_computations(failure.read, self.text, stop)
-            broken = failure.read.unfinished
-            if self.reporter.tolerant and behind is None and broken is not None:
-                self.linker.add_partial(attrs.evolve(failure.read, unfinished=None))
-                return self._broken(broken.start, end, failure)
             self.linker.add_partial(failure.read)
             if behind is None:
                 failure.report(self.reporter)
@@ -218,34 +227,13 @@ class Scanner:
             self.linker.add_computation(computation)
         return int(record.end)
 
-    def _broken(self, start: int, end: int, failure: reference.ParseError) -> int:
-        """Reads a computation that has an error line by line, so that each error costs only its line."""
-        header = self._header(self.text, start, end)
-        result = self._result(header) if header is not None else None
-        if header is None or result is None:
-            failure.report(self.reporter)
-            return end
-        scope = self.linker.begin(header[2].removeprefix("%"), start, header[1] is not None)
-        scope.computation._brace = header.end() - 1
-        self._is_broken = True
-        try:
-            closing = self._body(scope, header.end(), end)
-        except UnfitError:
-            failure.report(self.reporter)
-            scope.computation._end = end
-            self.linker.finish(scope)
-            return end
-        finally:
-            self._is_broken = False
-        return self._close(scope, closing, *result)
-
     # ---- op lines
 
-    def _body(self, scope: Scope, position: int, end: int) -> re.Match[str]:
-        """Reads the op lines of a computation; gives the match of its closing brace."""
+    def _body(self, scope: Scope, position: int, end: int) -> Closing:
+        """Reads the op lines of a computation up to its closing brace."""
         text = self.text
         indent = patterns.indentation().match(text, position, end)
-        if indent is None:
+        if indent is None or len(indent[0]) > _WIDEST:
             raise UnfitError
         mark = "%" if text.startswith(("%", "ROOT %"), indent.end()) else ""
         if indent[0] == "\n  ":
@@ -255,7 +243,7 @@ class Scanner:
             position = self._lines(scope, scan(text, position, end).match, position, len(mark))
             closing = self._closing(text, position, end)
             if closing is not None:
-                return closing
+                return Closing(closing.end(), closing[1])
             scope.computation.name_mark = None
             position = self._slow_line(scope, position, end)
 
@@ -263,7 +251,7 @@ class Scanner:
         """The grammar reads the next op line; gives the offset behind it."""
         from hlotext.syntax import reference  # imports Lark, which most texts do not need
 
-        if len(scope.defined) != len(scope.computation._instructions) and not self._is_broken:
+        if len(scope.defined) != len(scope.computation._instructions):
             raise UnfitError  # a name stands twice, which comes before anything that may be wrong here
         blank = patterns.blank().match(self.text, position, end)
         start = blank.end() if blank is not None else position
@@ -271,11 +259,8 @@ class Scanner:
         stop = end if stop < 0 else stop
         try:
             record: InstructionRecord = reference.parse(self.source, "instruction", start, stop)
-        except reference.ParseError as failure:
-            if not self._is_broken or self.text.startswith("}", start) or start >= end:
-                raise UnfitError from None
-            failure.report(self.reporter)
-            return stop
+        except reference.ParseError:
+            raise UnfitError from None
         following = patterns.blank().match(self.text, record.end, end)
         if following is not None and _CONTINUES.match(self.text, following.end()):
             raise UnfitError

@@ -1,0 +1,364 @@
+"""Reading on behind errors: the fast reader for text that may be broken anywhere.
+
+What does not fit is cut out as narrowly as possible: a line, or the header of a computation, never more. Where a computation
+begins is seen from its header line, so a missing brace ends nothing but its own computation. The grammar is given each piece
+once or, in vain, a bounded number of times, so the time stays linear whatever the text holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hlotext.ir.module import Module
+from hlotext.ir.shape import Shape
+from hlotext.syntax import fast_values, patterns
+from hlotext.syntax.boundaries import begins_computation, next_module
+from hlotext.syntax.errors import TermError
+from hlotext.syntax.limits import MAX_STATEMENT
+from hlotext.syntax.linker import Infer, Scope
+from hlotext.syntax.reporter import Reporter
+from hlotext.syntax.scanner import Closing, Scanner
+
+if TYPE_CHECKING:
+    from hlotext.syntax.reference import ParseError
+
+_NAME = r"%?[A-Za-z_][A-Za-z0-9_.\-]*+"
+_START = r"(?:(?<![^\r\n])[ \t]*+)"
+"""The beginning of a line, blanks included."""
+_HEADER = re.compile(
+    rf"(?P<entry>ENTRY\b[ \t]*+)?+(?P<name>{_NAME})?+[ \t]*+"
+    r"(?:\{(?=[ \t]*+(?:[\r\n]|\Z))|\((?=[^\r\n]*(?:\)[ \t]*->|\{[ \t]*+(?:[\r\n]|\Z))))"
+)
+"""The header of a computation, be the rest of its line broken: a name, and a brace that ends the line or a signature."""
+_OP_LINE = re.compile(rf"(?P<root>ROOT[ \t]++)?+(?P<name>{_NAME})[ \t]*+=[ \t]*+")
+"""How an op line begins."""
+_NAMED_LINE = re.compile(r"(?P<root>ROOT[ \t]++)?+(?P<name>%[A-Za-z_][A-Za-z0-9_.\-]*+)[ \t]++")
+"""How one begins whose `=` is missing."""
+_USUAL_LINE = re.compile(r"(?P<indent>(?:\r?\n|\A) *+)(?:ROOT )?(?P<mark>%?)[A-Za-z_][A-Za-z0-9_.\-]*+ = ")
+"""How one begins as XLA writes it."""
+_KNOWN_LINE = re.compile(
+    rf"{_START}(?:{_OP_LINE.pattern.replace('?P<root>', '?:').replace('?P<name>', '?:')}"
+    rf"|\}}|/[/*]|ENTRY\b|HloModule[ \t\r\n]|{_HEADER.pattern.replace('?P<entry>', '?:').replace('?P<name>', '?:')})"
+)
+_CALLED = re.compile(rf"({_NAME})[ \t]*+[({{]")
+"""A name before a bracket: probably that of the computation whose header this was."""
+_CLOSING = re.compile(rf"\}}(?:\s*+,\s*+execution_thread=\s*+({patterns.quoted()}))?")
+_SHAPE = re.compile(rf"({patterns.shape()})(?=[ \t])")
+_BRACKET = re.compile(rf"{patterns.quoted()}|/\*[^*\r\n]*+\*/|//[^\r\n]*+|[(){{}}\[\]]|\r\n?|\n")
+_LINE_END = re.compile(r"[\r\n]|\Z")
+_BLANKS = re.compile(r"[ \t\r\n]++|//[^\r\n]*+")
+_WIDEST = 32
+"""Blanks before op lines up to which they are read fast."""
+_TRIES = 8
+"""How often more lines are added to an op line that is not complete."""
+
+
+class TolerantScanner(Scanner):
+    """Reads the computations of one module, whatever is wrong with them. The reporter collects the errors."""
+
+    def __init__(self, module: Module, reporter: Reporter, infer: Infer | None) -> None:
+        super().__init__(module, reporter, infer)
+        self._effort = 2 * len(self.text) + MAX_STATEMENT
+        """Characters that the grammar may still be given in vain."""
+        self._line: re.Match[str] | None = None
+        """The last op line that was looked for, and from where on there is none."""
+        self._no_line_from = len(self.text) + 1
+        self._no_comment_from = len(self.text) + 1
+        """From where on no comment ends."""
+
+    # ---- computations
+
+    def computations(self, position: int, end: int) -> int:
+        """Reads computations from an offset on, up to the next module or the end; gives the offset behind the last."""
+        end = next_module(self.text, position)
+        while True:
+            start = self._skip(position, end)
+            if start >= end:
+                return position
+            header = self._header(self.text, start, end)
+            result = self._result(header) if header is not None else None
+            if header is not None and result is not None:
+                position = self._whole(header, result, end)
+            elif self.linker.computations and self._is_foreign(start, end):
+                return position
+            else:
+                position = self._odd(start, end)
+
+    def _is_foreign(self, start: int, end: int) -> bool:
+        """Whether nothing from here on belongs to the module, such as the rest of a log."""
+        return not begins_computation(self.text, start, end) and self._next_line(start, end) is None
+
+    def _whole(self, header: re.Match[str], result: tuple[str, int], end: int) -> int:
+        """Reads a computation whose header has the usual form; gives the offset behind it."""
+        scope = self.linker.begin(header[2].removeprefix("%"), header.start(), header[1] is not None)
+        scope.computation._brace = header.end() - 1
+        return self._close(scope, self._body(scope, header.end(), end), *result)
+
+    def _odd(self, start: int, end: int) -> int:
+        """Reads what stands where a computation should begin, in another form or broken; gives the offset behind it."""
+        from hlotext.syntax import reference  # imports Lark, which most texts do not need
+
+        if _OP_LINE.match(self.text, start, end):
+            return self._without_header(start, end)
+        stop = self._end_of_piece(start, end)
+        try:
+            record = reference.parse(self.source, "headerless_module", start, stop)
+        except reference.ParseError as failure:
+            for computation in failure.read.computations:
+                self.linker.add_computation(computation)
+            broken = failure.read.unfinished
+            if broken is not None:
+                scope = self.linker.begin(broken.name, broken.start, broken.is_entry)
+                scope.computation._brace = broken.brace
+                return self._close(scope, self._body(scope, broken.brace + 1, end), "", 0)
+            if failure.read.computations:
+                return failure.read.computations[-1].end
+            return self._broken_header(start, end, failure)
+        for computation in record.computations:
+            self.linker.add_computation(computation)
+        return int(record.end)
+
+    def _end_of_piece(self, start: int, end: int) -> int:
+        """Where the text ends that the grammar is to see: before the next header, for junk before the next known line."""
+        is_header = _HEADER.match(self.text, start, end) or begins_computation(self.text, start, end)
+        pattern = _KNOWN_HEADER if is_header and not self.text.startswith(("}", ","), start) else _KNOWN_LINE
+        found = pattern.search(self.text, self._line_end(start, end), end)
+        return end if found is None else found.start()
+
+    def _broken_header(self, start: int, end: int, failure: ParseError) -> int:
+        """Reads a computation whose header cannot be read, or skips text that is none; gives the offset behind it."""
+        failure.report(self.reporter)
+        text = self.text
+        line_end = self._line_end(start, end)
+        header = _HEADER.match(text, start, end)
+        if header is None:
+            # Junk, or a header that cannot be recognised any more: then op lines follow.
+            line_end = self._end_of_junk(start, end)
+            if not _OP_LINE.match(text, self._skip(line_end, end)):
+                return line_end
+        guess = header["name"] if header is not None else None
+        if guess is None and (called := _CALLED.search(text, start, line_end)) is not None:
+            guess = called[1]
+        is_entry = text.startswith("ENTRY", start) and self.linker.module._entry is None
+        scope = self._begin(guess or "", start, is_entry)
+        ends_in_brace = text[start:line_end].rstrip().endswith("{")
+        scope.computation._brace = text.rfind("{", start, line_end) if ends_in_brace else line_end - 1
+        return self._close(scope, self._body(scope, scope.computation._brace + 1, end), "", 0)
+
+    def _without_header(self, start: int, end: int) -> int:
+        """Reads op lines that stand where a computation should begin; gives the offset behind them."""
+        self.reporter.error(
+            "X101", "an op line stands outside of any computation", start, None,
+            "the header of its computation is missing, or a `}` before it is one too many",
+        )  # fmt: skip
+        scope = self._begin("", start, is_entry=False)
+        scope.computation._brace = start - 1
+        return self._close(scope, self._body(scope, start, end), "", 0)
+
+    def _begin(self, name: str, start: int, is_entry: bool) -> Scope:
+        """Opens a computation whose name is a guess, or not known."""
+        name = name.removeprefix("%")
+        known = self.linker.computations
+        self.linker.has_lost_computations = self.linker.has_lost_computations or not name or name in known
+        if not name or name in known:
+            stem, number = name or "unnamed", len(known)
+            while (name := f"{stem}.{number}") in known:
+                number += 1
+        return self.linker.begin(name, start, is_entry)
+
+    # ---- bodies
+
+    def _body(self, scope: Scope, position: int, end: int) -> Closing:
+        """Reads the op lines of a computation up to its end, whatever stands between them."""
+        read = self._usual_lines(scope, position, end)
+        while True:
+            position = read(position)
+            fast = self._closing(self.text, position, end)
+            if fast is None:
+                scope.computation.name_mark = None
+            found = self._statement(scope, position, end) if fast is None else Closing(fast.end(), fast[1])
+            if isinstance(found, int):
+                position = found
+                continue
+            if not _USUAL_LINE.match(self.text, found.end, end):
+                return found
+            position = found.end
+            self.reporter.error(
+                "X101", f"this closes computation {scope.computation.name}, but its op lines go on",
+                position - 1, None, "take the brace out", [("the next op line", self._skip(position, end), None)],
+            )  # fmt: skip
+
+    def _usual_lines(self, scope: Scope, position: int, end: int) -> Callable[[int], int]:
+        """Reads lines written like the first op line of the body, from an offset on; gives the offset behind them."""
+        line = self._next_line(position, end)
+        if line is None or len(line["indent"]) > _WIDEST:
+            return lambda position: position
+        if line["indent"] == "\n  ":
+            scope.computation.name_mark = line["mark"]
+        scan = patterns.op_line(line["indent"], line["mark"]).scanner  # type: ignore[attr-defined]
+        length = len(line["mark"])
+        return lambda position: self._lines(scope, scan(self.text, position, end).match, position, length)
+
+    def _statement(self, scope: Scope, position: int, end: int) -> int | Closing:
+        """Reads what the fast reader could not: op lines in another form, broken ones, or the end of the body."""
+        start = self._skip(position, end)
+        if start >= end:
+            return self._unclosed(scope, position, end)
+        closing = _CLOSING.match(self.text, start, end)
+        if closing is not None:
+            return Closing(closing.end(), closing[1])
+        if self._begins_line(start) and (_HEADER.match(self.text, start, end) or self._is_entry(start)):
+            return self._unclosed(scope, position, start)
+        return self._op_lines(scope, start, end)
+
+    def _is_entry(self, start: int) -> bool:
+        return re.compile(r"ENTRY[ \t]++[%A-Za-z_]").match(self.text, start) is not None
+
+    def _unclosed(self, scope: Scope, position: int, place: int) -> Closing:
+        """Ends a computation whose closing brace is missing."""
+        name, brace = scope.computation.name, scope.computation._brace
+        is_end = place >= len(self.text)
+        message = (
+            "the text ends here, but an instruction or `}` is expected"
+            if is_end
+            else f"computation {name} is not closed: `}}` is missing before this"
+        )
+        self.reporter.error(
+            "X101", message, place, None, related=[("this is not closed", brace, brace + 1)] if brace >= 0 else ()
+        )  # fmt: skip
+        return Closing(position, None)
+
+    # ---- op lines
+
+    def _op_lines(self, scope: Scope, start: int, end: int) -> int:
+        """The grammar reads the op lines that begin on this line; gives the offset behind them, or behind a broken one."""
+        from hlotext.syntax import reference  # imports Lark, which most texts do not need
+
+        stop = self._line_end(start, end)
+        records, failure = reference.op_lines(self.source, start, stop)
+        for _ in range(_TRIES):
+            if failure is None or not failure.is_at_end or self._effort < 0:
+                break
+            if failure.is_between_lines and not self._goes_on_below(stop, end):
+                break
+            longer = self._extent(start, stop, end)
+            if longer == stop:
+                break
+            more, again = reference.op_lines(self.source, start, longer)
+            if again is not None and not again.is_between_lines:
+                self._effort -= longer - start
+            if again is None or again.is_at_end or len(more) > len(records):
+                records, failure, stop = more, again, longer
+            else:
+                failure = again
+        for record in records:
+            self.linker.add_instruction(scope, record)
+        if records:
+            return records[-1].end
+        assert failure is not None
+        return self._broken_line(scope, start, end, failure)
+
+    def _goes_on_below(self, stop: int, end: int) -> bool:
+        """Whether what follows a line can only belong to it."""
+        return self.text.startswith((",", "(", "[", "{"), self._skip(stop, end))
+
+    def _extent(self, start: int, stop: int, end: int) -> int:
+        """Where an op line may end that goes on below `stop`: where the brackets are closed, at least one line below."""
+        text = self.text
+        least = self._line_end(self._skip(stop, end), end)
+        opened: list[int] = []
+        for match in _BRACKET.finditer(text, start, min(end, start + MAX_STATEMENT)):
+            token = match[0]
+            if token in "([{":
+                opened.append(match.start())
+            elif token in ")]}":
+                if not opened:
+                    return least
+                opened.pop()
+            elif token[0] in "\r\n" and match.start() >= least:
+                if not opened:
+                    return match.start()
+                if not self._is_body(opened[-1]) and _OP_LINE.match(text, self._skip(match.end(), end)):
+                    return least
+        return least
+
+    def _is_body(self, bracket: int) -> bool:
+        """Whether a bracket opens the body of a computation written in place of its name."""
+        after = self._skip(bracket + 1, len(self.text))
+        return self.text[bracket] == "{" and _OP_LINE.match(self.text, after) is not None
+
+    def _broken_line(self, scope: Scope, start: int, end: int, failure: ParseError) -> int:
+        """Keeps a line that cannot be read, with the lines below that look like nothing known; gives the offset behind."""
+        failure.report(self.reporter)
+        stop = self._end_of_junk(start, end)
+        head = _OP_LINE.match(self.text, start, end) or _NAMED_LINE.match(self.text, start, end)
+        if head is None:
+            self.linker.add_bad(scope, start, stop, "", None, is_root=False)
+        else:
+            name = head["name"].removeprefix("%")
+            self.linker.add_bad(
+                scope, start, stop, name, self._shape_at(head.end()), head["root"] is not None
+            )
+        return stop
+
+    def _shape_at(self, position: int) -> Shape | None:
+        """The shape that stands at an offset; None where there is none that can be read."""
+        match = _SHAPE.match(self.text, position)
+        if match is None:
+            return None
+        try:
+            shape: Shape = fast_values.read("shape", match[1])
+        except TermError:
+            return None
+        return shape
+
+    # ---- places
+
+    def _skip(self, position: int, end: int) -> int:
+        """The offset behind blanks and comments."""
+        text = self.text
+        while True:
+            if (match := _BLANKS.match(text, position, end)) is not None:
+                position = match.end()
+            elif text.startswith("/*", position) and position < self._no_comment_from:
+                close = text.find("*/", position + 2, end)
+                if close < 0:
+                    self._no_comment_from = position
+                    return position
+                position = close + 2
+            else:
+                return position
+
+    def _line_end(self, position: int, end: int) -> int:
+        match = _LINE_END.search(self.text, position, end)
+        return end if match is None else match.start()
+
+    def _begins_line(self, position: int) -> bool:
+        """Whether only blanks stand before an offset on its line."""
+        before = self.text.rfind("\n", 0, position) + 1
+        return self.text[before:position].isspace() or before == position
+
+    def _next_line(self, position: int, end: int) -> re.Match[str] | None:
+        """The next op line in the usual form from an offset on; None where there is none in this module."""
+        if position >= self._no_line_from:
+            return None
+        if self._line is None or self._line.start() < position:
+            self._line = _USUAL_LINE.search(self.text, position)
+        if self._line is None:
+            self._no_line_from = position
+        return self._line if self._line is not None and self._line.start() < end else None
+
+    def _end_of_junk(self, start: int, end: int) -> int:
+        """The end of the last line that looks like nothing known, from a broken one on."""
+        found = _KNOWN_LINE.search(self.text, self._line_end(start, end), end)
+        if found is None:
+            return start + len(self.text[start:end].rstrip())
+        return max(self._line_end(start, end), start + len(self.text[start : found.start()].rstrip()))
+
+
+_KNOWN_HEADER = re.compile(
+    rf"{_START}(?:ENTRY\b|HloModule[ \t\r\n]|{_HEADER.pattern.replace('?P<entry>', '?:').replace('?P<name>', '?:')})"
+)
+"""A line with which something else begins than an op line."""
