@@ -150,7 +150,7 @@ class _Reading:
     def _reject(self, start: int) -> None:
         text = self.text
         if start >= len(text):
-            nothing = "is nothing but blanks and comments" if text else "is empty"
+            nothing = "is empty but for blanks and comments" if text else "is empty"
             self.reporter.error("X123", f"the text {nothing}", 0)
             return
         kind = what_it_seems(text)
