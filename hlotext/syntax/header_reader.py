@@ -14,6 +14,7 @@ from hlotext.syntax.attribute_rules import header_attribute_rule
 from hlotext.syntax.boundaries import next_module
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.head_linker import link_head
+from hlotext.syntax.head_recovery import recover_head
 from hlotext.syntax.linker import Linker
 from hlotext.syntax.reporter import Reporter
 from hlotext.syntax.words import unquote
@@ -139,7 +140,10 @@ def _by_grammar(module: Module, reporter: Reporter, start: int) -> int:
         head = reference.parse(reporter.source, "module", start, end)
     except reference.ParseError as failure:
         read = failure.read
-        if read.head is None or not (read.computations or read.unfinished):
+        if read.head is None and reporter.tolerant:
+            failure.report(reporter)
+            return recover_head(module, reporter, start, end, failure.finding.start)
+        if read.head is None or not (read.computations or read.unfinished or reporter.tolerant):
             linker.add_partial(read)
             failure.report(reporter)
             return end

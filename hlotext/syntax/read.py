@@ -93,17 +93,21 @@ class _Reading:
         """Every module; at least one, empty when nothing could be read."""
         start = self._skip(1 if self.text.startswith("\ufeff") else 0)
         kind = self._kind(start)
-        if kind == "nothing" and (later := next_module(self.text, start)) < len(self.text):
+        if kind in ("nothing", "instruction") and (later := next_module(self.text, start)) < len(self.text):
             self._note_foreign(start)
             kind, start = "module", later
+        if kind == "instruction" and (module := self._single(start)) is not None:
+            return [module]
         if kind == "nothing":
             self._reject(start)
-            found = self._behind_junk(start) if self.reporter.tolerant else None
-            if found is None:
+            computation = _COMPUTATION_LINE.search(self.text, start)
+            if computation is None:
                 return [self._module("", 0)]
-            start = found
-        if kind == "instruction" and not (self.reporter.tolerant and self._is_piece(start)):
-            return [self._single(start)]
+            start = computation.start()
+        return self._all(start)
+
+    def _all(self, start: int) -> list[Module]:
+        """The modules from an offset on, the first of which may have no header."""
         found: list[Module] = []
         while start < len(self.text):
             if found and not is_module(self.text, start):
@@ -132,15 +136,6 @@ class _Reading:
         if _HEADERLESS.match(self.text, start):
             return "headerless"
         return "instruction" if _OP_LINE.match(self.text, start) else "nothing"
-
-    def _behind_junk(self, start: int) -> int | None:
-        """Where the first computation begins in a text that begins with something else; None where there is none."""
-        found = _COMPUTATION_LINE.search(self.text, start)
-        return None if found is None else found.start()
-
-    def _is_piece(self, start: int) -> bool:
-        """Whether a text that begins with an op line goes on behind it: the rest of a computation."""
-        return _OP_LINES.match(self.text, start) is not None
 
     def _note_foreign(self, start: int) -> None:
         """Notes the line of a text between modules that belongs to none."""
@@ -220,8 +215,11 @@ class _Reading:
         if not module._name and module._computations:
             module._name = f"module_{module.entry.name}"
 
-    def _single(self, start: int) -> Module:
-        """One op line on its own: a module of one computation, its unknown operands the parameters, as XLA reads it."""
+    def _single(self, start: int) -> Module | None:
+        """One op line on its own: a module of one computation, its unknown operands the parameters, as XLA reads it.
+
+        None for what proves to be the rest of a computation whose beginning is missing.
+        """
         from hlotext.syntax import reference  # imports Lark, which most texts do not need
 
         module = self._module("_", start)
@@ -234,6 +232,8 @@ class _Reading:
         try:
             record: InstructionRecord = reference.parse(self.source, "single_instruction", start)
         except reference.ParseError as failure:
+            if self.reporter.tolerant and _MORE_LINES.search(self.text, start) is not None:
+                return None
             failure.report(self.reporter)
             linker.add_bad(scope, start, len(self.text), "", None, is_root=False)
             return module
@@ -253,7 +253,5 @@ _COMPUTATION_LINE = re.compile(
     re.ASCII | re.MULTILINE,
 )
 """The header of a computation, as it is looked for behind text that is none."""
-_OP_LINES = re.compile(
-    rf"(?:ROOT\s+)?{_WORD}[ \t]*=[^\r\n]*+[\r\n]\s*+(?:(?:ROOT\s+)?{_WORD}[ \t]*=[ \t]|\}}|ENTRY\b)", re.ASCII
-)
-"""An op line with another behind it, or the end of a body."""
+_MORE_LINES = re.compile(rf"[\r\n][ \t]*+(?:(?:ROOT[ \t]++)?+{_WORD}[ \t]*=[ \t]|\}}|ENTRY\b)", re.ASCII)
+"""What stands behind an op line in a computation."""

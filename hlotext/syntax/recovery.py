@@ -42,8 +42,8 @@ _KNOWN_LINE = re.compile(
     rf"{_START}(?:{_OP_LINE.pattern.replace('?P<root>', '?:').replace('?P<name>', '?:')}"
     rf"|\}}|/[/*]|ENTRY\b|HloModule[ \t\r\n]|{_HEADER.pattern.replace('?P<entry>', '?:').replace('?P<name>', '?:')})"
 )
-_CALLED = re.compile(rf"({_NAME})[ \t]*+[({{]")
-"""A name before a bracket: probably that of the computation whose header this was."""
+_GUESS = re.compile(rf"ENTRY[ \t]++({_NAME})|(%[A-Za-z_][A-Za-z0-9_.\-]*+)")
+"""A name in a broken line: probably that of the computation whose header this was."""
 _CLOSING = re.compile(rf"\}}(?:\s*+,\s*+execution_thread=\s*+({patterns.quoted()}))?")
 _SHAPE = re.compile(rf"({patterns.shape()})(?=[ \t])")
 _BRACKET = re.compile(rf"{patterns.quoted()}|/\*[^*\r\n]*+\*/|//[^\r\n]*+|[(){{}}\[\]]|\r\n?|\n")
@@ -139,8 +139,8 @@ class TolerantScanner(Scanner):
             if not _OP_LINE.match(text, self._skip(line_end, end)):
                 return line_end
         guess = header["name"] if header is not None else None
-        if guess is None and (called := _CALLED.search(text, start, line_end)) is not None:
-            guess = called[1]
+        if guess is None and (named := _GUESS.search(text, start, line_end)) is not None:
+            guess = named[1] or named[2]
         is_entry = text.startswith("ENTRY", start) and self.linker.module._entry is None
         scope = self._begin(guess or "", start, is_entry)
         ends_in_brace = text[start:line_end].rstrip().endswith("{")
