@@ -18,9 +18,16 @@ from hlotext.ir.opcode import AttributeUse, Calls, Derived, Opcode, Printing
 from hlotext.ir.print_options import PrintOptions, SubcomputationMode
 from hlotext.ir.sharding import Sharding
 from hlotext.ir.types import TypeKind
+from hlotext.syntax.limits import MAX_NESTING
 
 Names: TypeAlias = Callable[[Instruction], str]
 """How the instructions of a computation are named."""
+
+
+MIN_NESTED = 100_000
+"""Op lines of bodies that are printed inside op lines, whatever the size of the module."""
+MAX_NESTED_RATIO = 100
+"""And how many more for each op line of the module."""
 
 
 class AttributePrinter(abc.ABC):
@@ -32,6 +39,10 @@ class AttributePrinter(abc.ABC):
         self._values: dict[tuple[str, Any], str] = {}
         self._titles: dict[Computation, str] = {}
         """Names of the computations that have none in the text."""
+        self._open: list[Computation] = []
+        """The bodies inside which the printer is."""
+        self._room = [MIN_NESTED]
+        """How many more op lines of bodies inside op lines may be printed; a list, to be shared by printers."""
 
     @abc.abstractmethod
     def computation(
@@ -151,6 +162,8 @@ class AttributePrinter(abc.ABC):
             or use.printed is Printing.INPUT_ONLY
         ):
             return []
+        if isinstance(value, RawValue):
+            return [f"{use.name}={value}"]
         if mode is SubcomputationMode.NAME_ONLY or (
             mode is SubcomputationMode.NON_SEQUENTIAL_BODIES and instruction._opcode in _SEQUENTIAL
         ):
@@ -160,10 +173,24 @@ class AttributePrinter(abc.ABC):
                 return [f"{use.name}={{{', '.join(self.computation_name(c) for c in value)}}}"]
             return [f"{use.name}={self.computation_name(value)}"]
         if use.calls is Calls.LIST:
-            bodies = ",\n".join(self.computation(c, indent, nested=True) for c in value)
+            bodies = ",\n".join([self._nested(c, indent) for c in value])
             return [f"{use.name}={{\n{bodies}\n}}"]
         name = "calls" if instruction._opcode in _PRINTED_AS_CALLS else use.name
-        return [f"{name}=\n{self.computation(value, indent, nested=True)}"]
+        return [f"{name}=\n{self._nested(value, indent)}"]
+
+    def _nested(self, computation: Computation, indent: int) -> str:
+        """A called computation's body; its name where it is inside itself, or where the text would get out of hand.
+
+        That is deeper than `MAX_NESTING`, and where computations that call each other twice would double the text again
+        and again.
+        """
+        if computation in self._open or len(self._open) == MAX_NESTING or self._room[0] < 0:
+            return self.computation_name(computation)
+        self._room[0] -= len(computation)
+        self._open.append(computation)
+        text = self.computation(computation, indent, nested=True)
+        self._open.pop()
+        return text
 
     def computation_name(self, computation: Computation) -> str:
         return self.name(self._titles.get(computation, computation.name))
@@ -184,6 +211,7 @@ class AttributePrinter(abc.ABC):
             # bodies inside it too, whatever the option says.
             is_plain = not start._attributes.get("frontend_attributes")
             inner = type(self)(attrs.evolve(self.options, print_frontend_attributes=is_plain))
+            inner._open, inner._room, inner._titles = self._open, self._room, self._titles
             out += inner._own(wrapped_row, wrapped, indent)
             out += inner._common(wrapped_row, wrapped, names, {"metadata", "origin", "backend_config"})
         aliasing = self._use(own["output_to_operand_aliasing"], start)

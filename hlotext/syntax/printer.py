@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hlotext.ir import opcodes
+from hlotext.ir.bad_instruction import BadInstruction
 from hlotext.ir.computation import Computation, instruction_post_order, post_order
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.literal import Literal
 from hlotext.ir.module import Module
 from hlotext.ir.print_options import PrintOptions
 from hlotext.ir.shape import Shape
-from hlotext.syntax.attribute_printer import AttributePrinter, Names
+from hlotext.syntax.attribute_printer import MAX_NESTED_RATIO, MIN_NESTED, AttributePrinter, Names
 from hlotext.syntax.header_printer import header_text, stack_frame_tables
 from hlotext.syntax.line_copier import LineCopier
 
@@ -47,6 +48,7 @@ class TextPrinter(AttributePrinter):
             computations = canonical_order(module)
         hidden = self._hidden(module)
         self._titles = inline_titles(module)
+        self._room[0] = MIN_NESTED + MAX_NESTED_RATIO * sum(map(len, module.computations))
         for computation in computations:
             if computation in hidden:
                 continue
@@ -86,7 +88,10 @@ class TextPrinter(AttributePrinter):
         root = computation.root if len(computation) else None
         # XLA prints a body inside its caller in the order of the graph, not in that of the schedule.
         for instruction in instruction_post_order(computation) if nested else computation.instructions:
-            if options.compact_gte and instruction._opcode == "get-tuple-element" and instruction is not root:
+            if isinstance(instruction, BadInstruction):
+                lines += [f"{tab}  {instruction.text}"] if instruction.text else []
+                continue
+            if options.compact_gte and _is_element(instruction) and instruction is not root:
                 continue
             mark = "ROOT " if instruction is root else ""
             lines.append(f"{tab}  {mark}{self.instruction(instruction, names, indent + 1)}")
@@ -170,11 +175,20 @@ class TextPrinter(AttributePrinter):
             parts.append(self.shape(operand._shape))
         if options.canonicalize_instruction_names or options.print_operand_names:
             indices = ""
-            while options.compact_gte and operand._opcode == "get-tuple-element":
+            while options.compact_gte and _is_element(operand):
                 indices = f"#{operand._attributes['index']}{indices}"
                 operand = operand._operands[0]
             parts.append(names(operand) + indices)
         return " ".join(parts)
+
+
+def _is_element(instruction: Instruction) -> bool:
+    """Whether an instruction can be written behind its operand's name, `%t#0`."""
+    return (
+        instruction._opcode == "get-tuple-element"
+        and "index" in instruction._attributes
+        and len(instruction._operands) == 1
+    )
 
 
 def signature(computation: Computation) -> str:
