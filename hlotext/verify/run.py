@@ -19,7 +19,7 @@ from hlotext.verify.checks import (
     custom,
     devices,
     edited,
-    memory,
+    host_memory,
     metadata,
     order,
     shardings,
@@ -40,9 +40,9 @@ def run(
     findings = Findings(module)
     aliasing.check_header(module, facts, findings)
     metadata.check_tables(module, findings)
-    pass_ = _Pass(survey, facts, findings)
+    memory = Memory()
     for computation in module._computations:
-        pass_.computation(computation)
+        _check_computation(computation, memory, survey, facts_inside(facts, computation, survey), findings)
     call_graph.check_calls(module, survey, findings)
     call_graph.check_async_bodies(survey, findings)
     asynchronous.check_pairs(survey, findings)
@@ -52,7 +52,7 @@ def run(
     if survey.has_buffers:
         custom.check_buffers(module, survey, findings)
     if survey.uses_host_memory:
-        memory.check_host_memory(module, facts, findings)
+        host_memory.check_host_memory(module, facts, findings)
     return findings.diagnostics
 
 
@@ -79,63 +79,28 @@ def facts_inside(facts: Facts, computation: Computation, survey: Survey) -> Fact
 
 
 @attrs.define
-class _Pass:
-    """One way through the computations of a module."""
+class Memory:
+    """Problems of instructions by all that decides them, so that equal operations are checked once.
 
-    survey: Survey
-    facts: Facts
-    findings: Findings
+    Attributes are compared by identity: the reader shares those of equal text, and an edit makes new ones. That makes the
+    look-up cheap: a module of 235,000 instructions has 6,400 different ones.
+    """
+
     known: dict[Any, tuple[Problem, ...]] = attrs.field(factory=dict)
-    """Problems by what decides them; in large modules a few thousand operations make all instructions."""
     signatures: dict[Computation, int] = attrs.field(factory=dict)
     """A number for each computation, equal for equal shapes of parameters and root."""
-    _numbers: dict[Any, int] = attrs.field(factory=dict)
+    numbers: dict[Any, int] = attrs.field(factory=dict)
+    """The number of each such list of shapes."""
 
-    def computation(self, computation: Computation) -> None:
-        """Checks the instructions of one computation, and their order."""
-        findings, module = self.findings, self.findings.module
-        edited_here = computation.is_touched or module.source is None
-        if edited_here:
-            order.check_structure(computation, findings)
-            call_graph.check_parameters(computation, findings)
-        in_fusion = computation in self.survey.fusion_bodies
-        facts = facts_inside(self.facts, computation, self.survey)
-        before: set[Instruction] = set()
-        in_order = True
-        for instruction in computation._instructions:
-            operands = instruction._operands
-            if not before.issuperset(operands):
-                in_order = False
-                order.check_operands(instruction, before, findings)
-            if "control-predecessors" in instruction._attributes:
-                order.check_control(instruction, before, findings)
-            before.add(instruction)
-            problems = self.problems(instruction, operands, facts)
-            for problem in problems:
-                findings.problem(instruction, problem)
-            if edited_here and (instruction.is_touched or module.source is None):
-                edited.check_edited(instruction, findings)
-        if not in_order:
-            order.check_cycles(computation, findings)
-        if in_fusion and computation._instructions:
-            used = set(itertools.chain.from_iterable([i._operands for i in computation._instructions]))
-            call_graph.check_fusion_body(computation, used, self.survey, findings)
-
-    def problems(
-        self, instruction: Instruction, operands: tuple[Instruction, ...], facts: Facts
-    ) -> tuple[Problem, ...]:
-        """The problems of one instruction, from memory where an equal one has been checked.
-
-        Attributes are compared by identity: the reader shares those of equal text, and an edit makes new ones. That
-        makes the look-up cheap: a module of 235,000 instructions has 6,400 different ones.
-        """
+    def problems(self, instruction: Instruction, facts: Facts) -> tuple[Problem, ...]:
+        """What `check_operation` gives. The module must not be changed between two calls."""
         attributes, opcode = instruction._attributes, instruction._opcode
         literal = instruction.literal if opcode == "constant" else None
         key = (
             opcode,
             id(attributes.common if type(attributes) is CallAttributes else attributes),
             instruction._shape,
-            tuple([operand._shape for operand in operands]),
+            tuple([operand._shape for operand in instruction._operands]),
             facts.in_fusion,
             tuple(map(self._signature, instruction.called_computations)) if opcode in CALLING else None,
             literal.shape if literal is not None else None,
@@ -148,8 +113,37 @@ class _Pass:
     def _signature(self, computation: Computation) -> int:
         number = self.signatures.get(computation)
         if number is None:
-            shapes = [i._shape for i in computation.parameters]
+            shapes = [parameter._shape for parameter in computation.parameters]
             root = computation.root._shape if computation._instructions else None
-            number = self._numbers.setdefault((*shapes, root), len(self._numbers))
+            number = self.numbers.setdefault((*shapes, root), len(self.numbers))
             self.signatures[computation] = number
         return number
+
+
+def _check_computation(
+    computation: Computation, memory: Memory, survey: Survey, facts: Facts, findings: Findings
+) -> None:
+    """Checks the instructions of one computation, and their order."""
+    is_built = findings.module.source is None
+    is_edited = computation.is_touched or is_built
+    if is_edited:
+        order.check_structure(computation, findings)
+        call_graph.check_parameters(computation, findings)
+    before: set[Instruction] = set()
+    in_order = True
+    for instruction in computation._instructions:
+        if not before.issuperset(instruction._operands):
+            in_order = False
+            order.check_operands(instruction, before, findings)
+        if "control-predecessors" in instruction._attributes:
+            order.check_control(instruction, before, findings)
+        before.add(instruction)
+        for problem in memory.problems(instruction, facts):
+            findings.problem(instruction, problem)
+        if is_edited and (is_built or instruction.is_touched):
+            edited.check_edited(instruction, findings)
+    if not in_order:
+        order.check_cycles(computation, findings)
+    if facts.in_fusion and computation._instructions:
+        used = set(itertools.chain.from_iterable([i._operands for i in computation._instructions]))
+        call_graph.check_fusion_body(computation, used, survey, findings)

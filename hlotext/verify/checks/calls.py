@@ -58,7 +58,7 @@ def check_operands(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
     if instruction.opcode == "fusion":
         bodies = instruction.called_computations
         takes = len(bodies[0].parameters) if bodies else gets
-        taker = bodies[0].name if bodies else ""
+        taker = "the fused computation"
     else:
         sparsity = instruction.attributes.get("sparsity")
         takes = 2 + (len(sparsity.descriptors) if isinstance(sparsity, DotSparsity) else 0)
