@@ -36,7 +36,9 @@ def test_random_edits(seed: int, count: int) -> None:
     editor = random_edits.Editor(module.clone(), seed)
     for _ in range(count):
         editor.edit()
-    random_edits.check(editor.module, ill_typed, known)
+    # Another shape alone leaves shardings and reducers that were made for the old one.
+    verified = not {"change_shape", "retype"}.intersection(editor.happened)
+    random_edits.check(editor.module, ill_typed, known, verified)
 
 
 def test_every_edit_happens() -> None:
