@@ -87,7 +87,7 @@ class AttributePrinter(abc.ABC):
             if use.calls is not Calls.NONE:
                 if calls:
                     out += self._call(use, instruction, indent)
-            elif self.options.print_extra_attributes:
+            elif self.options.print_extra_attributes or use.name == "is_composite":
                 text = self._use(use, instruction)
                 if text is not None:
                     out.append(f"{use.name}={text}")
@@ -199,27 +199,32 @@ class AttributePrinter(abc.ABC):
         self, start: Instruction, wrapped: Instruction, names: Names, indent: int
     ) -> list[str]:
         """The own attributes of an asynchronous start in its short spelling."""
+        own = {use.name: use for use in opcodes.OPCODES["async-start"].attributes}
         out = []
-        row = opcodes.OPCODES["async-start"]
-        own = {use.name: use for use in row.attributes}
-        thread = self._use(own["async_execution_thread"], start)
-        if thread is not None and self.options.print_extra_attributes:
-            out.append(f"async_execution_thread={thread}")
-        wrapped_row = opcodes.OPCODES.get(wrapped._opcode)
-        if wrapped_row is not None:
-            # Whether the start has frontend attributes decides for all that XLA prints of the wrapped operation, the
-            # bodies inside it too, whatever the option says.
-            is_plain = not start._attributes.get("frontend_attributes")
-            inner = type(self)(attrs.evolve(self.options, print_frontend_attributes=is_plain))
-            inner._open, inner._room, inner._titles = self._open, self._room, self._titles
-            out += inner._own(wrapped_row, wrapped, indent)
-            out += inner._common(wrapped_row, wrapped, names, {"metadata", "origin", "backend_config"})
-        aliasing = self._use(own["output_to_operand_aliasing"], start)
-        if aliasing is not None:
-            out.append(f"output_to_operand_aliasing={aliasing}")
+        if self.options.print_extra_attributes:
+            thread = self._use(own["async_execution_thread"], start)
+            if thread is not None:
+                out.append(f"async_execution_thread={thread}")
+            out += self._of_wrapped(start, wrapped, names, indent)
+            aliasing = self._use(own["output_to_operand_aliasing"], start)
+            if aliasing is not None and "output_to_operand_aliasing" not in wrapped._attributes:
+                out.append(f"output_to_operand_aliasing={aliasing}")
         if self.options.print_subcomputation_mode is SubcomputationMode.FULL_BODIES:
             out += self._call(own["calls"], start, indent)
         return out
+
+    def _of_wrapped(self, start: Instruction, wrapped: Instruction, names: Names, indent: int) -> list[str]:
+        """What the short spelling shows of the wrapped operation."""
+        row = opcodes.OPCODES.get(wrapped._opcode)
+        if row is None:
+            return []
+        # Whether the start has frontend attributes decides for all that XLA prints of the wrapped operation, the bodies
+        # inside it too, whatever the option says.
+        is_plain = not start._attributes.get("frontend_attributes")
+        inner = type(self)(attrs.evolve(self.options, print_frontend_attributes=is_plain))
+        inner._open, inner._room, inner._titles = self._open, self._room, self._titles
+        own = inner._own(row, wrapped, indent)
+        return own + inner._common(row, wrapped, names, {"metadata", "origin", "backend_config"})
 
     def _common(
         self,
@@ -255,7 +260,8 @@ class AttributePrinter(abc.ABC):
         if use.name == "control-predecessors":
             if not options.print_control_dependencies or not value:
                 return None
-            return f"{{{', '.join(names(i) for i in value)}}}"
+            # XLA prints their own names here, even where it numbers all others.
+            return f"{{{', '.join(self.name(i._name) for i in value)}}}"
         if isinstance(value, FrontendAttributes) and not options.print_frontend_attributes:
             return None
         if use.name == "origin" and not options.print_original_value:

@@ -202,6 +202,7 @@ class Linker:
             self._put_before(scope, body)
             return
         instruction._opcode = plain
+        sugar.pass_on(instruction)
         operation = instruction.async_wrapped_instruction
         if operation is not None and operation.opcode != wrapped:
             start = instruction._operands[0]

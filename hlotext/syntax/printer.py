@@ -32,7 +32,7 @@ class TextPrinter(AttributePrinter):
         if not self.options.canonicalize_instruction_names:
             return lambda instruction: self.name(instruction._name)
         numbers: dict[Instruction, int] = {}
-        return lambda instruction: f"{self.percent}tmp_{numbers.setdefault(instruction, len(numbers))}"
+        return lambda instruction: f"tmp_{numbers.setdefault(instruction, len(numbers))}"
 
     # ---- modules and computations
 
@@ -73,13 +73,13 @@ class TextPrinter(AttributePrinter):
         options = self.options
         tab = "  " * indent
         head = tab + ("ENTRY " if is_entry and not nested else "")
-        if not nested:
+        if not nested and not options.is_in_nested_computation:
             if options.print_ids:
                 head += f"{self.percent}{self._titles.get(computation, computation.name)} "
             elif options.print_percent:
                 head += "%"
-            if options.print_program_shape:
-                head += f"{signature(computation)} "
+        if options.print_program_shape:
+            head += f"{signature(computation, options.print_ids)} "
         lines = [f"{head}{{"]
         names = self.names(computation)
         copied = None if nested or indent else self.copier.body(computation, names)
@@ -191,9 +191,14 @@ def _is_element(instruction: Instruction) -> bool:
     )
 
 
-def signature(computation: Computation) -> str:
-    """Parameters and result as a computation's header shows them: `(p: f32[2]) -> f32[2]`."""
-    parameters = ", ".join([f"{p._name}: {_plain(p._shape)}" for p in computation.parameters])
+def signature(computation: Computation, with_ids: bool = True) -> str:
+    """Parameters and result as a computation's header shows them: `(p: f32[2]) -> f32[2]`.
+
+    Names are cut at their first point unless `with_ids`.
+    """
+    names = [p._name if with_ids else p._name.split(".", 1)[0] for p in computation.parameters]
+    shapes = [_plain(p._shape) for p in computation.parameters]
+    parameters = ", ".join([f"{name}: {shape}" for name, shape in zip(names, shapes, strict=True)])
     result = _plain(computation.shape) if len(computation) else "?"
     return f"({parameters}) -> {result}"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hlotext.ir import opcodes
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.module import Module
@@ -19,6 +20,8 @@ ON_START = frozenset(
 """Attributes that belong to the start alone."""
 _ON_BOTH = frozenset({"metadata", "origin", "backend_config", "frontend_attributes", "statistics"})
 """Attributes that stand on the start and, copied, on the wrapped operation."""
+_SHOWN = frozenset({"frontend_attributes", "statistics"})
+"""Those that the short spelling shows on the start when only the wrapped operation has them."""
 
 
 def wrap(module: Module, start: Instruction, wrapped_opcode: str, names: set[str]) -> Computation:
@@ -38,7 +41,11 @@ def wrap(module: Module, start: Instruction, wrapped_opcode: str, names: set[str
         )
         parameters.append(parameter)
     attributes = start._attributes
-    inner: dict[str, Any] = {key: value for key, value in attributes.items() if key not in ON_START}
+    wrapped_row = opcodes.opcode(wrapped_opcode)
+    own = {use.name for use in wrapped_row.attributes} if wrapped_row is not None else set()
+    inner: dict[str, Any] = {
+        key: value for key, value in attributes.items() if key not in ON_START or key in own
+    }
     start._attributes = {key: value for key, value in attributes.items() if key in ON_START | _ON_BOTH}
     start._attributes["calls"] = body
     start._opcode = "async-start"
@@ -52,3 +59,25 @@ def wrap(module: Module, start: Instruction, wrapped_opcode: str, names: set[str
     body._root = root
     body.execution_thread = start._attributes.get("async_execution_thread", "main")
     return body
+
+
+def pass_on(instruction: Instruction) -> None:
+    """Copies what an update or a done says of itself to the wrapped operation, as XLA's reader does.
+
+    Only to one that was made from a short spelling. Frontend attributes and statistics stay away from a start that has
+    none: they would be printed there, although its line does not say so.
+    """
+    start = instruction
+    while start._opcode != "async-start" and start._operands:
+        start = start._operands[0]
+    callees = start.called_computations if start._opcode == "async-start" else ()
+    if not callees or not callees[0].is_implicit or not callees[0]._instructions:
+        return
+    wrapped = callees[0].root
+    passed = {
+        name: value
+        for name, value in instruction._attributes.items()
+        if name in _ON_BOTH and (name not in _SHOWN or name in start._attributes)
+    }
+    if passed:
+        wrapped._attributes = {**wrapped._attributes, **passed}
