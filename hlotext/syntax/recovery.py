@@ -40,11 +40,13 @@ _USUAL_LINE = re.compile(r"(?P<indent>(?:\r?\n|\A) *+)(?:ROOT )?(?P<mark>%?)[A-Z
 """How one begins as XLA writes it."""
 _KNOWN_LINE = re.compile(
     rf"{_START}(?:{_OP_LINE.pattern.replace('?P<root>', '?:').replace('?P<name>', '?:')}"
-    rf"|\}}|/[/*]|ENTRY\b|HloModule[ \t\r\n]|{_HEADER.pattern.replace('?P<entry>', '?:').replace('?P<name>', '?:')})"
+    rf"|\}}|ENTRY\b|HloModule[ \t\r\n]|{_HEADER.pattern.replace('?P<entry>', '?:').replace('?P<name>', '?:')})"
 )
 _GUESS = re.compile(rf"ENTRY[ \t]++({_NAME})|(%[A-Za-z_][A-Za-z0-9_.\-]*+)")
 """A name in a broken line: probably that of the computation whose header this was."""
 _CLOSING = re.compile(rf"\}}(?:\s*+,\s*+execution_thread=\s*+({patterns.quoted()}))?")
+_STRAY = re.compile(r"\}(?:\s*+\})*+")
+"""Braces that close nothing."""
 _SHAPE = re.compile(rf"({patterns.shape()})(?=[ \t])")
 _BRACKET = re.compile(rf"{patterns.quoted()}|/\*[^*\r\n]*+\*/|//[^\r\n]*+|[(){{}}\[\]]|\r\n?|\n")
 _LINE_END = re.compile(r"[\r\n]|\Z")
@@ -133,6 +135,8 @@ class TolerantScanner(Scanner):
         text = self.text
         line_end = self._line_end(start, end)
         header = _HEADER.match(text, start, end)
+        if (braces := _STRAY.match(text, start, end)) is not None:
+            return braces.end()
         if header is None:
             # Junk, or a header that cannot be recognised any more: then op lines follow.
             line_end = self._end_of_junk(start, end)
@@ -243,7 +247,7 @@ class TolerantScanner(Scanner):
                 break
             if failure.is_between_lines and not self._goes_on_below(stop, end):
                 break
-            longer = self._extent(start, stop, end)
+            longer, is_whole = self._extent(start, stop, end)
             if longer == stop:
                 break
             more, again = reference.op_lines(self.source, start, longer)
@@ -253,6 +257,8 @@ class TolerantScanner(Scanner):
                 records, failure, stop = more, again, longer
             else:
                 failure = again
+            if not is_whole:
+                break
         for record in records:
             self.linker.add_instruction(scope, record)
         if records:
@@ -264,8 +270,11 @@ class TolerantScanner(Scanner):
         """Whether what follows a line can only belong to it."""
         return self.text.startswith((",", "(", "[", "{"), self._skip(stop, end))
 
-    def _extent(self, start: int, stop: int, end: int) -> int:
-        """Where an op line may end that goes on below `stop`: where the brackets are closed, at least one line below."""
+    def _extent(self, start: int, stop: int, end: int) -> tuple[int, bool]:
+        """Where an op line may end that goes on below `stop`: where the brackets are closed, at least one line below.
+
+        And whether it is worth while to look further; not where another op line begins before they are closed.
+        """
         text = self.text
         least = self._line_end(self._skip(stop, end), end)
         opened: list[int] = []
@@ -275,14 +284,14 @@ class TolerantScanner(Scanner):
                 opened.append(match.start())
             elif token in ")]}":
                 if not opened:
-                    return least
+                    return least, False
                 opened.pop()
             elif token[0] in "\r\n" and match.start() >= least:
                 if not opened:
-                    return match.start()
+                    return match.start(), True
                 if not self._is_body(opened[-1]) and _OP_LINE.match(text, self._skip(match.end(), end)):
-                    return least
-        return least
+                    return least, False
+        return least, not opened
 
     def _is_body(self, bracket: int) -> bool:
         """Whether a bracket opens the body of a computation written in place of its name."""

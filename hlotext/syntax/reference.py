@@ -94,6 +94,8 @@ def op_lines(source: Source, start: int, end: int) -> tuple[tuple[InstructionRec
     try:
         records: tuple[InstructionRecord, ...] = parse(source, "body_rest", start, end)
     except ParseError as failure:
+        # Its traceback would keep the frames of all callers alive, and with them itself.
+        failure.__traceback__ = failure.__context__ = None
         return failure.read.instructions, failure
     return records, None
 

@@ -50,7 +50,7 @@ class Reporter:
         """
         diagnostic = self._make(code, Severity.ERROR, message, start, end, help, related)
         if not self.tolerant:
-            raise HloSyntaxError(diagnostic)
+            raise HloSyntaxError(diagnostic) from None
         self._keep(diagnostic, (code, diagnostic.span, diagnostic.message))
 
     def note(self, code: str, message: str, start: int, end: int | None = None, help: str = "") -> None:
