@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
-from hlotext.syntax import fast_values, patterns
+from hlotext.syntax import fast_values, grammar, patterns
 from hlotext.syntax.boundaries import begins_computation, next_module
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.limits import MAX_STATEMENT
@@ -49,6 +49,10 @@ _STRAY = re.compile(r"\}(?:\s*+\})*+")
 """Braces that close nothing."""
 _SHAPE = re.compile(rf"({patterns.shape()})(?=[ \t])")
 _BRACKET = re.compile(rf"{patterns.quoted()}|/\*[^*\r\n]*+\*/|//[^\r\n]*+|[(){{}}\[\]]|\r\n?|\n")
+_BEFORE_BODY = re.compile(
+    rf"(?:{grammar.terminals()['COMPUTATION_ATTRIBUTE']}|_computations=\s*\{{|,|\{{)\s*\Z"
+)
+"""What stands before a computation's body in place of its name."""
 _LINE_END = re.compile(r"[\r\n]|\Z")
 _BLANKS = re.compile(r"[ \t\r\n]++|//[^\r\n]*+")
 _WIDEST = 32
@@ -278,7 +282,8 @@ class TolerantScanner(Scanner):
         text = self.text
         least = self._line_end(self._skip(stop, end), end)
         opened: list[int] = []
-        for match in _BRACKET.finditer(text, start, min(end, start + MAX_STATEMENT)):
+        limit = min(end, start + MAX_STATEMENT)
+        for match in _BRACKET.finditer(text, start, limit):
             token = match[0]
             if token in "([{":
                 opened.append(match.start())
@@ -291,12 +296,15 @@ class TolerantScanner(Scanner):
                     return match.start(), True
                 if not self._is_body(opened[-1]) and _OP_LINE.match(text, self._skip(match.end(), end)):
                     return least, False
+        self._effort -= limit - start
         return least, not opened
 
     def _is_body(self, bracket: int) -> bool:
         """Whether a bracket opens the body of a computation written in place of its name."""
+        if self.text[bracket] != "{" or not _BEFORE_BODY.search(self.text[max(0, bracket - 60) : bracket]):
+            return False
         after = self._skip(bracket + 1, len(self.text))
-        return self.text[bracket] == "{" and _OP_LINE.match(self.text, after) is not None
+        return _OP_LINE.match(self.text, after) is not None
 
     def _broken_line(self, scope: Scope, start: int, end: int, failure: ParseError) -> int:
         """Keeps a line that cannot be read, with the lines below that look like nothing known; gives the offset behind."""
