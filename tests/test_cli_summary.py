@@ -305,7 +305,9 @@ def test_deep_call_chains_are_no_problem() -> None:
     depth = 5000
     bodies = ["body0 {\n  ROOT r = f32[] parameter(0)\n}\n"]
     for i in range(1, depth):
-        bodies.append(f"body{i} {{\n  p = f32[] parameter(0)\n  ROOT r = f32[] call(p), to_apply=body{i - 1}\n}}\n")
+        bodies.append(
+            f"body{i} {{\n  p = f32[] parameter(0)\n  ROOT r = f32[] call(p), to_apply=body{i - 1}\n}}\n"
+        )
     facts = summary(
         "HloModule deep\n\n"
         + "\n".join(bodies)

@@ -300,7 +300,9 @@ class Computation:
             callers = self.callers
             self.own_text()
             for caller in callers:
-                for part in caller.async_chain or (caller,):  # the short spelling of each names the body's operation
+                for part in caller.async_chain or (
+                    caller,
+                ):  # the short spelling of each names the body's operation
                     part.touch()
         if self.module is not None:
             self.module.touch()

@@ -57,7 +57,7 @@ CODES: dict[str, str] = {
     "X203": "an attribute that this release does not know",
     "X204": "an enumerator that this release does not know",
     "X205": "a table that this release does not know",
-    "X206": "text behind the last module",
+    "X206": "text that belongs to no module",
 }
 """X1xx: errors, the text cannot be HLO. X2xx: notes, kept as they stand; errors when reading strictly."""
 
