@@ -200,6 +200,7 @@ class Linker:
             body = sugar.wrap(self.module, instruction, wrapped, self.taken)
             self.taken.add(body.name)
             self._put_before(scope, body)
+            self._hand_on_pending(scope, instruction, body.root)
             return
         instruction._opcode = plain
         sugar.pass_on(instruction)
@@ -209,6 +210,15 @@ class Linker:
             message = f"this ends an asynchronous {wrapped}, but {start.name} is part of one that runs {operation.opcode}"
             related = [(f"{start.name} is defined here", start._start, start._end)]
             self.reporter.error("X120", message, position, related=related)
+
+    def _hand_on_pending(self, scope: Scope, start: Instruction, operation: Instruction) -> None:
+        """What a short spelling names before its definition is now named by the operation that it wraps."""
+        for place in range(len(self.pending) - 1, -1, -1):
+            inside, instruction, name, value = self.pending[place]
+            if instruction is start and name in operation._attributes:
+                self.pending[place] = inside, operation, name, value
+            elif inside is scope and instruction is not start:
+                return  # an earlier line
 
     def define(self, scope: Scope, instruction: Instruction, is_root: bool) -> None:
         """Puts an instruction at the end of its computation and makes its name known."""
