@@ -43,10 +43,12 @@ def _caller_in_text(instruction: Instruction) -> Instruction | None:
 
 def _part(instruction: Instruction, where: Where, text: str) -> tuple[int, int]:
     """Start and end of a part in the text of an instruction; of the whole where it does not stand there."""
-    opcode = re.compile(rf"(?<=[\s=]){re.escape(instruction.opcode)}\s*(?=\()").search(text)
     found: tuple[int, int] | None = None
+    opcode = None
+    if where is not Part.WHOLE:
+        opcode = re.compile(rf"(?<=[\s=]){re.escape(instruction.opcode)}\s*(?=\()").search(text)
     if opcode is None:
-        found = None
+        pass
     elif where is Part.OPCODE:
         found = opcode.span()
     elif where is Part.SHAPE:
@@ -67,8 +69,16 @@ def _operand(instruction: Instruction, number: int, text: str, start: int) -> tu
         return None
     operand = instruction.operands[number]
     before = instruction.operands[:number].count(operand)
-    names = list(re.finditer(rf"(?<![\w.\-%])%?{re.escape(operand.name)}(?![\w.\-])", text[start:]))
-    return (start + names[before].start(), start + names[before].end()) if before < len(names) else None
+    # One expression for all names: one for each would have to be compiled for each finding.
+    for match in _WORD.finditer(text, start):
+        if match[1] == operand.name:
+            if not before:
+                return match.span()
+            before -= 1
+    return None
+
+
+_WORD = re.compile(r"%?([\w.\-]+)")
 
 
 def _attribute(name: str, text: str, start: int) -> tuple[int, int] | None:
