@@ -1,0 +1,62 @@
+"""The house as ARCHITECTURE.md describes it: rooms import only from rooms below, late imports too."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import hlotext as hlo
+from tests.support import ROOT
+
+PACKAGE = ROOT / "hlotext"
+FLOORS = ("ir", "syntax", "layout", "verify", "analysis", "matchers", "rewrite", "reports", "lint")
+"""Rooms from the ground up; every other room stands above all of these."""
+LINES = (
+    "add.936 = bf16[8,1,1280,16384]{3,2,0,1:T(8,128)(2,1)} add(exponential.183, broadcast.3115)",
+    "%fusion.3 = bf16[32,32,4096]{2,1,0:T(8,128)(2,1)S(1)} "
+    "fusion(bf16[32,32,8192]{2,1,0:T(8,128)(2,1)S(1)} %fusion.32), kind=kCustom, calls=%all-reduce-scatter.3",
+)
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The rooms of hlotext that a file imports from, wherever in the file it does so."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        yield from (name.split(".")[1] for name in names if name.startswith("hlotext."))
+
+
+@pytest.mark.parametrize("room", FLOORS)
+def test_a_room_imports_only_from_below(room: str) -> None:
+    """One-way arrows between the rooms."""
+    above = {path.name for path in PACKAGE.iterdir() if path.is_dir()} - set(FLOORS[: FLOORS.index(room) + 1])
+    for path in sorted((PACKAGE / room).rglob("*.py")):
+        assert not above.intersection(imported(path)), path
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_pasted_line_answers_and_prints_back(line: str) -> None:
+    """The op lines that people ask about first."""
+    instruction = hlo.parse_instruction(line)
+    assert str(instruction) == line
+    assert instruction.shape is not None
+    assert instruction.shape.layout is not None
+    assert [str(tile) for tile in instruction.shape.layout.tiles] == ["(8,128)", "(2,1)"]
+    assert all(operand.computation is instruction.computation for operand in instruction.operands)
+
+
+def test_a_pasted_fusion_knows_what_it_calls() -> None:
+    """Kind, callee, operand shape and memory space."""
+    fusion = hlo.parse_instruction(LINES[1])
+    assert fusion.attributes["kind"] == "kCustom"
+    assert [callee.name for callee in fusion.called_computations] == ["all-reduce-scatter.3"]
+    assert str(fusion.operands[0].shape) == "bf16[32,32,8192]{2,1,0:T(8,128)(2,1)S(1)}"
+    assert fusion.shape is not None
+    assert fusion.shape.layout is not None
+    assert fusion.shape.layout.memory_space == 1
