@@ -30,3 +30,10 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
     """`golden(path, actual)` asserts that a text is what stands in the file, or writes it there on demand."""
     update = bool(request.config.getoption(OPTION))
     return lambda path, actual: support.check_golden(path, actual, update=update)
+
+
+@pytest.fixture(autouse=True)
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that play a terminal play one with colours and a cursor, whatever the one is in which they run."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
