@@ -208,6 +208,66 @@ def test_edited_instruction_meets_the_reader_s_conditions() -> None:
     assert (found.code, found.instruction) == ("X108", root)
 
 
+MANY_FAULTS = """
+HloModule many, input_output_alias={ {7}: (0, {}, may-alias) }
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[2]{0} add(a, b)
+}
+
+ENTRY e {
+  x = f32[4]{0} parameter(0)
+  z = f32[] constant(0)
+  first = f32[5]{0} negate(x)
+  second = f32[4]{0} negate(x)
+  third = f32[6]{0} negate(x)
+  r = f32[] reduce(third, z), dimensions={0}, to_apply=add
+  ROOT last = f32[4]{0} add(second, third)
+}
+"""
+
+
+def test_findings_stand_in_the_order_of_the_text() -> None:
+    found = hlo.verify(hlo.parse_tolerant(MANY_FAULTS).module)
+    assert {2, 7, 13, 15, 16, 17} <= {d.line for d in found}
+    assert [d.span.start for d in found] == sorted(d.span.start for d in found)
+
+
+def test_findings_stand_in_the_order_of_what_an_edited_module_prints() -> None:
+    """Whatever was edited, findings come as they would if the printed text were read."""
+    for names in (["first"], ["third", "last"], ["x", "first", "second", "third", "r", "last"]):
+        module = hlo.parse_tolerant(MANY_FAULTS).module
+        for name in names:
+            module.entry[name].touch()
+        again = hlo.verify(hlo.parse_tolerant(str(module)).module)
+        edited = hlo.verify(module)
+        assert [(d.code, d.message) for d in edited] == [(d.code, d.message) for d in again]
+        assert any(d.source is not module.source for d in edited)
+
+
+def test_only_lines_with_findings_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass may have edited every line of a large module: that none of them is wrong costs no text."""
+    module = hlo.parse("ENTRY e {\n  x = f32[4]{0} parameter(0)\n  ROOT y = f32[4]{0} negate(x)\n}\n")
+    for instruction in module.instructions():
+        instruction.touch()
+    printed: list[hlo.Instruction] = []
+    text = hlo.Instruction.__str__
+
+    def watched(instruction: hlo.Instruction) -> str:
+        printed.append(instruction)
+        return text(instruction)
+
+    monkeypatch.setattr(hlo.Instruction, "__str__", watched)
+    assert hlo.verify(module) == []
+    assert printed == []
+    root = module.entry.root
+    root._operands = (root.operands[0],) * 2
+    assert [d.code for d in hlo.verify(module)] == ["X108"]
+    assert printed == [root]
+
+
 # ---- real modules
 
 

@@ -14,7 +14,7 @@ __all__ = ["verify"]
 def verify(
     module: Module, *, layout_sensitive: bool | None = None, mixed_precision: bool | None = None
 ) -> list[Diagnostic]:
-    """Everything that is wrong with a module, in the order of the text as far as it is about single instructions.
+    """Everything that is wrong with a module, in the order of the text.
 
     Each diagnostic has a code (`hlotext.verify.codes`), a severity, a place, and the instruction at fault; errors are
     what XLA's verifier (`HloVerifier`) refuses. An empty list: all is well. Never raises on a module that was read; for an

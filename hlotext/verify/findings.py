@@ -18,16 +18,34 @@ from hlotext.verify.problems import Callee, Part, Problem, Where
 Related = tuple[str, Instruction]
 """What another instruction has to do with a finding, in words, and that instruction."""
 
+Node = Instruction | Computation | None
+"""What a finding is about; None: the module's header."""
+
 _LONGEST = 1000
 """Characters of a message; the text of a tuple's shape can be megabytes long."""
 
 
 @attrs.define
 class Findings:
-    """What was found in one module, in the order in which it was found."""
+    """What was found in one module."""
 
     module: Module
-    diagnostics: list[Diagnostic] = attrs.field(factory=list)
+    _found: list[tuple[Node, Diagnostic]] = attrs.field(factory=list)
+    """Each finding with the node that it is about, in the order in which it was found."""
+
+    def take(self, node: Node, diagnostic: Diagnostic) -> None:
+        """Takes a finding about a node."""
+        self._found.append((node, diagnostic))
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """What was found, in the order of the text: that which was read, or for an edited module that which it prints."""
+        if all(diagnostic.source is self.module.source for _, diagnostic in self._found):
+            found = sorted(self._found, key=lambda pair: pair[1].span.start)
+        else:
+            ranks = places.ranks(self.module)
+            # Nodes that the module does not hold come last.
+            found = sorted(self._found, key=lambda pair: (ranks.get(pair[0], len(ranks)), pair[1].span.start))
+        return [diagnostic for _, diagnostic in found]
 
     def problem(self, instruction: Instruction, problem: Problem) -> None:
         """Takes a problem of an instruction."""
@@ -44,7 +62,7 @@ class Findings:
         related: Iterable[Related] = (),
     ) -> None:
         """Takes a finding at an instruction, or at a part of it."""
-        self._add(code, message, places.of_instruction(instruction, where), help, related, instruction)
+        self._add(instruction, code, message, places.of_instruction(instruction, where), help, related)
 
     def in_computation(
         self,
@@ -55,22 +73,22 @@ class Findings:
         related: Iterable[Related] = (),
     ) -> None:
         """Takes a finding about a whole computation."""
-        self._add(code, message, places.of_computation(computation), help, related)
+        self._add(computation, code, message, places.of_computation(computation), help, related)
 
     def in_header(
         self, attribute: str, code: str, message: str, help: str = "", related: Iterable[Related] = ()
     ) -> None:
         """Takes a finding about an attribute of the module's header, or about one of its tables."""
-        self._add(code, message, places.of_header(self.module, attribute), help, related)
+        self._add(None, code, message, places.of_header(self.module, attribute), help, related)
 
     def _add(
         self,
+        node: Node,
         code: str,
         message: str,
         place: places.Place,
         help: str,
         related: Iterable[Related],
-        instruction: Instruction | None = None,
     ) -> None:
         source, span = place
         others = tuple(related)
@@ -81,9 +99,8 @@ class Findings:
         if len(message) > _LONGEST:
             message = f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
         severity = CODES[code].severity
-        self.diagnostics.append(
-            Diagnostic(code, severity, message, span, help, spans, source, instruction, nodes)
-        )
+        instruction = node if isinstance(node, Instruction) else None
+        self.take(node, Diagnostic(code, severity, message, span, help, spans, source, instruction, nodes))
 
 
 def _related(instruction: Instruction, what: int | Callee) -> Related | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Instruction
@@ -127,3 +128,26 @@ def of_header(module: Module, attribute: str) -> Place:
         text += f", {attribute}={module.attributes[attribute]}"
     source = Source(text, f"<{module.name}, edited>")
     return source, source.span(max(0, text.find(f"{attribute}=")), len(text))
+
+
+def ranks(module: Module) -> dict[Instruction | Computation | None, int]:
+    """Where each node comes in the text that a module prints now; the header, None, comes first.
+
+    Bodies that stand in the line of their caller, and those that its short spelling stands for, come behind the caller.
+    """
+    found: dict[Instruction | Computation | None, int] = {None: 0}
+    stack: list[Instruction | Computation] = [
+        c for c in reversed(module._computations) if c.is_entry or not (c.is_inline or c.is_implicit)
+    ]
+    while stack:
+        node = stack.pop()
+        if node in found:
+            continue
+        found[node] = len(found)
+        inside: Iterable[Instruction | Computation] = (
+            node._instructions
+            if isinstance(node, Computation)
+            else (c for c in node.called_computations if c.is_inline or c.is_implicit)
+        )
+        stack.extend(reversed(list(inside)))
+    return found

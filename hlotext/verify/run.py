@@ -53,7 +53,7 @@ def run(
         custom.check_buffers(module, survey, findings)
     if survey.uses_host_memory:
         host_memory.check_host_memory(module, facts, findings)
-    return findings.diagnostics
+    return findings.diagnostics()
 
 
 def check_operation(instruction: Instruction, facts: Facts) -> tuple[Problem, ...]:

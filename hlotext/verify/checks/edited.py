@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import re
-
 import attrs
 
 from hlotext.ir.instruction import Form, Instruction
+from hlotext.ir.source import Source
 from hlotext.syntax import checks
 from hlotext.syntax.reporter import Reporter
 from hlotext.verify import places
 from hlotext.verify.findings import Findings
+from hlotext.verify.problems import Part
+
+_NO_TEXT = Source("")
 
 
 def check_edited(instruction: Instruction, findings: Findings) -> None:
-    """Operand count, attributes, and the reader's conditions on single opcodes (`X1xx`), for an edited instruction."""
+    """Operand count, attributes, and the reader's conditions on single opcodes (`X1xx`), for an edited instruction.
+
+    Its line is printed only where something is wrong; a pass may have edited every line of a large module.
+    """
     if instruction.form is Form.IMPLICIT:
         return
-    source, span = places.of_instruction(instruction)
-    reporter = Reporter(source, tolerant=True)
-    opcode = re.compile(rf"(?<=[\s=]){re.escape(instruction.opcode)}(?=\()").search(source.text, span.start)
-    position = opcode.start() if opcode is not None else span.start
-    checks.opcode(reporter, instruction, position, {})
-    checks.instruction(reporter, instruction, position, {})
+    reporter = Reporter(_NO_TEXT, tolerant=True)
+    checks.opcode(reporter, instruction, 0, {})
+    checks.instruction(reporter, instruction, 0, {})
+    if not reporter.diagnostics:
+        return
+    source, span = places.of_instruction(instruction, Part.OPCODE)
     for diagnostic in reporter.diagnostics:
-        findings.diagnostics.append(attrs.evolve(diagnostic, instruction=instruction))
+        findings.take(
+            instruction,
+            attrs.evolve(diagnostic, span=span, related=(), source=source, instruction=instruction),
+        )
