@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
+from hlotext.ir.instruction import Form
 from hlotext.ir.opcode import Opcode
 from hlotext.ir.opcodes import OPCODES
 from hlotext.verify import infer
@@ -20,6 +22,8 @@ OK = [
     for path in infer_cases.files("ok")
     for number, line in enumerate(infer_cases.op_lines(path))
 ]
+
+LINE = Form.LINE
 
 NEVER_INFERRED = {"custom-call", "parameter"}
 """Opcodes whose result only the text can say."""
@@ -125,3 +129,44 @@ def test_every_instruction_of_the_corpus() -> None:
     assert found[infer.Agreement.EQUAL] > 13_000
     assert found[infer.Agreement.FLOAT_PRECISION] < 50
     assert len(opcodes) > 100
+
+
+@pytest.mark.parametrize("path", support.corpus_files(), ids=support.corpus_id)
+def test_shapes_left_out_are_filled_in(path: Path) -> None:
+    """A real module without the result shapes that may be left out (spec 5.7) reads as the one with them, layouts aside."""
+    module = hlo.load(path)
+    text, cut = _without_result_shapes(module)
+    again = hlo.parse(text)
+    assert cut or not any(_follows(i) for i in module.instructions())
+    for instruction, other in zip(module.instructions(), again.instructions(), strict=True):
+        assert instruction.shape is not None
+        assert other.shape is not None
+        how = infer.agreement(other.opcode, instruction.shape, other.shape.without_layout())
+        narrowed = how is infer.Agreement.FLOAT_PRECISION and path.parent.name == "tpu"
+        assert how is infer.Agreement.EQUAL or narrowed, f"{other!r}, printed {instruction.shape}"
+
+
+def _follows(instruction: hlo.Instruction) -> bool:
+    """Whether the shape may be left out, and does not say more than the operands do."""
+    rule = infer.rule_of(instruction.opcode)
+    return OPCODES[instruction.opcode].shape_optional and rule is not None and rule.open is infer.Open.NOTHING
+
+
+def _without_result_shapes(module: hlo.Module) -> tuple[str, int]:
+    """The text of a module without the shapes that may be left out, and how many these are."""
+    assert module.source is not None
+    pieces, end, cut = [], 0, 0
+    text = module.source.text
+    for instruction in sorted(module.instructions(), key=lambda i: i._start):
+        if instruction.form is not LINE or instruction.span is None:
+            continue
+        if not _follows(instruction):
+            continue
+        line = text[instruction.span.start : instruction.span.end]
+        stated = re.compile(rf"= (.+?) (?={re.escape(instruction.opcode)}\()").search(line)
+        if stated is None or instruction.span.start < end:
+            continue  # the short spelling of an asynchronous operation, or a body inside a line
+        pieces += [text[end : instruction.span.start + stated.start(1)]]
+        end = instruction.span.start + stated.end(1) + 1
+        cut += 1
+    return "".join([*pieces, text[end:]]), cut
