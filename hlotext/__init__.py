@@ -24,7 +24,7 @@ from hlotext.ir.shape import Layout, Shape, Tile
 from hlotext.ir.source import Source, Span
 from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
 from hlotext.syntax.inputs import InputError, read_source
-from hlotext.syntax.read import ParseResult, as_source, read_modules
+from hlotext.syntax.read import ParseResult, as_source, read_modules, read_tolerantly
 from hlotext.syntax.read_terms import (
     parse_dim_labels,
     parse_layout,
@@ -104,8 +104,7 @@ def parse_all(text: str | bytes, *, strict: bool = False, name: str = "<text>") 
 
 def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
     """What can be read of a text, and everything that is wrong with it or unknown to this release. Never raises on text."""
-    modules, diagnostics = read_modules(as_source(text, name), tolerant=True, infer=infer_shape)
-    return ParseResult(modules[0], tuple(diagnostics), tuple(modules))
+    return read_tolerantly(as_source(text, name), infer_shape)
 
 
 def parse_instruction(text: str, *, strict: bool = False) -> Instruction:

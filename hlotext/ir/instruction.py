@@ -302,7 +302,7 @@ class Instruction:
         while start._opcode in ("async-update", "async-done") and start._operands:
             start = start._operands[0]
         callees = start.called_computations if start._opcode == "async-start" else ()
-        return callees[0].root if callees else None
+        return callees[0].root if callees and len(callees[0]) else None
 
     # ---- text
 

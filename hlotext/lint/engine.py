@@ -17,7 +17,7 @@ from hlotext.lint.rule import Context, Report, Rule, make_context
 from hlotext.lint.suppress import is_suppressed
 from hlotext.syntax.codes import CODES as SYNTAX_CODES
 from hlotext.syntax.errors import Severity
-from hlotext.syntax.read import read_modules
+from hlotext.syntax.read import read_tolerantly
 
 INTERNAL = "X900"
 """The code of a rule that failed. It is always reported."""
@@ -64,20 +64,22 @@ def lint_source(source: Source, config: Config | None = None) -> Linted:
     from hlotext.verify.infer import infer_shape
 
     config = config or Config()
-    modules, diagnostics = read_modules(source, tolerant=True, infer=infer_shape)
+    result = read_tolerantly(source, infer_shape)
     found: list[Finding] = []
-    for diagnostic in diagnostics:
+    for diagnostic in result.diagnostics:
         is_error = diagnostic.severity is Severity.ERROR
         if config.is_selected(diagnostic.code, True) or is_error:
             finding = from_diagnostic(diagnostic, SYNTAX_CODES.get(diagnostic.code, diagnostic.code))
             finding = attrs.evolve(finding, fingerprint=text_fingerprint(finding.code, finding.message))
             if is_error or not _is_ignored(finding, config, source):
                 found.append(finding)
-    if any(diagnostic.severity is Severity.ERROR for diagnostic in diagnostics):
+    if any(diagnostic.severity is Severity.ERROR for diagnostic in result.diagnostics):
         return Linted(tuple(found), 0, 0)
-    for module in modules:
+    for module in result.modules:
         found += run(module, config)
-    return Linted(tuple(found), len(modules), sum(len(c) for m in modules for c in m.computations))
+    return Linted(
+        tuple(found), len(result.modules), sum(len(c) for m in result.modules for c in m.computations)
+    )
 
 
 def _reports(

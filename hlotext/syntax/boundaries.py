@@ -34,8 +34,10 @@ def is_behind(text: str, start: int, end: int) -> bool:
 
     It does when it begins like a computation, or holds anything like an op line: that is an error then.
     """
-    line = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1
-    return not begins_computation(text, start, end) and _OP_LINE.search(text, line, end) is None
+    return (
+        not begins_computation(text, start, end)
+        and _OP_LINE.search(text, _before_blanks(text, start), end) is None
+    )
 
 
 def begins_computation(text: str, start: int, end: int) -> bool:
@@ -51,3 +53,15 @@ def end_of_computations(read: PartialRecord, text: str, end: int) -> int | None:
     following = patterns.blank().match(text, position, end)
     start = position if following is None else following.end()
     return position if is_behind(text, start, end) else None
+
+
+def begins_line(text: str, position: int) -> bool:
+    """Whether only blanks stand before an offset on its line."""
+    position = _before_blanks(text, position)
+    return not position or text[position - 1] in "\r\n"
+
+
+def _before_blanks(text: str, position: int) -> int:
+    while position and text[position - 1] in " \t":
+        position -= 1
+    return position

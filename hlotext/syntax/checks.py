@@ -11,7 +11,7 @@ from typing import Any
 
 from hlotext.ir import opcodes
 from hlotext.ir.async_ops import ROLES
-from hlotext.ir.attributes import RawValue
+from hlotext.ir.attributes import ATTRIBUTES, RawValue
 from hlotext.ir.bad_instruction import BadInstruction
 from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.memo import memoised
@@ -130,7 +130,7 @@ def raw_value(
         reporter.note("X204", f"{name}={value} is unknown to this release", place)
         return
     row = opcodes.opcode(instruction.opcode)
-    known = opcodes.allowed_attributes(row) if row is not None else {}
+    known = opcodes.allowed_attributes(row) if row is not None else ATTRIBUTES
     meant = _MEANT.get(name)
     help = f"did you mean `{meant}`?" if meant is not None else reporter.did_you_mean(name, known)
     reporter.note("X203", f"attribute {name} is unknown to this release", place, help=help)

@@ -135,12 +135,18 @@ _WORDS = {
 """Every terminal by itself."""
 
 
+_RARE = frozenset({"COMPACT_INDEX"})
+"""Terminals that are not worth a word beside others."""
+
+
 def expected_words(terminals: Iterable[str]) -> str:
     """A few words for a set of terminals: "an instruction or `}`"."""
     names = {
         name for name in terminals if name not in ("COMMENT", "WHITESPACE") and not name.startswith("__")
     }
     words: dict[str, None] = {}
+    if len(names) > 1:
+        names -= _RARE
     for group, word, covered in _GROUPS:
         if group <= names:
             words[word] = None

@@ -31,6 +31,8 @@ def _value(place: Stumble) -> str:
         return f"a list stands in braces: `{{{word}}}`"
     if "LITERAL_NUMBER" in expected and word.startswith("."):
         return f"digits come first: `0{word}`"
+    if word == "/":
+        return "a comment begins with `//` or `/*`"
     if "INT" in expected and word == "+":
         return "numbers have no plus sign"
     if "INT" in expected and _NUMBER.fullmatch(word):
@@ -45,6 +47,8 @@ _GROUPED = frozenset({"replica_groups", "source_target_pairs"})
 def _missing_sign(place: Stumble) -> str:
     """A comma or a closing bracket that may be missing before the word."""
     word = place.word
+    if "LBRACE" in place.expected and not place.within and "\n" in place.text[place.behind : place.start]:
+        return "is a `{` missing at the end of the line above?"
     closers = {_CLOSERS[name] for name in place.expected if name in _CLOSERS}
     is_next = (
         word in ("}", ")", "]") or word in opcodes.OPCODES or place.follows(r"\s*=(?!=)") or word == "ENTRY"
@@ -82,6 +86,8 @@ def _spelled(terminal: str) -> tuple[str, ...]:
 
 def _end(place: Stumble) -> str:
     """Nothing more follows, so the text may be cut off."""
+    if place.word in _CLOSERS.values() or "$END" in place.expected:
+        return ""
     rest = place.text[place.after : place.after + 200]
     return "the text ends here" if place.after + len(rest) == len(place.text) and not rest.strip() else ""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import os
 import sys
-import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from hlotext.ir.source import Source
-
-_GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
+from hlotext.syntax.limits import MAX_UNPACKED
 
 
 class InputError(OSError):
@@ -53,32 +53,35 @@ def _bytes(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes |
 
 
 def unpack(data: bytes, name: str) -> bytes:
-    """The data, unpacked when it is a .gz, .xz or .zst file. Raises InputError for a damaged one."""
+    """The data, unpacked when it is a .gz, .xz or .zst file. Raises InputError for a damaged one, or a huge one."""
+    opener = next((opener for start, opener in _OPENERS.items() if data.startswith(start)), None)
+    if opener is None:
+        return data
     try:
-        if data.startswith(_GZIP):
-            return gzip.decompress(data)
-        if data.startswith(_XZ):
-            return lzma.decompress(data)
-        if data.startswith(_ZSTD):
-            return _unpack_zstd(data)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise InputError(f"{name}: {error}") from None
+        with opener(io.BytesIO(data)) as file:
+            unpacked: bytes = file.read(MAX_UNPACKED + 1)
+    except ImportError:
+        raise InputError(f"{name}: reading .zst files needs the extra: pip install 'hlotext[zstd]'") from None
+    except Exception as error:  # each packer has errors of its own
         raise InputError(f"{name} is a damaged compressed file: {error}") from None
-    return data
+    if len(unpacked) > MAX_UNPACKED:
+        raise InputError(f"{name} unpacks to more than {MAX_UNPACKED >> 30} GiB")
+    return unpacked
 
 
-def _unpack_zstd(data: bytes) -> bytes:
+def _open_zstd(file: IO[bytes]) -> Any:
     try:
         from compression import zstd  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
-        try:
-            import zstandard
-        except ImportError:
-            raise InputError("reading .zst files needs the extra: pip install 'hlotext[zstd]'") from None
-        try:
-            return zstandard.ZstdDecompressor().decompressobj().decompress(data)
-        except zstandard.ZstdError as error:
-            raise ValueError(str(error)) from None
-    unpacked: bytes = zstd.decompress(data)
-    return unpacked
+        import zstandard
+
+        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return zstd.ZstdFile(file)
+
+
+_OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"\xfd7zXZ\x00": lzma.open,
+    b"\x28\xb5\x2f\xfd": _open_zstd,
+}
+"""How packed files begin, and what reads them."""

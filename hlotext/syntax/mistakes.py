@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable
 
@@ -11,8 +12,10 @@ from hlotext.ir import opcodes
 from hlotext.ir.types import ELEMENT_TYPES
 from hlotext.syntax import grammar
 from hlotext.syntax.attribute_rules import attribute_rules
+from hlotext.syntax.boundaries import begins_line
 from hlotext.syntax.expectation import expected_words
 from hlotext.syntax.hints import form_of, hint
+from hlotext.syntax.reporter import did_you_mean
 from hlotext.syntax.stumble import Stumble
 
 
@@ -54,6 +57,21 @@ def describe(place: Stumble) -> Finding:
 # ---- mistakes with words of their own
 
 
+def _log_line(place: Stumble) -> Finding | None:
+    """A line of a log between the lines of the text, as XLA and its friends write them."""
+    start = place.line_start
+    match = _LOG_LINE.match(place.text, start)
+    if match is None:
+        return None
+    return Finding("a line of a log stands here", start, match.end(), "take it out")
+
+
+_LOG_LINE = re.compile(
+    r"[IWEF][0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}[^\r\n]*|[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[^\r\n]*"
+)
+"""How lines of logs begin: those of glog and Abseil, and those of most others."""
+
+
 def _open_comment(place: Stumble) -> Finding | None:
     if (
         not place.text.startswith("/*", place.start)
@@ -93,7 +111,9 @@ def _character(character: str) -> tuple[str, str]:
         return "a NUL byte", ""
     if character == ";":
         return "`;`", "attributes and list items are separated by commas, instructions by nothing"
-    return f"`{character}`" if character.isprintable() else f"the character U+{code:04X}", ""
+    if code > 32:
+        return f"`{character}`", "names are made of letters, digits, `_`, `.` and `-`"
+    return f"the character U+{code:04X}", ""
 
 
 _ONLY_ASCII = "outside strings and comments there is only ASCII"
@@ -129,6 +149,21 @@ def _digit_first(place: Stumble) -> Finding | None:
         return None
     message = "a name starts with a letter or an underscore"
     return Finding(message, place.start, place.after, f"rename it, for example to `_{word}`")
+
+
+def _nothing_before_equals(place: Stumble) -> Finding | None:
+    if place.word != "=" or "NAME" not in place.expected or not begins_line(place.text, place.start):
+        return None
+    return Finding("a name is missing before `=`", place.start, place.after)
+
+
+def _module_without_name(place: Stumble) -> Finding | None:
+    start = place.behind - len("HloModule")
+    if place.expected != {"NAME"} or start < 0 or not place.text.startswith("HloModule", start):
+        return None
+    if "\n" not in place.text[place.behind : place.start]:
+        return None
+    return Finding("the module has no name", start, place.behind, "write `HloModule NAME`")
 
 
 def _percent_alone(place: Stumble) -> Finding | None:
@@ -193,6 +228,8 @@ def _equals_missing(place: Stumble) -> Finding | None:
         return Finding("the colon stands apart from the name", place.start, place.after, "write `=` alone")
     if "\n" in place.text[place.behind : place.start]:
         return Finding(f"expected `=` behind `{name[0]}`", name.start(), name.end())
+    if begins_line(place.text, name.start()) and difflib.SequenceMatcher(None, name[0], "ROOT").ratio() > 0.6:
+        return Finding(f"expected `=` behind `{name[0]}`", name.start(), name.end(), "did you mean `ROOT`?")
     return None
 
 
@@ -276,6 +313,11 @@ def _no_operand(place: Stumble) -> Finding | None:
     """A number, or the dots that XLA prints for operands left out, in place of an operand."""
     if not place.expected >= {"NAME", "OPCODE", "TYPE"} or not place.precedes(r"[(,][ \t]*"):
         return None
+    opcode = _UNKNOWN_OPCODE.search(place.text, max(0, place.start - 60), place.start)
+    if opcode is not None and (meant := did_you_mean(opcode[1], ("constant", "parameter"))):
+        return Finding(
+            f"opcode {opcode[1]} is unknown, and takes no value", opcode.start(1), opcode.end(1), meant
+        )
     if place.word == "...":
         message = "operands were left out when this text was printed, so it cannot be read"
         return Finding(message, place.start, place.after)
@@ -285,15 +327,19 @@ def _no_operand(place: Stumble) -> Finding | None:
     return None
 
 
+_UNKNOWN_OPCODE = re.compile(r"(?<![\w.\-])([a-z][a-z\-]*)[ \t]*\([ \t]*\Z")
 _NUMBER = re.compile(r"[+\-]?[0-9.][0-9A-Za-z.+\-]*")
 
 _MISTAKES: tuple[Callable[[Stumble], Finding | None], ...] = (
+    _log_line,
     _open_comment,
     _open_string,
     _no_token,
     _entry_inside,
     _reserved,
     _digit_first,
+    _nothing_before_equals,
+    _module_without_name,
     _percent_alone,
     _glued_equals,
     _blank_before_equals,

@@ -6,7 +6,7 @@ import gc
 import itertools
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Literal
 
 import attrs
@@ -15,13 +15,13 @@ from hlotext.ir.module import Module
 from hlotext.ir.source import Source
 from hlotext.syntax import patterns
 from hlotext.syntax.boundaries import end_of_computations, is_module, next_module
-from hlotext.syntax.errors import Diagnostic
+from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
 from hlotext.syntax.head_linker import link_head
 from hlotext.syntax.header_reader import read_head
-from hlotext.syntax.inputs import decode, unpack
+from hlotext.syntax.inputs import InputError, decode, unpack
 from hlotext.syntax.linker import Infer, Linker
 from hlotext.syntax.records import InstructionRecord, ModuleRecord
-from hlotext.syntax.reporter import Reporter
+from hlotext.syntax.reporter import Reporter, did_you_mean, word_end
 from hlotext.syntax.scanner import Scanner
 from hlotext.syntax.stranger import what_it_seems
 
@@ -35,31 +35,41 @@ class ParseResult:
     module: Module
     """The (first) module."""
     diagnostics: tuple[Diagnostic, ...]
-    """Errors and notes in the order in which they were found."""
+    """Errors and notes in the order of the text."""
     modules: tuple[Module, ...] = ()
     """All modules of the text."""
+    left_out: int = 0
+    """How many diagnostics more there were: of a text with more than 1,000 errors, or as many notes, the first are kept."""
 
 
 def as_source(text: str | bytes | Source, name: str = "<text>") -> Source:
-    """A source for text, or for bytes, which may be packed."""
-    if isinstance(text, Source):
-        return text
-    return Source(decode(unpack(text, name)) if isinstance(text, bytes) else text, name)
+    """A source for text, or for bytes, which may be packed; what cannot be unpacked is text that is no HLO."""
+    if isinstance(text, bytes):
+        with suppress(InputError):
+            text = unpack(text, name)
+        return Source(decode(text), name)
+    return Source(text, name) if isinstance(text, str) else text
 
 
 def read_modules(
-    source: Source,
-    *,
-    strict: bool = False,
-    tolerant: bool = False,
-    infer: Infer | None = None,
-    reader: Reader = "fast",
+    source: Source, *, strict: bool = False, infer: Infer | None = None, reader: Reader = "fast"
 ) -> tuple[list[Module], list[Diagnostic]]:
-    """All modules of a text. Raises HloSyntaxError at the first error unless tolerant."""
-    reporter = Reporter(source, strict, tolerant)
+    """All modules of a text, and notes. Raises HloSyntaxError at the first error."""
+    reporter = Reporter(source, strict)
+    return _read(source, reporter, infer, reader), reporter.diagnostics
+
+
+def read_tolerantly(source: Source, infer: Infer | None = None) -> ParseResult:
+    """All modules of a text, and all errors and notes."""
+    reporter = Reporter(source, tolerant=True)
+    modules = _read(source, reporter, infer, "fast")
+    found = sorted(reporter.diagnostics, key=lambda diagnostic: diagnostic.span.start)
+    return ParseResult(modules[0], tuple(found), tuple(modules), reporter.left_out)
+
+
+def _read(source: Source, reporter: Reporter, infer: Infer | None, reader: Reader) -> list[Module]:
     with _collector_paused():
-        modules = _Reading(source, reporter, infer, reader).modules()
-    return modules, reporter.diagnostics
+        return _Reading(source, reporter, infer, reader).modules()
 
 
 @contextmanager
@@ -150,11 +160,10 @@ class _Reading:
             return
         kind = what_it_seems(text)
         message = f"this is no HLO text; it seems to be {kind}" if kind else "this is no HLO text"
-        help = (
-            ""
-            if kind
-            else "HLO text begins with `HloModule NAME`; one op line reads `NAME = SHAPE OPCODE(...)`"
-        )
+        help = ""
+        if not kind:
+            word = text[start : min(word_end(text, start), start + 40)]
+            help = did_you_mean(word, ["HloModule"]) or _FORM
         self.reporter.error("X123", message, start, text.find("\n", start), help)
 
     def _module(self, name: str, start: int) -> Module:
@@ -166,22 +175,35 @@ class _Reading:
         """One module, with or without a header; gives it and the offset behind it."""
         if self.reader == "reference":
             return self._by_reference(start)
+        if not self.reporter.tolerant:
+            return self._by_scanner(Scanner, self.reporter, start)
+        # What is right is read as `parse` reads it; guesses begin where that fails.
+        attempt = Reporter(self.source, self.reporter.strict)
+        try:
+            module, end = self._by_scanner(Scanner, attempt, start)
+        except HloSyntaxError as failure:
+            error = failure.diagnostic
+        else:
+            self.reporter.take(attempt.diagnostics)
+            return module, end
+        from hlotext.syntax.recovery import TolerantScanner  # its patterns are made when it is imported
+
+        errors = self.reporter.count(Severity.ERROR)
+        module, end = self._by_scanner(TolerantScanner, self.reporter, start)
+        if self.reporter.count(Severity.ERROR) == errors:
+            self.reporter.take([error])
+        return module, end
+
+    def _by_scanner(self, kind: type[Scanner], reporter: Reporter, start: int) -> tuple[Module, int]:
         module = self._module("", start)
         position = start
         if self.text.startswith("HloModule", start):
-            position = read_head(module, self.reporter, start)
+            position = read_head(module, reporter, start)
         module._header_end = position
-        scanner = self._scanner()(module, self.reporter, self.infer)
+        scanner = kind(module, reporter, self.infer)
         end = scanner.computations(position, len(self.text))
         self._finish(module, scanner.linker)
         return module, end
-
-    def _scanner(self) -> type[Scanner]:
-        if not self.reporter.tolerant:
-            return Scanner
-        from hlotext.syntax.recovery import TolerantScanner  # its patterns are made when it is imported
-
-        return TolerantScanner
 
     def _by_reference(self, start: int) -> tuple[Module, int]:
         """The same by the grammar alone."""
@@ -245,6 +267,7 @@ class _Reading:
         return module
 
 
+_FORM = "HLO text begins with `HloModule NAME`; one op line reads `NAME = SHAPE OPCODE(...)`"
 _WORD = r"%?[A-Za-z_][\w.\-]*"
 _HEADERLESS = re.compile(rf"ENTRY(?![\w.\-])|{_WORD}\s*\{{|%?[A-Za-z_][\w.\-]*\s*\([^=]*\)\s*->", re.DOTALL)
 _OP_LINE = re.compile(rf"(?:ROOT\s+)?(?:{_WORD}\s*=\s|\(|[a-z]\w*\s*\[|[a-z][\w\-]*\s*\()")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
 from hlotext.syntax import fast_values, grammar, patterns
-from hlotext.syntax.boundaries import begins_computation, next_module
+from hlotext.syntax.boundaries import begins_computation, begins_line, next_module
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.limits import MAX_STATEMENT
 from hlotext.syntax.linker import Infer, Scope
@@ -22,6 +22,7 @@ from hlotext.syntax.reporter import Reporter
 from hlotext.syntax.scanner import Closing, Scanner
 
 if TYPE_CHECKING:
+    from hlotext.syntax.records import ModuleRecord
     from hlotext.syntax.reference import ParseError
 
 _NAME = r"%?[A-Za-z_][A-Za-z0-9_.\-]*+"
@@ -44,8 +45,8 @@ _KNOWN_LINE = re.compile(
 )
 _GUESS = re.compile(rf"ENTRY[ \t]++({_NAME})|(%[A-Za-z_][A-Za-z0-9_.\-]*+)")
 """A name in a broken line: probably that of the computation whose header this was."""
-_CLOSING = re.compile(rf"\}}(?:\s*+,\s*+execution_thread=\s*+({patterns.quoted()}))?")
-_STRAY = re.compile(r"\}(?:\s*+\})*+")
+_CLOSING = re.compile(rf"\}}(?:[ \t\r\n]*+,[ \t\r\n]*+execution_thread=[ \t\r\n]*+({patterns.quoted()}))?")
+_STRAY = re.compile(r"\}(?:[ \t\r\n]*+\})*+")
 """Braces that close nothing."""
 _SHAPE = re.compile(rf"({patterns.shape()})(?=[ \t])")
 _BRACKET = re.compile(rf"{patterns.quoted()}|/\*[^*\r\n]*+\*/|//[^\r\n]*+|[(){{}}\[\]]|\r\n?|\n")
@@ -54,6 +55,8 @@ _BEFORE_BODY = re.compile(
 )
 """What stands before a computation's body in place of its name."""
 _LINE_END = re.compile(r"[\r\n]|\Z")
+_BLANK = " \t\r\n"
+"""What separates; Python knows more blanks, which are no part of HLO."""
 _BLANKS = re.compile(r"[ \t\r\n]++|//[^\r\n]*+")
 _WIDEST = 32
 """Blanks before op lines up to which they are read fast."""
@@ -104,14 +107,10 @@ class TolerantScanner(Scanner):
 
     def _odd(self, start: int, end: int) -> int:
         """Reads what stands where a computation should begin, in another form or broken; gives the offset behind it."""
-        from hlotext.syntax import reference  # imports Lark, which most texts do not need
-
         if _OP_LINE.match(self.text, start, end):
             return self._without_header(start, end)
-        stop = self._end_of_piece(start, end)
-        try:
-            record = reference.parse(self.source, "headerless_module", start, stop)
-        except reference.ParseError as failure:
+        record, failure = self._piece(start, end)
+        if failure is not None:
             for computation in failure.read.computations:
                 self.linker.add_computation(computation)
             broken = failure.read.unfinished
@@ -122,16 +121,34 @@ class TolerantScanner(Scanner):
             if failure.read.computations:
                 return failure.read.computations[-1].end
             return self._broken_header(start, end, failure)
+        assert record is not None
         for computation in record.computations:
             self.linker.add_computation(computation)
-        return int(record.end)
+        return record.end
 
-    def _end_of_piece(self, start: int, end: int) -> int:
-        """Where the text ends that the grammar is to see: before the next header, for junk before the next known line."""
+    def _piece(self, start: int, end: int) -> tuple[ModuleRecord | None, ParseError | None]:
+        """The grammar reads what begins here: up to the next header, or where there is none up to the next known line."""
+        from hlotext.syntax import reference  # imports Lark, which most texts do not need
+
         is_header = _HEADER.match(self.text, start, end) or begins_computation(self.text, start, end)
         pattern = _KNOWN_HEADER if is_header and not self.text.startswith(("}", ","), start) else _KNOWN_LINE
-        found = pattern.search(self.text, self._line_end(start, end), end)
-        return end if found is None else found.start()
+        first: ParseError | None = None
+        stop = start
+        for _ in range(_TRIES):
+            found = pattern.search(self.text, self._line_end(stop, end), end)
+            stop = end if found is None else found.start()
+            try:
+                return reference.parse(self.source, "headerless_module", start, stop), None
+            except reference.ParseError as failure:
+                failure.__traceback__ = failure.__context__ = None
+                if failure.read.computations or failure.read.unfinished is not None:
+                    return None, failure
+                first = first or failure
+                # What looked like the next header may have been the rest of this one.
+                self._effort -= stop - start
+                if not is_header or not failure.is_at_end or stop == end or self._effort < 0:
+                    break
+        return None, first
 
     def _broken_header(self, start: int, end: int, failure: ParseError) -> int:
         """Reads a computation whose header cannot be read, or skips text that is none; gives the offset behind it."""
@@ -151,7 +168,7 @@ class TolerantScanner(Scanner):
             guess = named[1] or named[2]
         is_entry = text.startswith("ENTRY", start) and self.linker.module._entry is None
         scope = self._begin(guess or "", start, is_entry)
-        ends_in_brace = text[start:line_end].rstrip().endswith("{")
+        ends_in_brace = text[start:line_end].rstrip(_BLANK).endswith("{")
         scope.computation._brace = text.rfind("{", start, line_end) if ends_in_brace else line_end - 1
         return self._close(scope, self._body(scope, scope.computation._brace + 1, end), "", 0)
 
@@ -217,7 +234,7 @@ class TolerantScanner(Scanner):
         closing = _CLOSING.match(self.text, start, end)
         if closing is not None:
             return Closing(closing.end(), closing[1])
-        if self._begins_line(start) and (_HEADER.match(self.text, start, end) or self._is_entry(start)):
+        if begins_line(self.text, start) and (_HEADER.match(self.text, start, end) or self._is_entry(start)):
             return self._unclosed(scope, position, start)
         return self._op_lines(scope, start, end)
 
@@ -352,11 +369,6 @@ class TolerantScanner(Scanner):
         match = _LINE_END.search(self.text, position, end)
         return end if match is None else match.start()
 
-    def _begins_line(self, position: int) -> bool:
-        """Whether only blanks stand before an offset on its line."""
-        before = self.text.rfind("\n", 0, position) + 1
-        return self.text[before:position].isspace() or before == position
-
     def _next_line(self, position: int, end: int) -> re.Match[str] | None:
         """The next op line in the usual form from an offset on; None where there is none in this module."""
         if position >= self._no_line_from:
@@ -371,8 +383,8 @@ class TolerantScanner(Scanner):
         """The end of the last line that looks like nothing known, from a broken one on."""
         found = _KNOWN_LINE.search(self.text, self._line_end(start, end), end)
         if found is None:
-            return start + len(self.text[start:end].rstrip())
-        return max(self._line_end(start, end), start + len(self.text[start : found.start()].rstrip()))
+            return start + len(self.text[start:end].rstrip(_BLANK))
+        return max(self._line_end(start, end), start + len(self.text[start : found.start()].rstrip(_BLANK)))
 
 
 _KNOWN_HEADER = re.compile(

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import lark
 
 from hlotext.ir.source import Source
-from hlotext.syntax import terms
+from hlotext.syntax import patterns, terms
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.expectation import expected_words
 from hlotext.syntax.mistakes import Finding, describe
@@ -85,7 +85,10 @@ def parse(source: Source, rule: str, start: int = 0, end: int | None = None) -> 
         tracker: Any = terms.parser().options.postlex
         tracker.end = history[-1].end_pos
     place = Stumble(text, at, end, names, _attribute(parser))
-    is_at_end = text.startswith(("/*", '"', "'", "{"), at)
+    # Terminals look ahead, so the last word may be refused for what does not follow it.
+    behind = patterns.blank().match(text, place.after, end)
+    is_last = behind is not None and behind.end() == end
+    is_at_end = is_last or text.startswith(("/*", '"', "'", "{"), at)
     raise ParseError(describe(place), _read_by(parser), is_at_end=is_at_end)
 
 

@@ -68,6 +68,18 @@ class Reporter:
             self._said.add(key)
             self.diagnostics.append(diagnostic)
 
+    def take(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Keeps what another reporter has found in the same text."""
+        for found in diagnostics:
+            is_note = found.severity is Severity.NOTE
+            self._keep(
+                found, (found.code, found.message) if is_note else (found.code, found.span, found.message)
+            )
+
+    def count(self, severity: Severity) -> int:
+        """How much of a kind was found, kept or not."""
+        return self._counts[severity]
+
     @property
     def left_out(self) -> int:
         """How many errors and notes were found and not kept."""
@@ -116,9 +128,13 @@ def word_end(text: str, start: int) -> int:
     return start + 1 if match is None else match.end()
 
 
+_ALIKE = 0.66
+"""How alike two words are of which one may be meant by the other: of three letters two, in their order."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A sentence that names the nearest known word, or an empty string."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=_ALIKE)
     return f"did you mean `{close[0]}`?" if close else ""
 
 

@@ -9,6 +9,9 @@ _BINARY: tuple[tuple[str, str], ...] = (
     ("PK\x03\x04", "a zip archive"),
     ("BC\xc0\xde", "LLVM bitcode"),
     ("ML\udcefR", "MLIR bytecode"),
+    ("\x1f\udc8b", "a gzip file that is damaged or too large"),
+    ("\udcfd7zXZ\0", "an xz file that is damaged or too large"),
+    ("(\udcb5/\udcfd", "a zstd file that is damaged or too large, or `hlotext[zstd]` is not installed"),
 )
 """How files that are no text begin, as far as decoding leaves that."""
 

@@ -47,11 +47,16 @@ class Stumble:
         """The last character before the word that is no blank; empty at the beginning."""
         return self.text[self.behind - 1 : self.behind] if self.behind else ""
 
+    @property
+    def line_start(self) -> int:
+        """Where the line begins; for a line that is long before the word, an offset near it."""
+        nearest = max(0, self.start - 200)
+        return max(nearest, *(self.text.rfind(end, nearest, self.start) + 1 for end in "\r\n"))
+
     def follows(self, pattern: str) -> bool:
         """Whether something stands right behind the word."""
         return re.compile(pattern).match(self.text, self.after, self.limit) is not None
 
     def precedes(self, pattern: str) -> bool:
         """Whether something stands right before the word, on the same line."""
-        line = max(self.text.rfind("\n", 0, self.start), self.start - 200) + 1
-        return re.search(rf"(?:{pattern})\Z", self.text[line : self.start]) is not None
+        return re.search(rf"(?:{pattern})\Z", self.text[self.line_start : self.start]) is not None

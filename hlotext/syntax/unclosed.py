@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from hlotext.syntax.boundaries import begins_line
+
 # What is not closed ends with the text, so that it is not looked for again from each of its characters.
 _BRACKET = re.compile(
     r"""\"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+(?:"|\\?\Z)|'[^'\\]*+(?:\\[\s\S][^'\\]*+)*+(?:'|\\?\Z)"""
@@ -25,15 +27,8 @@ def unclosed(text: str, start: int, end: int) -> int | None:
             stack.append(match.start())
         elif bracket in _CLOSING and stack:
             opening = stack.pop()
-            is_alone = _starts_line(text, match.start())
+            is_alone = begins_line(text, match.start())
             is_last = text[opening + 1 : opening + 2] in ("\r", "\n")
             if text[opening] != _CLOSING[bracket] or (is_alone and not is_last):
                 return opening
     return stack[-1] if stack else None
-
-
-def _starts_line(text: str, position: int) -> bool:
-    """Whether only blanks stand before an offset on its line."""
-    while position and text[position - 1] in " \t":
-        position -= 1
-    return not position or text[position - 1] in "\r\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Collection
 
@@ -19,23 +20,39 @@ class Undefined:
     reporter: Reporter
     _places: dict[str, list[int]] | None = None
     """Where the lines that define a name stand, by name."""
+    _body: tuple[int, int] = (0, 0)
+    """A piece of the text, from somewhere to the end of a computation."""
 
     def instruction(self, code: str, what: str, name: str, position: int, known: Collection[str]) -> None:
         """Reports an instruction that is named at an offset, but not defined before it."""
-        text = self.reporter.source.text
-        end = text.find("\n}", position)
         places = self._all_places().get(name, [])
-        later = [place for place in places if position < place and (end < 0 or place < end)]
+        following = bisect.bisect_right(places, position)
         related: list[Place] = []
         message = f"{what} {name} is not defined"
-        if later:
+        if following < len(places) and places[following] < self._end_of_body(position):
             message = f"{what} {name} is not defined before this line"
-            related = [("it is defined here", later[0], None)]
+            related = [("it is defined here", places[following], None)]
+        elif following and places[following - 1] >= self._line(position):
+            message = f"{what} {name} is the instruction itself"
         elif places:
             related = [("an instruction of another computation has that name", places[0], None)]
         self.reporter.error(
             code, message, position, help=self.reporter.did_you_mean(name, known), related=related
         )
+
+    def _end_of_body(self, position: int) -> int:
+        """Where the computation ends in which something stands, as XLA writes its closing brace."""
+        first, end = self._body
+        if not first <= position < end:
+            end = self.reporter.source.text.find("\n}", position)
+            end = len(self.reporter.source.text) if end < 0 else end
+            self._body = position, end
+        return end
+
+    def _line(self, position: int) -> int:
+        """Where the line begins on which something stands."""
+        source = self.reporter.source
+        return position - source.position(position)[1] + 1
 
     def _all_places(self) -> dict[str, list[int]]:
         if self._places is None:
