@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from hlotext.cli import COMMANDS
 from tests import support
 
 README = (support.ROOT / "README.md").read_text(encoding="utf-8")
@@ -33,6 +34,13 @@ def test_the_first_screen_holds_both_commands() -> None:
     assert "hlotext show corpus/tpu/" in main_job
     assert "-m pytest" in tests
     assert len(README[: README.index(tests)].splitlines()) < 30
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_listed(command: str) -> None:
+    """The table of commands has a row for it, or names it in one."""
+    rows = [line for line in README.splitlines() if line.startswith("| `hlotext ")]
+    assert [row for row in rows if f"`hlotext {command}" in row]
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#]+)\)", README))))

@@ -15,6 +15,7 @@ from hlotext import __version__
 COMMANDS = {
     "show": "What is in a module, or one instruction of it.",
     "fmt": "Print modules in another style.",
+    "check": "Whether texts can be read, and all that is wrong with them.",
     "verify": "Whether modules are well-formed HLO.",
     "lint": "What costs time or memory in modules.",
     "rule": "What the codes of findings mean.",

@@ -17,11 +17,9 @@ from hlotext.analysis import Backend
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
 from hlotext.cli.common import Unreadable, say
 from hlotext.cli.files import Rewriting
-from hlotext.cli.output import echo, is_colourful
+from hlotext.cli.findings import FOUND, QUIET, show
+from hlotext.cli.output import echo
 from hlotext.syntax.inputs import read_source
-
-FOUND = 1
-"""Exit status where something new was found that is more than a note."""
 
 FORMATS = ("full", "concise", "json", "json-lines", "junit", "github", "gitlab", "sarif", "markdown")
 
@@ -59,7 +57,7 @@ FORMATS = ("full", "concise", "json", "json-lines", "junit", "github", "gitlab",
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), help="Processes.  [default: one for each processor]"
 )
-@click.option("-q", "--quiet", is_flag=True, help="No notes, and no line that counts.")
+@QUIET
 @click.option("--debug", is_flag=True, help="Show the traceback of a rule that fails.")
 def command(
     paths: tuple[str, ...],
@@ -227,7 +225,7 @@ def _write(path: Path, baseline: lint.Baseline, quiet: bool) -> None:
 
 def _report(entries: list[reports.Entry], files: Sequence[str], output_format: str, gone: int) -> None:
     if output_format == "full":
-        _show(entries)
+        show(entries)
     elif output_format == "json":
         echo(reports.json_report(entries, files, hlo.__version__))
     elif output_format == "sarif":
@@ -243,22 +241,6 @@ def _report(entries: list[reports.Entry], files: Sequence[str], output_format: s
             output_format
         ]
         echo(write(entries), end="")
-
-
-def _show(entries: list[reports.Entry]) -> None:
-    """Every finding in full, with an empty line between two; on a terminal in colour."""
-    console = None
-    if is_colourful():
-        from rich.console import Console
-
-        console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
-    for number, entry in enumerate(entries):
-        if number:
-            echo("")
-        if console is not None:
-            console.print(reports.rich_caret(entry))
-        else:
-            echo(reports.caret(entry))
 
 
 def _say_counts(
