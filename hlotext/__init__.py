@@ -12,13 +12,12 @@ import os
 from typing import IO, Any
 
 from hlotext import syntax as _syntax
-from hlotext.ir import inference, opcodes
+from hlotext.ir import judge
 from hlotext.ir.computation import Computation
 from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.literal import Literal
 from hlotext.ir.module import Module
-from hlotext.ir.opcode import Payload
 from hlotext.ir.print_options import PrintOptions
 from hlotext.ir.shape import Layout, Shape, Tile
 from hlotext.ir.source import Source, Span
@@ -129,37 +128,21 @@ def infer_shape(instruction: Instruction) -> Shape:
     return infer.infer_shape(instruction)
 
 
-def _type_problem(instruction: Instruction) -> str | None:
-    """What shape inference says against an instruction; edits ask it. Loaded only when something is edited."""
-    from hlotext.verify import infer
+class _Judge:
+    """The verifier as edits ask it; loaded only when something is edited."""
 
-    row = opcodes.opcode(instruction.opcode)
-    if row is None:
-        return None
-    if row.payload is Payload.OPERANDS and not row.arity.accepts(len(instruction.operands)):
-        return f"{row} takes {row.arity} operands, but has {len(instruction.operands)}"
-    constraints = instruction._attributes.get("operand_layout_constraints")
-    if constraints is not None:
-        given = [
-            operand.shape.without_layout() for operand in instruction.operands if operand.shape is not None
-        ]
-        if given != [shape.without_layout() for shape in constraints]:
-            return "the operands are not what operand_layout_constraints says"
-    if instruction.shape is None or row.shape_rule is None:
-        return None
-    try:
-        inferred = infer.infer_shape(instruction)
-    except infer.CannotInfer:
-        return None
-    except infer.ShapeInferenceError as error:
-        return error.message
-    how = infer.agreement(instruction.opcode, instruction.shape, inferred)
-    if how not in (infer.Agreement.EQUAL, infer.Agreement.DYNAMIC):
-        return f"the result is {inferred}, not {instruction.shape.without_layout()}"
-    return None
+    def operation(self, instruction: Instruction) -> judge.Problems:
+        from hlotext.verify import judge as verifier
+
+        return verifier.operation(instruction)
+
+    def header(self, module: Module) -> judge.Problems:
+        from hlotext.verify import judge as verifier
+
+        return verifier.header(module)
 
 
-inference.install(_type_problem)
+judge.install(_Judge())
 
 
 def __getattr__(name: str) -> Any:

@@ -6,8 +6,10 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
+import attrs
+
 import hlotext as hlo
-from hlotext.ir import compare, inference, integrity, opcodes
+from hlotext.ir import compare, integrity, opcodes
 from hlotext.ir.cloning import clone_computation, clone_instruction
 from hlotext.ir.metadata import FrontendAttributes
 from hlotext.ir.module import ENTRY_LAYOUT
@@ -15,8 +17,12 @@ from hlotext.ir.shape import Shape
 from hlotext.rewrite import parameters
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.outlining import inline, outline
+from hlotext.rewrite.passes import DeadCodeElimination
+from hlotext.rewrite.passes.dce import remove_unreached
 from hlotext.rewrite.propagation import change_shape
 from hlotext.verify import verify
+from hlotext.verify.facts import facts_of
+from hlotext.verify.survey import Survey
 
 
 class Editor:
@@ -33,6 +39,10 @@ class Editor:
 
     def any_computation(self) -> hlo.Computation:
         return self.random.choice(self.module.computations)
+
+    def any_caller(self) -> hlo.Instruction | None:
+        callers = [i for i in self.module.instructions() if "to_apply" in i.attributes]
+        return self.random.choice(callers) if callers else None
 
     def neighbours(self) -> tuple[hlo.Instruction, hlo.Instruction]:
         computation = self.any_computation()
@@ -100,11 +110,14 @@ class Editor:
         clone_instruction(self.any_instruction())
 
     def clone_callee(self) -> None:
-        caller = self.random.choice(
-            [i for i in self.module.instructions() if "to_apply" in i.attributes] or [None]
-        )
+        caller = self.any_caller()
         if caller is not None:
             caller.attributes["to_apply"] = clone_computation(caller.attributes["to_apply"])
+
+    def call_another(self) -> None:
+        caller = self.any_caller()
+        if caller is not None:
+            caller.attributes["to_apply"] = self.any_computation()
 
     def outline(self) -> None:
         computation = self.any_computation()
@@ -196,38 +209,61 @@ Editor.EDITS = tuple(
     for name, value in vars(Editor).items()
     if callable(value)
     and not name.startswith("_")
-    and name not in ("edit", "any_instruction", "any_computation", "neighbours")
+    and name not in ("edit", "any_instruction", "any_computation", "any_caller", "neighbours")
 )
 
 
-def ill_typed(module: hlo.Module) -> list[str]:
-    """The instructions with a type that their operands do not give."""
-    found = ((i, inference.type_problem(i)) for i in module.instructions())
-    return [f"{i.name}: {problem}" for i, problem in found if problem is not None]
+DEAD_IN_A_FUSION = frozenset({"V307", "V308"})
+"""What is wrong with code in a fusion that nothing uses."""
 
 
-BEYOND_TYPES = frozenset({"V112", "V205", "V206", "V207", "V307", "V308", "V401", "V402", "V403", "V609"})
-"""What edits that are sound by themselves may break: the discipline of layouts, fusions, pairs and buffers."""
+@attrs.frozen
+class Before:
+    """What `verify` says of a module before it is edited."""
+
+    found: Counter[str]
+    """How often it finds what, codes of errors alone."""
+    mixed_precision: bool
+    """Whether precisions may mix; not found out again, since an edit may take the last tiled layout away."""
+
+    @classmethod
+    def of(cls, module: hlo.Module) -> Before:
+        mixed = facts_of(module, Survey.of(module).shapes, None, None).mixed_precision
+        return cls(_codes(verify(module, mixed_precision=mixed)), mixed)
+
+    def new(self, module: hlo.Module, allowed: frozenset[str] = frozenset()) -> list[str]:
+        """What is wrong with the module and was not, but for some codes."""
+        found = verify(module, mixed_precision=self.mixed_precision)
+        new = {code for code in _codes(found) - self.found if code not in allowed}
+        return [str(d) for d in found if d.code in new]
 
 
-def check(module: hlo.Module, ill_typed_before: int, known: Counter[str], verified: bool = True) -> None:
-    """What must hold after every edit; `verified` unless an edit was one that may break what verify looks at."""
-    assert integrity.problems(module) == []
-    if verified:
-        new = {code for code in found_by_verify(module) - known if code not in BEYOND_TYPES}
-        assert not new, [str(d) for d in verify(module) if d.code in new]
-    assert len(ill_typed(module)) <= ill_typed_before, ill_typed(module)
+def _codes(found: list[hlo.Diagnostic]) -> Counter[str]:
+    return Counter(d.code for d in found if d.severity is hlo.Severity.ERROR)
+
+
+def check(module: hlo.Module, before: Before) -> None:
+    """What must hold after every edit: a sound graph, nothing new for `verify`, a text that reads back equal.
+
+    An edit may leave code that nothing uses, in a fusion or as a computation without callers; nothing is wrong with the
+    module once that is taken out, and nothing else before.
+    """
+    assert not (wrong := integrity.problems(module)), wrong
+    swept = module.clone()
+    remove_unreached(swept)
+    assert not (wrong := before.new(swept, DEAD_IN_A_FUSION)), wrong
+    DeadCodeElimination().run(swept)
+    assert not (wrong := integrity.problems(swept)), wrong
+    assert not (wrong := before.new(swept)), wrong
+    places = {computation: place for place, computation in enumerate(module.computations)}
+    for caller in module.computations:  # XLA's reader knows a computation only from its definition on
+        assert all(places[callee] < places[caller] for i in caller for callee in i.called_computations)
     text = str(module)
     again = hlo.parse(text)
     if ENTRY_LAYOUT not in module.attributes:  # a header that is printed anew shows the layout that follows
         again.attributes.pop(ENTRY_LAYOUT, None)
     difference = compare.difference(without_defaults(module), without_defaults(again))
     assert difference is None, difference
-
-
-def found_by_verify(module: hlo.Module) -> Counter[str]:
-    """How often `verify` finds what, codes of errors alone."""
-    return Counter(d.code for d in verify(module) if d.severity is hlo.Severity.ERROR)
 
 
 def without_defaults(module: hlo.Module) -> hlo.Module:

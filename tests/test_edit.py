@@ -9,6 +9,8 @@ import pytest
 import hlotext as hlo
 from hlotext.ir import integrity
 from hlotext.ir.cloning import clone_computation, clone_instruction
+from hlotext.ir.edits import OWNERS
+from hlotext.ir.enums import FusionKind
 from hlotext.ir.naming import NameUniquer
 from hlotext.ir.opcode import Payload
 from hlotext.ir.opcodes import OPCODES
@@ -74,6 +76,13 @@ REFUSED: dict[str, Callable[[hlo.Module], object]] = {
     "a parameter without values": lambda m: parameters.add_parameter(m.computations[0], shape_of("f32")),
     "an outline around a value": lambda m: outline([m.entry["a"], m.entry["c"]], "f"),
     "a shape that does not fit": lambda m: change_shape(m.entry["x"], shape_of("s32", [4])),
+    "a callee that leads back": lambda m: Builder.before(m.computations[0].root).call(
+        *m.computations[0].parameters, to_apply=m.computations[0]
+    ),
+    "a call of the entry": lambda m: m.entry["c"].attributes.__setitem__("to_apply", m.entry),
+    "a fusion of what is called": lambda m: Builder.before(m.entry.root).fusion(
+        m.entry["b"], m.entry["y"], calls=m.computations[0], kind=FusionKind.LOOP
+    ),
     "operands that do not fit": lambda m: Builder.before(m.entry.root).dot(m.entry["a"], m.entry["b"], bad=1),
 }
 
@@ -84,6 +93,72 @@ def test_what_is_refused_changes_nothing(module: hlo.Module, edit: Callable[[hlo
         edit(module)
     assert str(module) == TEXT
     assert integrity.problems(module) == []
+
+
+PAIRS = """HloModule pairs, is_scheduled=true, entry_computation_layout={(f32[4]{0})->(f32[4]{0}, f32[4]{0})}
+
+%wrapped (p: f32[4]) -> f32[4] {
+  %p = f32[4]{0} parameter(0)
+  ROOT %s = f32[4]{0} sine(%p)
+}
+
+ENTRY %main (x: f32[4]) -> (f32[4], f32[4]) {
+  %x = f32[4]{0} parameter(0)
+  %start = (f32[4]{0}, f32[4]{0}, u32[]) copy-start(%x)
+  %done = f32[4]{0} copy-done(%start)
+  %begin = ((f32[4]{0}), f32[4]{0}, u32[]) async-start(%done), calls=%wrapped
+  %end = f32[4]{0} async-done(%begin)
+  %more = (f32[4]{0}, f32[4]{0}, u32[]) copy-start(%x)
+  %unused = f32[4]{0} copy-done(%more)
+  ROOT %t = (f32[4]{0}, f32[4]{0}) tuple(%done, %end)
+}
+"""
+
+REFUSED_IN_PAIRS: dict[str, Callable[[hlo.Module], object]] = {
+    "a start cloned": lambda m: clone_instruction(m.entry["start"]),
+    "a start finished twice": lambda m: Builder.before(m.entry.root).copy_done(m.entry["start"]),
+    "a start taken as data": lambda m: Builder.before(m.entry.root).copy(m.entry["start"]),
+    "a done without its start": lambda m: m.entry["done"].replace_operand(0, m.entry["begin"]),
+    "a done taken out alone": lambda m: m.entry["unused"].erase(),
+    "half of a pair as something else": lambda m: m.entry["done"].change(opcode="copy"),
+    "a second operation in an async body": lambda m: Builder.before(m.computations[0].root).negate(
+        m.computations[0]["p"]
+    ),
+    "a callee on another thread": lambda m: m.entry["begin"].attributes.__setitem__(
+        "async_execution_thread", "other"
+    ),
+    "another layout where layouts count": lambda m: setattr(
+        m.entry["done"], "shape", hlo.parse_shape("f32[4]{0:S(5)}")
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("edit", REFUSED_IN_PAIRS.values(), ids=REFUSED_IN_PAIRS)
+def test_asynchronous_operations_stay_whole(edit: Callable[[hlo.Module], object]) -> None:
+    module = hlo.parse(PAIRS)
+    assert not hlo.verify(module)
+    with pytest.raises(hlo.EditError):
+        edit(module)
+    assert not [d for d in hlo.verify(module) if d.severity is hlo.Severity.ERROR]
+    assert integrity.problems(module) == []
+
+
+def test_a_pair_is_taken_out_together() -> None:
+    module = hlo.parse(PAIRS)
+    module.entry["done"].replace_with(module.entry["x"])
+    assert "done" in module.entry
+    module.entry.remove_all([module.entry["start"], module.entry["done"]])
+    assert not hlo.verify(hlo.parse(str(module)))
+
+
+def test_what_is_called_later_in_the_text_moves_up() -> None:
+    module = hlo.parse(TEXT)
+    late = Builder.new(module, "late", [shape_of("f32", [4])] * 2)
+    late.finish(late.multiply(*late.computation.parameters))
+    assert module.computations[-1] is late.computation
+    module.entry["c"].attributes["to_apply"] = late.computation
+    assert [c.name for c in module.computations] == ["inner", "late", "main"]
+    assert hlo.parse(str(module)).entry["c"].called_computations[0].name == "late"
 
 
 # ---- lines
@@ -281,13 +356,16 @@ def test_every_opcode_can_be_built(row: object) -> None:
     builder = Builder(given.computation)
     builder_op = builder.op
     attributes = {key.replace("-", "_"): value for key, value in given.attributes.items()}
+    if given.opcode in OWNERS:
+        attributes["calls"] = clone_computation(attributes["calls"])
     argument = given.literal if given.literal is not None else given.parameter_number
     shape = given.shape if row.payload is not Payload.OPERANDS or _needs_shape(given) else None  # type: ignore[attr-defined]
     new = builder_op(given.opcode, given.operands, shape=shape, argument=argument, **attributes)
     assert new.shape is not None
     assert given.shape is not None
     assert str(new.shape.without_layout()) == str(given.shape.without_layout())
-    assert (new.operands, dict(new.attributes)) == (given.operands, dict(given.attributes))
+    assert new.operands == given.operands
+    assert {key.replace("-", "_"): value for key, value in new.attributes.items()} == attributes
     assert name.rstrip("_").replace("_", "-") == given.opcode
 
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import attrs
 
+from hlotext.ir.async_ops import ROLES
 from hlotext.ir.computation import Computation
+from hlotext.ir.edits import OWNERS
 from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
-
-_OWNERS = frozenset({"async-start", "fusion"})
-"""Opcodes whose computation nothing else may call."""
 
 Nodes = dict[Any, Any]
 """Old node -> new node."""
@@ -31,6 +30,8 @@ def clone_instruction(
         raise EditError(f"{instruction.name} is in no computation")
     if instruction.opcode == "parameter":
         raise EditError(f"{instruction.name} is a parameter, which stands once in its computation")
+    if instruction.opcode in ROLES:
+        raise EditError(f"{instruction.name} is a part of an asynchronous operation: clone its computation")
     names = computation.module.instruction_names if computation.module is not None else None
     new_name = name or f"{instruction.name}.clone"
     copy = Instruction(
@@ -109,7 +110,7 @@ def clone_module(module: Module) -> Module:
 
 def own_attributes(instruction: Instruction) -> dict[str, Any]:
     """The attributes for a copy. What an async-start or a fusion runs is copied too: only one instruction may call it."""
-    callees = instruction.called_computations if instruction.opcode in _OWNERS else ()
+    callees = instruction.called_computations if instruction.opcode in OWNERS else ()
     return (
         {**instruction._attributes, "calls": clone_computation(callees[0])}
         if callees
@@ -120,7 +121,7 @@ def own_attributes(instruction: Instruction) -> dict[str, Any]:
 def _mapped_attributes(instruction: Instruction, nodes: Nodes, *, own: bool = False) -> dict[str, Any]:
     """The attributes with references to nodes replaced; the same dict where there are none."""
     found = {}
-    if own and instruction.opcode in _OWNERS:
+    if own and instruction.opcode in OWNERS:
         nodes = {
             **nodes,
             **{c: nodes[c] if c in nodes else clone_computation(c) for c in instruction.called_computations},

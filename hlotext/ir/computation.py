@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hlotext.ir import edits, inference, printing
+from hlotext.ir import edits, judge, printing, uses
 from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.order import Order
@@ -98,22 +98,15 @@ class Computation:
             raise EditError(f"{root.name} is not in computation {self._name}")
         if root is old:
             return
-        callers = self.callers
-        before = [inference.type_problem(caller) for caller in callers]
+        edits.check_root(self, root)
+        watch = judge.Watch(self.callers, self.module if self.is_entry else None)
         self._root = root
         try:
-            if self.is_entry and self.module is not None:
-                self.module.check_aliases()
-            for caller, was in zip(callers, before, strict=True):
-                now = inference.type_problem(caller)
-                if now is not None and was is None:
-                    raise EditError(f"{caller.name}: {now}")
+            watch.check()
         except EditError:
             self._root = old
             raise
-        for instruction in (old, root):
-            instruction.touch()
-        self.touch_signature()
+        edits.touch_roots(self, old, root)
 
     @property
     def shape(self) -> Shape | None:
@@ -130,9 +123,14 @@ class Computation:
         return self.module.callers_of(self) if self.module is not None else ()
 
     @property
+    def is_inside(self) -> bool:
+        """True where its text, if it has any, is a part of its caller's."""
+        return self.is_implicit or self.is_inline
+
+    @property
     def is_fusion_body(self) -> bool:
         """True where a fusion calls this computation."""
-        return any(caller.opcode == "fusion" for caller in self.callers)
+        return self.module is not None and any(i._opcode == "fusion" for i in self.module.calls_of(self))
 
     def __getitem__(self, name: str) -> Instruction:
         """The instruction of that name, with or without `%`. Raises KeyError."""
@@ -184,13 +182,16 @@ class Computation:
         if instruction.opcode == "parameter" and self.callers:
             raise EditError(f"{self._name} has callers: add parameters with add_parameter")
         edits.check_members(self, instruction.name, instruction._operands, instruction._attributes)
+        edits.check_control(self, instruction._attributes)
+        edits.check_calls(self, instruction, instruction._opcode, instruction._attributes)
         order = self.order
         needed = (*instruction._operands, *instruction.control_predecessors)
         if before is not None and any(order[i] >= order[before] for i in needed):
             raise EditError(f"{instruction.name} would stand before what it needs")
-        edits.check_pair(instruction._opcode, instruction._operands)
-        if typed and (problem := inference.type_problem(instruction)) is not None:
-            raise EditError(f"{instruction.name}: {problem}")
+        uses.check_taken(instruction, instruction._opcode, instruction._operands)
+        edits.check_added(self, instruction)
+        if typed:
+            edits.check_typed(self, instruction)
         root = self.root if self._instructions else None
         order.insert(len(self._instructions) if before is None else order.place(before), instruction)
         self._root = root or instruction
@@ -205,6 +206,9 @@ class Computation:
             self._successors = None
         if self.module is not None:
             self.module.instruction_names.register(instruction.name)
+            self.module.note_calls(instruction)
+            if callees := instruction.called_computations:
+                self.module.bring_before(self, callees)
         instruction.touch()
         if instruction.opcode == "parameter":
             self.touch_signature()
@@ -222,8 +226,9 @@ class Computation:
                 raise EditError(f"{instruction.name} is not in computation {self._name}")
             if instruction.is_root:
                 raise EditError(f"{instruction.name} is the root of {self._name}")
-            if instruction.opcode == "parameter" and (self.callers or self.is_entry):
+            if instruction.opcode == "parameter" and self.module is not None:
                 raise EditError(f"{instruction.name} is a parameter: use remove_parameter")
+            uses.check_left(instruction, (o for o in instruction._operands if o not in gone))
             used = [u for u in (*instruction.users, *instruction.control_successors) if u not in gone]
             if used:
                 raise EditError(f"{instruction.name} is still used by {', '.join(u.name for u in used)}")
@@ -245,6 +250,8 @@ class Computation:
                 self._successors = None
             if instruction.opcode == "parameter":
                 self.touch_signature()
+            if self.module is not None:
+                self.module.forget_calls(instruction)
             for callee in instruction.called_computations:
                 if callee.is_inline:  # its text goes with the line
                     callee.own_text()

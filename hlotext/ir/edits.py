@@ -6,13 +6,16 @@ that stands before its user cannot close a cycle, and one that stands behind it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir import inference, opcodes
+from hlotext.ir import opcodes, uses
+from hlotext.ir.async_ops import ROLES, extra_operation, is_single_operation
 from hlotext.ir.attributes import RawValue
 from hlotext.ir.errors import EditError
+from hlotext.ir.judge import Watch, operation_problems
 from hlotext.ir.literal import Literal
+from hlotext.ir.shape import holds_buffer
 
 if TYPE_CHECKING:
     from hlotext.ir.computation import Computation
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from hlotext.ir.shape import Shape
 
 CONTROL = "control-predecessors"
+
+_NO_ATTRIBUTES: Mapping[str, Any] = {}
 
 
 def same_shape(a: Shape | None, b: Shape | None) -> bool:
@@ -30,18 +35,86 @@ def same_shape(a: Shape | None, b: Shape | None) -> bool:
 def check_members(
     computation: Computation | None, name: str, operands: Iterable[Instruction], attributes: Mapping[str, Any]
 ) -> None:
-    """Raises EditError unless operands and control predecessors are of the computation, and callees of its module."""
+    """Raises EditError unless operands and control predecessors are of the computation."""
     for operand in operands:
         if operand.computation is not computation or computation is None:
             where = computation.name if computation is not None else "any computation"
             raise EditError(f"operand {operand.name} of {name} is not in {where}")
+    for predecessor in attributes.get(CONTROL, ()):
+        if getattr(predecessor, "computation", None) is not computation:
+            raise EditError(f"control predecessor {predecessor} of {name} is not in its computation")
+
+
+def check_calls(
+    computation: Computation,
+    instruction: Instruction,
+    opcode: str,
+    attributes: Mapping[str, Any],
+    before: Mapping[str, Any] = _NO_ATTRIBUTES,
+) -> None:
+    """Raises EditError where an instruction may not call a computation that it did not call before.
+
+    It is of the module, not the entry (a module that is being built has none yet), and does not lead back; what a fusion or
+    an async-start runs is called by it alone, and on the thread that it says.
+    """
+    known = {callee for _, callee in _callees(before)}
+    thread = computation.execution_thread
+    if opcode == "async-start":
+        thread = attributes.get("async_execution_thread", "main")
+        if thread != before.get("async_execution_thread", "main"):
+            known.clear()
+    for attribute, callee in _callees(attributes):
+        if callee in known:
+            continue
+        what = f"{attribute} of {instruction.name} names {callee.name}"
+        if callee.module is not computation.module:
+            raise EditError(f"{what}, which is not in its module")
+        if callee.is_entry and computation.module is not None and computation.module.source is not None:
+            raise EditError(f"{what}, which is the entry")
+        if _leads_to(callee, computation):
+            raise EditError(f"{what}, which would call itself")
+        if opcode in _ON_ONE_THREAD and callee.execution_thread != thread:
+            raise EditError(f"{what}, which runs on {callee.execution_thread}, not on {thread}")
+        for other in callee.callers:
+            if other is not instruction and {opcode, other._opcode} & OWNERS:
+                raise EditError(f"{what}, which {other.name} calls already")
+
+
+OWNERS = frozenset({"async-start", "fusion"})
+"""Opcodes whose computation nothing else may call."""
+
+_ON_ONE_THREAD = frozenset({"async-start", "conditional", "fusion", "while"})
+"""Opcodes that say on which thread they run what they call, most of them by standing on it."""
+
+
+def _callees(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Computation]]:
     for attribute, value in attributes.items():
         for item in value if type(value) is tuple else (value,):
             if hasattr(item, "execution_thread"):
-                if computation is not None and item.module is not computation.module:
-                    raise EditError(f"{attribute} of {name} names {item.name}, which is not in its module")
-            elif attribute == CONTROL and getattr(item, "computation", None) is not computation:
-                raise EditError(f"control predecessor {item} of {name} is not in its computation")
+                yield attribute, item
+
+
+def check_control(
+    computation: Computation, attributes: Mapping[str, Any], before: Mapping[str, Any] = _NO_ATTRIBUTES
+) -> None:
+    """Raises EditError for a new control dependency inside of a fusion, which runs as one: there is nothing to order."""
+    wanted = attributes.get(CONTROL)
+    if wanted and wanted != before.get(CONTROL) and computation.is_fusion_body:
+        raise EditError(f"{computation.name} is run by a fusion, in which there is no order to keep")
+
+
+def _leads_to(callee: Computation, computation: Computation) -> bool:
+    """Whether one computation is another or, over others, calls it."""
+    seen: set[Computation] = set()
+    stack = [computation]
+    while stack:
+        above = stack.pop()
+        if above is callee:
+            return True
+        if above not in seen:
+            seen.add(above)
+            stack.extend(c.computation for c in above.callers if c.computation is not None)
+    return False
 
 
 def moves_before(needed: Iterable[Instruction], anchor: Instruction) -> list[Instruction]:
@@ -76,6 +149,7 @@ def change(instruction: Instruction, changes: Mapping[str, Any], *, typed: bool 
     new = {name: value for name, value in changes.items() if value is not old[name]}
     if not new:
         return
+    opcode = new.get("_opcode", instruction._opcode)
     operands = new.get("_operands", instruction._operands)
     attributes = new.get("_attributes", instruction._attributes)
     computation = instruction.computation
@@ -83,27 +157,50 @@ def change(instruction: Instruction, changes: Mapping[str, Any], *, typed: bool 
     if shape is not None and any(part.dimensions for _, part in shape.subshapes() if not part.is_array):
         raise EditError(f"only arrays have dimensions: {shape}")
     _check_attributes(instruction, new)
-    check_pair(new.get("_opcode", instruction._opcode), operands)
-    if "_opcode" in new and instruction._opcode in _PAIRED and computation is not None and instruction.users:
-        raise EditError(f"{instruction.name} is one half of an asynchronous operation")
+    if "_opcode" in new and {instruction._opcode, opcode} & ROLES.keys():
+        raise EditError(f"{instruction.name} cannot become, or cease to be, half of something asynchronous")
+    if "_operands" in new:
+        uses.check_taken(instruction, opcode, operands, old["_operands"])
+        uses.check_left(instruction, (o for o in old["_operands"] if o not in operands))
     moves: list[Instruction] = []
     if computation is not None:
+        check_control(computation, attributes, old.get("_attributes", attributes))
         if "_operands" in new or "_attributes" in new:
             check_members(computation, instruction.name, operands, attributes)
+            check_calls(computation, instruction, opcode, attributes, old.get("_attributes", attributes))
             moves = moves_before((*operands, *attributes.get(CONTROL, ())), instruction)
     elif "_operands" in new and any(operand is instruction for operand in operands):
         raise EditError(f"{instruction.name} would need its own result")
-    if typed:
-        _check_types(instruction, old, new)
-    for name, value in new.items():
-        setattr(instruction, name, value)
-    if "_operands" in new:
-        _move_uses(instruction, old["_operands"])
+    watch = _watch(instruction, old, new) if typed else None
+    _set(instruction, new)
+    if watch is not None:
+        try:
+            watch.check()
+        except EditError:
+            _set(instruction, old)
+            raise
     if computation is not None:
         if CONTROL in attributes or CONTROL in old.get("_attributes", ()):
             computation._successors = None
         computation.move_all(moves, instruction)
+        if "_attributes" in new and computation.module is not None and instruction.called_computations:
+            computation.module.bring_before(computation, instruction.called_computations)
     _touch(instruction, new)
+
+
+def _set(instruction: Instruction, fields: Mapping[str, Any]) -> None:
+    """Sets private fields, and brings users and callers up to date."""
+    module = instruction.computation.module if instruction.computation is not None else None
+    calls = module is not None and ("_attributes" in fields or "_opcode" in fields)
+    if module is not None and calls:
+        module.forget_calls(instruction)
+    before = instruction._operands
+    for name, value in fields.items():
+        setattr(instruction, name, value)
+    if "_operands" in fields:
+        _move_uses(instruction, before)
+    if module is not None and calls:
+        module.note_calls(instruction)
 
 
 def _check_attributes(instruction: Instruction, new: Mapping[str, Any]) -> None:
@@ -117,18 +214,6 @@ def _check_attributes(instruction: Instruction, new: Mapping[str, Any]) -> None:
     for name, value in new.get("_attributes", instruction._attributes).items():
         if name not in allowed and name not in kept and not isinstance(value, RawValue):
             raise EditError(f"{opcode} takes no attribute {name}")
-
-
-_PAIRED = ("async-start", "async-update")
-
-
-def check_pair(opcode: str, operands: Sequence[Instruction]) -> None:
-    """Raises EditError where an async-update or -done would not follow its start (`HloParser` reads no such text)."""
-    if opcode not in ("async-update", "async-done"):
-        return
-    first = operands[0] if operands else None
-    if first is None or not (first._opcode in _PAIRED or first.form.value == "implicit"):
-        raise EditError(f"the operand of {opcode} is an async-start or async-update")
 
 
 def _touch(instruction: Instruction, new: Mapping[str, Any]) -> None:
@@ -154,31 +239,39 @@ def _move_uses(instruction: Instruction, old: tuple[Instruction, ...]) -> None:
                 operand._users.pop(instruction, None)
 
 
-def _check_types(instruction: Instruction, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Raises EditError if the change makes a type wrong that was right."""
-    shape_stays = "_shape" not in new or same_shape(old["_shape"], new["_shape"])
-    argument = new.get("_argument")
-    shape = new.get("_shape", instruction._shape)
+def _watch(instruction: Instruction, old: Mapping[str, Any], new: Mapping[str, Any]) -> Watch | None:
+    """Watches what a change may make wrong; None where it can make nothing wrong.
+
+    Raises EditError where a constant's value and shape would differ.
+    """
+    module = instruction.computation.module if instruction.computation is not None else None
+    alike = _same if module is not None and module.is_scheduled else same_shape
+    argument, shape = new.get("_argument"), new.get("_shape", instruction._shape)
     if isinstance(argument, Literal) and shape is not None and not same_shape(argument.shape, shape):
         raise EditError(f"the value of {instruction.name} is {argument.shape}, not {shape}")
-    operands_stay = "_operands" not in new or (
-        len(old["_operands"]) == len(new["_operands"])
-        and all(
-            same_shape(a._shape, b._shape) for a, b in zip(old["_operands"], new["_operands"], strict=True)
-        )
-    )
-    if shape_stays and operands_stay and "_attributes" not in new and "_opcode" not in new:
-        return
-    watched = [instruction, *(() if shape_stays else _dependents(instruction))]
-    before = [inference.type_problem(i) for i in watched]
-    for name, value in new.items():
-        setattr(instruction, name, value)
-    after = [inference.type_problem(i) for i in watched]
-    for name, value in old.items():
-        setattr(instruction, name, value)
-    for watched_one, was, now in zip(watched, before, after, strict=True):
-        if now is not None and was is None:
-            raise EditError(f"{watched_one.name}: {now}")
+    if "_operands" in new and not ({"_shape", "_attributes", "_opcode"} & new.keys()):
+        before, after = [o._shape for o in old["_operands"]], [o._shape for o in new["_operands"]]
+        fit = len(before) == len(after) and all(map(alike, before, after))
+        if fit and not any(map(holds_buffer, after)):
+            return None
+    watched = [instruction, *_buffers_around(instruction, new.get("_operands", ()))]
+    header = None
+    if "_shape" in new and not alike(old["_shape"], new["_shape"]):
+        watched += _dependents(instruction)
+        header = module if instruction.computation is not None and instruction.computation.is_entry else None
+    return Watch(watched, header)
+
+
+def _same(a: Shape | None, b: Shape | None) -> bool:
+    return a == b
+
+
+def _buffers_around(instruction: Instruction, operands: Iterable[Instruction]) -> list[Instruction]:
+    """The values in buffers whose writers change when an instruction takes these operands: those are counted over users."""
+    computation = instruction.computation
+    if computation is None or not any(holds_buffer(operand._shape) for operand in operands):
+        return []
+    return [i for i in computation._instructions if holds_buffer(i._shape)]
 
 
 def _dependents(instruction: Instruction) -> list[Instruction]:
@@ -190,8 +283,11 @@ def _dependents(instruction: Instruction) -> list[Instruction]:
     return found
 
 
-def replace_uses(old: Instruction, new: Instruction) -> None:
-    """Makes all users of one instruction take another in its place; see `Instruction.replace_all_uses_with`."""
+def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -> None:
+    """Makes all users of one instruction take another in its place; see `Instruction.replace_all_uses_with`.
+
+    `leaving`: the old one is taken out next, so that it may be half of an asynchronous operation whose other half stays.
+    """
     computation = old.computation
     if computation is None or new.computation is not computation:
         raise EditError(f"{new.name} is not in the computation of {old.name}")
@@ -199,19 +295,91 @@ def replace_uses(old: Instruction, new: Instruction) -> None:
         return
     if not same_shape(old._shape, new._shape):
         raise EditError(f"{new.name} is {new._shape}, not {old._shape} as {old.name}")
-    users = [user for user in old.users if user is not new]
-    for user in users:
-        check_pair(user._opcode, tuple(new if operand is old else operand for operand in user._operands))
-    if users:
-        first = min(users, key=computation.order.__getitem__)
-        moves = moves_before([new], first)
-        if any(user in moves for user in users):
-            raise EditError(f"{new.name} needs the result of a user of {old.name}")
+    taken = {user: user._operands for user in old.users if user is not new}
+    given = {user: tuple(new if o is old else o for o in operands) for user, operands in taken.items()}
+    for user, operands in given.items():
+        uses.check_taken(user, user._opcode, operands, taken[user])
+        if not leaving:
+            uses.check_left(user, (old,))
+    first = min(given, key=computation.order.__getitem__, default=None)
+    moves = moves_before([new], first) if first is not None else []
+    if any(user in moves for user in given):
+        raise EditError(f"{new.name} needs the result of a user of {old.name}")
+    is_root = computation.root is old
+    if is_root:
+        check_root(computation, new)
+    watch = _watch_replacement(old, new, given)
+    _redirect(given, computation, new if is_root else None)
+    if watch is not None:
+        try:
+            watch.check()
+        except EditError:
+            _redirect(taken, computation, old if is_root else None)
+            raise
+    if first is not None:
         computation.move_all(moves, first)
-    for user in users:
-        before = user._operands
-        user._operands = tuple(new if operand is old else operand for operand in before)
-        _move_uses(user, before)
+    for user in given:
         user.touch()
-    if computation.root is old:
-        computation.root = new
+    if is_root:
+        touch_roots(computation, old, new)
+
+
+def _redirect(
+    operands: Mapping[Instruction, Any], computation: Computation, root: Instruction | None
+) -> None:
+    for user, taken in operands.items():
+        before = user._operands
+        user._operands = taken
+        _move_uses(user, before)
+    if root is not None:
+        computation._root = root
+
+
+def _watch_replacement(old: Instruction, new: Instruction, users: Iterable[Instruction]) -> Watch | None:
+    """Watches what another layout, or another buffer, may make wrong; None where there is neither."""
+    computation = old.computation
+    module = computation.module if computation is not None else None
+    buffers = _buffers_around(old, (new,))
+    if not buffers and (module is None or not module.is_scheduled or old._shape == new._shape):
+        return None
+    if computation is None or not old.is_root:
+        return Watch((*users, *buffers))
+    return Watch((*users, *computation.callers, *buffers), module if computation.is_entry else None)
+
+
+def check_root(computation: Computation, root: Instruction) -> None:
+    """Raises EditError where another root would make what an async-start runs more than one operation."""
+    if is_single_operation(computation) and extra_operation(computation, computation._instructions, root):
+        raise EditError(f"{computation.name} is run by an async-start, and would be more than {root.name}")
+
+
+def check_added(computation: Computation, instruction: Instruction) -> None:
+    """Raises EditError where a new instruction would make what an async-start runs more than one operation."""
+    if instruction._opcode == "parameter" or not is_single_operation(computation):
+        return
+    instructions = [*computation._instructions, instruction]
+    if extra_operation(computation, instructions, computation.root) and not extra_operation(
+        computation, computation._instructions, computation.root
+    ):
+        raise EditError(
+            f"{computation.name} is run by an async-start, so it is {computation.root.name} alone"
+        )
+
+
+def check_typed(computation: Computation, instruction: Instruction) -> None:
+    """Raises EditError where an instruction that is about to be added is wrong by itself."""
+    watch = Watch(_buffers_around(instruction, instruction._operands))
+    instruction.computation = computation  # what names other computations is seen through the module
+    try:
+        for _, message in operation_problems(instruction):
+            raise EditError(f"{instruction.name}: {message}")
+        watch.check()
+    finally:
+        instruction.computation = None
+
+
+def touch_roots(computation: Computation, old: Instruction, new: Instruction) -> None:
+    """Marks the lines of the old and the new root, and the signature."""
+    for instruction in (old, new):
+        instruction.touch()
+    computation.touch_signature()

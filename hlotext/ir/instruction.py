@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from hlotext.ir import edits, opcodes, printing
+from hlotext.ir import edits, opcodes, printing, uses
 from hlotext.ir.async_ops import ROLES
 from hlotext.ir.errors import EditError
 from hlotext.ir.frames import StackFrame
@@ -377,17 +377,26 @@ class Instruction:
         edits.replace_uses(self, new)
 
     def replace_with(self, new: Instruction) -> None:
-        """`replace_all_uses_with`, hands on control dependencies, and takes this instruction out if nothing uses it."""
+        """`replace_all_uses_with`, hands on control dependencies, and takes this instruction out if nothing uses it.
+
+        What finishes an asynchronous operation stays, since that must end.
+        """
         if self.computation is None:
             raise EditError(f"{self.name} is in no computation")
-        successors = self.control_successors
-        edits.replace_uses(self, new)
+        if new is self:
+            return
+        successors = [i for i in self.control_successors if i is not new]
         for successor in successors:
+            edits.moves_before([new], successor)  # raises where that cannot follow the new one
+        is_done = any(uses.is_finished_by(operand, self) for operand in self._operands)
+        leaving = self._opcode != "parameter" and not is_done
+        edits.replace_uses(self, new, leaving=leaving)
+        for successor in self.control_successors:
             kept = [p for p in successor.control_predecessors if p is not self]
             if new is not successor and new not in kept:
                 kept.append(new)
             successor.attributes[edits.CONTROL] = tuple(kept)
-        if not self.users and self._opcode != "parameter":
+        if leaving and not self.users:
             self.computation.remove(self)
 
     def erase(self) -> None:

@@ -149,6 +149,11 @@ class Literal:
             else:
                 yield literal
 
+    @property
+    def is_partly_elided(self) -> bool:
+        """True where some value inside is not in the text."""
+        return any(leaf.is_elided for leaf in self.leaves())
+
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from hlotext.ir import printing
-from hlotext.ir.aliasing import BufferDonorConfig, InputOutputAliasConfig
-from hlotext.ir.computation import Computation
+from hlotext.ir.computation import Computation, post_order
 from hlotext.ir.errors import EditError
 from hlotext.ir.frames import StackFrameIndex
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module_attributes import ComputationLayout
 from hlotext.ir.naming import NameUniquer
+from hlotext.ir.opcodes import CALLS_NOTHING
 from hlotext.ir.print_options import PrintOptions
-from hlotext.ir.shape import Shape
+from hlotext.ir.shape import Layout, Shape
 
 if TYPE_CHECKING:
     from hlotext.ir.source import Source
@@ -25,11 +25,21 @@ if TYPE_CHECKING:
 ENTRY_LAYOUT = "entry_computation_layout"
 
 
-def _fitting(old: Shape | None, shape: Shape) -> Shape:
-    """The old shape where it differs in layouts at most, else the new one with layouts filled in."""
-    if old is not None and old.text_without_layout() == shape.text_without_layout():
-        return old
-    return _laid_out(shape)
+def _fitting(old: Shape | None, shape: Shape, layouts_count: bool) -> Shape:
+    """The old shape where it differs in layouts at most, else the new one with layouts filled in.
+
+    Where layouts count: in tiles, padding and memory spaces at most, which the header of TPU text lacks.
+    """
+    new = _laid_out(shape)
+    if old is None or old.text_without_layout() != shape.text_without_layout():
+        return new
+    return old if not layouts_count or _ordered(old) == _ordered(new) else new
+
+
+def _ordered(shape: Shape) -> list[Layout | None]:
+    """The layouts inside a shape with the order of dimensions and the size of elements alone."""
+    layouts = [leaf.layout for _, leaf in shape.with_default_layout().leaves()]
+    return [x and Layout(x.minor_to_major, element_size_in_bits=x.element_size_in_bits) for x in layouts]
 
 
 def _laid_out(shape: Shape) -> Shape:
@@ -61,7 +71,7 @@ class Module:
     is_header_touched: bool = False
     revision: int = 0
     """Goes up with every edit; caches of derived facts compare it."""
-    _callers: tuple[int, dict[Computation, dict[Instruction, None]]] | None = None
+    _callers: dict[Computation, dict[Instruction, None]] | None = None
     _by_name: tuple[int, dict[str, Instruction | Computation]] | None = None
     _instruction_names: NameUniquer | None = None
     _computation_names: NameUniquer | None = None
@@ -115,13 +125,32 @@ class Module:
 
     def callers_of(self, computation: Computation) -> tuple[Instruction, ...]:
         """The instructions that call a computation, in the order of the text."""
-        if self._callers is None or self._callers[0] != self.revision:
-            callers: dict[Computation, dict[Instruction, None]] = {}
+        found = self.calls_of(computation)
+        if len(found) < 2:
+            return tuple(found)
+        places = {computation: place for place, computation in enumerate(self._computations)}
+        return tuple(sorted(found, key=lambda i: (places[i.computation], i.computation.order[i])))  # type: ignore[index,union-attr]
+
+    def calls_of(self, computation: Computation) -> Collection[Instruction]:
+        """The instructions that call a computation, each once, in no order: cheaper than `callers_of`."""
+        if self._callers is None:
+            self._callers = {}
             for instruction in self.instructions():
-                for callee in instruction.called_computations:
-                    callers.setdefault(callee, {})[instruction] = None
-            self._callers = self.revision, callers
-        return tuple(self._callers[1].get(computation, ()))
+                if instruction._opcode not in CALLS_NOTHING:
+                    self.note_calls(instruction)
+        return self._callers.get(computation, {}).keys()
+
+    def note_calls(self, instruction: Instruction) -> None:
+        """Remembers an instruction of the module as a caller; edits say so."""
+        if self._callers is not None:
+            for callee in instruction.called_computations:
+                self._callers.setdefault(callee, {})[instruction] = None
+
+    def forget_calls(self, instruction: Instruction) -> None:
+        """Forgets an instruction as a caller, before it changes or goes."""
+        if self._callers is not None:
+            for callee in instruction.called_computations:
+                self._callers.get(callee, {}).pop(instruction, None)
 
     def materialize(self) -> Module:
         """Forces everything that is read lazily, and returns the module.
@@ -160,15 +189,33 @@ class Module:
                 if callee.module is not self and callee is not computation:
                     raise EditError(f"{instruction.name} calls {callee.name}, which is not in the module")
         entry = self.entry if self._computations else computation
-        place = len(self._computations) if before is None else self._computations.index(before)
+        place = len(self._computations) if before is None else self._place_before(before)
         self._computations.insert(place, computation)
         self._entry = entry
         computation.module = self
         self.computation_names.register(computation.name)
         for instruction in computation:
             self.instruction_names.register(instruction.name)
+            self.note_calls(instruction)
         computation.touch()
         return computation
+
+    def bring_before(self, computation: Computation, callees: Iterable[Computation]) -> None:
+        """Moves computations, with all that they call, before the one that calls them, as XLA's reader wants them."""
+        places = {c: place for place, c in enumerate(self._computations)}
+        late = [c for c in post_order(callees) if places[c] > places[computation]]
+        if late:
+            self._computations[:] = [c for c in self._computations if c not in late]
+            place = self._place_before(computation)
+            self._computations[place:place] = late
+            self.touch()
+
+    def _place_before(self, computation: Computation) -> int:
+        """The place in the list for what is to stand before a computation, and before all that stands inside its text."""
+        place = self._computations.index(computation)
+        while place and self._computations[place - 1].is_inside:
+            place -= 1
+        return place
 
     def remove(self, computation: Computation) -> None:
         """Takes a computation out. Raises EditError while it is the entry or somebody calls it."""
@@ -188,6 +235,8 @@ class Module:
         for computation in gone:
             if computation._start >= 0 and not computation.is_inline:
                 self.removed.append(computation)
+            for instruction in computation:
+                self.forget_calls(instruction)
             computation.module = None
         self.touch()
 
@@ -221,7 +270,7 @@ class Module:
     def fit_entry_layout(self) -> None:
         """Brings the header's `entry_computation_layout` up to date after the entry's parameters or root changed.
 
-        Layouts stay where the shapes are the same but for layouts.
+        Layouts stay where the shapes are the same but for layouts, unless the module is scheduled: then layouts are final.
         """
         old = self.attributes.get(ENTRY_LAYOUT)
         if not isinstance(old, ComputationLayout):
@@ -231,32 +280,14 @@ class Module:
         if result is None or any(shape is None for shape in shapes):
             return
         given = (*old.parameter_shapes, *(None for _ in shapes[len(old.parameter_shapes) :]))
+        strict = self.is_scheduled
         new = ComputationLayout(
-            tuple(_fitting(a, b) for a, b in zip(given, shapes, strict=False) if b is not None),
-            _fitting(old.result_shape, result),
+            tuple(_fitting(a, b, strict) for a, b in zip(given, shapes, strict=False) if b is not None),
+            _fitting(old.result_shape, result, strict),
         )
         if new != old:
             self.attributes[ENTRY_LAYOUT] = new
             self.touch_header()
-
-    def check_aliases(self) -> None:
-        """Raises EditError where the header aliases or donates what the entry's parameters and result do not hold."""
-        parameters = [p.shape for p in self.entry.parameters]
-        alias, donors = self.attributes.get("input_output_alias"), self.attributes.get("buffer_donor")
-        places: list[tuple[Shape | None, tuple[int, ...]]] = []
-        for entry in alias.entries if isinstance(alias, InputOutputAliasConfig) else ():
-            places.append((self.entry.shape, entry.output_index))
-            places.append((parameters[entry.parameter_number], entry.parameter_index))
-        for donor in donors.entries if isinstance(donors, BufferDonorConfig) else ():
-            places.append((parameters[donor.param_number], donor.param_index))
-        for shape, index in places:
-            try:
-                if shape is not None:
-                    shape.subshape(index)
-            except IndexError as error:
-                raise EditError(
-                    f"the header shares the buffer of a part that is not there: {error}"
-                ) from None
 
     def clone(self) -> Module:
         """A copy that shares no node with this one; it prints as this one does, edits included."""

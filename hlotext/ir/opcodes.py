@@ -39,6 +39,9 @@ NOT_WRAPPABLE = frozenset(NATIVE_ASYNC.values())
 CALLED_NAMES: dict[str, tuple[str, ...]] = {name: row.stored_called_names for name, row in OPCODES.items()}
 """For each opcode the attributes that call computations, in XLA's order; most have none."""
 
+CALLS_NOTHING = frozenset(name for name, called in CALLED_NAMES.items() if not called)
+"""Opcodes that call no computation."""
+
 
 def opcode(name: str) -> Opcode | None:
     """The row of that opcode; None for a word that is none, such as the short spelling `call-start`."""

@@ -282,6 +282,11 @@ class Shape:
         return cls(BUFFER, tuple_shapes=(shape,))
 
 
+def holds_buffer(shape: Shape | None) -> bool:
+    """Whether a shape is, or has as a part, a buffer."""
+    return shape is not None and (shape.is_buffer or any(map(holds_buffer, shape.tuple_shapes)))
+
+
 def default_layout(rank: int) -> Layout:
     """The descending layout `{rank-1,...,1,0}`: dimension 0 is the most major."""
     return Layout(tuple(range(rank - 1, -1, -1)))

@@ -141,7 +141,7 @@ class Builder:
             )
             if same:
                 new._attributes = {**named, "sharding": like.sharding}
-        return self.computation.add(new, self.place, typed=shape is not None)
+        return self.computation.add(new, self.place)
 
     def _inherited(self) -> dict[str, Any]:
         like = self.like
@@ -274,9 +274,12 @@ class Builder:
 def laid_out(shape: Shape, instruction: Instruction) -> Shape:
     """An inferred shape with layouts, where operands or called computations have some.
 
-    A tuple element, a call and the like keep the layout of what they pass on. Elsewhere an array takes the layout of the
-    first operand with the same sizes, without its memory space, else the descending one.
+    A tuple element, a call and the like keep the layout of what they pass on, a copy all but the memory space. Elsewhere
+    an array takes the layout of an operand with the same sizes (the first one with the same type, if there is one), without
+    its memory space, else the descending one.
     """
+    if instruction.opcode == "copy" and instruction.operands[0].shape is not None:
+        return _in_default_memory(instruction.operands[0].shape)
     given = _passed_on(instruction)
     if given is not None and given.text_without_layout() == shape.text_without_layout():
         return given
@@ -291,12 +294,20 @@ def _with_layouts(shape: Shape, sources: list[Shape]) -> Shape:
         return Shape.tuple(tuple(_with_layouts(part, sources) for part in shape.tuple_shapes))
     if not shape.is_array:
         return shape
-    for source in sources:
-        if source.layout is not None and source.dimensions == shape.dimensions and shape.dimensions:
-            bits = source.layout.element_size_in_bits if source.element_type is shape.element_type else 0
-            layout = attrs.evolve(source.layout, memory_space=0, element_size_in_bits=bits)
-            return shape.with_layout(layout)
+    alike = [s for s in sources if s.layout is not None and s.dimensions == shape.dimensions != ()]
+    for source in sorted(alike, key=lambda source: source.element_type is not shape.element_type):
+        assert source.layout is not None
+        bits = source.layout.element_size_in_bits if source.element_type is shape.element_type else 0
+        return shape.with_layout(attrs.evolve(source.layout, memory_space=0, element_size_in_bits=bits))
     return default_laid_out(shape)
+
+
+def _in_default_memory(shape: Shape) -> Shape:
+    if shape.is_tuple:
+        return Shape.tuple(tuple(map(_in_default_memory, shape.tuple_shapes)))
+    if shape.layout is None:
+        return shape
+    return shape.with_layout(attrs.evolve(shape.layout, memory_space=0))
 
 
 def default_laid_out(shape: Shape) -> Shape:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from hlotext.ir.computation import Computation, post_order
 from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
 from hlotext.ir.opcode import Family
 from hlotext.ir.opcodes import COLLECTIVES, OPCODES
 
@@ -36,21 +35,49 @@ def has_own_effect(instruction: Instruction) -> bool:
     return False
 
 
-def effectful(computations: Iterable[Computation]) -> frozenset[Computation]:
-    """Those of the computations, and of what they call, in which something has an effect."""
-    found: set[Computation] = set()
-    for computation in post_order(computations):
-        if any(has_own_effect(i) or any(c in found for c in i.called_computations) for i in computation):
-            found.add(computation)
-    return frozenset(found)
+_PLAIN = (
+    frozenset(OPCODES)
+    - EFFECTS
+    - CHANNELLED
+    - {"custom-call"}
+    - {row.name for row in OPCODES.values() if row.family is Family.POINT_TO_POINT}
+)
+"""Opcodes that never have an effect of their own, so that most instructions cost one look-up."""
+
+
+def fixed(module: Module) -> set[Instruction]:
+    """The instructions that stay where they are: those with an effect, themselves or by what they call, and those that a
+    control dependency ties to another."""
+    found: set[Instruction] = set()
+    pending: list[Computation] = []
+    for computation in module.computations:
+        unusual = [
+            i
+            for i in computation._instructions
+            if i._opcode not in _PLAIN or "control-predecessors" in i._attributes
+        ]
+        effects = [i for i in unusual if has_own_effect(i)]
+        found.update(effects)
+        found.update(i for i in unusual if i.control_predecessors)
+        found.update(predecessor for i in unusual for predecessor in i.control_predecessors)
+        if effects:
+            pending.append(computation)
+    seen: set[Computation] = set()
+    while pending:
+        computation = pending.pop()
+        if computation not in seen:
+            seen.add(computation)
+            callers = module.calls_of(computation)
+            found.update(callers)
+            pending.extend(caller.computation for caller in callers if caller.computation is not None)
+    return found
 
 
 def has_effect(instruction: Instruction) -> bool:
     """Whether an instruction or what it calls has an effect (`HloInstruction::HasSideEffect`)."""
-    if has_own_effect(instruction):
-        return True
-    callees = instruction.called_computations
-    return bool(callees) and bool(effectful(callees).intersection(callees))
+    return has_own_effect(instruction) or any(
+        has_own_effect(i) for c in post_order(instruction.called_computations) for i in c
+    )
 
 
 def is_dead(instruction: Instruction) -> bool:

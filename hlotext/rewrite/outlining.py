@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from hlotext.ir.edits import CONTROL
 from hlotext.ir.enums import FusionKind
 from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
 from hlotext.rewrite.builder import Builder
 
 
@@ -48,7 +50,7 @@ def outline(
                 module.instruction_names.unique(old.name), old.opcode, old.shape,
                 tuple(nodes[o] for o in old.operands), old._attributes, old._argument,
             )  # fmt: skip
-            nodes[old] = builder.computation.add(copy, typed=False)
+            nodes[old] = builder.computation.add(copy, typed=module.is_scheduled)
         results = [nodes[o] for o in outputs]
         builder.finish(results[0] if len(results) == 1 else builder.tuple(*results))
         named = {"calls" if opcode == "fusion" else "to_apply": builder.computation, **attributes}
@@ -106,6 +108,16 @@ def inline(call: Instruction) -> dict[Instruction, Instruction]:
         raise EditError(f"{call.name} is no call")
     callee = call.called_computations[0]
     module = computation.module
+    if len(callee.parameters) != len(call.operands):
+        raise EditError(f"{callee.name} does not take what {call.name} gives")
+    # Where layouts count, what fits a parameter need not fit those that use it.
+    with module.transaction() if module.is_scheduled else contextlib.nullcontext():
+        return _inline(call, callee, computation, module)
+
+
+def _inline(
+    call: Instruction, callee: Computation, computation: Computation, module: Module
+) -> dict[Instruction, Instruction]:
     predecessors = call.control_predecessors
     nodes: dict[Any, Any] = dict(zip(callee.parameters, call.operands, strict=True))
     copies: dict[Instruction, Instruction] = {}
@@ -120,6 +132,6 @@ def inline(call: Instruction) -> dict[Instruction, Instruction]:
             module.instruction_names.unique(old.name), old._opcode, old._shape,
             tuple(nodes[o] for o in old._operands), attributes, old._argument,
         )  # fmt: skip
-        nodes[old] = copies[old] = computation.add(copy, call, typed=False)
+        nodes[old] = copies[old] = computation.add(copy, call, typed=module.is_scheduled)
     call.replace_with(nodes[callee.root])
     return copies

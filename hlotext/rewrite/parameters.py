@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import attrs
 
-from hlotext.ir import inference
 from hlotext.ir.aliasing import BufferDonorConfig, InputOutputAliasConfig
 from hlotext.ir.computation import Computation
 from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Instruction
+from hlotext.ir.judge import Watch
 from hlotext.ir.module import ENTRY_LAYOUT, Module
 from hlotext.ir.module_attributes import ComputationLayout
 from hlotext.ir.shape import Shape
@@ -39,13 +39,13 @@ def add_parameter(
         parameter = Instruction(
             module.instruction_names.unique(name or f"param_{number}"), "parameter", shape, argument=number
         )
+        watch = Watch(callers, module if computation.is_entry else None)
         _insert(computation, parameter)
         for caller in callers:
             if value is None:
                 raise EditError(f"{caller.name} calls {computation.name}: say what it passes")
-            caller.change(operands=(*caller.operands, value(caller)))
-            if (problem := inference.type_problem(caller)) is not None:
-                raise EditError(f"{caller.name}: {problem}")
+            caller.change(operands=(*caller.operands, value(caller)), typed=False)
+        watch.check()
     return parameter
 
 

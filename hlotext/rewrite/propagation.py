@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hlotext.ir.computation import Computation
 from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Instruction
+from hlotext.ir.judge import Watch
 from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
 from hlotext.rewrite.builder import default_laid_out, laid_out
@@ -32,8 +33,9 @@ def change_operands(
     """Gives an instruction operands of any shape, infers its own, and propagates it as `change_shape` does."""
     module = _module_of(instruction)
     with module.transaction():
+        propagation = _Propagation(instruction)
         instruction.change(operands=operands, typed=False)
-        return _Propagation(instruction).run(shape if shape is not None else _inferred(instruction))
+        return propagation.run(shape if shape is not None else _inferred(instruction))
 
 
 def _module_of(instruction: Instruction) -> Module:
@@ -59,6 +61,7 @@ class _Propagation:
         self.changes: dict[Instruction, int] = {}
         self.pending: dict[Instruction, None] = {}
         self.delays: dict[Instruction, int] = {}
+        self.watch = Watch([instruction], self.module)
 
     def run(self, shape: Shape) -> list[Instruction]:
         with self.module.transaction():
@@ -76,7 +79,7 @@ class _Propagation:
                     if not self.pending or self.delays[instruction] > MAX_CHANGES:
                         raise
                     self.pending[instruction] = None
-            self.module.check_aliases()
+            self.watch.check()
             return list(self.changes)
 
     def set(self, instruction: Instruction, shape: Shape) -> None:
@@ -89,14 +92,16 @@ class _Propagation:
         self.changes[instruction] = self.changes.get(instruction, 0) + 1
         if self.changes[instruction] > MAX_CHANGES:
             raise EditError(f"the shape of {instruction.name} does not settle")
+        computation = instruction.computation
+        assert computation is not None
+        followers = list(instruction.users)
+        if instruction.is_root or instruction.opcode == "parameter":
+            followers += computation.callers
+        self.watch.add((instruction, *followers))
         instruction.change(shape=shape, typed=False)
         if instruction.sharding is not None and shape.rank != before:
             del instruction.attributes["sharding"]  # it says how to cut dimensions that are others now
-        self.pending.update(dict.fromkeys(instruction.users))
-        computation = instruction.computation
-        assert computation is not None
-        if instruction.is_root or instruction.opcode == "parameter":
-            self.pending.update(dict.fromkeys(computation.callers))
+        self.pending.update(dict.fromkeys(followers))
 
     def visit(self, instruction: Instruction) -> None:
         """Brings parameters of called computations, and the shape of one instruction, up to date."""

@@ -80,6 +80,8 @@ class _Copier:
                 run.add(("\n\n" if not written else "") + self.style.new_computation(computation) + "\n\n")
                 continue
             gap = ends[computation._start]
+            if written and gap == computation._start and run.end != gap:
+                run.add("\n\n")  # it came first in the text
             run.copy(gap, computation._start)
             self.computation(computation)
             written = True

@@ -6,14 +6,13 @@ from typing import Any, ClassVar
 
 import attrs
 
+from hlotext.ir.async_ops import ROLES
 from hlotext.ir.computation import Computation
+from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
-from hlotext.rewrite.effects import effectful, has_own_effect
+from hlotext.rewrite.effects import fixed
 from hlotext.rewrite.passes.base import Pass, PassResult
-
-_NOTES = frozenset({"metadata", "backend_config", "frontend_attributes", "origin", "statistics"})
-_COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 
 
 @attrs.frozen
@@ -21,8 +20,8 @@ class CommonSubexpressionElimination(Pass):
     """Keeps the first of several instructions that compute the same (`HloCSE`).
 
     The same are opcode, shape, operands (in any order where it does not matter), attributes except notes such as metadata,
-    and the value of a constant to the bit. What has an effect, is random, asynchronous or has control dependencies stays,
-    as in XLA. Calls count as the same where they call the same computation.
+    and the value of a constant to the bit; a value that the text leaves out is like no other. What has an effect, is random,
+    asynchronous or has control dependencies stays, as in XLA. Calls count as the same where they call the same computation.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  a = f32[] sine(x)  b = f32[] sine(x)  ROOT r = f32[] add(a, b) }")
@@ -39,59 +38,70 @@ class CommonSubexpressionElimination(Pass):
     """Whether instructions with other layouts are others (`HloCSE`'s option of that name)."""
 
     def run(self, module: Module) -> PassResult:
-        effects = effectful(module.computations)
-        return PassResult.of({"instructions": sum(self._merge(c, effects) for c in module.computations)})
+        kept = fixed(module)
+        merged = sum(self._merge(c, kept) for c in module.computations if not c.is_implicit)
+        return PassResult.of({"instructions": merged})
 
-    def _merge(self, computation: Computation, effects: frozenset[Computation]) -> int:
-        if computation.is_implicit:
-            return 0
-        seen: dict[Any, Instruction] = {}
+    def _merge(self, computation: Computation, kept: set[Instruction]) -> int:
+        """Keeps the first of equal instructions; how many others there were.
+
+        Only what shares opcode and operands is looked at more closely, which little does.
+        """
+        alone: dict[Any, Instruction | None] = {}
+        alike: dict[Any, Instruction] = {}
         gone: list[Instruction] = []
-        controls = {p for i in computation for p in i.control_predecessors}
-        for i in computation.instructions:
-            if (
-                i._opcode in _KEPT
-                or i.control_predecessors
-                or i in controls
-                or has_own_effect(i)
-                or any(callee in effects for callee in i.called_computations)
-            ):
+        for i in tuple(computation._instructions):
+            if i._opcode in _KEPT or i in kept:
                 continue
-            first = seen.setdefault(self._key(i), i)
-            if first is not i:
-                i.replace_all_uses_with(first)
+            rough = _rough_key(i)
+            other = alone.setdefault(rough, i)
+            if other is i:
+                continue
+            if other is not None:
+                alone[rough] = None
+                alike[rough, self._key(other)] = other
+            first = alike.setdefault((rough, self._key(i)), i)
+            if first is not i and _replaced(i, first):
                 gone.append(i)
         if gone:
             computation.remove_all(gone)
         return len(gone)
 
     def _key(self, i: Instruction) -> Any:
-        """A value that is equal for instructions that compute the same."""
+        """Equal for instructions with equal rough keys that compute the same."""
         shape = i._shape
-        key = shape if self.is_layout_sensitive or shape is None else shape.text_without_layout()
-        operands: Any = i._operands
-        if i._opcode in _COMMUTATIVE:
-            operands = frozenset(operands)
-        attributes: Any = None
-        if i._attributes:
-            attributes = tuple((n, v) for n, v in sorted(i._attributes.items()) if n not in _NOTES)
-        return i._opcode, key, operands, attributes, i._argument
+        attributes = tuple(sorted((n, v) for n, v in i._attributes.items() if n not in _NOTES))
+        is_known = i.literal is None or not i.literal.is_partly_elided
+        return (
+            shape if self.is_layout_sensitive or shape is None else shape.text_without_layout(),
+            i._argument if is_known else i,
+            attributes,
+        )
 
 
-_KEPT = frozenset(
-    {
-        *("parameter", "rng", "rng-bit-generator", "after-all", "opt-barrier", "domain", "add-dependency"),
-        *(
-            "async-start",
-            "async-update",
-            "async-done",
-            "copy-start",
-            "copy-done",
-            "partition-id",
-            "replica-id",
-        ),
-        *("all-gather-start", "all-gather-done", "all-reduce-start", "all-reduce-done", "custom-call"),
-        *("collective-permute-start", "collective-permute-done"),
-    }
-)
+def _rough_key(i: Instruction) -> Any:
+    """What tells most instructions apart: opcode and operands, and of those without operands the value or the shape."""
+    opcode, operands = i._opcode, i._operands
+    if opcode == "get-tuple-element":
+        return operands, i._attributes["index"]
+    if opcode in _COMMUTATIVE:
+        return opcode, frozenset(operands)
+    return opcode, operands or i._argument or i._shape
+
+
+def _replaced(i: Instruction, first: Instruction) -> bool:
+    """Whether all uses of one instruction could become uses of another; a user may need the very layout."""
+    try:
+        i.replace_all_uses_with(first)
+    except EditError:
+        return False
+    return True
+
+
+_NOTES = frozenset({"metadata", "backend_config", "frontend_attributes", "origin", "statistics"})
+_COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
+_KEPT = ROLES.keys() | {
+    *("parameter", "rng", "rng-bit-generator", "after-all", "opt-barrier", "domain", "add-dependency"),
+    *("partition-id", "replica-id", "custom-call"),
+}
 """What is never taken for a repetition."""

@@ -4,45 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hlotext.ir.async_ops import ROLES
+from hlotext.ir.async_ops import FINISHERS, ROLES, STARTS
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Instruction
 from hlotext.verify.findings import Findings
 from hlotext.verify.infer.shapes import compatible
 from hlotext.verify.survey import Survey
 
-_DONE = {
-    "async-start": ("async-update", "async-done"),
-    "async-update": ("async-update", "async-done"),
-    "all-gather-start": ("all-gather-done",),
-    "all-reduce-start": ("all-reduce-done",),
-    "collective-permute-start": ("collective-permute-done",),
-    "copy-start": ("copy-done",),
-    "recv": ("recv-done", "tuple"),
-    "send": ("send-done", "tuple"),
-}
-"""What may consume each start (`VerifySingleUser`); pipelined loops carry sends and receives in tuples."""
-
-_START = {
-    "async-update": ("async-start", "async-update"),
-    "async-done": ("async-start", "async-update"),
-    "all-gather-done": ("all-gather-start",),
-    "all-reduce-done": ("all-reduce-start",),
-    "collective-permute-done": ("collective-permute-start",),
-    "copy-done": ("copy-start",),
-    "recv-done": ("recv", "get-tuple-element"),
-    "send-done": ("send", "get-tuple-element"),
-}
-"""What each done may finish (`VerifySingleOperand`)."""
-
 
 def check_pairs(survey: Survey, findings: Findings) -> None:
     """Starts and dones belong together (`VerifyAsynchronousInstructionPairs`)."""
     users = _users(survey.asynchronous)
     for instruction in survey.asynchronous:
-        if instruction.opcode in _START:
+        if instruction.opcode in STARTS:
             _check_operand(instruction, findings)
-        if instruction.opcode in _DONE and not _is_wrapped(instruction, survey):
+        if instruction.opcode in FINISHERS and not _is_wrapped(instruction, survey):
             _check_users(instruction, users[instruction], findings)
         if instruction.opcode == "async-start":
             _check_thread(instruction, findings)
@@ -77,7 +53,7 @@ def _is_wrapped(instruction: Instruction, survey: Survey) -> bool:
 
 
 def _check_operand(done: Instruction, findings: Findings) -> None:
-    allowed = _START[done.opcode]
+    allowed = STARTS[done.opcode]
     operand = done.operands[0] if done.operands else None
     if operand is None or operand.opcode in allowed or _is_open(operand):
         return
@@ -97,7 +73,7 @@ def _check_users(start: Instruction, users: list[Instruction], findings: Finding
     computation = start.computation
     if computation is not None and computation.is_implicit and start.is_root:
         return  # a pasted op line
-    allowed = _DONE[start.opcode]
+    allowed = FINISHERS[start.opcode]
     finishing = [user for user in users if user.opcode in allowed and user.operands[:1] == (start,)]
     for user in users:
         if user not in finishing and user.attributes.get("custom_call_target") != "control_dep":

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
-from hlotext.ir.async_ops import ROLES
+from hlotext.ir.async_ops import COLLECTIVES_GROUP, extra_operation
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
@@ -158,20 +157,12 @@ def check_async_bodies(survey: Survey, findings: Findings) -> None:
     But for groups of collectives and of transfers, and for barriers, which only pass their parameters on.
     """
     for start in survey.asynchronous:
-        if start.opcode != "async-start" or "_collectives_group" in start.frontend_attributes:
+        if start.opcode != "async-start" or COLLECTIVES_GROUP in start.frontend_attributes:
             continue
         for body in start.called_computations:
-            others = [i for i in body if i.opcode != "parameter" and i is not body.root]
-            if body.execution_thread == "main" and others and not _is_group(body, others):
+            extra = extra_operation(body, body._instructions, body.root) if len(body) else None
+            if extra is not None:
                 findings.at(
                     start, "V404", f"{body.name} does more than one operation", "calls",
-                    "wrap it into a call, or start each operation by itself", [("not the only one", others[0])],
+                    "wrap it into a call, or start each operation by itself", [("not the only one", extra)],
                 )  # fmt: skip
-
-
-def _is_group(body: Computation, others: Iterable[Instruction]) -> bool:
-    """Sends and receives with what ties them together, or a barrier."""
-    transfers = {"parameter", "tuple", "get-tuple-element", "send", "recv", "send-done", "recv-done"}
-    if all(i.opcode == "get-tuple-element" for i in others):
-        return True
-    return all(i.opcode in transfers for i in body) and any(i.opcode in ROLES for i in body)

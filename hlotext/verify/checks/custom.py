@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hlotext.ir.aliasing import OutputToOperandAliasing, ShapeIndex
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
+from hlotext.ir.shape import Shape, holds_buffer
 from hlotext.ir.types import ELEMENT_TYPES
 from hlotext.layout.errors import shorten
 from hlotext.verify.facts import Facts
@@ -90,10 +90,11 @@ def check_buffers(module: Module, survey: Survey, findings: Findings) -> None:
         for instruction in computation._instructions:
             if wrapped and not (instruction.is_root and instruction.opcode == "custom-call"):
                 continue  # what an asynchronous computation does is judged by its one operation
-            _check_buffers(instruction, findings)
+            check_instruction(instruction, findings)
 
 
-def _check_buffers(instruction: Instruction, findings: Findings) -> None:
+def check_instruction(instruction: Instruction, findings: Findings) -> None:
+    """The buffers that one instruction takes and gives."""
     opcode, shape = instruction.opcode, instruction.shape
     if shape is None or opcode in ("async-start", "async-update", "async-done", "get-tuple-element", "tuple"):
         return
@@ -105,7 +106,7 @@ def _check_buffers(instruction: Instruction, findings: Findings) -> None:
         _check_writers(instruction, findings)
     elif opcode in ("while", "parameter"):
         _check_writers(instruction, findings)
-        if opcode == "parameter" and _is_entry(instruction) and _holds_buffer(shape):
+        if opcode == "parameter" and _is_entry(instruction) and holds_buffer(shape):
             findings.at(
                 instruction, "V115", f"the entry computation takes {shorten(str(shape))}",
                 help=f"take the array, and put it into a buffer with {PIN}",
@@ -113,7 +114,7 @@ def _check_buffers(instruction: Instruction, findings: Findings) -> None:
     elif (
         opcode == "dynamic-update-slice"
         and instruction.operands
-        and _holds_buffer(instruction.operands[0].shape)
+        and holds_buffer(instruction.operands[0].shape)
     ):
         _check_writers(instruction, findings)
         _check_none(instruction, range(1, len(instruction.operands)), findings)
@@ -129,20 +130,16 @@ def _buffers(shape: Shape | None) -> list[ShapeIndex]:
     return [] if shape is None else [index for index, leaf in shape.leaves() if leaf.is_buffer]
 
 
-def _holds_buffer(shape: Shape | None) -> bool:
-    return bool(_buffers(shape))
-
-
 def _check_none(
     instruction: Instruction, operands: range, findings: Findings, with_result: bool = False
 ) -> None:
     """`VerifyNoBuffersInContext`."""
     help = f'custom-call, custom_call_target="{UNPIN}", takes the value out of its buffer'
-    if with_result and _holds_buffer(instruction.shape):
+    if with_result and holds_buffer(instruction.shape):
         findings.at(instruction, "V112", f"{instruction.opcode} cannot give a buffer", help=help)
         return
     for number in operands:
-        if _holds_buffer(instruction.operands[number].shape):
+        if holds_buffer(instruction.operands[number].shape):
             findings.at(instruction, "V112", f"{instruction.opcode} cannot take a buffer", number, help)
             return
 
