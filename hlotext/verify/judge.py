@@ -5,15 +5,12 @@ from __future__ import annotations
 import attrs
 
 from hlotext.ir.async_ops import is_async_body
-from hlotext.ir.instruction import Form, Instruction
+from hlotext.ir.instruction import Instruction
 from hlotext.ir.judge import Problems
 from hlotext.ir.module import Module
 from hlotext.ir.shape import holds_buffer
-from hlotext.ir.source import Source
-from hlotext.syntax import checks
 from hlotext.syntax.errors import Diagnostic, Severity
-from hlotext.syntax.reporter import Reporter
-from hlotext.verify.checks import aliasing, custom
+from hlotext.verify.checks import aliasing, custom, edited
 from hlotext.verify.codes import CODES
 from hlotext.verify.facts import Facts, facts_of
 from hlotext.verify.findings import Findings
@@ -35,7 +32,7 @@ def operation(instruction: Instruction) -> Problems:
         findings = Findings(module)
         if instruction.is_root or computation is None or not is_async_body(computation):
             custom.check_instruction(instruction, findings)
-        found += _errors(findings.diagnostics)
+        found += _errors(findings.diagnostics())
     return found
 
 
@@ -43,7 +40,7 @@ def header(module: Module) -> Problems:
     """What is wrong with what the header says of the entry's parameters and result."""
     findings = Findings(module)
     aliasing.check_header(module, _strict(module), findings)
-    return _errors(findings.diagnostics)
+    return _errors(findings.diagnostics())
 
 
 def _strict(module: Module | None) -> Facts:
@@ -58,18 +55,8 @@ def _exact(instruction: Instruction, module: Module) -> Facts:
 
 
 def _by_itself(instruction: Instruction, facts: Facts) -> list[tuple[str, str]]:
-    found = [(p.code, p.message) for p in check_operation(instruction, facts)]
-    found = [(code, message) for code, message in found if CODES[code].severity is Severity.ERROR]
-    if instruction.form is not Form.IMPLICIT:
-        reporter = Reporter(_NO_TEXT, tolerant=True)
-        checks.opcode(reporter, instruction, 0, {})
-        checks.instruction(reporter, instruction, 0, {})
-        found += _errors(reporter.diagnostics)
-    return found
-
-
-_NO_TEXT = Source("")
-"""Places do not matter here."""
+    problems = [p for p in check_operation(instruction, facts) if CODES[p.code].severity is Severity.ERROR]
+    return [*((p.code, p.message) for p in problems), *_errors(edited.reader_problems(instruction))]
 
 
 def _errors(diagnostics: list[Diagnostic]) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ import attrs
 from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.source import Source
 from hlotext.syntax import checks
+from hlotext.syntax.errors import Diagnostic
 from hlotext.syntax.reporter import Reporter
 from hlotext.verify import places
 from hlotext.verify.findings import Findings
@@ -16,20 +17,26 @@ _NO_TEXT = Source("")
 
 
 def check_edited(instruction: Instruction, findings: Findings) -> None:
-    """Operand count, attributes, and the reader's conditions on single opcodes (`X1xx`), for an edited instruction.
+    """What `reader_problems` says of an edited instruction, at its place.
 
     Its line is printed only where something is wrong; a pass may have edited every line of a large module.
     """
-    if instruction.form is Form.IMPLICIT:
-        return
-    reporter = Reporter(_NO_TEXT, tolerant=True)
-    checks.opcode(reporter, instruction, 0, {})
-    checks.instruction(reporter, instruction, 0, {})
-    if not reporter.diagnostics:
+    diagnostics = reader_problems(instruction)
+    if not diagnostics:
         return
     source, span = places.of_instruction(instruction, Part.OPCODE)
-    for diagnostic in reporter.diagnostics:
+    for diagnostic in diagnostics:
         findings.take(
             instruction,
             attrs.evolve(diagnostic, span=span, related=(), source=source, instruction=instruction),
         )
+
+
+def reader_problems(instruction: Instruction) -> list[Diagnostic]:
+    """Operand count, attributes, and the reader's conditions on single opcodes (`X1xx`), without a place."""
+    if instruction.form is Form.IMPLICIT:
+        return []
+    reporter = Reporter(_NO_TEXT, tolerant=True)
+    checks.opcode(reporter, instruction, 0, {})
+    checks.instruction(reporter, instruction, 0, {})
+    return reporter.diagnostics
