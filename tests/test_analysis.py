@@ -104,3 +104,56 @@ def test_the_device_of_optimized_modules(path: Path) -> None:
         assert found is analysis.Backend(path.parent.name)
     else:
         assert found is None or found.value == path.parent.name
+
+
+@pytest.mark.parametrize(
+    ("line", "flops"),
+    [
+        ("f32[8,32] dot(f32[8,16] x, f32[16,32] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}", 2 * 8 * 32 * 16),
+        ("f32[4,8,1] dot(f32[4,8,16] x, f32[4,16,1] y), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+         "lhs_contracting_dims={2}, rhs_contracting_dims={1}", 2 * 4 * 8 * 16),
+        ("f32[2,6,6,5] convolution(f32[2,8,8,3] x, f32[3,3,3,5] w), window={size=3x3}, dim_labels=b01f_01io->b01f",
+         2 * 2 * 6 * 6 * 5 * 27),
+        ("f32[2,6,6,4] convolution(f32[2,8,8,4] x, f32[3,3,1,4] w), window={size=3x3}, dim_labels=b01f_01io->b01f, "
+         "feature_group_count=4", 2 * 2 * 6 * 6 * 4 * 9),
+        ("f32[8] add(f32[8] x, f32[8] y)", None),
+        ("f32[<=8,32] dot(f32[<=8,16] x, f32[16,32] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}", None),
+    ],
+)  # fmt: skip
+def test_operations_of_products(line: str, flops: int | None) -> None:
+    assert analysis.product_flops(hlo.parse_instruction(line)) == flops
+
+
+def test_a_copy_comes_from_what_it_copies() -> None:
+    """What a compiler inserted has no frame of its own; that of its operand counts, else that of its user."""
+    module = hlo.parse(
+        """HloModule m
+
+FileNames
+1 "a.py"
+
+FunctionNames
+1 "f"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=3 end_line=3 column=1 end_column=2}
+2 {file_name_id=1 function_name_id=1 line=4 end_line=4 column=1 end_column=2}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+
+ENTRY e {
+  x = f32[4]{0} parameter(0)
+  before = f32[4]{0} copy(x)
+  y = f32[4]{0} negate(before), metadata={op_name="y" stack_frame_id=1}
+  after = f32[4]{0} copy(y)
+  z = f32[4]{0} abs(after), metadata={op_name="z" stack_frame_id=2}
+  alone = f32[4]{0} iota(), iota_dimension=0
+  ROOT t = (f32[4]{0}) tuple(z)
+}
+"""
+    )
+    frames = {i.name: analysis.causing_frame(i) for i in module.entry}
+    lines = {name: frame.line if frame is not None else None for name, frame in frames.items()}
+    assert lines == {"x": 3, "before": 3, "y": 3, "after": 3, "z": 4, "alone": None, "t": 4}

@@ -14,6 +14,8 @@ from hlotext.syntax.inputs import read_source
 from tests import support
 
 FOLDER = support.DATA / "lint"
+COMPILED = sorted((FOLDER / "compiled").iterdir())
+"""What XLA made of the programs in corpus/programs/wasteful.py."""
 _MARK = re.compile(r"// expect: ([A-Z]\d{3})")
 
 
@@ -57,6 +59,12 @@ def test_every_data_file_belongs_to_a_rule() -> None:
     assert {path.stem for path in FOLDER.glob("*.txt")} == set(lint.builtin_rules())
 
 
+def test_every_compiled_module_is_the_example_of_a_page() -> None:
+    """So each of them has a finding, and none is left behind."""
+    pages = "".join(rule.page() for rule in lint.builtin_rules().values())
+    assert {p.name for p in COMPILED} <= set(re.findall(r"`tests/data/lint/compiled/([^`]+)`", pages))
+
+
 def test_thresholds_have_a_docstring_and_an_effect() -> None:
     """A threshold out of reach silences the rule."""
     text = (FOLDER / "K101.txt").read_text()
@@ -64,7 +72,7 @@ def test_thresholds_have_a_docstring_and_an_effect() -> None:
     assert not lint.lint_source(Source(text), config).findings
 
 
-@pytest.mark.parametrize("path", support.corpus_files(), ids=support.corpus_id)
+@pytest.mark.parametrize("path", [*support.corpus_files(), *COMPILED], ids=support.corpus_id)
 def test_no_rule_fails_on_a_real_module(path: Path) -> None:
     """Every rule, also those that are off by default; findings name places in the file."""
     source = read_source(path)

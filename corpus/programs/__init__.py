@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corpus.programs import control, linear, memories, models, parallel, types
+from corpus.programs import control, linear, memories, models, parallel, types, wasteful
 from corpus.programs.registry import PLATFORMS, REGISTRY, Place, Program
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "models",
     "parallel",
     "types",
+    "wasteful",
 ]

@@ -7,8 +7,9 @@ from hlotext.analysis.backend import Backend, backend_of, is_optimized
 from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
 from hlotext.analysis.communication import Communication, Mode, communications
 from hlotext.analysis.facts import fact
+from hlotext.analysis.flops import product_flops
 from hlotext.analysis.loops import invariant_instructions
-from hlotext.analysis.origins import Origins, Place
+from hlotext.analysis.origins import Origins, Place, causing_frame
 from hlotext.analysis.sizes import (
     Total,
     array_bytes,
@@ -35,11 +36,13 @@ __all__ = [
     "backend_of",
     "byte_text",
     "call_graph",
+    "causing_frame",
     "communications",
     "fact",
     "invariant_instructions",
     "is_optimized",
     "memory_space",
+    "product_flops",
     "total_of",
     "trip_count",
     "written_arrays",

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import attrs
 
+from hlotext.ir.frames import StackFrame
 from hlotext.ir.instruction import Instruction
+
+_MOST_NEIGHBOURS = 64
+"""How many instructions are looked at around one that does not say where it comes from."""
 
 
 @attrs.frozen
@@ -40,3 +44,42 @@ class Origins:
                 Place(frames[0].file, frames[0].line, frames[0].function) if frames else None
             )
         return self._places[number]
+
+
+def causing_frame(instruction: Instruction) -> StackFrame | None:
+    """The innermost Python frame that an instruction is there for; None where the text names none near it.
+
+    Its own; else that of what it runs, as a wrapper does; else, for what compilers insert, such as copies, that of what
+    made its operands; else that of the nearest user.
+    """
+    for found in (_inside(instruction), _around(instruction)):
+        if found is not None:
+            return found
+    return None
+
+
+def _inside(instruction: Instruction) -> StackFrame | None:
+    """The frame of an instruction or of the body that it runs, the root's first."""
+    if instruction.frames:
+        return instruction.frames[0]
+    if instruction.opcode not in ("fusion", "async-start"):
+        return None
+    for callee in instruction.called_computations:
+        for inner in reversed(callee.instructions):
+            if inner.frames:
+                return inner.frames[0]
+    return None
+
+
+def _around(instruction: Instruction) -> StackFrame | None:
+    """The frame of the nearest instruction before, or else behind, along the values."""
+    for step in ("operands", "users"):
+        seen, level = {instruction}, [instruction]
+        while level and len(seen) <= _MOST_NEIGHBOURS:
+            nearest = [other for node in level for other in getattr(node, step)]
+            level = [other for other in dict.fromkeys(nearest) if other not in seen]
+            seen.update(level)
+            for other in level:
+                if (frame := _inside(other)) is not None:
+                    return frame
+    return None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
+from hlotext.analysis import causing_frame
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.source import Source, Span
@@ -130,7 +131,6 @@ def _finding(rule: Rule, report: Report, context: Context) -> Finding:
     source = module.source
     span = instruction.span if instruction is not None else _header_span(module)
     origin = _origin(instruction)
-    frames = origin.frames if origin is not None else ()
     metadata = origin.metadata if origin is not None else None
     computation = instruction.computation if instruction is not None else None
     text = source.line(span.line) if source is not None and span is not None else str(instruction or "")
@@ -149,8 +149,9 @@ def _finding(rule: Rule, report: Report, context: Context) -> Finding:
         name=instruction.name if instruction is not None else "",
         computation=computation.name if computation is not None else "",
         op_name=metadata.op_name if metadata is not None else "",
-        frame=frames[0] if frames else None,
+        frame=causing_frame(instruction) if instruction is not None else None,
         bytes=report.bytes,
+        flops=report.flops,
         source_line=text[:LONGEST_LINE],
         fingerprint=fingerprint(rule.code, report, context),
         instruction=instruction,

@@ -36,9 +36,11 @@ class Finding:
     op_name: str = ""
     """The operation of the source program, with its scopes."""
     frame: StackFrame | None = None
-    """The innermost Python frame; None where the text names none."""
+    """The innermost Python frame that it is there for; None where the text names none."""
     bytes: int | None = None
     """How many bytes it costs each time the module runs; None where there is no such estimate."""
+    flops: int | None = None
+    """How many floating-point operations it is about each time the module runs; None where there is no such estimate."""
     source_line: str = ""
     """The text of the line, cut where it is long."""
     fingerprint: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlotext.analysis import Communication, arrays_of, invariant_instructions, total_of
+from hlotext.analysis import Communication, arrays_of, invariant_instructions, product_flops, total_of
 from hlotext.analysis.sizes import VIEWS
 from hlotext.ir.async_ops import ROLES
 from hlotext.ir.instruction import Instruction
@@ -34,6 +34,18 @@ def size_of(shape: Shape | None) -> int:
 def times(runs: int) -> str:
     """` 24 times`; empty for once."""
     return f" {runs:,} times" if runs > 1 else ""
+
+
+def flops_of(instruction: Instruction, context: Context) -> int | None:
+    """Floating-point operations of a product in all its runs."""
+    once = product_flops(instruction)
+    return None if once is None else once * context.runs(instruction)
+
+
+def passed_bytes(instruction: Instruction, context: Context) -> int:
+    """Bytes of all operands and results, in all runs: what an operation of which nothing else is known may move."""
+    shapes = (instruction.shape, *(operand.shape for operand in instruction.operands))
+    return sum(total_of(shape).allocated_bytes for shape in shapes) * context.runs(instruction)
 
 
 def origin(instruction: Instruction) -> Instruction:

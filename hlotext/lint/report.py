@@ -37,6 +37,8 @@ def entry_of(finding: Finding, *, debug: bool = False) -> Entry:
     properties: dict[str, Any] = {"rule": finding.rule}
     if finding.bytes is not None:
         properties["bytes"] = finding.bytes
+    if finding.flops is not None:
+        properties["flops"] = finding.flops
     if finding.frame is not None:
         frame = finding.frame
         properties["frame"] = {"file": frame.file, "line": frame.line, "function": frame.function}

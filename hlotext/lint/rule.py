@@ -90,6 +90,8 @@ class Report:
     """See `Finding.bytes`."""
     key: str = ""
     """What tells this finding from others of the rule, where the instruction's own form does not."""
+    flops: int | None = None
+    """See `Finding.flops`."""
 
 
 @attrs.frozen
@@ -112,6 +114,8 @@ class Rule:
     """The devices for which it is meant; empty for all, known or not."""
     needs_optimized: ClassVar[bool] = False
     """Whether it is silent before the compiler has made its choices."""
+    needs_schedule: ClassVar[bool] = False
+    """Whether it is silent before the last pass: what it finds in between, a later pass takes away."""
     fix: ClassVar[str] = ""
     """The pass that does away with the finding and leaves every result as it is (so `--fix` is safe); empty for none."""
     opcodes: ClassVar[frozenset[str]] = frozenset()
@@ -120,6 +124,8 @@ class Rule:
     def applies_to(self, context: Context) -> bool:
         """Whether the rule has something to say about a module of this kind."""
         if self.needs_optimized and not context.is_optimized:
+            return False
+        if self.needs_schedule and not context.module.is_scheduled:
             return False
         return not self.backends or context.backend in self.backends
 

@@ -17,6 +17,7 @@ class AllReduceThenSlice(Rule):
     code = "C104"
     name = "all-reduce-then-slice"
     title = "an all-reduce of which each device keeps only its part"
+    needs_optimized = True
 
     min_bytes: int = 1 << 16
     """Bytes of the reduced array from which on it is worth a finding."""

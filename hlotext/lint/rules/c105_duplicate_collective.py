@@ -18,6 +18,7 @@ class DuplicateCollective(Rule):
     code = "C105"
     name = "duplicate-collective"
     title = "a collective that repeats another one"
+    needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
         first: dict[tuple[object, ...], Instruction] = {}

@@ -17,6 +17,7 @@ class WideCollective(Rule):
     code = "C107"
     name = "wide-collective"
     title = "a collective that moves elements in a wider type than is used"
+    needs_optimized = True
 
     min_bytes: int = 1 << 16
     """Bytes that each device sends, from which on it is worth a finding."""

@@ -16,6 +16,7 @@ class GatherThenSlice(Rule):
     code = "C108"
     name = "gather-then-slice"
     title = "an all-gather of which only a slice is used"
+    needs_optimized = True
 
     min_bytes: int = 1 << 16
     """Bytes of the gathered array from which on it is worth a finding."""

@@ -38,4 +38,5 @@ class ManySmallCollectives(Rule):
                     members[0].start,
                     f"{len(members)} operations {members[0].kind} over the same groups move {byte_text(total)} together",
                     "combine them",
+                    total * context.runs(members[0].start),
                 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.analysis import written_bytes
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.shape import Shape
 from hlotext.lint.rule import Context, Report, Rule
@@ -19,13 +20,15 @@ class DoublePrecision(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         first: Instruction | None = None
-        count = 0
+        count = saved = 0
         for instruction in context.module.instructions():
             shape = instruction._shape
             if shape is not None and (
                 shape.element_type.name in _WIDE or (shape.tuple_shapes and _holds(shape))
             ):
                 count += 1
+                if context.is_stepped(instruction):
+                    saved += written_bytes(instruction) // 2 * context.runs(instruction)
                 # Tuples only pass on what something else has made.
                 if first is None and not shape.tuple_shapes:
                     first = instruction
@@ -34,7 +37,7 @@ class DoublePrecision(Rule):
                 first,
                 f"{count:,} instructions compute with {first.shape.element_type if first.shape else 'f64'}, first here",
                 "use f32, or leave jax_enable_x64 off",
-                None,
+                saved,
                 "present",
             )
 

@@ -17,11 +17,12 @@ class NeedlessRoundTrip(Rule):
     code = "D102"
     name = "needless-round-trip"
     title = "elements widened and narrowed again with nothing in between"
+    is_default = False
     opcodes = frozenset({"convert"})
 
     def applies_to(self, context: Context) -> bool:
         # The CPU compiler widens 16-bit elements around everything, and not because of the program.
-        return context.backend is not Backend.CPU
+        return super().applies_to(context) and context.backend is not Backend.CPU
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         wide = origin(instruction.operands[0]) if instruction.operands else instruction

@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.analysis import Backend
 from hlotext.ir.instruction import Instruction
-from hlotext.lint.helpers import origin
+from hlotext.lint.helpers import flops_of, origin
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -17,6 +17,7 @@ class UpcastDot(Rule):
     code = "D103"
     name = "upcast-dot"
     title = "a wide matrix product of operands that were narrow"
+    needs_optimized = True
     opcodes = frozenset({"dot", "convolution"})
 
     min_elements: int = 4096
@@ -24,7 +25,7 @@ class UpcastDot(Rule):
 
     def applies_to(self, context: Context) -> bool:
         # The CPU compiler itself widens 16-bit operands, for which it has no product.
-        return context.backend is not Backend.CPU
+        return super().applies_to(context) and context.backend is not Backend.CPU
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         types = []
@@ -47,4 +48,5 @@ class UpcastDot(Rule):
                     instruction,
                     f"{instruction.opcode} of {wide} operands that were {' and '.join(dict.fromkeys(map(str, types)))}",
                     f"multiply the narrow arrays with preferred_element_type={wide}",
+                    flops=flops_of(instruction, context),
                 )

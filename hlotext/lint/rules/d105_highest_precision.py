@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.ir.instruction import Instruction
+from hlotext.lint.helpers import flops_of
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -25,4 +26,5 @@ class HighestPrecision(Rule):
                 instruction,
                 f"{instruction.opcode} at precision {', '.join(precision)} takes several passes on TPU",
                 "use the default precision where the values allow it",
+                flops=flops_of(instruction, context),
             )

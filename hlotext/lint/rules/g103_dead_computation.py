@@ -15,6 +15,7 @@ class DeadComputation(Rule):
     name = "dead-computation"
     title = "a computation that is never called"
     fix = "dce"
+    is_default = False
 
     def check_module(self, context: Context) -> Iterator[Report]:
         graph = context.graph

@@ -17,6 +17,7 @@ class DeadInstruction(Rule):
     name = "dead-instruction"
     title = "an instruction whose result nothing uses"
     fix = "dce"
+    is_default = False
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:

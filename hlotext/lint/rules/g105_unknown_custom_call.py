@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.ir.instruction import Instruction
-from hlotext.lint.helpers import is_callback
+from hlotext.lint.helpers import is_callback, passed_bytes
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.syntax.errors import Severity
 
@@ -23,12 +23,21 @@ class UnknownCustomCall(Rule):
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         target = str(instruction.attributes.get("custom_call_target", ""))
-        if target not in _KNOWN and not target.startswith(_KNOWN_STARTS) and not is_callback(instruction):
+        if target in _KNOWN or target.startswith(_KNOWN_STARTS) or is_callback(instruction):
+            return
+        if not _says_its_cost(instruction):
             yield Report(
                 instruction,
                 f'nothing is known of what "{target}" computes or costs',
                 "keep it in the baseline if it is a kernel of your own",
+                passed_bytes(instruction, context),
             )
+
+
+def _says_its_cost(instruction: Instruction) -> bool:
+    """Whether the caller has said what it costs, as `pallas_call(cost_estimate=...)` does."""
+    config = instruction.backend_config
+    return config is not None and '"cost_estimate"' in config.text
 
 
 _KNOWN = frozenset(

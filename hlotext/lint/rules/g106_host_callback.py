@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.ir.instruction import Instruction
-from hlotext.lint.helpers import is_callback, times
+from hlotext.lint.helpers import is_callback, passed_bytes, times
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -34,4 +34,5 @@ class HostCallback(Rule):
             instruction,
             f"{what}{times(runs)} in the middle of the program",
             "take it out of code that must be fast",
+            passed_bytes(instruction, context),
         )

@@ -17,6 +17,7 @@ class DuplicateConstant(Rule):
     code = "K103"
     name = "duplicate-constant"
     title = "a constant that repeats another one"
+    is_default = False
     opcodes = frozenset({"constant"})
 
     min_bytes: int = 1 << 12

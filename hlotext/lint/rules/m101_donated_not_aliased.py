@@ -16,7 +16,7 @@ class DonatedNotAliased(Rule):
     code = "M101"
     name = "donated-not-aliased"
     title = "a donated argument whose buffer no result of equal shape takes"
-    needs_optimized = True
+    needs_schedule = True
 
     min_bytes: int = 1 << 10
     """Bytes of the argument from which on it is worth a finding."""

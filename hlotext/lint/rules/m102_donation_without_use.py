@@ -18,16 +18,18 @@ class DonationWithoutUse(Rule):
     name = "donation-without-use"
     title = "a donated argument that fits no result"
     severity = Severity.NOTE
-    needs_optimized = True
+    needs_schedule = True
 
     min_bytes: int = 1 << 10
     """Bytes of the argument from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        sizes = {size_of(result) for result in unaliased_results(context)}
+        free = unaliased_results(context)
+        sizes = {size_of(result) for result in free}
+        shapes = {result.without_layout() for result in free}  # of these M101 says more
         for parameter, array in donors(context):
             size = size_of(array)
-            if size >= self.min_bytes and size not in sizes:
+            if size >= self.min_bytes and size not in sizes and array.without_layout() not in shapes:
                 yield Report(
                     parameter,
                     f"no result can take the {byte_text(size)} of the donated argument {array.without_layout()}",

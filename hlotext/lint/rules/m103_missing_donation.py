@@ -18,7 +18,7 @@ class MissingDonation(Rule):
     name = "missing-donation"
     title = "a large result that could take the place of an argument"
     is_default = False
-    needs_optimized = True
+    needs_schedule = True
 
     min_bytes: int = 1 << 20
     """Bytes of the result from which on it is worth a finding."""

@@ -8,6 +8,7 @@ import attrs
 
 from hlotext.analysis import arrays_of, byte_text, memory_space
 from hlotext.ir.instruction import Instruction
+from hlotext.ir.shape import Shape
 from hlotext.lint.helpers import size_of, times
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -32,28 +33,12 @@ class HostTrafficInLoop(Rule):
             or not context.is_stepped(instruction)
         ):
             return
-        written = [array for _, array in arrays_of(instruction.shape)]
-        spaces = {
-            memory_space(array) for operand in instruction.operands for _, array in arrays_of(operand.shape)
-        }
-        to_host = any(memory_space(array) == _HOST for array in written) and any(
-            space != _HOST for space in spaces
-        )
-        from_host = _HOST in spaces and any(memory_space(array) != _HOST for array in written)
-        if not (to_host or from_host):
-            return
-        moved, runs = _moved_bytes(instruction, to_host), context.runs(instruction)
+        moved, way = _moved(instruction)
+        runs = context.runs(instruction)
         if moved * runs >= self.min_bytes:
-            way = "to" if to_host and not from_host else "from"
-            if instruction.opcode == "copy-start" and instruction.operands:
-                way = (
-                    "from"
-                    if _HOST in {memory_space(a) for _, a in arrays_of(instruction.operands[0].shape)}
-                    else "to"
-                )
             yield Report(
                 instruction,
-                f"{instruction.opcode} moves {byte_text(moved)} {way} host memory{times(runs)} in a loop",
+                f"{byte_text(moved)} are moved {way} host memory{times(runs)} in a loop",
                 "move larger blocks outside the loop, or offload less",
                 moved * runs,
             )
@@ -62,16 +47,19 @@ class HostTrafficInLoop(Rule):
 _HOST = 5
 
 
-def _moved_bytes(instruction: Instruction, to_host: bool) -> int:
-    """What goes over the bus: of an update in place only the update."""
-    if instruction.opcode == "dynamic-update-slice":
-        return size_of(instruction.operands[1].shape)
-    if instruction.opcode == "copy-start":
-        return size_of(instruction.operands[0].shape)
-    on_host = [array for _, array in arrays_of(instruction.shape) if memory_space(array) == _HOST]
-    if not to_host or not on_host:
-        return sum(
-            size_of(array) for _, array in arrays_of(instruction.shape) if memory_space(array) != _HOST
-        )
-    sources = [size_of(operand.shape) for operand in instruction.operands]
-    return min([*sources, *map(size_of, on_host)])
+def _moved(instruction: Instruction) -> tuple[int, str]:
+    """Bytes that go over the bus, and which way: of an update in place only the update, of a slice only the slice."""
+    inner = instruction.async_wrapped_instruction or instruction
+    result = inner.shape
+    if inner.opcode == "copy-start" and result is not None and result.tuple_shapes:
+        result = result.tuple_shapes[0]  # the others are the operand and a context
+    # Scalars are places in an array.
+    taken = [a for operand in inner.operands for _, a in arrays_of(operand.shape) if a.rank]
+    given = [array for _, array in arrays_of(result)]
+    to_host = min(_bytes(given, on_host=True), _bytes(taken, on_host=False))
+    from_host = min(_bytes(given, on_host=False), _bytes(taken, on_host=True))
+    return (to_host, "to") if to_host > from_host else (from_host, "from")
+
+
+def _bytes(arrays: list[Shape], *, on_host: bool) -> int:
+    return sum(size_of(array) for array in arrays if (memory_space(array) == _HOST) is on_host)

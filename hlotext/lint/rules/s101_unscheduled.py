@@ -16,6 +16,7 @@ class Unscheduled(Rule):
     name = "unscheduled"
     title = "a module after optimization without a schedule"
     severity = Severity.NOTE
+    is_default = False
 
     def check_module(self, context: Context) -> Iterator[Report]:
         module = context.module

@@ -17,14 +17,12 @@ class NothingOverlapped(Rule):
     name = "nothing-overlapped"
     title = "an asynchronous collective with nothing between start and done"
     backends = frozenset({Backend.GPU, Backend.TPU})
-    needs_optimized = True
+    needs_schedule = True
 
     min_bytes: int = 1 << 16
     """Bytes that each device sends, from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        if not context.module.is_scheduled:
-            return
         for one in context.communications:
             chain = one.start.async_chain
             if (

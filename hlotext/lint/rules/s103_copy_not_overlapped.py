@@ -17,7 +17,7 @@ class CopyNotOverlapped(Rule):
     code = "S103"
     name = "copy-not-overlapped"
     title = "an asynchronous copy to or from host memory with nothing between start and done"
-    needs_optimized = True
+    needs_schedule = True
     opcodes = frozenset({"copy-start"})
 
     min_bytes: int = 1 << 16
@@ -25,7 +25,7 @@ class CopyNotOverlapped(Rule):
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         chain, size = instruction.async_chain, size_of(instruction.operands[0].shape)
-        if not context.module.is_scheduled or len(chain) < 2 or size < self.min_bytes:
+        if len(chain) < 2 or size < self.min_bytes:
             return
         spaces = [memory_space(array) for _, array in arrays_of(instruction.shape)]
         if 5 not in spaces[:2] or len(set(spaces[:2])) < 2:

@@ -15,6 +15,7 @@ class DeprecatedSyntax(Rule):
     code = "X301"
     name = "deprecated-syntax"
     title = "an attribute that XLA no longer has"
+    is_default = False
 
     def check_module(self, context: Context) -> Iterator[Report]:
         known: dict[int, list[str]] = {}
