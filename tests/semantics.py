@@ -1,4 +1,5 @@
-"""Executes programs before and after passes with XLA: `python -m tests.semantics all|pipeline FILE...`, a line of JSON each.
+"""Executes programs before and after passes with XLA: `python -m tests.semantics all|pipeline|cases FILE...`, a line of
+JSON each.
 
 A process of its own, since XLA ends the process that gives it a module it does not like.
 """
@@ -16,11 +17,18 @@ from hlotext.rewrite.passes import PASSES, Pass, parse_passes
 from hlotext.rewrite.pipeline import Pipeline
 
 PIPELINE = (
-    "flatten-call-graph,call-inliner,tuple-simplifier,algsimp,constant-folding,reshape-decomposer,layout-normalization,"
-    "bitcast-simplifier,cse,dce,remove-shardings,strip-metadata,canonical-names"
+    "flatten-call-graph,call-inliner,tuple-simplifier,algsimp,constant-folding,reshape-mover,reshape-decomposer,"
+    "layout-normalization,bitcast-simplifier,cse,dce,remove-shardings,strip-metadata,canonical-names"
 )
 EXACT = frozenset(
-    {"layout-normalization", "reshape-decomposer", "bitcast-simplifier", "canonical-names", "strip-metadata"}
+    {
+        "reshape-mover",
+        "layout-normalization",
+        "reshape-decomposer",
+        "bitcast-simplifier",
+        "canonical-names",
+        "strip-metadata",
+    }
 )
 """Passes after which even floats must be the same to the bit."""
 
@@ -34,6 +42,20 @@ def candidates(which: str) -> Iterator[tuple[str, list[Pass]]]:
                 yield name, [kind()]
 
 
+def passes_of(case: Path) -> list[Pass]:
+    """The passes that the first line of a case names."""
+    return parse_passes(case.read_text(encoding="utf-8").splitlines()[0].removeprefix("// passes: "))
+
+
+def run_case(case: Path) -> None:
+    """Executes one file of tests/data/passes before, or its counterpart for one device, and after."""
+    from hlotext.interop import jax as interop
+
+    after, alone = hlo.load(case), case.parent / "alone" / case.name
+    Pipeline(passes_of(case)).run(after)
+    interop.assert_equivalent(hlo.load(alone if alone.exists() else case), after, rtol=0)
+
+
 def main(which: str, *files: str) -> None:
     os.environ["JAX_PLATFORMS"] = "cpu"
     import jax
@@ -42,6 +64,10 @@ def main(which: str, *files: str) -> None:
 
     jax.config.update("jax_enable_x64", True)
     for file in files:
+        if which == "cases":
+            run_case(Path(file))
+            print(json.dumps({"file": Path(file).name}), flush=True)
+            continue
         before = hlo.load(Path(file))
         inputs = interop.random_inputs(before, seed=7)
         for name, passes in candidates(which):

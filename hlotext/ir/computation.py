@@ -253,7 +253,7 @@ class Computation:
             if self.module is not None:
                 self.module.forget_calls(instruction)
             for callee in instruction.called_computations:
-                if callee.is_inline:  # its text goes with the line
+                if callee.is_inside:  # its text goes with the line
                     callee.own_text()
             instruction.computation = None
             instruction._place = None

@@ -39,6 +39,13 @@ NOT_WRAPPABLE = frozenset(NATIVE_ASYNC.values())
 CALLED_NAMES: dict[str, tuple[str, ...]] = {name: row.stored_called_names for name, row in OPCODES.items()}
 """For each opcode the attributes that call computations, in XLA's order; most have none."""
 
+ELEMENTWISE = frozenset(
+    row.name
+    for row in _ROWS
+    if row.family in (Family.ELEMENTWISE_UNARY, Family.ELEMENTWISE_BINARY, Family.ELEMENTWISE_TERNARY)
+)
+"""Opcodes that compute each element of the result from the elements in the same place."""
+
 CALLS_NOTHING = frozenset(name for name, called in CALLED_NAMES.items() if not called)
 """Opcodes that call no computation."""
 

@@ -216,7 +216,7 @@ class Builder:
         """The elements as another type."""
         shape = _shape(value)
         return self.op(
-            "convert", (value,), shape=_retyped(shape, shape_of(element_type).element_type), **settings
+            "convert", (value,), shape=retyped(shape, shape_of(element_type).element_type), **settings
         )
 
     def reshape(self, value: Instruction, dimensions: Iterable[int], **settings: Any) -> Instruction:
@@ -349,7 +349,8 @@ def _shape(value: Instruction) -> Shape:
     return value.shape
 
 
-def _retyped(shape: Shape, element_type: ElementType) -> Shape:
+def retyped(shape: Shape, element_type: ElementType) -> Shape:
+    """A shape with another element type, in the same layout but for what says how wide an element is, and where it lies."""
     layout = shape.layout
     if layout is not None:
         bits = element_type.bits if element_type.bits < 8 and element_type.is_integral else 0

@@ -8,8 +8,7 @@ import attrs
 
 from hlotext.analysis import byte_text
 from hlotext.ir.instruction import Instruction
-from hlotext.ir.opcode import Family
-from hlotext.ir.opcodes import OPCODES
+from hlotext.ir.opcodes import ELEMENTWISE
 from hlotext.lint.helpers import size_of
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -30,8 +29,7 @@ class UnfusedChain(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         depth: dict[Instruction, int] = {}
         for instruction in context.graph.stepped_instructions():
-            row = OPCODES.get(instruction._opcode)
-            if row is None or row.family not in _ELEMENTWISE or size_of(instruction.shape) < self.min_bytes:
+            if instruction._opcode not in ELEMENTWISE or size_of(instruction.shape) < self.min_bytes:
                 continue
             depth[instruction] = 1 + max(
                 (depth.get(operand, 0) for operand in instruction.operands), default=0
@@ -43,6 +41,3 @@ class UnfusedChain(Rule):
                     "find out what keeps them from being fused",
                     size_of(instruction.shape) * (self.length - 1) * 2,
                 )
-
-
-_ELEMENTWISE = frozenset({Family.ELEMENTWISE_UNARY, Family.ELEMENTWISE_BINARY, Family.ELEMENTWISE_TERNARY})

@@ -19,6 +19,7 @@ from hlotext.rewrite.passes.layout_normalization import (
     LayoutNormalization,
     ReshapeDecomposer,
 )
+from hlotext.rewrite.passes.reshape_mover import ReshapeMover
 from hlotext.rewrite.passes.single_device import SingleDevice
 from hlotext.rewrite.passes.strip import CanonicalNames, RemoveShardings, StripMetadata
 from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
@@ -28,7 +29,7 @@ PASSES: dict[str, type[Pass]] = {
     for kind in (
         AlgebraicSimplifier, BitcastSimplifier, CallInliner, CanonicalNames, CommonSubexpressionElimination,
         ConstantFolding, DeadCodeElimination, FlattenCallGraph, LayoutNormalization, RemoveShardings,
-        ReshapeDecomposer, SingleDevice, StripMetadata, TupleSimplifier, WhileToOneTrip,
+        ReshapeDecomposer, ReshapeMover, SingleDevice, StripMetadata, TupleSimplifier, WhileToOneTrip,
     )
 }  # fmt: skip
 """Every pass by its name."""
@@ -89,6 +90,6 @@ __all__ = [
     "PASSES", "AlgebraicSimplifier", "BitcastSimplifier", "CallInliner", "CanonicalNames",
     "CommonSubexpressionElimination", "ConstantFolding", "DeadCodeElimination", "FlattenCallGraph",
     "LayoutNormalization", "Pass", "PassOptionError", "PassResult", "Property", "RemoveShardings",
-    "ReshapeDecomposer", "SingleDevice", "StripMetadata", "TupleSimplifier", "WhileToOneTrip", "make_pass",
+    "ReshapeDecomposer", "ReshapeMover", "SingleDevice", "StripMetadata", "TupleSimplifier", "WhileToOneTrip", "make_pass",
     "parse_passes",
 ]  # fmt: skip

@@ -10,16 +10,14 @@ from hlotext import layout as layouts
 from hlotext import matchers as m
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
-from hlotext.ir.opcode import Family
-from hlotext.ir.opcodes import OPCODES
+from hlotext.ir.opcodes import ELEMENTWISE
 from hlotext.ir.shape import Shape, default_layout
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.properties import DESCENDING, LAYOUTS
 from hlotext.rewrite.rewriter import Rewrite, apply_rules, pattern, remove_dead_operands
 
-_ELEMENTWISE = (Family.ELEMENTWISE_UNARY, Family.ELEMENTWISE_BINARY, Family.ELEMENTWISE_TERNARY)
-NORMALIZED = frozenset(row.name for row in OPCODES.values() if row.family in _ELEMENTWISE) | {"copy"}
+NORMALIZED = ELEMENTWISE | {"copy"}
 """Opcodes that the pass computes in descending layouts."""
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import ClassVar
 
 import attrs
 
+from hlotext.ir.async_ops import ROLES
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
+from hlotext.ir.opcodes import NATIVE_ASYNC
 from hlotext.ir.shape import Shape
 from hlotext.ir.window import SliceDimension, SliceDimensions
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.passes.base import Pass, PassResult
 
-_VALUE = frozenset(
+_COLLECTIVES = frozenset(
     {"all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter", "collective-broadcast"}
 )
 
@@ -23,8 +27,10 @@ class SingleDevice(Pass):
     """Replaces collectives by what keeps shapes and lets the module run on one device.
 
     An all-reduce, all-to-all, permute or broadcast becomes its operand; an all-gather repeats its operand, a reduce-scatter
-    takes the first part; partition-id and replica-id become 0. Results differ from those of many devices: this is for
-    running one device's program. Asynchronous halves are left as they are.
+    takes the first part; partition-id and replica-id become 0. The same for asynchronous ones, whether they have opcodes of
+    their own or are wrapped: the value stands where the done stood, and what the start was to wait for is waited for by
+    what was to wait for the done. Results differ from those of many devices: this is for running one device's program.
+    Transfers by send and recv stay, as do permutes into a part of a buffer and ragged all-to-alls.
     """
 
     name: ClassVar[str] = "single-device"
@@ -32,48 +38,91 @@ class SingleDevice(Pass):
     preserves_results: ClassVar[bool] = False
 
     def run(self, module: Module) -> PassResult:
-        counts: dict[str, int] = {}
+        counts: Counter[str] = Counter()
+        for start in [i for i in module.instructions() if ROLES.get(i.opcode) == "start"]:
+            counts[start.opcode] += _replace_pair(start)
         for instruction in tuple(module.instructions()):
-            new = self._alone(instruction)
-            if new is not None:
-                counts[instruction.opcode] = counts.get(instruction.opcode, 0) + 1
-                instruction.replace_with(new)
+            opcode = instruction.opcode
+            if opcode in ("partition-id", "replica-id"):
+                instruction.replace_with(Builder.before(instruction).constant(0, "u32"))
+            elif _is_replaced(opcode, instruction):
+                instruction.replace_with(_alone(instruction, instruction.operands))
+            else:
+                continue
+            counts[opcode] += 1
         for name in ("replica_count", "num_partitions"):
             if module.attributes.pop(name, 1) != 1:
                 module.touch_header()
                 counts[name] = 1
         return PassResult.of(counts)
 
-    def _alone(self, i: Instruction) -> Instruction | None:
-        b = Builder.before(i)
-        if i.opcode in ("partition-id", "replica-id"):
-            return b.constant(0, "u32")
-        if i.opcode not in _VALUE:
-            return None
-        if i.shape is not None and i.shape.is_tuple:
-            pairs = zip(i.operands, i.shape.tuple_shapes, strict=True)
-            return b.tuple(*(self._fitted(b, operand, shape) for operand, shape in pairs))
-        assert i.shape is not None
-        return self._fitted(b, i.operands[0], i.shape)
 
-    def _fitted(self, b: Builder, value: Instruction, shape: Shape) -> Instruction:
-        """A value repeated or cut to a shape, dimension by dimension."""
-        wanted = shape.dimensions
-        assert value.shape is not None
-        for d, size in enumerate(wanted):
-            given = value.shape
-            assert given is not None
-            have = given.dimensions[d]
-            if size > have:
-                parts = [value] * (size // have)
-                value = b.op("concatenate", parts, shape=_with_size(given, d, size), dimensions=(d,))
-            elif size < have:
-                part = _with_size(given, d, size)
-                whole = SliceDimensions(tuple(SliceDimension(0, limit) for limit in part.dimensions))
-                value = b.op("slice", (value,), shape=part, slice=whole)
-        if value.shape is not None and str(value.shape) != str(shape):
-            value = b.op("copy", (value,), shape=shape)
-        return value
+def _is_replaced(opcode: str, i: Instruction) -> bool:
+    return opcode in _COLLECTIVES and "slice_sizes" not in i.attributes
+
+
+def _replace_pair(start: Instruction) -> bool:
+    """Puts a value in the place of an asynchronous collective; whether it was one."""
+    *begun, done = start.async_chain
+    operands = [*start.operands, *(o for update in begun[1:] for o in update.operands[1:])]
+    body = None
+    if start.opcode == "async-start":
+        (body,) = start.called_computations
+        root = body.root
+        if not _is_replaced(root.opcode, root) or len(body) != 1 + len(body.parameters):
+            return False
+        operands = [operands[parameter.parameter_number or 0] for parameter in root.operands]
+    elif not _is_replaced(NATIVE_ASYNC.get(start.opcode, ""), start):
+        return False
+    if ROLES[done.opcode] != "done":
+        return False
+    done.replace_all_uses_with(_alone(done, operands))
+    chain = [*begun, done]
+    _hand_on_control(chain)
+    computation = start.computation
+    assert computation is not None and computation.module is not None  # noqa: PT018 - narrows both for mypy
+    computation.remove_all(chain)
+    if body is not None and not body.callers:
+        computation.module.remove(body)
+    return True
+
+
+def _hand_on_control(chain: list[Instruction]) -> None:
+    """Lets what waits for a part of a chain wait for what its parts wait for."""
+    waits = [p for part in chain for p in part.control_predecessors if p not in chain]
+    for successor in dict.fromkeys(s for part in chain for s in part.control_successors if s not in chain):
+        own = [p for p in successor.control_predecessors if p not in chain]
+        successor.attributes["control-predecessors"] = tuple(dict.fromkeys((*own, *waits)))
+
+
+def _alone(i: Instruction, operands: Sequence[Instruction]) -> Instruction:
+    """What a collective gives where there is one device, in the shape of an instruction and before it."""
+    b = Builder.before(i)
+    assert i.shape is not None
+    if i.shape.is_tuple:
+        pairs = zip(operands, i.shape.tuple_shapes, strict=True)
+        return b.tuple(*(_fitted(b, operand, shape) for operand, shape in pairs))
+    return _fitted(b, operands[0], i.shape)
+
+
+def _fitted(b: Builder, value: Instruction, shape: Shape) -> Instruction:
+    """A value repeated or cut to a shape, dimension by dimension."""
+    wanted = shape.dimensions
+    assert value.shape is not None
+    for d, size in enumerate(wanted):
+        given = value.shape
+        assert given is not None
+        have = given.dimensions[d]
+        if size > have:
+            parts = [value] * (size // have)
+            value = b.op("concatenate", parts, shape=_with_size(given, d, size), dimensions=(d,))
+        elif size < have:
+            part = _with_size(given, d, size)
+            whole = SliceDimensions(tuple(SliceDimension(0, limit) for limit in part.dimensions))
+            value = b.op("slice", (value,), shape=part, slice=whole)
+    if value.shape is not None and str(value.shape) != str(shape):
+        value = b.op("copy", (value,), shape=shape)
+    return value
 
 
 def _with_size(shape: Shape, dimension: int, size: int) -> Shape:
