@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hlotext.ir.source import Source
 from hlotext.ir.text import braced, is_json_dict, quote, quote_unless_dict, short_float
 from hlotext.syntax.words import unquote
 
@@ -92,3 +95,14 @@ def test_lists_and_floats() -> None:
         "1e+10",
         "-0",
     ]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "a", "a\n", "\n\na\n\nb", "a\x0bb\x0c\u2028\nc", "a\r\nb\rc\n\r", "\r"]
+)
+def test_places_of_lines(text: str) -> None:
+    """The quick way to find lines, for texts without CR, finds those that the other one does."""
+    source = Source(text)
+    starts = [0, *(match.end() for match in re.finditer(r"\r\n?|\n", text))]
+    assert [source.position(start) for start in starts] == [(n, 1) for n in range(1, len(starts) + 1)]
+    assert source.position(len(text))[0] == len(starts)

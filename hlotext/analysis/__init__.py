@@ -5,6 +5,7 @@ Nothing here changes a module. Facts are found when first asked for and kept unt
 
 from hlotext.analysis.backend import Backend, backend_of, is_optimized
 from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
+from hlotext.analysis.census import Census, census
 from hlotext.analysis.communication import Communication, Mode, communications
 from hlotext.analysis.facts import fact
 from hlotext.analysis.flops import product_flops
@@ -26,6 +27,7 @@ __all__ = [
     "Backend",
     "CallEdge",
     "CallGraph",
+    "Census",
     "Communication",
     "Mode",
     "Origins",
@@ -37,6 +39,7 @@ __all__ = [
     "byte_text",
     "call_graph",
     "causing_frame",
+    "census",
     "communications",
     "fact",
     "invariant_instructions",

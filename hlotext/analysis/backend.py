@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 
+from hlotext.analysis.census import census
 from hlotext.analysis.facts import fact
 from hlotext.analysis.sizes import arrays_of
 from hlotext.ir.module import Module
@@ -30,15 +31,10 @@ def backend_of(module: Module) -> Backend | None:
     its own; an optimized module with neither is for CPU.
     """
     has_gpu_sign = _GPU_HEADER in module.attributes.get("frontend_attributes", {})
-    for instruction in module.instructions():
-        if (
-            instruction._shape is not None
-            and instruction._shape.layout is not None
-            and instruction._shape.layout.tiles
-        ):
-            return Backend.TPU
-        if instruction._opcode == "custom-call":
-            has_gpu_sign |= str(instruction.attributes.get("custom_call_target")).startswith(_GPU_TARGETS)
+    if any(shape.layout is not None and shape.layout.tiles for shape in census(module).shapes):
+        return Backend.TPU
+    for call in census(module).by_opcode.get("custom-call", ()):
+        has_gpu_sign |= str(call.attributes.get("custom_call_target")).startswith(_GPU_TARGETS)
     for parameter in module.entry.parameters if module.computations else ():
         if any(array.layout is not None and array.layout.tiles for _, array in arrays_of(parameter.shape)):
             return Backend.TPU
@@ -50,6 +46,4 @@ def backend_of(module: Module) -> Backend | None:
 @fact
 def is_optimized(module: Module) -> bool:
     """Whether the compiler has made its choices: the module is scheduled, or holds fusions."""
-    return module.is_scheduled or any(
-        instruction._opcode == "fusion" for instruction in module.instructions()
-    )
+    return module.is_scheduled or "fusion" in census(module).by_opcode

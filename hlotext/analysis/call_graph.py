@@ -9,7 +9,7 @@ import attrs
 
 from hlotext.analysis.facts import fact
 from hlotext.analysis.trip_count import trip_count
-from hlotext.ir.computation import Computation, post_order
+from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.opcodes import CALLED_NAMES
@@ -34,6 +34,9 @@ _USES = {
 
 USES = (ENTRY, *dict.fromkeys(_USES.values()), APPLIED, UNUSED)
 """Every use, in the order in which they are shown."""
+
+_CALL_NOTHING = frozenset(opcode for opcode, names in CALLED_NAMES.items() if not names)
+"""Opcodes that never call; an unknown one may."""
 
 _STEPPED_INTO = frozenset({LOOP_BODY, LOOP_CONDITION, BRANCH, CALLED})
 """Uses whose computations run instruction by instruction, each writing its result to memory."""
@@ -106,17 +109,15 @@ def call_graph(module: Module) -> CallGraph:
     callers: dict[Computation, list[CallEdge]] = {}
     callees: dict[Computation, list[CallEdge]] = {}
     trips: dict[Instruction, int | None] = {}
-    for computation in module.computations:
-        for instruction in computation:
-            if CALLED_NAMES.get(instruction._opcode) == ():
-                continue
+    for computation in module._computations:
+        for instruction in [i for i in computation._instructions if i._opcode not in _CALL_NOTHING]:
             if instruction._opcode == "while":
                 trips[instruction] = trip_count(instruction)
             for attribute, callee in instruction.callees():
                 edge = CallEdge(instruction, attribute, callee)
                 callers.setdefault(callee, []).append(edge)
                 callees.setdefault(computation, []).append(edge)
-    order = post_order([module.entry])[::-1]
+    order = _callers_first(module.entry, callees)
     return CallGraph(
         module,
         {callee: tuple(edges) for callee, edges in callers.items()},
@@ -124,6 +125,22 @@ def call_graph(module: Module) -> CallGraph:
         _stepped(module.entry, order, callees),
         trips,
     )
+
+
+def _callers_first(entry: Computation, callees: Mapping[Computation, list[CallEdge]]) -> list[Computation]:
+    """The computations that run, each behind all that call it."""
+    done: list[Computation] = []
+    entered: set[Computation] = set()
+    stack: list[tuple[Computation, bool]] = [(entry, False)]
+    while stack:
+        computation, leaving = stack.pop()
+        if leaving:
+            done.append(computation)
+        elif computation not in entered:
+            entered.add(computation)
+            stack.append((computation, True))
+            stack.extend((edge.callee, False) for edge in reversed(callees.get(computation, ())))
+    return done[::-1]
 
 
 def _runs(

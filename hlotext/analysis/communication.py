@@ -7,6 +7,7 @@ import enum
 import attrs
 
 from hlotext.analysis.call_graph import CallGraph, call_graph
+from hlotext.analysis.census import census
 from hlotext.analysis.facts import fact
 from hlotext.analysis.sizes import total_of
 from hlotext.ir import opcodes
@@ -103,13 +104,12 @@ def communications(module: Module) -> tuple[Communication, ...]:
     """Every communication, in the order of the text; one that a chain of fusions carries out counts once."""
     graph = call_graph(module)
     found: dict[tuple[str, str] | Instruction, Instruction] = {}
-    for instruction in module.instructions():
-        if instruction._opcode in KINDS:
-            # The TPU compiler repeats a collective in the fusions that start it, go on with it and end it.
-            chain = instruction.frontend_attributes.get("chain_id")
-            key = (instruction.opcode, chain) if chain is not None else instruction
-            if key not in found or _is_started(instruction):
-                found[key] = instruction
+    for instruction in [i for i in census(module).instructions if i._opcode in KINDS]:
+        # The TPU compiler repeats a collective in the fusions that start it, go on with it and end it.
+        chain = instruction.frontend_attributes.get("chain_id")
+        key = (instruction.opcode, chain) if chain is not None else instruction
+        if key not in found or _is_started(instruction):
+            found[key] = instruction
     return tuple(_communication(graph, instruction) for instruction in found.values())
 
 

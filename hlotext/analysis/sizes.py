@@ -65,6 +65,7 @@ def memory_space(array: Shape) -> int:
     return array.layout.memory_space if array.layout is not None else 0
 
 
+@functools.lru_cache(maxsize=65536)
 def total_of(shape: Shape | None) -> Total:
     """All arrays of a shape."""
     total = Total()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import bisect
 import functools
+import itertools
 import re
 
 import attrs
@@ -38,6 +39,12 @@ class Source:
 
     @functools.cached_property
     def _line_starts(self) -> array.array[int]:
+        if "\r" not in self.text:
+            # Four times as quick as looking for each line end with an expression.
+            lengths = map(len, self.text.split("\n"))
+            starts = array.array("q", itertools.accumulate(map((1).__add__, lengths), initial=0))
+            starts.pop()
+            return starts
         starts = array.array("q", [0])
         starts.extend(match.end() for match in re.finditer(r"\r\n?|\n", self.text))
         return starts

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 import attrs
 
 from hlotext.analysis import causing_frame
+from hlotext.ir import collector
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.source import Source, Span
@@ -29,7 +31,11 @@ def run(module: Module, config: Config | None = None) -> list[Finding]:
 
     A rule that fails gives one finding of code `X900`; the others go on.
     """
-    config = config or Config()
+    with collector.paused():
+        return _run(module, config or Config())
+
+
+def _run(module: Module, config: Config) -> list[Finding]:
     context = make_context(module, config.profile)
     found: list[Finding] = []
     rules = [rule for rule in config.active_rules() if rule.applies_to(context)]
@@ -86,26 +92,13 @@ def lint_source(source: Source, config: Config | None = None) -> Linted:
 def _reports(
     rules: Iterable[Rule], context: Context, failed: Callable[[Finding], None]
 ) -> Iterator[tuple[Rule, Report]]:
-    """What the rules report: one pass over the instructions for all rules, then the questions about the module."""
-    by_opcode: dict[str, list[Rule]] = {}
-    broken: set[str] = set()
+    """What the rules report, each about the instructions of its opcodes, then about the module."""
+    by_opcode = context.census.by_opcode
     for rule in rules:
-        for opcode in rule.opcodes:
-            by_opcode.setdefault(opcode, []).append(rule)
-    for instruction in context.module.instructions():
-        for rule in by_opcode.get(instruction._opcode, ()):
-            if rule.code in broken:
-                continue
-            try:
+        try:
+            for instruction in chain.from_iterable(by_opcode.get(opcode, ()) for opcode in rule.opcodes):
                 for report in rule.check(instruction, context):
                     yield rule, report
-            except Exception as error:
-                broken.add(rule.code)
-                failed(_failure(rule, error, context))
-    for rule in rules:
-        if rule.code in broken:
-            continue
-        try:
             for report in rule.check_module(context):
                 yield rule, report
         except Exception as error:

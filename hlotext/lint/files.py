@@ -50,9 +50,57 @@ def lint_file(config: Config, file: str) -> FileResult:
 
 def lint_files(files: Sequence[str], config: Config, jobs: int = 1) -> Iterator[FileResult]:
     """Lints files in several processes; results in the order of the files, each as soon as it is there."""
-    work = partial(lint_file, config)
     if jobs <= 1 or len(files) <= 1:
-        yield from map(work, files)
+        yield from map(partial(lint_file, config), files)
         return
-    with ProcessPoolExecutor(min(jobs, len(files))) as pool:
-        yield from pool.map(work, files, chunksize=max(1, len(files) // (16 * jobs)))
+    # Rules and tables are loaded for the first file, before the processes part, which share what is there by then.
+    yield lint_file(config, files[0])
+    batches = _batches(files[1:], jobs)
+    with ProcessPoolExecutor(min(jobs, len(batches))) as pool:
+        # What takes longest begins first, so that no process is left alone with it at the end.
+        order = sorted(range(len(batches)), key=lambda number: -batches[number].weight)
+        futures = {n: pool.submit(_lint_batch, config, batches[n].files) for n in order}
+        for number in range(len(batches)):
+            yield from futures.pop(number).result()
+
+
+@attrs.define
+class _Batch:
+    """Files that one process lints before it answers."""
+
+    files: list[str] = attrs.field(factory=list)
+    weight: int = 0
+    """How much work it is: whole shares of what is light enough to wait for its turn."""
+
+
+_BATCHES_PER_JOB = 8
+_PACKED = 12
+"""How many times as large a packed file is unpacked, about."""
+
+
+def _batches(files: Sequence[str], jobs: int) -> list[_Batch]:
+    """The files in their order, in batches of about equal size; a file that is larger makes one of its own."""
+    sizes = [_size(file) for file in files]
+    share = max(1, sum(sizes) // (_BATCHES_PER_JOB * jobs))
+    found: list[_Batch] = []
+    filled = share
+    for file, size in zip(files, sizes, strict=True):
+        if filled + size > share:
+            found.append(_Batch(weight=size // (2 * share)))
+            filled = 0
+        found[-1].files.append(file)
+        filled += size
+    return found
+
+
+def _size(file: str) -> int:
+    """About how many bytes of text a file holds; one more, so that nothing is free."""
+    try:
+        size = os.path.getsize(file)
+    except OSError:
+        return 1
+    return 1 + size * (_PACKED if file.endswith((".gz", ".xz", ".zst")) else 1)
+
+
+def _lint_batch(config: Config, files: Sequence[str]) -> list[FileResult]:
+    return [lint_file(config, file) for file in files]

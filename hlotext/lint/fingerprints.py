@@ -27,7 +27,7 @@ def fingerprint(code: str, report: Report, context: Context) -> str:
         computation = report.instruction.computation
         if computation is not None:
             parts.append(context.graph.use(computation))
-            parts.append("in loop" if context.loops.get(computation) is not None else "")
+            parts.append("in loop" if context.loop_around(computation) is not None else "")
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 

@@ -81,20 +81,9 @@ def is_argument(instruction: Instruction, context: Context) -> bool:
     return instruction._opcode == "parameter" and instruction.computation is context.module.entry
 
 
-def moves_only(instruction: Instruction, opcodes: frozenset[str]) -> Instruction | None:
-    """The one of these opcodes that an instruction is, or that is all that a fusion does; else None."""
-    if instruction._opcode in opcodes:
-        return instruction
-    if instruction._opcode != "fusion":
-        return None
-    found = None
-    for callee in instruction.called_computations:
-        for inner in callee:
-            if inner._opcode in opcodes and found is None:
-                found = inner
-            elif inner._opcode not in ("parameter", "bitcast"):
-                return None
-    return found
+def only_does(instruction: Instruction, opcode: str, context: Context) -> bool:
+    """Whether an instruction has this opcode, or is a fusion that does nothing else."""
+    return instruction._opcode == opcode or context.fused_work.get(instruction) == opcode
 
 
 def results(one: Communication) -> Iterator[Instruction]:

@@ -12,9 +12,11 @@ import attrs
 from hlotext.analysis import (
     Backend,
     CallGraph,
+    Census,
     Communication,
     backend_of,
     call_graph,
+    census,
     communications,
     is_optimized,
 )
@@ -46,21 +48,40 @@ class Context:
     backend: Backend | None
     """The device: the one that the configuration names, else what the module tells; None where neither does."""
     is_optimized: bool
+    _loops: dict[Computation, Instruction | None] = attrs.field(factory=dict, init=False)
+
+    @functools.cached_property
+    def census(self) -> Census:
+        """The instructions by what they are."""
+        return census(self.module)
 
     @functools.cached_property
     def graph(self) -> CallGraph:
         """Who calls what, and how often."""
         return call_graph(self.module)
 
+    @functools.cached_property
+    def fused_work(self) -> Mapping[Instruction, str]:
+        """The fusions that do only one thing, besides looking at arrays in another way, with its opcode."""
+        found = {}
+        for fusion in self.census.by_opcode.get("fusion", ()):
+            opcodes = {i._opcode for callee in fusion.called_computations for i in callee._instructions}
+            if len(opcodes := opcodes - {"parameter", "bitcast"}) == 1:
+                found[fusion] = opcodes.pop()
+        return found
+
     @property
     def communications(self) -> tuple[Communication, ...]:
         """Everything that communicates."""
         return communications(self.module)
 
-    @functools.cached_property
-    def loops(self) -> Mapping[Computation, Instruction | None]:
-        """The innermost while around each computation."""
-        return {computation: self.graph.loop_around(computation) for computation in self.module.computations}
+    def loop_around(self, computation: Computation | None) -> Instruction | None:
+        """The innermost while in which a computation runs; None outside all loops."""
+        if computation is None:
+            return None
+        if computation not in self._loops:
+            self._loops[computation] = self.graph.loop_around(computation)
+        return self._loops[computation]
 
     def runs(self, instruction: Instruction) -> int:
         """How often an instruction runs; what depends on values counts once."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Literal
 
 import attrs
 
+from hlotext.ir import collector
 from hlotext.ir.module import Module
 from hlotext.ir.source import Source
 from hlotext.syntax import patterns
@@ -68,25 +67,8 @@ def read_tolerantly(source: Source, infer: Infer | None = None) -> ParseResult:
 
 
 def _read(source: Source, reporter: Reporter, infer: Infer | None, reader: Reader) -> list[Module]:
-    with _collector_paused():
+    with collector.paused():
         return _Reading(source, reporter, infer, reader).modules()
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """No garbage is made while reading, only what stays; looking for it costs a third of the time on large files."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            # What was read is not garbage, so the collector need not walk through it at once: freezing and unfreezing
-            # moves it to the oldest generation. (A program that has frozen objects itself is left alone.)
-            if gc.get_freeze_count() == 0:
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
 
 
 class _Reading:

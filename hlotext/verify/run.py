@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from hlotext.ir import collector
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import CallAttributes, Instruction
 from hlotext.ir.module import Module
@@ -35,6 +36,11 @@ def run(
     module: Module, *, layout_sensitive: bool | None = None, mixed_precision: bool | None = None
 ) -> list[Diagnostic]:
     """Everything that is wrong with a module; see `hlotext.verify.verify`."""
+    with collector.paused():
+        return _run(module, layout_sensitive, mixed_precision)
+
+
+def _run(module: Module, layout_sensitive: bool | None, mixed_precision: bool | None) -> list[Diagnostic]:
     survey = Survey.of(module)
     facts = facts_of(module, survey.shapes, layout_sensitive, mixed_precision)
     findings = Findings(module)

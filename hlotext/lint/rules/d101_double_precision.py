@@ -19,19 +19,18 @@ class DoublePrecision(Rule):
     title = "64-bit floats"
 
     def check_module(self, context: Context) -> Iterator[Report]:
+        wide = [shape for shape in context.census.shapes if _holds(shape)]
+        if not wide:
+            return
         first: Instruction | None = None
         count = saved = 0
-        for instruction in context.module.instructions():
-            shape = instruction._shape
-            if shape is not None and (
-                shape.element_type.name in _WIDE or (shape.tuple_shapes and _holds(shape))
-            ):
-                count += 1
-                if context.is_stepped(instruction):
-                    saved += written_bytes(instruction) // 2 * context.runs(instruction)
-                # Tuples only pass on what something else has made.
-                if first is None and not shape.tuple_shapes:
-                    first = instruction
+        for instruction in [i for i in context.census.instructions if i._shape in wide]:
+            count += 1
+            if context.is_stepped(instruction):
+                saved += written_bytes(instruction) // 2 * context.runs(instruction)
+            # Tuples only pass on what something else has made.
+            if first is None and instruction._shape is not None and instruction._shape.is_array:
+                first = instruction
         if first is not None:
             yield Report(
                 first,

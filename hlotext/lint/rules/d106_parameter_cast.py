@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.instruction import Instruction
-from hlotext.lint.helpers import is_argument, moves_only, size_of
+from hlotext.lint.helpers import is_argument, only_does, size_of
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -27,7 +27,7 @@ class ParameterCast(Rule):
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         if (
             not context.is_stepped(instruction)
-            or moves_only(instruction, _CONVERT) is None
+            or not only_does(instruction, "convert", context)
             or not instruction.operands
         ):
             return
@@ -40,6 +40,3 @@ class ParameterCast(Rule):
                 "pass it in the narrow type",
                 size + result,
             )
-
-
-_CONVERT = frozenset({"convert"})

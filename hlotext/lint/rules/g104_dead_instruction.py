@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import attrs
 
@@ -24,13 +25,13 @@ class DeadInstruction(Rule):
         for computation in context.module.computations:
             if not len(computation):
                 continue
-            needed = {computation.root}
-            for instruction in computation:
-                needed.update(instruction._operands)
-                needed.update(instruction.control_predecessors)
-            for instruction in computation:
-                if instruction in needed or has_effect(instruction):
-                    continue
+            instructions = computation._instructions
+            needed = {computation.root, *chain.from_iterable([i._operands for i in instructions])}
+            unused = [i for i in instructions if i not in needed and not has_effect(i)]
+            if unused:
+                before = set(chain.from_iterable(i.control_predecessors for i in computation))
+                unused = [i for i in unused if i not in before]
+            for instruction in unused:
                 size = written_bytes(instruction) if context.is_stepped(instruction) else 0
                 yield Report(
                     instruction, f"the result of {instruction.opcode} is not used", "remove it", size

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.shape import Shape
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.syntax.errors import Severity
 
@@ -20,18 +18,9 @@ class DynamicShape(Rule):
     severity = Severity.NOTE
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        first: Instruction | None = None
-        count = 0
-        known: dict[Shape, bool] = {}
-        for instruction in context.module.instructions():
-            shape = instruction._shape
-            if shape is None:
-                continue
-            if shape not in known:
-                known[shape] = not shape.is_static
-            if known[shape]:
-                count += 1
-                first = first or instruction
+        dynamic = [found for shape, found in context.census.shapes.items() if not shape.is_static]
+        count = sum(number for number, _ in dynamic)
+        first = next((instruction for _, instruction in dynamic), None)
         if first is not None:
             yield Report(
                 first,

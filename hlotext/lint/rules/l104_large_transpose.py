@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.instruction import Instruction
-from hlotext.lint.helpers import moves_only, times
+from hlotext.lint.helpers import only_does, times
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -24,7 +24,7 @@ class LargeTranspose(Rule):
     """Bytes written in all runs, from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        if not context.is_stepped(instruction) or moves_only(instruction, _TRANSPOSE) is None:
+        if not context.is_stepped(instruction) or not only_does(instruction, "transpose", context):
             return
         runs, size = context.runs(instruction), written_bytes(instruction)
         if size * runs >= self.min_bytes:
@@ -34,6 +34,3 @@ class LargeTranspose(Rule):
                 "ask for the transposed result where it is computed",
                 2 * size * runs,
             )
-
-
-_TRANSPOSE = frozenset({"transpose"})

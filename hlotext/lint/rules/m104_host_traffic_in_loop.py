@@ -26,12 +26,7 @@ class HostTrafficInLoop(Rule):
     """Bytes moved in all rounds, from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        computation = instruction.computation
-        if (
-            computation is None
-            or context.loops.get(computation) is None
-            or not context.is_stepped(instruction)
-        ):
+        if not context.is_stepped(instruction) or context.loop_around(instruction.computation) is None:
             return
         moved, way = _moved(instruction)
         runs = context.runs(instruction)

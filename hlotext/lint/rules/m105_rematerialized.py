@@ -23,6 +23,8 @@ class Rematerialized(Rule):
     """Share of all written bytes from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
+        if not any(".remat" in instruction._name for instruction in context.census.instructions):
+            return
         first: Instruction | None = None
         total = again = count = 0
         for instruction in context.graph.stepped_instructions():

@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.instruction import Instruction
-from hlotext.lint.helpers import moves_only, times
+from hlotext.lint.helpers import only_does, times
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -25,7 +25,7 @@ class LargeBroadcast(Rule):
     """Bytes written in all runs, from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        if not context.is_stepped(instruction) or moves_only(instruction, _BROADCAST) is None:
+        if not context.is_stepped(instruction) or not only_does(instruction, "broadcast", context):
             return
         runs, size = context.runs(instruction), written_bytes(instruction)
         if size * runs >= self.min_bytes:
@@ -35,6 +35,3 @@ class LargeBroadcast(Rule):
                 "use it in one place, where it can be fused",
                 size * runs,
             )
-
-
-_BROADCAST = frozenset({"broadcast"})

@@ -18,14 +18,10 @@ class DeprecatedSyntax(Rule):
     is_default = False
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        known: dict[int, list[str]] = {}
-        for instruction in context.module.instructions():
-            # Equal lines share their attributes, so each set is looked at once.
-            names = known.get(id(instruction._attributes))
-            if names is None:
-                names = [name for name in instruction._attributes if name in OLD]
-                known[id(instruction._attributes)] = names
-            for name in names:
+        if not any(OLD & i._attributes.keys() for i in context.census.attribute_sets):
+            return
+        for instruction in context.census.instructions:
+            for name in [name for name in instruction._attributes if name in OLD]:
                 yield Report(
                     instruction,
                     f"{name} is an attribute of old releases of XLA",
