@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -109,8 +110,7 @@ class Module:
 
     def instructions(self) -> Iterator[Instruction]:
         """Every instruction of every computation, in the order of the text."""
-        for computation in self._computations:
-            yield from computation._instructions
+        return itertools.chain.from_iterable(computation._instructions for computation in self._computations)
 
     def find(self, name: str) -> Instruction | Computation | None:
         """The instruction or else the computation of that name (`%` optional); the first one in the text; or None."""

@@ -369,6 +369,13 @@ BY_OPCODE: dict[str, Any] = {
 }  # fmt: skip
 
 
+LOOK_FURTHER = frozenset(
+    {row.name for row in opcodes.OPCODES.values() if row.arity.count is Count.CALLED_PARAMETERS}
+    | {"conditional", "async-start", "async-update", "async-done", "send-done", "recv-done"}
+)
+"""Opcodes whose conditions depend on more than shape, attributes, and the shapes of the operands."""
+
+
 def operand_shape(reporter: Reporter, operand: Instruction, declared: Shape, position: int) -> None:
     """A shape written before an operand must fit the operand's definition; layouts do not matter."""
     if operand.shape is not None and declared != operand.shape and not compatible(declared, operand.shape):

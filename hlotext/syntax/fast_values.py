@@ -5,53 +5,79 @@ Each returns None for a text that is not of the usual form; then the grammar rea
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
-from hlotext.ir.aliasing import InputOutputAlias, InputOutputAliasConfig
-from hlotext.ir.enums import AliasKind, ComparisonDirection, CustomCallApiVersion, FusionKind, ShardingType
+from hlotext.ir.aliasing import (
+    BufferDonor,
+    BufferDonorConfig,
+    InputOutputAlias,
+    InputOutputAliasConfig,
+    OutputOperandAlias,
+    OutputToOperandAliasing,
+)
+from hlotext.ir.convolution import ConvolutionDimensionNumbers
+from hlotext.ir.enums import (
+    AliasKind,
+    ComparisonDirection,
+    CustomCallApiVersion,
+    FftType,
+    FusionKind,
+    Precision,
+    PrecisionAlgorithm,
+    RandomAlgorithm,
+    RandomDistribution,
+)
 from hlotext.ir.metadata import BackendConfig, FrontendAttributes, Metadata
-from hlotext.ir.sharding import OpSharding, Sharding
-from hlotext.ir.window import PaddingConfig, PaddingConfigDimension, SliceDimension, SliceDimensions
+from hlotext.ir.shape import Shape
+from hlotext.ir.window import (
+    PaddingConfig,
+    PaddingConfigDimension,
+    SliceDimension,
+    SliceDimensions,
+    Window,
+    WindowDimension,
+)
 from hlotext.syntax import grammar, patterns, terms
+from hlotext.syntax.errors import TermError
+from hlotext.syntax.fast_devices import exact, numbers, replica_groups, sharding, source_target_pairs
 from hlotext.syntax.fast_shapes import fast_computation_layout, fast_shape
+from hlotext.syntax.words import integer as integer_of
 from hlotext.syntax.words import unquote
 
-_STRINGS = frozenset(
-    {"op_type", "op_name", "source_file", "deduplicated_name", "scheduling_name", "metadata_payload"}
-)
-_NUMBERS = frozenset(
-    {"source_line", "source_end_line", "source_column", "source_end_column", "stack_frame_id"}
-)
+_METADATA_FIELDS = {
+    "op_type": str, "op_name": str, "source_file": str, "source_line": int, "source_end_line": int, "source_column": int,
+    "source_end_column": int, "deduplicated_name": str, "scheduling_name": str, "stack_frame_id": int,
+}  # fmt: skip
+"""Fields of metadata in the order in which XLA prints them."""
 _SHORT = re.compile(r"-?[0-9]{1,9}")
 
 
 @functools.cache
-def _field() -> re.Pattern[str]:
-    """One field of metadata. Groups: name, quoted value, number; a blank between fields."""
+def _metadata() -> re.Pattern[str]:
+    """Metadata as XLA writes it. Groups: the values of the fields above."""
     quoted = grammar.terminals()["STRING"].split("|", 1)[0]
-    return re.compile(rf"(?<![a-z_])([a-z_]++)=(?:({quoted})|([0-9]{{1,9}}))(?: |$)")
+    values = {str: quoted, int: "[0-9]{1,9}"}
+    fields = (rf"(?:{name}=({values[kind]})(?: |(?=\}})))?+" for name, kind in _METADATA_FIELDS.items())
+    return re.compile(rf"\{{{''.join(fields)}(?<! )\}}")
 
 
 def metadata(text: str) -> Metadata | None:
     """`{op_name="x" stack_frame_id=3}`."""
-    inner = text[1:-1]
+    match = _metadata().fullmatch(text)
+    if match is None:
+        return None
     values: dict[str, Any] = {}
-    length = -1
-    for name, quoted, number in _field().findall(inner):
-        length += len(name) + len(quoted) + len(number) + 2
-        if name in values:
-            return None
-        if quoted and name in _STRINGS:
-            values[name] = quoted[1:-1] if "\\" not in quoted else unquote(quoted)
-        elif number and name in _NUMBERS:
-            values[name] = int(number)
-        else:
-            return None
-    return Metadata(**values) if length == len(inner) else None
+    for name, value in zip(_METADATA_FIELDS, match.groups(), strict=True):
+        if value is not None:
+            values[name] = (
+                int(value) if value[0] != '"' else value[1:-1] if "\\" not in value else unquote(value)
+            )
+    return Metadata(**values)
 
 
 def integer(text: str) -> int | None:
@@ -74,7 +100,6 @@ _PADDING = re.compile(
     r"-?[0-9]{1,9}_-?[0-9]{1,9}(?:_[0-9]{1,9})?(?:x-?[0-9]{1,9}_-?[0-9]{1,9}(?:_[0-9]{1,9})?)*"
 )
 _ALIAS = re.compile(r"\{([0-9,]*)\}: \(([0-9]{1,9}), \{([0-9,]*)\}, (may|must)-alias\)")
-_NUMBERS_LIST = re.compile(r"(?:[0-9]{1,9}(?:,[0-9]{1,9})*)?")
 
 
 def int_list(text: str) -> tuple[int, ...] | None:
@@ -108,85 +133,157 @@ def padding(text: str) -> PaddingConfig | None:
     return PaddingConfig(tuple(PaddingConfigDimension(*part) for part in parts))
 
 
+@exact
 def input_output_alias(text: str) -> InputOutputAliasConfig | None:
     """`{ {0}: (0, {}, may-alias), {1}: (1, {2}, must-alias) }`."""
-    found = _ALIAS.findall(text)
-    parts = ", ".join(
-        f"{{{out}}}: ({number}, {{{index}}}, {kind}-alias)" for out, number, index, kind in found
-    )
-    if (
-        not found
-        or text != f"{{ {parts} }}"
-        or not all(map(_index, (i for row in found for i in (row[0], row[2]))))
-    ):
-        return None
     return InputOutputAliasConfig(
         tuple(
-            InputOutputAlias(_numbers(out), int(number), _numbers(index), AliasKind(f"{kind}-alias"))
-            for out, number, index, kind in found
+            InputOutputAlias(numbers(out), integer_of(number), numbers(index), AliasKind(f"{kind}-alias"))
+            for out, number, index, kind in _ALIAS.findall(text)
         )
     )
 
 
-def _index(text: str) -> bool:
-    return _NUMBERS_LIST.fullmatch(text) is not None
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(","))) if text else ()
-
-
 def frontend_attributes(text: str) -> FrontendAttributes | None:
-    """`{a="1",b={"k":1}}`, strings without escapes."""
+    """`{a="1",b={"k":1}}`."""
     pieces = _frontend_attribute().findall(text)
     if text != f"{{{','.join(piece for piece, *_ in pieces)}}}":
         return None
-    return FrontendAttributes({name: string[1:-1] if string else value for _, name, string, value in pieces})
+    return FrontendAttributes(
+        {name: unquote(string) if string else value for _, name, string, value in pieces}
+    )
 
 
 @functools.cache
 def _frontend_attribute() -> re.Pattern[str]:
     """One pair. Groups: the whole, name, string, balanced braces."""
     word = r"A-Za-z0-9_.\-"
-    return re.compile(rf'(?<![{word}])(([A-Za-z_][{word}]*+)=(?:("[^"\\]*+")|({patterns.braces()})))')
+    return re.compile(
+        rf"(?<![{word}])(([A-Za-z_][{word}]*+)=(?:({patterns.quoted()})|({patterns.braces()})))"
+    )
 
 
-def sharding(text: str) -> Sharding | None:
-    """`{replicated}` and its like, which need no more than a word."""
-    type_ = _SIMPLE_SHARDINGS.get(text)
-    return OpSharding(type_) if type_ is not None else None
+@exact
+def window(text: str) -> Window | None:
+    """`{size=3x3 stride=2x1 pad=1_1x0_0}`."""
+    fields = dict(field.split("=") for field in text[1:-1].split(" "))
+    sizes = _by_x(fields["size"])
+    ones = (1,) * len(sizes)
+    pads = [_ends(pad) for pad in fields["pad"].split("x")] if "pad" in fields else [(0, 0)] * len(sizes)
+    strides, windows, bases = (
+        _by_x(fields[name]) if name in fields else ones for name in ("stride", "rhs_dilate", "lhs_dilate")
+    )
+    reversals = _by_x(fields["rhs_reversal"]) if "rhs_reversal" in fields else (0,) * len(sizes)
+    rows = zip(sizes, strides, pads, windows, bases, reversals, strict=True)
+    return Window(
+        tuple(
+            WindowDimension(size, stride, low, high, window, base, bool(reversal))
+            for size, stride, (low, high), window, base, reversal in rows
+        )
+    )
 
 
-_SIMPLE_SHARDINGS = {
-    f"{{{type_}}}": type_ for type_ in (ShardingType.REPLICATED, ShardingType.MANUAL, ShardingType.UNREDUCED)
-}
+def _by_x(text: str) -> tuple[int, ...]:
+    return tuple(map(integer_of, text.split("x")))
 
 
-def _word(words: type[StrEnum]) -> Callable[[str], StrEnum | None]:
-    """A reader of one word of a list, in the letters in which XLA prints it."""
-    members: dict[str, StrEnum] = {str(member): member for member in words}
+def _ends(text: str) -> tuple[int, int]:
+    low, high = text.split("_")
+    return integer_of(low), integer_of(high)
+
+
+@exact
+def dim_labels(text: str) -> ConvolutionDimensionNumbers | None:
+    """`b01f_01io->b01f`, without dimensions that have no label."""
+    lhs, rhs, output = text.replace("->", "_").split("_")
+    if not len(lhs) == len(rhs) == len(output):
+        return None
+    parts: list[Any] = []
+    for labels, batch, feature in ((lhs, "b", "f"), (rhs, "i", "o"), (output, "b", "f")):
+        spatial = [labels.index(str(number)) for number in range(len(labels) - 2)]
+        parts += [labels.index(batch), labels.index(feature), tuple(spatial)]
+    return ConvolutionDimensionNumbers(*parts)
+
+
+def shape_list(text: str) -> tuple[Shape, ...] | None:
+    """`{f32[6,6]{0,1}, s32[]}`."""
+    shapes = fast_shape(f"({text[1:-1]})")
+    return shapes.tuple_shapes if shapes is not None else None
+
+
+_OPERAND_ALIAS = re.compile(r"\{([0-9,]*+)\}: \(([0-9]++), \{([0-9,]*+)\}\)")
+
+
+@exact
+def output_to_operand_aliasing(text: str) -> OutputToOperandAliasing | None:
+    """`{{0}: (0, {}), {1}: (2, {0})}`."""
+    found = _OPERAND_ALIAS.findall(text)
+    return OutputToOperandAliasing(
+        tuple(
+            OutputOperandAlias(numbers(out), integer_of(number), numbers(index))
+            for out, number, index in found
+        )
+    )
+
+
+_DONOR = re.compile(r"\(([0-9]++), \{([0-9,]*+)\}\)")
+
+
+@exact
+def buffer_donor(text: str) -> BufferDonorConfig | None:
+    """`{ (0, {}), (1, {0}) }`."""
+    found = _DONOR.findall(text)
+    return BufferDonorConfig(
+        tuple(BufferDonor(integer_of(number), numbers(index)) for number, index in found)
+    )
+
+
+def operand_precision(text: str) -> tuple[Precision, ...] | None:
+    """`{highest,default}`."""
+    words = [_PRECISIONS.get(word) for word in text[1:-1].split(",")]
+    found = tuple(word for word in words if word is not None)
+    return found if len(found) == len(words) else None
+
+
+_PRECISIONS = {str(member): member for member in Precision}
+
+
+def _word(*lists: type[StrEnum]) -> Callable[[str], StrEnum | None]:
+    """A reader of one word of some lists, in the letters in which XLA prints it."""
+    members: dict[str, StrEnum] = {str(member): member for words in lists for member in words}
     return members.get
 
 
 FAST_RULES: dict[str, Callable[[str], Any]] = {
+    "algorithm": _word(PrecisionAlgorithm, RandomAlgorithm),
     "backend_config": backend_config,
     "bool_or_list": bool_or_list,
     "boolean": boolean,
     "comparison_direction": _word(ComparisonDirection),
+    "buffer_donor": buffer_donor,
     "computation_layout": fast_computation_layout,
     "custom_call_api_version": _word(CustomCallApiVersion),
+    "dim_labels": dim_labels,
+    "fft_type": _word(FftType),
     "frontend_attributes": frontend_attributes,
     "fusion_kind": _word(FusionKind),
     "input_output_alias": input_output_alias,
     "int_list": int_list,
     "integer": integer,
     "metadata": metadata,
+    "operand_precision": operand_precision,
+    "output_to_operand_aliasing": output_to_operand_aliasing,
     "padding": padding,
+    "random_distribution": _word(RandomDistribution),
+    "replica_groups": replica_groups,
     "shape": fast_shape,
+    "shape_list": shape_list,
     "sharding": sharding,
     "slice_sizes": int_list,
     "slice_dimensions": slice_dimensions,
+    "source_target_pairs": source_target_pairs,
     "string": string,
+    "window": window,
 }
 """Shortcuts by the grammar's rule."""
 
@@ -194,5 +291,8 @@ FAST_RULES: dict[str, Callable[[str], Any]] = {
 def read(rule: str, text: str) -> Any:
     """The value of a text by the shortcut for its rule, else by the grammar. Raises TermError."""
     shortcut = FAST_RULES.get(rule)
-    value = shortcut(text) if shortcut is not None else None
+    value = None
+    if shortcut is not None:
+        with contextlib.suppress(TermError):  # the grammar says where
+            value = shortcut(text)
     return terms.read(rule, text) if value is None else value

@@ -95,15 +95,14 @@ class LineCopier:
             computation = instruction.computation
             assert computation is not None
             found = printer.attributes(instruction, printer.names(computation), 1, None)
-            is_same = "".join(f", {attribute}" for attribute in found) == line[7]
+            is_same = "".join(f", {attribute}" for attribute in found) == line[6]
             # A sharding is printed once for each leaf of a tuple, so what holds for an array need not hold for those.
             same[key] = (_ARRAYS if "sharding" in attributes else _ARRAYS | _TUPLES) if is_same else 0
         if id(shape) not in same:
-            same[id(shape)] = (
-                (_TUPLES if shape.is_tuple else _ARRAYS) if printer.shape(shape) == line[3] else 0
-            )
+            is_same = f"{printer.shape(shape)} {instruction._opcode}" == line[3]
+            same[id(shape)] = (_TUPLES if shape.is_tuple else _ARRAYS) if is_same else 0
         if literal is not None and id(literal) not in same:
-            same[id(literal)] = _ARRAYS if printer.literal(literal) == line[6] else 0
+            same[id(literal)] = _ARRAYS if printer.literal(literal) == line[5] else 0
         return bool(same[key] & same[id(shape)]) and (literal is None or bool(same[id(literal)]))
 
 

@@ -78,6 +78,8 @@ class Linker:
     )
     pending: list[tuple[Scope, Instruction, str, Any]] = attrs.field(factory=list)
     """Attributes that name computations which were not defined yet: scope, instruction, attribute name, value."""
+    has_async_start: bool = False
+    """There may be an `async-start` in the module."""
     has_lost_computations: bool = False
     """The name of a computation could not be made out."""
 
@@ -155,6 +157,7 @@ class Linker:
         self.resolve(scope, instruction, position)
         if opcodes.async_wrapped(operation.opcode) is not None:
             self.unsweeten(scope, instruction, operation.position, position)
+        self.has_async_start = self.has_async_start or instruction._opcode == "async-start"
         checks.opcode(self.reporter, instruction, operation.position, position)
         self.fill_shape(instruction, operation.position)
         checks.instruction(self.reporter, instruction, operation.position, position)
@@ -472,7 +475,7 @@ class Linker:
         self.pending.clear()
         for instruction, name in lists:
             instruction._attributes[name] = self._resolved(instruction._attributes[name])
-        module_checks.module(self.reporter, self.module)
+        module_checks.module(self.reporter, self.module, has_async_start=self.has_async_start)
 
     def _resolved(self, value: tuple[Any, ...]) -> tuple[Computation, ...] | RawValue:
         """A list of computations, some of which were named before they were defined; as text where one never is."""

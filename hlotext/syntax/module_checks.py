@@ -22,7 +22,7 @@ from hlotext.syntax.reporter import Reporter, shown
 def parameters(reporter: Reporter, computation: Computation) -> None:
     """Parameter numbers are 0, 1, 2, ... each once."""
     numbers: list[Any] = [i._argument for i in computation._instructions if i._opcode == "parameter"]
-    if sorted(numbers) == list(range(len(numbers))):
+    if numbers == (wanted := list(range(len(numbers)))) or sorted(numbers) == wanted:
         return
     found: dict[int, Instruction] = {}
     for instruction in computation._instructions:
@@ -68,8 +68,11 @@ def name_place(reporter: Reporter, instruction: Instruction) -> int:
 
 def names(reporter: Reporter, computation: Computation, defined: dict[str, Instruction]) -> None:
     """No instruction may be called like an element type, nor start with `__` (except `__xla_`)."""
-    # One join instead of a look at each name: this runs for every computation.
-    if ELEMENT_TYPES.keys().isdisjoint(defined) and "\n__" not in "\n" + "\n".join(defined):
+    # This runs for every computation, so it looks at names one by one only where it must: the fast reader, whose mark says
+    # that it has read all lines, takes none that begins with underscores.
+    if ELEMENT_TYPES.keys().isdisjoint(defined.keys()) and (
+        computation.name_mark is not None or "\n__" not in "\n" + "\n".join(defined)
+    ):
         return
     for name, instruction in defined.items():
         if instruction._start < 0:
@@ -116,12 +119,14 @@ def signature(reporter: Reporter, computation: Computation, result: Shape, start
 # ---- the module
 
 
-def module(reporter: Reporter, module: Module) -> None:
+def module(reporter: Reporter, module: Module, *, has_async_start: bool) -> None:
     """The header against the entry computation; which computations async instructions may share."""
     if not module._computations:
         reporter.error("X122", "a module needs at least one computation", module._header_end)
         return
     _aliases(reporter, module)
+    if not has_async_start:
+        return  # so that most modules need not be walked through
     used: dict[Computation, Instruction] = {}
     for instruction in module.instructions():
         if instruction._opcode == "async-start":

@@ -65,12 +65,6 @@ def attribute() -> re.Pattern[str]:
 
 
 @functools.cache
-def called() -> re.Pattern[str]:
-    """The attribute that names the one computation that an instruction calls. Groups: attribute, mark, name."""
-    return re.compile(rf", (calls|to_apply)=(%?)({grammar.terminals()['IDENTIFIER']})(?=,|$)")
-
-
-@functools.cache
 def header_attribute() -> re.Pattern[str]:
     """One attribute of a module's header, with the comma before it; the group is `name=value`."""
     return re.compile(rf", ({grammar.terminals()['ATTRIBUTE_NAME']}(?:{braces()}|[a-z0-9]+))(?=,|$)")
@@ -93,15 +87,23 @@ def shape() -> str:
 def op_line(indent: str, mark: str) -> re.Pattern[str]:
     """An op line with the line end before it; `mark` is what stands before names, `%` or nothing.
 
-    Groups: ROOT, name, shape, opcode, operands when they are plain names, else what is in the parentheses, the tail.
+    Groups: ROOT, name, shape and opcode, operands when they begin like names (without the first mark), else what is in the
+    parentheses, the tail.
+
+    Shape, opcode and operands are cut where they end if they are what they seem: whoever reads them looks each up among
+    what is known, and finds out. Asking only for the character at which a part ends takes half the time of asking each
+    character whether it belongs there.
     """
     name = grammar.terminals()["IDENTIFIER"] if mark else bare_name()
-    operands = rf"{mark}{name}(?:, {mark}{name})*+(?=\))"
+    operands = rf"{mark}([^)\n]*+)" if mark else rf"({name}(?:, {name})*+)(?=\))"
     inner = rf"{_PLAIN}(?:\({_PLAIN}(?:\({_PLAIN}\){_PLAIN})*+\){_PLAIN})*+"
+    # A tuple's shape ends at the parenthesis that an opcode follows.
+    shape = r"[a-z][^ ]*+|\((?:[^)\n]*+\)(?! [a-z]))*+[^)\n]*+\)"
+    line = r".*+" if indent.startswith("\n") else r"[^\r\n]*+"
     # Names that start with "__" are left to the grammar, whose checks say which of them are allowed.
     return re.compile(
-        rf"{re.escape(indent)}(ROOT )?{mark}((?!__){name}) = ({shape()}) ([a-z][a-z0-9\-]*+)"
-        rf"\((?:({operands})|({inner}))\)([^\r\n]*+)"
+        rf"{re.escape(indent)}(ROOT )?{mark}((?!__){name}) = ((?:{shape}) [a-z][a-z0-9\-]*+)"
+        rf"\((?:{operands}|({inner}))\)({line})"
     )
 
 
@@ -113,12 +115,18 @@ def computation_header() -> re.Pattern[str]:
 
 
 @functools.cache
-def plain_signature() -> re.Pattern[str]:
-    """A signature whose parameters are all arrays of known sizes without layouts. The group is the result's shape."""
+def plain_header() -> re.Pattern[str]:
+    """A header as XLA writes most: all parameters are arrays of known sizes without layouts. Groups: ENTRY, name, result.
+
+    What it matches, `computation_header` matches too; it saves a second look at the signature.
+    """
+    identifier = grammar.terminals()["IDENTIFIER"]
     number = "[0-9]{1,18}+"
     array = rf"[a-z][a-z0-9_]*+\[(?:{number}(?:,{number})*+)?\]"
-    parameter = rf"{grammar.terminals()['IDENTIFIER']}: {array}"
-    return re.compile(rf"\((?:{parameter}(?:, {parameter})*+)?\) -> ([^\r\n]*+)(?<= \{{)")
+    parameter = rf"{identifier}: {array}"
+    return re.compile(
+        rf"(ENTRY )?+%({identifier}) \((?:{parameter}(?:, {parameter})*+)?\) -> ([^\r\n]*+)(?<= \{{)(?=\n)"
+    )
 
 
 @functools.cache

@@ -19,7 +19,7 @@ from hlotext.syntax.errors import TermError
 from hlotext.syntax.limits import MAX_STATEMENT
 from hlotext.syntax.linker import Infer, Scope
 from hlotext.syntax.reporter import Reporter
-from hlotext.syntax.scanner import Closing, Scanner
+from hlotext.syntax.scanner import Closing, Header, Scanner
 
 if TYPE_CHECKING:
     from hlotext.syntax.records import ModuleRecord
@@ -86,10 +86,9 @@ class TolerantScanner(Scanner):
             start = self._skip(position, end)
             if start >= end:
                 return position
-            header = self._header(self.text, start, end)
-            result = self._result(header) if header is not None else None
-            if header is not None and result is not None:
-                position = self._whole(header, result, end)
+            header = self.header(start, end)
+            if header is not None:
+                position = self._whole(header, start, end)
             elif self.linker.computations and self._is_foreign(start, end):
                 return position
             else:
@@ -99,11 +98,12 @@ class TolerantScanner(Scanner):
         """Whether nothing from here on belongs to the module, such as the rest of a log."""
         return not begins_computation(self.text, start, end) and self._next_line(start, end) is None
 
-    def _whole(self, header: re.Match[str], result: tuple[str, int], end: int) -> int:
+    def _whole(self, header: Header, start: int, end: int) -> int:
         """Reads a computation whose header has the usual form; gives the offset behind it."""
-        scope = self.linker.begin(header[2].removeprefix("%"), header.start(), header[1] is not None)
-        scope.computation._brace = header.end() - 1
-        return self._close(scope, self._body(scope, header.end(), end), *result)
+        is_entry, name, brace, result, place = header
+        scope = self.linker.begin(name, start, is_entry)
+        scope.computation._brace = brace
+        return self._close(scope, self._body(scope, brace + 1, end), result, place)
 
     def _odd(self, start: int, end: int) -> int:
         """Reads what stands where a computation should begin, in another form or broken; gives the offset behind it."""
@@ -200,16 +200,16 @@ class TolerantScanner(Scanner):
         read = self._usual_lines(scope, position, end)
         while True:
             position = read(position)
-            fast = self._closing(self.text, position, end)
-            if fast is None:
+            found: int | Closing | None = self.closing(position, end)
+            if found is None:
                 scope.computation.name_mark = None
-            found = self._statement(scope, position, end) if fast is None else Closing(fast.end(), fast[1])
+                found = self._statement(scope, position, end)
             if isinstance(found, int):
                 position = found
                 continue
-            if not _USUAL_LINE.match(self.text, found.end, end):
+            if not _USUAL_LINE.match(self.text, found[0], end):
                 return found
-            position = found.end
+            position = found[0]
             self.reporter.error(
                 "X101", f"this closes computation {scope.computation.name}, but its op lines go on",
                 position - 1, None, "take the brace out", [("the next op line", self._skip(position, end), None)],
@@ -223,8 +223,9 @@ class TolerantScanner(Scanner):
         if line["indent"] == "\n  ":
             scope.computation.name_mark = line["mark"]
         scan = patterns.op_line(line["indent"], line["mark"]).scanner  # type: ignore[attr-defined]
-        length = len(line["mark"])
-        return lambda position: self._lines(scope, scan(self.text, position, end).match, position, length)
+        return lambda position: self._lines(
+            scope, scan(self.text, position, end).match, position, line["mark"]
+        )
 
     def _statement(self, scope: Scope, position: int, end: int) -> int | Closing:
         """Reads what the fast reader could not: op lines in another form, broken ones, or the end of the body."""
@@ -233,7 +234,7 @@ class TolerantScanner(Scanner):
             return self._unclosed(scope, position, end)
         closing = _CLOSING.match(self.text, start, end)
         if closing is not None:
-            return Closing(closing.end(), closing[1])
+            return closing.end(), closing[1]
         if begins_line(self.text, start) and (_HEADER.match(self.text, start, end) or self._is_entry(start)):
             return self._unclosed(scope, position, start)
         return self._op_lines(scope, start, end)
@@ -253,7 +254,7 @@ class TolerantScanner(Scanner):
         self.reporter.error(
             "X101", message, place, None, related=[("this is not closed", brace, brace + 1)] if brace >= 0 else ()
         )  # fmt: skip
-        return Closing(position, None)
+        return position, None
 
     # ---- op lines
 

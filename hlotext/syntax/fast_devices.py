@@ -1,0 +1,165 @@
+"""Shortcuts for values that list devices, in the form in which XLA writes them: shardings, groups, pairs.
+
+Each makes the value that the text seems to hold; `exact` then asks whether that value is written like the text. If not, the
+grammar reads it, as it does for meshes with named axes.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from hlotext.ir.enums import ShardingType
+from hlotext.ir.mesh import AxisRef, Mesh, MeshAxis
+from hlotext.ir.replica_groups import (
+    IotaReplicaGroupList,
+    MeshAxesReplicaGroupList,
+    ReplicaGroupList,
+    ReplicaGroups,
+)
+from hlotext.ir.sharding import OpSharding, Sharding, TupleSharding
+from hlotext.ir.text import braced
+from hlotext.ir.tile_assignment import DeviceList, IotaTileAssignment
+from hlotext.syntax.errors import TermError
+from hlotext.syntax.words import integer
+
+Value = TypeVar("Value")
+
+
+def exact(
+    shortcut: Callable[[str], Value | None], written: Callable[[Value], str] = str
+) -> Callable[[str], Value | None]:
+    """The shortcut, but None for a text that is not, letter for letter, how its value is written."""
+
+    @functools.wraps(shortcut)
+    def read(text: str) -> Value | None:
+        try:
+            value = shortcut(text)
+        except (ValueError, LookupError, TypeError, TermError):
+            return None
+        return value if value is not None and written(value) == text else None
+
+    return read
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """`2,0,1`; nothing for an empty text. Raises ValueError or TermError for anything else."""
+    return tuple(map(integer, text.split(","))) if text else ()
+
+
+def _lists(text: str) -> tuple[tuple[int, ...], ...]:
+    """`{{0,1},{2,3}}`."""
+    return tuple(map(numbers, text[2:-2].split("},{"))) if text != "{}" else ()
+
+
+@exact
+def replica_groups(text: str) -> ReplicaGroups | None:
+    """`{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` and `mesh['a'=2,'b'=4] {'b'}`."""
+    if text[0] == "{":
+        return ReplicaGroupList(_lists(text))
+    if (mesh := _MESH.fullmatch(text)) is not None:
+        return _along_axes(mesh[1], mesh[2])
+    iota = _iota(text)
+    return IotaReplicaGroupList(iota) if iota is not None and len(iota.dimensions) == 2 else None
+
+
+def _pairs(text: str) -> tuple[tuple[int, ...], ...] | None:
+    pairs = _lists(text)
+    return pairs if all(len(pair) == 2 for pair in pairs) else None
+
+
+def _pairs_text(pairs: tuple[tuple[int, ...], ...]) -> str:
+    return braced(map(braced, pairs))
+
+
+source_target_pairs = exact(_pairs, _pairs_text)
+"""`{{0,1},{1,2}}`."""
+
+
+_AXIS = "'[A-Za-z_][A-Za-z0-9_]*+'"
+_MESH = re.compile(rf"mesh\[({_AXIS}=[0-9]++(?:,{_AXIS}=[0-9]++)*+)\] \{{({_AXIS}(?:,{_AXIS})*+)\}}")
+
+
+def _along_axes(mesh: str, axes: str) -> MeshAxesReplicaGroupList | None:
+    sizes = {name[1:-1]: integer(size) for name, _, size in (axis.partition("=") for axis in mesh.split(","))}
+    named = [axis[1:-1] for axis in axes.split(",")]
+    if min(sizes.values()) < 1 or len(set(named)) != len(named) or not sizes.keys() >= set(named):
+        return None
+    return MeshAxesReplicaGroupList(
+        Mesh(tuple(MeshAxis(name, size) for name, size in sizes.items())), tuple(map(AxisRef, named))
+    )
+
+
+_IOTA = re.compile(r"\[([0-9,]*+)\]<=\[([0-9,]*+)\](?:T\(([0-9,]*+)\))?")
+
+
+def _iota(text: str) -> IotaTileAssignment | None:
+    match = _IOTA.fullmatch(text)
+    if match is None:
+        return None
+    dimensions, reshape, permutation = map(numbers, match.groups(""))
+    if not reshape or min(reshape) < 1:
+        return None
+    if len(reshape) == 1:
+        return None if permutation else IotaTileAssignment(dimensions, reshape)
+    if sorted(permutation) != list(range(len(reshape))):
+        return None
+    return IotaTileAssignment(dimensions, reshape, permutation)
+
+
+_WORDS = {
+    f"{{{word}}}": word for word in (ShardingType.REPLICATED, ShardingType.MANUAL, ShardingType.UNREDUCED)
+}
+_TILED = re.compile(
+    r"\{devices=(\[[0-9,]++\](?:<=\[[0-9,]++\](?:T\([0-9,]++\))?|[0-9,]++))"
+    r"(?:( last_tile_dim_replicate)| last_tile_dims=\{([a-z, ]++)\})?\}"
+)
+_MAXIMAL = re.compile(r"\{maximal device=([0-9]++)\}")
+_ELEMENT = re.compile(r"\{[^{}]++(?:\{[^{}]*+\}[^{}]*+)*+\}")
+
+
+@exact
+def sharding(text: str) -> Sharding | None:
+    """`{replicated}`, `{maximal device=3}`, `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`, and tuples of these."""
+    if not text.startswith("{{"):
+        return _single(text)
+    elements = [_single(element) for element in _ELEMENT.findall(text, 1)]
+    found = tuple(element for element in elements if element is not None)
+    return TupleSharding(found) if len(found) == len(elements) else None
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _single(text: str) -> OpSharding | None:
+    word = _WORDS.get(text)
+    if word is not None:
+        return OpSharding(word)
+    if (maximal := _MAXIMAL.fullmatch(text)) is not None:
+        return OpSharding(ShardingType.MAXIMAL, integer(maximal[1]))
+    tiled = _TILED.fullmatch(text)
+    if tiled is None:
+        return None
+    tiles, is_replicated, types = tiled.groups()
+    last_tile_dims = tuple(ShardingType(type_) for type_ in types.split(", ")) if types is not None else None
+    assignment: DeviceList | IotaTileAssignment | None
+    if "<=" in tiles:
+        assignment = _iota(tiles)
+    else:
+        dimensions, _, devices = tiles[1:].partition("]")
+        assignment = DeviceList(numbers(dimensions), numbers(devices))
+        if len(assignment.device_ids) < 2:
+            return None
+    if assignment is None or min(assignment.dimensions) < 1:
+        return None
+    if len(last_tile_dims or ()) > len(assignment.dimensions) or set(last_tile_dims or ()) - _SUBGROUPS:
+        return None
+    return OpSharding(
+        ShardingType.OTHER,
+        tile_assignment=assignment,
+        replicate_on_last_tile_dim=is_replicated is not None,
+        last_tile_dims=last_tile_dims,
+    )
+
+
+_SUBGROUPS = {ShardingType.MANUAL, ShardingType.REPLICATED, ShardingType.MAXIMAL, ShardingType.UNREDUCED}
