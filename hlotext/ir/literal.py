@@ -51,8 +51,8 @@ class Literal:
     """True where the text gives one number without braces for an array with dimensions; it prints so."""
     unknown_text: str | None = None
     """Text of a value whose element type this release does not know; None otherwise."""
-    _values: np.ndarray[Any, Any] | None = None
-    """The elements, flat and row-major; the one given if `is_bare`; None where no array is known."""
+    _values: np.ndarray[Any, Any] | Callable[[], np.ndarray[Any, Any]] | None = None
+    """The elements, flat and row-major, or what makes them; the one given if `is_bare`; None where no array is known."""
 
     # ---- making literals
 
@@ -116,6 +116,16 @@ class Literal:
     # ---- values
 
     @property
+    def _elements(self) -> np.ndarray[Any, Any] | None:
+        """The elements, made now if need be: most programs ask for the numbers of few constants, or of none."""
+        values = self._values
+        if callable(values):
+            values = values()
+            values.flags.writeable = False
+            object.__setattr__(self, "_values", values)
+        return values
+
+    @property
     def array(self) -> np.ndarray[Any, Any]:
         """The value as a read-only numpy array with the shape's dimensions, in logical order.
 
@@ -127,15 +137,16 @@ class Literal:
 
         if self.is_elided:
             raise ValueError(f"the text leaves out the value of this {self.shape} ({ELIDED_TEXT})")
-        if self._values is None:
+        values = self._elements
+        if values is None:
             raise ValueError(f"a literal of {self.shape} is no array")
         if not self.is_bare:
-            return self._values.reshape(self.shape.dimensions)
-        size = self.shape.element_count * self._values.dtype.itemsize
+            return values.reshape(self.shape.dimensions)
+        size = self.shape.element_count * values.dtype.itemsize
         if size > MAX_BARE_BYTES:
             raise ValueError(f"one number for all of {self.shape}: an array of {size} bytes is not built")
-        array = np.zeros(self.shape.dimensions, self._values.dtype)
-        array.reshape(-1)[0] = self._values[0]
+        array = np.zeros(self.shape.dimensions, values.dtype)
+        array.reshape(-1)[0] = values[0]
         array.flags.writeable = False
         return array
 
@@ -167,14 +178,16 @@ class Literal:
         flags = (self.is_elided, self.is_bare, self.unknown_text)
         if self.shape != other.shape or flags != (other.is_elided, other.is_bare, other.unknown_text):
             return False
-        if self._values is None or other._values is None:
-            return self._values is other._values
-        return bool((self._values.view("u1") == other._values.view("u1")).all())
+        mine, theirs = self._elements, other._elements
+        if mine is None or theirs is None:
+            return mine is theirs
+        return bool((mine.view("u1") == theirs.view("u1")).all())
 
     def __hash__(self) -> int:
         # A few bytes tell most literals apart; the rest is for __eq__.
         leaf = next(self.leaves())
-        sample = b"" if leaf._values is None else leaf._values[:16].tobytes() + leaf._values[-16:].tobytes()
+        values = leaf._elements
+        sample = b"" if values is None else values[:16].tobytes() + values[-16:].tobytes()
         return hash((self.shape, self.is_elided, self.is_bare, self.unknown_text, zlib.crc32(sample)))
 
     # ---- text
@@ -236,7 +249,8 @@ class Literal:
         """True where every element has the bits of that number, as XLA's `Literal::IsAll` for 0 and 1."""
         import numpy as np
 
-        if self._values is None:
+        values = self._elements
+        if values is None:
             return False
         type_ = self.shape.element_type
         part = numbers.component_type(type_)
@@ -246,7 +260,7 @@ class Literal:
             wanted = np.array([number], dtype=np.int8).astype(part.dtype)
         if float(wanted[0]) != number:  # there is no 0 in f8e8m0fnu and no 1 in s1
             return False
-        rows = self._values.view("u1").reshape(-1, self._values.dtype.itemsize)
+        rows = values.view("u1").reshape(-1, values.dtype.itemsize)
         return bool((rows == wanted.astype(type_.dtype).view("u1")).all())
 
     def _leaf_text(self) -> str:
@@ -254,10 +268,11 @@ class Literal:
             return ELIDED_TEXT
         if self.unknown_text is not None:
             return self.unknown_text
-        if self._values is None:
+        values = self._elements
+        if values is None:
             return str(self.shape.element_type)
         type_ = self.shape.element_type
-        texts = numbers.number_texts(self._values, type_)
+        texts = numbers.number_texts(values, type_)
         if self.is_bare or not self.shape.dimensions:
             return {"1": "true", "0": "false"}[texts[0]] if type_.kind is TypeKind.PREDICATE else texts[0]
         if not texts and _brace_count(self.shape.dimensions) > MAX_EMPTY_BRACES:

@@ -7,6 +7,7 @@ There are two roads to the same value: long arrays in the form in which XLA prin
 from __future__ import annotations
 
 import functools
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,39 @@ def read_literal(text: str, shape: Shape) -> Literal:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _read_short(text: str, shape: Shape) -> Literal:
-    return _read(text, shape)
+    return _plain(text, shape) or _read(text, shape)
+
+
+_NUMBER = re.compile(r"-?(?:[1-9][0-9]{0,17}|(?<!-)0)")
+_DECIMAL = re.compile(r"-?(?:[0-9]{1,18}(?:\.[0-9]{1,18})?(?:e[+-][0-9]{1,2})?|inf)|nan")
+_LARGEST = {"f16": 65_504.0, "bf16": 3e38, "f32": 3e38, "f64": math.inf}
+"""Decimals up to here are numbers of the type."""
+
+
+def _plain(text: str, shape: Shape) -> Literal | None:
+    """A number, or a list of them, that is certainly one of the type: made an array when it is asked for.
+
+    Most constants are like this and are never asked for their value, so most texts can be read without numpy.
+    """
+    if not shape.is_array:
+        return None
+    words = [text] if not shape.rank else text[1:-1].split(", ")
+    if shape.rank and (text != f"{{{', '.join(words)}}}" or shape.dimensions != (len(words),)):
+        return None
+    type_ = shape.element_type
+    if type_.is_integral:
+        is_signed = type_.kind is TypeKind.SIGNED
+        low, end = (-(1 << type_.bits - 1), 1 << type_.bits - 1) if is_signed else (0, 1 << type_.bits)
+        if not all(_NUMBER.fullmatch(word) and low <= int(word) < end for word in words):
+            return None
+    elif type_.kind is TypeKind.PREDICATE:
+        if not all(word in ("true", "false") for word in words):
+            return None
+    elif (largest := _LARGEST.get(type_.name)) is None or not all(
+        _DECIMAL.fullmatch(word) and (word[-1] in "nf" or abs(float(word)) <= largest) for word in words
+    ):
+        return None
+    return Literal(shape, values=functools.partial(literal_values.convert, words, type_))
 
 
 def _read(text: str, shape: Shape) -> Literal:
