@@ -87,7 +87,7 @@ class Printing(enum.Enum):
     IF_PRESENT = "whenever it is given, be it empty"
     ALWAYS = "always, absent or not; `AttributeUse.default` where absent"
     DERIVED = (
-        "always, and always as derived from operand 0, whatever was read (`AttributeUse.default` says how)"
+        "always, and always as derived from the shapes, whatever was read (`AttributeUse.default` says how)"
     )
     IF_TRUE = "only when true"
     IF_NOT_DEFAULT = "only when it differs from `AttributeUse.default`"
@@ -97,11 +97,11 @@ class Printing(enum.Enum):
 
 
 class Derived(enum.Enum):
-    """Defaults that depend on the instruction's first operand."""
+    """Defaults that depend on the shapes of the instruction and its first operand."""
 
     COMPARISON_TYPE = "the comparison type of operand 0's element type"
     OPERAND_SHAPE = "operand 0's shape"
-    OPERAND_DIMENSIONS = "every dimension number of operand 0, ascending"
+    RESULT_DIMENSIONS = "every dimension number of the result, ascending"
 
 
 class Calls(enum.Enum):

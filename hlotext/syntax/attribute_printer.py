@@ -122,6 +122,8 @@ class AttributePrinter(abc.ABC):
                 return None
         elif printed is Printing.IF_ANY_NOT_DEFAULT and all(item == use.default for item in value):
             return None
+        if value is None:
+            return None
         text = self.value(instruction, use.name, value)
         if printed is Printing.IF_NOT_EMPTY and text in ("", "{}", '""'):
             return None
@@ -288,14 +290,14 @@ def _derived(use: AttributeUse, instruction: Instruction) -> Any:
     """The value that stands for an absent attribute."""
     if not isinstance(use.default, Derived):
         return use.default
+    if use.default is Derived.RESULT_DIMENSIONS:
+        return tuple(range(instruction._shape.rank)) if instruction._shape is not None else None
     operand = instruction._operands[0] if instruction._operands else None
     shape = operand._shape if operand is not None else None
     if shape is None:
         return None
     if use.default is Derived.OPERAND_SHAPE:
         return shape.with_default_layout()
-    if use.default is Derived.OPERAND_DIMENSIONS:
-        return tuple(range(shape.rank))
     return _COMPARISON_TYPE.get(shape.element_type.kind)
 
 

@@ -130,7 +130,7 @@ ROWS: tuple[Opcode, ...] = (
         "A scalar computation applied to the elements of the operands, index by index.",
         f"f32[4] map(f32[4] x, f32[4] y), dimensions={{0}}, to_apply={ADD}",
         attributes=(
-            AttributeUse("dimensions", Printing.DERIVED, default=Derived.OPERAND_DIMENSIONS),
+            AttributeUse("dimensions", Printing.DERIVED, default=Derived.RESULT_DIMENSIONS),
             a.TO_APPLY,
         ),
         shape_rule="map",

@@ -1,0 +1,155 @@
+"""Texts of every kind that nothing may trip over: damaged ones, right ones made from the tables, and all that ever failed."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+import hlotext as hlo
+from hlotext.ir.async_ops import ROLES
+from hlotext.ir.opcodes import OPCODES
+from tests import support
+from tests.fuzz import __main__ as command
+from tests.fuzz import generate, mutate, oracle, seeds
+from tests.test_readers import check_readers
+
+CASES = 5_000
+SHARDS = 10
+"""So many tests, so that they can run side by side."""
+
+BROKEN = sorted((support.DATA / "err").glob("*.hlo")) + sorted(support.INVALID.iterdir())
+RIGHT = sorted((support.DATA / "ok").glob("*.hlo")) + support.corpus_files(["handmade"])
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_damaged_texts(shard: int) -> None:
+    """Bytes, tokens and lines out of place: nothing but HloSyntaxError, nothing lost, everything printed."""
+    small = seeds.small()
+    for number in range(shard, CASES, SHARDS):
+        data = mutate.case(small, 1, number)
+        try:
+            oracle.check(data, styles=oracle.STYLES[:2])
+        except Exception as error:
+            error.add_note(f"case {number} of seed 1: {data!r}")
+            raise
+
+
+@pytest.mark.parametrize("path", [*BROKEN, *RIGHT], ids=lambda path: path.stem)
+def test_known_texts(path: Path) -> None:
+    """The files of tests/data and the broken ones of the corpus, in every style of printing."""
+    is_right = oracle.check(path.read_bytes())
+    assert is_right or path not in RIGHT
+
+
+@settings(max_examples=150)
+@given(generate.modules())
+def test_right_modules(text: str) -> None:
+    """Modules made from the opcode table are read by both readers alike, and what is printed of them is read again.
+
+    XLA's first print is not always its last (it leaves out blanks in strings, and simplifies shardings); the second is.
+    """
+    read = check_readers(text)
+    assert read.error == ""
+    assert oracle.check(text)
+    options = hlo.PrintOptions(print_large_constants=True)
+    for module in read.modules:
+        printed = hlo.parse(module.to_text(options)).to_text(options)
+        assert hlo.parse(printed).to_text(options) == printed
+
+
+def test_right_modules_are_of_every_kind() -> None:
+    """Every opcode of the table is written by one of the ways in which lines are made."""
+    free = {row.name for row in generate.free_opcodes()}
+    complete = {row.name for row in generate.complete_opcodes()}
+    assert free | complete | {"async-update", "async-done"} >= set(OPCODES) - _ENDS
+    assert len(free) > 90
+
+
+_ENDS = frozenset(name for name in ROLES if name.endswith("-done"))
+"""Ends of asynchronous operations, which need a beginning: the free lines have those with a name of their own."""
+
+
+# ---- the tools themselves
+
+
+def test_cases_can_be_made_again() -> None:
+    """A seed and a number say it all; other numbers are other texts."""
+    small = seeds.small()
+    texts = [mutate.case(small, 1, number) for number in range(200)]
+    assert texts == [mutate.case(small, 1, number) for number in range(200)]
+    assert len(set(texts)) > 190
+    assert texts != [mutate.case(small, 2, number) for number in range(200)]
+
+
+def test_most_cases_are_broken_and_some_are_not() -> None:
+    """Damage that nobody notices finds nothing, and neither does a text that is junk from its first word."""
+    small = seeds.small()
+    codes: Counter[str] = Counter()
+    for number in range(600):
+        try:
+            hlo.parse(mutate.case(small, 1, number))
+        except hlo.HloSyntaxError as error:
+            codes[error.code] += 1
+    assert 300 < codes.total() < 590
+    assert codes["X123"] < 100
+    assert len(codes) > 8
+
+
+def test_the_command_finds_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        command.main(["--count", "20", "--memory", "10", "--large", "0", "--out", str(tmp_path / "x")]) == 0
+    )
+    assert "20 cases" in capsys.readouterr().out
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_command_keeps_what_it_finds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text, so that it can become a file of tests/data/err, and what is wrong with it."""
+    numbers = itertools.count()
+    real = oracle.check
+
+    def check(data: bytes, *, styles: Sequence[hlo.PrintOptions]) -> bool:
+        if next(numbers) == 4:
+            raise RecursionError("too deep")
+        return real(data, styles=styles)
+
+    monkeypatch.setattr(oracle, "check", check)
+    arguments = ["--count", "6", "--seed", "3", "--memory", "0", "--large", "0", "--out", str(tmp_path)]
+    assert command.main(arguments) == 1
+    assert "3: RecursionError at test_fuzz.py" in capsys.readouterr().out
+    (found,) = tmp_path.iterdir()
+    assert found.read_bytes() == mutate.case(seeds.small(), 3, 3)
+
+
+def test_the_command_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts that take too long, do not end, or take too much memory are findings."""
+    figures = command.Figures()
+    monkeypatch.setattr(command, "SLOW", -1.0)
+    assert command.examine(b"", figures, with_memory=False).startswith("slow: ")
+    monkeypatch.setattr(command, "SLOW", 1e9)
+    monkeypatch.setattr(command, "FREE_MEMORY", 0)
+    text = b"HloModule m ENTRY e { ROOT c = f32[] constant(0) }"
+    assert command.examine(text, figures, with_memory=True).startswith("memory: ")
+    assert figures.most_memory > command.MOST_MEMORY
+    assert figures.cases == 2
+
+
+def test_a_case_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(_: bytes, *, styles: Sequence[hlo.PrintOptions]) -> bool:
+        while styles:
+            pass
+        return True
+
+    monkeypatch.setattr(oracle, "check", check)
+    monkeypatch.setattr(command, "ENDLESS", 0.01)
+    with command.watching():
+        assert command.examine(b"", command.Figures(), with_memory=False).startswith(
+            "Endless at test_fuzz.py"
+        )
