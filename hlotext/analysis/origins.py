@@ -10,6 +10,9 @@ from hlotext.ir.instruction import Instruction
 _MOST_NEIGHBOURS = 64
 """How many instructions are looked at around one that does not say where it comes from."""
 
+_MOST_CALLS = 16
+"""How far up the calls are followed."""
+
 
 @attrs.frozen
 class Place:
@@ -50,11 +53,16 @@ def causing_frame(instruction: Instruction) -> StackFrame | None:
     """The innermost Python frame that an instruction is there for; None where the text names none near it.
 
     Its own; else that of what it runs, as a wrapper does; else, for what compilers insert, such as copies, that of what
-    made its operands; else that of the nearest user.
+    made its operands; else that of the nearest user; else that of the call that it is part of.
     """
-    for found in (_inside(instruction), _around(instruction)):
-        if found is not None:
+    for _ in range(_MOST_CALLS):
+        if (found := _inside(instruction) or _around(instruction)) is not None:
             return found
+        home = instruction.computation
+        caller = next(iter(home.callers), None) if home is not None else None
+        if caller is None:
+            break
+        instruction = caller
     return None
 
 

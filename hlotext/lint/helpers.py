@@ -120,6 +120,39 @@ def slices_of(value: Instruction) -> list[Instruction] | None:
     return found or None
 
 
+def depends_on_device(value: Instruction, context: Context) -> bool:
+    """Whether a value is computed from the number of the device, as the place of its own part in an array is."""
+    seen: set[Instruction] = set()
+    pending = [value]
+    while pending and len(seen) < _FARTHEST:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        if current._opcode in ("partition-id", "replica-id"):
+            return True
+        pending += _sources(current, context)
+    return False
+
+
+_FARTHEST = 500
+"""How many instructions are looked at on the way back from a value."""
+
+
+def _sources(value: Instruction, context: Context) -> list[Instruction]:
+    """What a value is computed from: its operands, for a fusion's parameter the operand that it is, for an element of a
+    loop's state the one that the loop begins with."""
+    caller = context.graph.caller(value.computation)
+    if value._opcode == "parameter" and caller is not None and caller._opcode == "fusion":
+        number = value.parameter_number or 0
+        return [caller._operands[number]] if number < len(caller._operands) else []
+    if value._opcode == "get-tuple-element" and caller is not None and caller._opcode == "while":
+        first, index = caller._operands[0], value.attributes.get("index")
+        if value._operands[0]._opcode == "parameter" and first._opcode == "tuple" and isinstance(index, int):
+            return [first._operands[index]]
+    return list(value._operands)
+
+
 def _parameters(fusion: Instruction, operand: Instruction) -> list[Instruction]:
     """The parameters of a fusion's body that an operand is."""
     numbers = {number for number, other in enumerate(fusion.operands) if other is operand}

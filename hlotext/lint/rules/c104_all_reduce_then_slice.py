@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.analysis import byte_text
 from hlotext.ir.instruction import Instruction
-from hlotext.lint.helpers import results, size_of, slices_of
+from hlotext.lint.helpers import depends_on_device, results, size_of, slices_of
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -30,7 +30,7 @@ class AllReduceThenSlice(Rule):
             # In a fusion on TPU an all-reduce and a slice are how a reduce-scatter is written.
             if one.fusion is not None:
                 continue
-            parts = [value for value in results(one) if _keeps_its_part(value, devices)]
+            parts = [value for value in results(one) if _keeps_its_part(value, devices, context)]
             size = sum(size_of(value.shape) for value in parts)
             if size >= self.min_bytes:
                 yield Report(
@@ -41,9 +41,13 @@ class AllReduceThenSlice(Rule):
                 )
 
 
-def _keeps_its_part(value: Instruction, devices: int) -> bool:
+def _keeps_its_part(value: Instruction, devices: int, context: Context) -> bool:
     slices = slices_of(value)
     if slices is None or value.shape is None or not value.shape.is_array:
         return False
     size, kept = value.shape.element_count, {s.shape.element_count for s in slices if s.shape is not None}
-    return size % devices == 0 and kept == {size // devices}
+    return (
+        size % devices == 0
+        and kept == {size // devices}
+        and all(any(depends_on_device(place, context) for place in s.operands[1:]) for s in slices)
+    )

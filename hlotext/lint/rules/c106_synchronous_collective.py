@@ -1,4 +1,4 @@
-"""C106: a large collective during which nothing else runs."""
+"""C106: a large collective during which nothing is computed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hlotext.syntax.errors import Severity
 class SynchronousCollective(Rule):
     code = "C106"
     name = "synchronous-collective"
-    title = "a large collective during which nothing else runs"
+    title = "a large collective during which nothing is computed"
     severity = Severity.NOTE
     backends = frozenset({Backend.GPU, Backend.TPU})
     needs_optimized = True
@@ -33,7 +33,8 @@ class SynchronousCollective(Rule):
                 runs = context.runs(one.start)
                 yield Report(
                     one.start,
-                    f"{one.kind} runs{times(runs)} with nothing beside it: each device sends {byte_text(one.wire_bytes)}",
+                    f"{one.kind} runs{times(runs)} with no computation beside it: "
+                    f"each device sends {byte_text(one.wire_bytes)}",
                     "let the compiler make it asynchronous, and give it independent work",
                     one.wire_bytes * runs,
                 )
