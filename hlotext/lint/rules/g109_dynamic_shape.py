@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.ir.instruction import Instruction
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.syntax.errors import Severity
 
@@ -18,14 +19,24 @@ class DynamicShape(Rule):
     severity = Severity.NOTE
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        dynamic = [found for shape, found in context.census.shapes.items() if not shape.is_static]
-        count = sum(number for number, _ in dynamic)
-        first = next((instruction for _, instruction in dynamic), None)
-        if first is not None:
+        if all(shape.is_static for shape in context.census.shapes):
+            return
+        found = [i for i in context.census.instructions if _is_dynamic(i)]
+        if found:
             yield Report(
-                first,
-                f"{count:,} instructions have dimensions whose size is known only at run time, first here",
+                found[0],
+                f"{_counted(len(found))} dimensions whose size is known only at run time, first here",
                 "pad to fixed sizes",
                 None,
                 "present",
             )
+
+
+def _is_dynamic(instruction: Instruction) -> bool:
+    # How large a constant is stands in its literal, whatever its shape says.
+    shape = instruction._shape
+    return shape is not None and not shape.is_static and instruction._opcode != "constant"
+
+
+def _counted(count: int) -> str:
+    return "1 instruction has" if count == 1 else f"{count:,} instructions have"
