@@ -46,7 +46,7 @@ _WORDS = tuple(
         "FileNames\n1 \"a\"\n",
     )
 )  # fmt: skip
-_LINES = (
+JUNK = (
     b"I0000 00:00:1760000000.000000   12345 service.cc:152] XLA service initialized for platform CUDA",
     b"W1120 21:31:55.123456 42 gpu_compiler.cc:1] (this) {is} a = log line, x=1",
     b"}", b"{", b"", b"HloModule n", b"ENTRY %main () -> f32[] {", b"%f (p: f32[]) -> f32[] {", b"/*", b"*/",
@@ -149,10 +149,10 @@ def change_lines(r: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
         place = _place(r, lines[i])
         lines[i : i + 1] = [lines[i][:place], lines[i][place:]]
     elif kind == 5:
-        lines.insert(i, r.choice(_LINES))
+        lines.insert(i, r.choice(JUNK))
     else:
         place = _place(r, lines[i])
-        lines[i] = lines[i][:place] + r.choice(_LINES) + lines[i][place:]
+        lines[i] = lines[i][:place] + r.choice(JUNK) + lines[i][place:]
     return b"\n".join(lines)
 
 

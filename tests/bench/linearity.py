@@ -1,0 +1,182 @@
+"""How the time of reading grows with hostile texts: `python -m tests.bench.linearity [NAME...]`.
+
+Each row is a shape of attack at n, 2n and 4n: seconds of processor time of `parse` (which ends at the first error) and of
+`parse_tolerant` (which does not), with every diagnostic written out. Growth is the time at 4n by that at n: 4 is linear.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import time
+from collections.abc import Callable
+
+import hlotext as hlo
+
+STEPS = (1, 2, 4)
+LEAST = 0.05
+"""Seconds below which growth tells nothing: what reading costs besides the text."""
+
+
+def _body(lines: str) -> str:
+    return f"HloModule m\n\nENTRY e {{\n  p = f32[4] parameter(0)\n{lines}  ROOT r = f32[4] negate(p)\n}}\n"
+
+
+def _line(right: str) -> str:
+    return _body(f"  x = {right}\n")
+
+
+def _each(n: int, line: str, first: int = 0) -> str:
+    """A line for each number: `#` is the number, `#-` the one before it, `#+` the next."""
+    return "".join(
+        line.replace("#-", str(i - 1)).replace("#+", str(i + 1)).replace("#", str(i)) for i in range(first, n)
+    )
+
+
+def _joined(n: int, word: str) -> str:
+    return _each(n, f"{word}, ").removesuffix(", ")
+
+
+def _call(operands: str) -> str:
+    return _line(f'f32[] custom-call({operands}), custom_call_target="t"')
+
+
+_OPEN_STRING = '  x = f32[4] negate(p), metadata={op_name="a}\n'
+_BROKEN = "  x = f32[4 negate(p)\n"
+_JUNK = "I am no HLO at all\n"
+_SMALL = "{ p = f32[] parameter(0) }\n"
+_START = "  s0 = ((f32[4]), f32[4], s32[]) negate-start(p)\n"
+_UPDATE = "  s# = ((f32[4]), f32[4], s32[]) negate-update(s#-)\n"
+_HEADER = "%f# (a: f32[) -> f32[] {\n  x = f32[] parameter(0)\n}\n"
+_MODULE = "HloModule m\n\nENTRY e {\n  p = f32[] parameter(0)\n}\n\n"
+_TABLE = "HloModule m\n\nFileNames\n"
+
+SHAPES: dict[str, tuple[int, Callable[[int], str]]] = {
+    # ---- depth
+    "nested tuples": (20_000, lambda n: _line("(" * n + "f32[]" + ")" * n + " custom-call(p)")),
+    "nested tuples, open": (20_000, lambda n: _line("(" * n + "f32[] custom-call(p)")),
+    "nested literal": (50_000, lambda n: _line("f32[1] constant(" + "{" * n + "1" + "}" * n + ")")),
+    "nested literal, open": (50_000, lambda n: _line("f32[1] constant(" + "{" * n)),
+    "nested operands": (5_000, lambda n: _line("f32[4] " + "negate(" * n + "p" + ")" * n)),
+    "nested bodies": (1_000, lambda n: _line("f32[4] " + "map(p), to_apply={ q = f32[4] " * n + "}" * n)),
+    "nested config": (50_000, lambda n: _line("f32[4] negate(p), backend_config=" + "{" * n + "}" * n)),
+    "nested unknown value": (50_000, lambda n: _line("f32[4] negate(p), foo=" + "({[" * n + "]})" * n)),
+    "nested original value": (20_000, lambda n: _line("f32[4] negate(p), origin={" + "(" * n + ")" * n + "}")),
+    # ---- single huge things
+    "one huge integer": (2_000_000, lambda n: _line(f"f32[{'9' * n}] negate(p)")),
+    "huge integers": (2_000, lambda n: _line(f"s64[{n}] constant({{{','.join(['9' * 900] * n)}}})")),
+    "one long name": (4_000_000, lambda n: _line(f"f32[4] negate({'a' * n})")),
+    "one long string": (4_000_000, lambda n: _line(f'f32[4] negate(p), metadata={{op_name="{"a" * n}"}}')),
+    "a string of escapes": (100_000, lambda n: _line('f32[4] negate(p), metadata={op_name="' + "\\303" * n + '"}')),
+    "one long line of junk": (25_000_000, lambda n: "HloModule m\n\nENTRY e { " + "a" * n + " }\n"),
+    "one long line of op lines": (2_000, lambda n: _body(_each(n, "x# = f32[4] negate(p) "))),
+    "one long line of errors": (2_000, lambda n: _body(_each(n, "x# = f32[4] negate(q) "))),
+    "many dimensions": (5_000, lambda n: _line(f"f32[{','.join(['1'] * n)}] negate(p)")),
+    "many tiles": (20_000, lambda n: _line("f32[4]{0:T" + "(8,128)" * n + "} negate(p)")),
+    # ---- more than the text warrants
+    "an iota of devices": (10**9, lambda n: _line(f"f32[4] negate(p), sharding={{devices=[{n}]<=[{n}]}}")),
+    "a list of devices": (50_000, lambda n: _line(f"f32[4] negate(p), sharding={{devices=[{n}]{_joined(n, '#')}}}")),
+    "a huge constant, elided": (10**6, lambda n: _line(f"f32[{n},{n}] constant({{...}})")),
+    "a huge constant, empty": (10**6, lambda n: _line(f"f32[{n},{n}] constant({{}})")),
+    # ---- many of a kind on one line
+    "a million attributes": (250_000, lambda n: _line("f32[4] negate(p)" + _each(n, ", a#=#"))),
+    "one attribute again": (20_000, lambda n: _line("f32[4] negate(p)" + ", channel_id=1" * n)),
+    "header attributes": (20_000, lambda n: "HloModule m" + _each(n, ", a#=#") + "\n\n" + _body("")[13:]),
+    "a long operand list": (50_000, lambda n: _call(_joined(n, "p"))),
+    "undefined operands of one line": (10_000, lambda n: _call(_joined(n, "q#"))),
+    "predecessors": (20_000, lambda n: _line(f"f32[4] negate(p), control-predecessors={{{_joined(n, 'p')}}}")),
+    # ---- many lines
+    "one name again": (10_000, lambda n: _body("  x = f32[4] negate(p)\n" * n)),
+    "one computation name again": (5_000, lambda n: f"f {_SMALL}" * n),
+    "one parameter number again": (10_000, lambda n: _body(_each(n, "  x# = f32[] parameter(0)\n"))),
+    "a chain": (10_000, lambda n: _body("  x0 = f32[4] negate(p)\n" + _each(n, "  x# = f32[4] negate(x#-)\n", 1))),
+    "undefined operands": (10_000, lambda n: _body(_each(n, "  x# = f32[4] negate(y#)\n"))),
+    "operands of the next line": (10_000, lambda n: _body(_each(n, "  x# = f32[4] negate(x#+)\n"))),
+    "undefined callees": (5_000, lambda n: _body(_each(n, "  x# = f32[4] map(p), to_apply=y#\n"))),
+    "updates": (2_000, lambda n: _body(_START + _each(n, _UPDATE, 1))),
+    "broken lines": (5_000, lambda n: _body(_BROKEN * n)),
+    "broken lines that end in CR": (5_000, lambda n: _body(_BROKEN * n).replace("\n", "\r")),
+    "junk lines": (20_000, lambda n: _body(_JUNK * n)),
+    "many headers": (5_000, lambda n: _each(n, "f# {\n")),
+    "many broken headers": (5_000, lambda n: _each(n, _HEADER)),
+    "junk between computations": (5_000, lambda n: "HloModule m\n" + _each(n, f"f# {_SMALL}{_JUNK}")),
+    "many modules": (2_000, lambda n: _MODULE * n),
+    "headers of modules": (10_000, lambda n: "HloModule m\n" * n),
+    "rows of a table": (10_000, lambda n: _TABLE + _each(n, '# "a"\n', 1) + "\n" + _body("")[13:]),
+    "broken rows of a table": (10_000, lambda n: _TABLE + _each(n, "# a\n", 1) + "\n" + _body("")[13:]),
+    # ---- what is not closed
+    "NULs": (500_000, lambda n: "\0" * n),
+    "NULs in a body": (100_000, lambda n: _body("\0" * n)),
+    "lines of NULs": (20_000, lambda n: _body("\0\n" * n)),
+    "quotes": (200_000, lambda n: _line("f32[4] negate(p), foo=" + '"' * (2 * n + 1))),
+    "open strings": (10_000, lambda n: _body(_OPEN_STRING * n)),
+    "open comments": (100_000, lambda n: _body("/*" * n)),
+    "lines with open comments": (20_000, lambda n: _body("  /* a\n" * n)),
+    "comments": (100_000, lambda n: _body("/* */ // *\n" * n)),
+    "open braces": (50_000, lambda n: _body("{" * n)),
+    "lines of open braces": (5_000, lambda n: _body("{\n" * n)),
+    "closing braces": (50_000, lambda n: _body("}" * n)),
+    "lines of closing braces": (5_000, lambda n: _body("}\n" * n)),
+    "open parentheses": (50_000, lambda n: _body("(" * n)),
+    "open operand lists": (5_000, lambda n: _body("  x = f32[4] negate(\n" * n)),
+    "open bodies": (5_000, lambda n: _body("  x = f32[4] map(p), to_apply={\n" * n)),
+    "arrows": (50_000, lambda n: "HloModule m\n\nf (" + "->{ " * n + "\n"),
+    "arrows behind junk": (20_000, lambda n: "junk\n\nf (" + "->{ " * n + "\n"),
+    "parentheses in a header": (50_000, lambda n: "HloModule m\n\nENTRY f (" + ") " * n + "\n"),
+    "blanks": (1_000_000, lambda n: _body(" " * n + "\n")),
+    "lines of blanks": (20_000, lambda n: _body("  \t \n" * n)),
+}  # fmt: skip
+"""Name -> n, and the text of size n."""
+
+
+def seconds(read: Callable[[str], None], text: str) -> float:
+    gc.collect()
+    before = time.process_time()
+    read(text)
+    return time.process_time() - before
+
+
+def strictly(text: str) -> None:
+    """Reads to the first error, and writes it out."""
+    try:
+        hlo.parse(text)
+    except hlo.HloSyntaxError as error:
+        str(error)
+
+
+def tolerantly(text: str) -> None:
+    """Reads to the end, and writes every error out."""
+    for diagnostic in hlo.parse_tolerant(text).diagnostics:
+        str(diagnostic)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.linearity", description=__doc__)
+    parser.add_argument(
+        "names", nargs="*", help="shapes whose names hold one of these words; all of them if none is given"
+    )
+    parser.add_argument("--scale", type=float, default=1.0, help="times n")
+    options = parser.parse_args(arguments)
+    tolerantly(_body("I am no HLO\n"))  # loads the grammar
+    print(
+        f"{'shape of attack':<32}{'bytes at 4n':>12}   parse: n, 2n, 4n, growth       parse_tolerant: n, 2n, 4n, growth"
+    )
+    worst = 0.0
+    for name, (n, make) in SHAPES.items():
+        if options.names and not any(word in name for word in options.names):
+            continue
+        texts = [make(round(n * options.scale) * step) for step in STEPS]
+        cells = []
+        for read in (strictly, tolerantly):
+            times = [seconds(read, text) for text in texts]
+            growth = times[-1] / max(times[0], LEAST)
+            worst = max(worst, growth)
+            cells.append(f"{times[0]:7.2f}{times[1]:7.2f}{times[2]:7.2f} s{growth:7.1f}")
+        print(f"{name:<32}{len(texts[-1]):>12,} {'   '.join(cells)}", flush=True)
+    print(f"worst growth {worst:.1f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
