@@ -33,13 +33,34 @@ EXACT = frozenset(
 """Passes after which even floats must be the same to the bit."""
 
 
-def candidates(which: str) -> Iterator[tuple[str, list[Pass]]]:
-    """Names and passes to try."""
-    yield "pipeline", parse_passes(PIPELINE)
+LAYOUT_PASSES = ("layout-normalization", "reshape-decomposer", "bitcast-simplifier")
+"""Passes that do more where layouts are not the descending ones that programs have before optimization."""
+
+
+def candidates(which: str, module: hlo.Module) -> Iterator[tuple[str, hlo.Module, list[Pass]]]:
+    """Names, modules that compute what the given one does, and passes to try on them."""
+    yield "pipeline", module.clone(), parse_passes(PIPELINE)
     if which == "all":
         for name, kind in PASSES.items():
             if kind.preserves_results:
-                yield name, [kind()]
+                yield name, module.clone(), [kind()]
+        for name in LAYOUT_PASSES:
+            yield f"{name}, ascending layouts", with_ascending_layouts(module), [PASSES[name]()]
+
+
+def with_ascending_layouts(module: hlo.Module) -> hlo.Module:
+    """A copy in which the entry's values, but for parameters and the root, lie with their first dimension the fastest."""
+    copy = module.clone()
+    for i in copy.entry:
+        shape = i.shape
+        if (
+            i.opcode not in ("parameter", "bitcast")
+            and not i.is_root
+            and shape is not None
+            and shape.is_array
+        ):
+            i.change(shape=shape.with_layout(hlo.Layout(tuple(range(shape.rank)))), typed=False)
+    return copy
 
 
 def passes_of(case: Path) -> list[Pass]:
@@ -70,8 +91,7 @@ def main(which: str, *files: str) -> None:
             continue
         before = hlo.load(Path(file))
         inputs = interop.random_inputs(before, seed=7)
-        for name, passes in candidates(which):
-            after = before.clone()
+        for name, after, passes in candidates(which, before):
             steps = Pipeline(passes).run(after)
             changed = any(step.result.changed for step in steps)
             if changed:

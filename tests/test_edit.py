@@ -8,8 +8,8 @@ import pytest
 
 import hlotext as hlo
 from hlotext.ir import integrity
+from hlotext.ir.calls import OWNERS
 from hlotext.ir.cloning import clone_computation, clone_instruction
-from hlotext.ir.edits import OWNERS
 from hlotext.ir.enums import FusionKind
 from hlotext.ir.naming import NameUniquer
 from hlotext.ir.opcode import Payload

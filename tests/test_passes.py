@@ -14,6 +14,7 @@ import pytest
 import hlotext as hlo
 from hlotext import rewrite
 from hlotext.ir import integrity
+from hlotext.ir.async_ops import ROLES
 from hlotext.rewrite import passes as library
 from hlotext.rewrite.passes import PASSES, Pass, PassResult, parse_passes
 from hlotext.rewrite.pipeline import PassError, Pipeline, bisect
@@ -269,3 +270,21 @@ def test_reduction_of_a_seeded_failure() -> None:
 def test_reduction_needs_a_failure() -> None:
     with pytest.raises(ValueError, match="does not fail"):
         rewrite.reduce(hlo.parse(TEXT), lambda m: False)
+
+
+def test_extract_takes_asynchronous_operations_whole() -> None:
+    """At every distance, from every module of the corpus that has some: what comes out is right."""
+    tried = 0
+    for path in support.corpus_files(("tpu", "gpu")):
+        if len(support.read_text(path)) > 60_000:
+            continue
+        module = hlo.load(path)
+        if any(d.severity is hlo.Severity.ERROR for d in verify(module)):
+            continue
+        for done in [i for i in module.entry if ROLES.get(i.opcode) == "done"][:2]:
+            for depth, start in ((1, done), (2, done), (1, (*done.users, done)[0])):
+                small = hlo.parse(str(rewrite.extract(start, depth)))
+                found = [str(d) for d in verify(small) if d.severity is hlo.Severity.ERROR]
+                assert not found, (path.name, start.name, depth, found)
+                tried += 1
+    assert tried > 20

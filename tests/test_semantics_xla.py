@@ -16,7 +16,7 @@ pytestmark = pytest.mark.xla
 
 PROGRAMS = sorted((support.DATA / "semantics").iterdir())
 EACH_PASS = os.environ.get("HLOTEXT_EACH_PASS") == "1"
-"""Whether each pass is tried on its own as well, which takes three minutes; else the pipeline of all of them alone."""
+"""Whether each pass is tried on its own as well, which takes four minutes; else the pipeline of all of them alone."""
 GROUPS = 4
 
 

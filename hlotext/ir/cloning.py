@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 
 from hlotext.ir.async_ops import ROLES
+from hlotext.ir.calls import OWNERS
 from hlotext.ir.computation import Computation
-from hlotext.ir.edits import OWNERS
 from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module

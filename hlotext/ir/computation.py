@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hlotext.ir import edits, judge, printing, uses
+from hlotext.ir import calls, edits, judge, printing, uses
 from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.order import Order
@@ -183,7 +183,7 @@ class Computation:
             raise EditError(f"{self._name} has callers: add parameters with add_parameter")
         edits.check_members(self, instruction.name, instruction._operands, instruction._attributes)
         edits.check_control(self, instruction._attributes)
-        edits.check_calls(self, instruction, instruction._opcode, instruction._attributes)
+        called = calls.check(self, instruction, instruction._opcode, instruction._attributes)
         order = self.order
         needed = (*instruction._operands, *instruction.control_predecessors)
         if before is not None and any(order[i] >= order[before] for i in needed):
@@ -207,8 +207,8 @@ class Computation:
         if self.module is not None:
             self.module.instruction_names.register(instruction.name)
             self.module.note_calls(instruction)
-            if callees := instruction.called_computations:
-                self.module.bring_before(self, callees)
+            if called:
+                self.module.bring_before(self, called)
         instruction.touch()
         if instruction.opcode == "parameter":
             self.touch_signature()

@@ -6,10 +6,10 @@ that stands before its user cannot close a cycle, and one that stands behind it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir import opcodes, uses
+from hlotext.ir import calls, opcodes, uses
 from hlotext.ir.async_ops import ROLES, extra_operation, is_single_operation
 from hlotext.ir.attributes import RawValue
 from hlotext.ir.errors import EditError
@@ -45,55 +45,6 @@ def check_members(
             raise EditError(f"control predecessor {predecessor} of {name} is not in its computation")
 
 
-def check_calls(
-    computation: Computation,
-    instruction: Instruction,
-    opcode: str,
-    attributes: Mapping[str, Any],
-    before: Mapping[str, Any] = _NO_ATTRIBUTES,
-) -> None:
-    """Raises EditError where an instruction may not call a computation that it did not call before.
-
-    It is of the module, not the entry (a module that is being built has none yet), and does not lead back; what a fusion or
-    an async-start runs is called by it alone, and on the thread that it says.
-    """
-    known = {callee for _, callee in _callees(before)}
-    thread = computation.execution_thread
-    if opcode == "async-start":
-        thread = attributes.get("async_execution_thread", "main")
-        if thread != before.get("async_execution_thread", "main"):
-            known.clear()
-    for attribute, callee in _callees(attributes):
-        if callee in known:
-            continue
-        what = f"{attribute} of {instruction.name} names {callee.name}"
-        if callee.module is not computation.module:
-            raise EditError(f"{what}, which is not in its module")
-        if callee.is_entry and computation.module is not None and computation.module.source is not None:
-            raise EditError(f"{what}, which is the entry")
-        if _leads_to(callee, computation):
-            raise EditError(f"{what}, which would call itself")
-        if opcode in _ON_ONE_THREAD and callee.execution_thread != thread:
-            raise EditError(f"{what}, which runs on {callee.execution_thread}, not on {thread}")
-        for other in callee.callers:
-            if other is not instruction and {opcode, other._opcode} & OWNERS:
-                raise EditError(f"{what}, which {other.name} calls already")
-
-
-OWNERS = frozenset({"async-start", "fusion"})
-"""Opcodes whose computation nothing else may call."""
-
-_ON_ONE_THREAD = frozenset({"async-start", "conditional", "fusion", "while"})
-"""Opcodes that say on which thread they run what they call, most of them by standing on it."""
-
-
-def _callees(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Computation]]:
-    for attribute, value in attributes.items():
-        for item in value if type(value) is tuple else (value,):
-            if hasattr(item, "execution_thread"):
-                yield attribute, item
-
-
 def check_control(
     computation: Computation, attributes: Mapping[str, Any], before: Mapping[str, Any] = _NO_ATTRIBUTES
 ) -> None:
@@ -101,20 +52,6 @@ def check_control(
     wanted = attributes.get(CONTROL)
     if wanted and wanted != before.get(CONTROL) and computation.is_fusion_body:
         raise EditError(f"{computation.name} is run by a fusion, in which there is no order to keep")
-
-
-def _leads_to(callee: Computation, computation: Computation) -> bool:
-    """Whether one computation is another or, over others, calls it."""
-    seen: set[Computation] = set()
-    stack = [computation]
-    while stack:
-        above = stack.pop()
-        if above is callee:
-            return True
-        if above not in seen:
-            seen.add(above)
-            stack.extend(c.computation for c in above.callers if c.computation is not None)
-    return False
 
 
 def moves_before(needed: Iterable[Instruction], anchor: Instruction) -> list[Instruction]:
@@ -163,11 +100,14 @@ def change(instruction: Instruction, changes: Mapping[str, Any], *, typed: bool 
         uses.check_taken(instruction, opcode, operands, old["_operands"])
         uses.check_left(instruction, (o for o in old["_operands"] if o not in operands))
     moves: list[Instruction] = []
+    called: list[Computation] = []
     if computation is not None:
         check_control(computation, attributes, old.get("_attributes", attributes))
         if "_operands" in new or "_attributes" in new:
             check_members(computation, instruction.name, operands, attributes)
-            check_calls(computation, instruction, opcode, attributes, old.get("_attributes", attributes))
+            called = calls.check(
+                computation, instruction, opcode, attributes, old.get("_attributes", attributes)
+            )
             moves = moves_before((*operands, *attributes.get(CONTROL, ())), instruction)
     elif "_operands" in new and any(operand is instruction for operand in operands):
         raise EditError(f"{instruction.name} would need its own result")
@@ -183,8 +123,8 @@ def change(instruction: Instruction, changes: Mapping[str, Any], *, typed: bool 
         if CONTROL in attributes or CONTROL in old.get("_attributes", ()):
             computation._successors = None
         computation.move_all(moves, instruction)
-        if "_attributes" in new and computation.module is not None and instruction.called_computations:
-            computation.module.bring_before(computation, instruction.called_computations)
+        if called and computation.module is not None:
+            computation.module.bring_before(computation, called)
     _touch(instruction, new)
 
 
@@ -254,12 +194,29 @@ def _watch(instruction: Instruction, old: Mapping[str, Any], new: Mapping[str, A
         fit = len(before) == len(after) and all(map(alike, before, after))
         if fit and not any(map(holds_buffer, after)):
             return None
+    if new.keys() == {"_attributes"} and _drops_notes(old["_attributes"], new["_attributes"]):
+        return None
     watched = [instruction, *_buffers_around(instruction, new.get("_operands", ()))]
     header = None
     if "_shape" in new and not alike(old["_shape"], new["_shape"]):
         watched += _dependents(instruction)
         header = module if instruction.computation is not None and instruction.computation.is_entry else None
     return Watch(watched, header)
+
+
+_NOTES = frozenset({"metadata", "origin", "statistics", "sharding", "backend_config"})
+"""Attributes without which nothing is wrong that was right."""
+
+
+def _drops_notes(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether attributes differ in that some notes are gone; taking metadata out of a module is six times as fast so."""
+    return (
+        all(
+            after.get(name) is value or (name in _NOTES and name not in after)
+            for name, value in before.items()
+        )
+        and after.keys() <= before.keys()
+    )
 
 
 def _same(a: Shape | None, b: Shape | None) -> bool:

@@ -161,6 +161,14 @@ class Literal:
                 yield literal
 
     @property
+    def known_array(self) -> np.ndarray[Any, Any] | None:
+        """The elements of an array that the text gives one by one; None for every other value."""
+        is_given = self.shape.is_array and not (
+            self.is_elided or self.is_bare or self.unknown_text is not None
+        )
+        return self.array if is_given else None
+
+    @property
     def is_partly_elided(self) -> bool:
         """True where some value inside is not in the text."""
         return any(leaf.is_elided for leaf in self.leaves())

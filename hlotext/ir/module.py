@@ -31,6 +31,8 @@ def _fitting(old: Shape | None, shape: Shape, layouts_count: bool) -> Shape:
 
     Where layouts count: in tiles, padding and memory spaces at most, which the header of TPU text lacks.
     """
+    if old == shape:
+        return shape
     new = _laid_out(shape)
     if old is None or old.text_without_layout() != shape.text_without_layout():
         return new
@@ -73,6 +75,7 @@ class Module:
     revision: int = 0
     """Goes up with every edit; caches of derived facts compare it."""
     _callers: dict[Computation, dict[Instruction, None]] | None = None
+    _place_of: dict[Computation, int] | None = None
     _by_name: tuple[int, dict[str, Instruction | Computation]] | None = None
     _instruction_names: NameUniquer | None = None
     _computation_names: NameUniquer | None = None
@@ -128,7 +131,7 @@ class Module:
         found = self.calls_of(computation)
         if len(found) < 2:
             return tuple(found)
-        places = {computation: place for place, computation in enumerate(self._computations)}
+        places = self._places()
         return tuple(sorted(found, key=lambda i: (places[i.computation], i.computation.order[i])))  # type: ignore[index,union-attr]
 
     def calls_of(self, computation: Computation) -> Collection[Instruction]:
@@ -180,8 +183,7 @@ class Module:
 
         Raises EditError if the name is taken, or if it calls a computation that is not in the module.
         """
-        if any(c.name == computation.name for c in self._computations):
-            raise EditError(f"module {self._name} already has a computation named {computation.name}")
+        self._check_free(computation.name)
         if computation.module is not None:
             raise EditError(f"{computation.name} is in module {computation.module.name} already")
         for instruction in computation:
@@ -191,6 +193,7 @@ class Module:
         entry = self.entry if self._computations else computation
         place = len(self._computations) if before is None else self._place_before(before)
         self._computations.insert(place, computation)
+        self._place_of = None
         self._entry = entry
         computation.module = self
         self.computation_names.register(computation.name)
@@ -200,15 +203,27 @@ class Module:
         computation.touch()
         return computation
 
+    def _check_free(self, name: str) -> None:
+        """Raises EditError where a computation has that name."""
+        if self.computation_names.may_be_taken(name) and any(c.name == name for c in self._computations):
+            raise EditError(f"module {self._name} already has a computation named {name}")
+
     def bring_before(self, computation: Computation, callees: Iterable[Computation]) -> None:
         """Moves computations, with all that they call, before the one that calls them, as XLA's reader wants them."""
-        places = {c: place for place, c in enumerate(self._computations)}
+        places = self._places()
         late = [c for c in post_order(callees) if places[c] > places[computation]]
         if late:
             self._computations[:] = [c for c in self._computations if c not in late]
             place = self._place_before(computation)
             self._computations[place:place] = late
+            self._place_of = None
             self.touch()
+
+    def _places(self) -> dict[Computation, int]:
+        """The number of each computation in the list; remembered until computations come, go or move."""
+        if self._place_of is None:
+            self._place_of = {computation: place for place, computation in enumerate(self._computations)}
+        return self._place_of
 
     def _place_before(self, computation: Computation) -> int:
         """The place in the list for what is to stand before a computation, and before all that stands inside its text."""
@@ -232,6 +247,7 @@ class Module:
                 raise EditError(f"{computation.name} is still called by {', '.join(c.name for c in callers)}")
         self._entry = self.entry
         self._computations[:] = [c for c in self._computations if c not in gone]
+        self._place_of = None
         for computation in gone:
             if computation._start >= 0 and not computation.is_inline:
                 self.removed.append(computation)
@@ -258,8 +274,7 @@ class Module:
         """
         if name == computation.name:
             return
-        if any(c.name == name for c in self._computations):
-            raise EditError(f"module {self._name} already has a computation named {name}")
+        self._check_free(name)
         callers = computation.callers
         computation._name = name
         self.computation_names.register(name)

@@ -29,6 +29,10 @@ class NameUniquer:
         """Marks a name as taken."""
         self._taken.add(name)
 
+    def may_be_taken(self, name: str) -> bool:
+        """False for a name that was never given; what had a name may have gone since."""
+        return name in self._taken
+
     def unique(self, name: str) -> str:
         """That name if it is free, else its stem with the next free number. The result is taken from now on."""
         name = sanitized(name)

@@ -15,7 +15,7 @@ from hlotext.ir.module import Module
 _CACHES: dict[type, frozenset[str]] = {
     Instruction: frozenset({"_users"}),
     Computation: frozenset({"_by_name", "_order", "_successors"}),
-    Module: frozenset({"_callers", "_by_name", "_facts", "revision"}),
+    Module: frozenset({"_callers", "_place_of", "_by_name", "_facts", "revision"}),
 }
 """What follows from the rest and is derived again."""
 _FIELDS = {

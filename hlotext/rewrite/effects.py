@@ -7,6 +7,7 @@ from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.opcode import Family
 from hlotext.ir.opcodes import COLLECTIVES, OPCODES
+from hlotext.ir.uses import is_finished_by
 
 EFFECTS = frozenset(
     {"send", "send-done", "recv", "recv-done", "infeed", "outfeed", "rng", "rng-get-and-update-state"}
@@ -81,7 +82,10 @@ def has_effect(instruction: Instruction) -> bool:
 
 
 def is_dead(instruction: Instruction) -> bool:
-    """Whether nothing would change without an instruction (`HloInstruction::IsDead` and `IsSafelyRemovable`)."""
+    """Whether nothing would change without an instruction (`HloInstruction::IsDead` and `IsSafelyRemovable`).
+
+    What finishes an asynchronous operation is not: DCE takes both out together.
+    """
     return not (
         instruction.opcode == "parameter"
         or instruction.users
@@ -89,4 +93,5 @@ def is_dead(instruction: Instruction) -> bool:
         or instruction.control_predecessors
         or instruction.control_successors
         or has_effect(instruction)
+        or any(is_finished_by(operand, instruction) for operand in instruction.operands[:1])
     )

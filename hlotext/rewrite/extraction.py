@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from hlotext.ir import edits
+from hlotext.ir.async_ops import FINISHERS
+from hlotext.ir.computation import Computation
 from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
+from hlotext.ir.uses import is_finished_by
 from hlotext.rewrite.parameters import remove_parameter
-from hlotext.rewrite.passes.dce import DeadCodeElimination
+from hlotext.rewrite.passes.dce import DeadCodeElimination, remove_unreached
 
 
 def extract(instruction: Instruction, depth: int | None = None) -> Module:
@@ -23,17 +27,13 @@ def extract(instruction: Instruction, depth: int | None = None) -> Module:
     copy = source.clone()
     body = copy._computations[source._computations.index(computation)]
     nodes = dict(zip(computation.instructions, body.instructions, strict=True))
-    if body.is_implicit or body.is_inline:
+    if body.is_inside:
         body.own_text()
     for name in ("input_output_alias", "buffer_donor", "entry_computation_layout", "is_scheduled"):
         copy.attributes.pop(name, None)
     for name in list(copy.attributes):
         if name.startswith("allow_spmd"):
             del copy.attributes[name]
-    for caller in body.callers:
-        assert caller.computation is not None
-        if caller.computation is body:
-            raise EditError(f"{body.name} calls itself")
     _make_entry(copy, body, nodes[instruction])
     number = sum(i.opcode == "parameter" for i in body)
     for old in computation:
@@ -55,40 +55,32 @@ def extract(instruction: Instruction, depth: int | None = None) -> Module:
     return copy
 
 
-def _make_entry(module: Module, body: object, root: Instruction) -> None:
+def _make_entry(module: Module, body: Computation, root: Instruction) -> None:
     """Makes a computation the entry with another root, whatever called it before."""
-    assert root.computation is not None
-    root.computation._root = root
-    module._entry = root.computation
-    others = [c for c in module.computations if c is not body]
-    needed: set[object] = set()
-    stack = [root.computation]
-    while stack:
-        computation = stack.pop()
-        if computation not in needed:
-            needed.add(computation)
-            stack.extend(c for i in computation for c in i.called_computations)
-    module.remove_all([c for c in others if c not in needed])
-    for instruction in root.computation:
-        instruction.touch()
-    root.computation.touch_signature()
+    old, body._root = body.root, root
+    module._entry = body
+    remove_unreached(module)
+    edits.touch_roots(body, old, root)
 
 
 def _within(instruction: Instruction, depth: int | None) -> dict[Instruction, int]:
-    """The instructions that one needs, with how many operands away they are at least."""
+    """The instructions that one needs, with how many operands away they are at least; a start is where its done is."""
     found = {instruction: 0}
     pending = [instruction]
     while pending:
         following = []
         for i in pending:
             for operand in i.operands:
-                if operand not in found and (depth is None or found[i] < depth):
-                    found[operand] = found[i] + 1
+                distance = found[i] + (not is_finished_by(operand, i))
+                if operand not in found and (depth is None or distance <= depth):
+                    found[operand] = distance
                     following.append(operand)
         pending = following
     return found
 
 
 def _is_border(i: Instruction, kept: dict[Instruction, int], depth: int | None, root: Instruction) -> bool:
-    """Whether an instruction is replaced by a parameter: it is as far away as allowed, and no constant."""
-    return depth is not None and i is not root and kept[i] >= depth and i.opcode not in ("constant", "iota")
+    """Whether an instruction is replaced by a parameter: it is as far away as allowed, no constant, and no start."""
+    if depth is None or i is root or i.opcode in ("constant", "iota") or i.opcode in FINISHERS:
+        return False
+    return kept[i] >= depth

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 
@@ -108,25 +109,17 @@ def _renumber_header(module: Module, number: int) -> None:
     """Takes a parameter out of the header's lists and shifts the numbers of the later ones."""
     attributes = module.attributes
     before = dict(attributes)
-    alias, donors = attributes.get("input_output_alias"), attributes.get("buffer_donor")
-    if isinstance(alias, InputOutputAliasConfig):
-        if any(e.parameter_number == number for e in alias.entries):
-            raise EditError(f"parameter {number} shares its buffer with a result")
-        attributes["input_output_alias"] = InputOutputAliasConfig(
-            tuple(
-                attrs.evolve(e, parameter_number=e.parameter_number - (e.parameter_number > number))
-                for e in alias.entries
-            )
-        )
-    if isinstance(donors, BufferDonorConfig):
-        if any(e.param_number == number for e in donors.entries):
-            raise EditError(f"the buffer of parameter {number} is donated")
-        attributes["buffer_donor"] = BufferDonorConfig(
-            tuple(
-                attrs.evolve(e, param_number=e.param_number - (e.param_number > number))
-                for e in donors.entries
-            )
-        )
+    for name, kind, field in _PARAMETER_NUMBERS:
+        config = attributes.get(name)
+        if not isinstance(config, kind):
+            continue
+        entries = []
+        for entry in config.entries:
+            given = getattr(entry, field)
+            if given == number:
+                raise EditError(f"parameter {number} stands in {name}")
+            entries.append(attrs.evolve(entry, **{field: given - (given > number)}))
+        attributes[name] = kind(tuple(entries))
     layout = attributes.get(ENTRY_LAYOUT)
     if isinstance(layout, ComputationLayout):
         shapes = layout.parameter_shapes
@@ -141,3 +134,10 @@ def _renumber_header(module: Module, number: int) -> None:
             del attributes["allow_spmd_sharding_propagation_to_parameters"]
     if attributes != before:
         module.touch_header()
+
+
+_PARAMETER_NUMBERS: tuple[tuple[str, Any, str], ...] = (
+    ("input_output_alias", InputOutputAliasConfig, "parameter_number"),
+    ("buffer_donor", BufferDonorConfig, "param_number"),
+)
+"""The lists of the header whose entries name parameters by number."""

@@ -7,12 +7,14 @@ from collections.abc import Callable
 import attrs
 import numpy as np
 
+from hlotext.ir.async_ops import FINISHERS
 from hlotext.ir.computation import Computation
 from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.literal import Literal
 from hlotext.ir.module import Module
 from hlotext.rewrite.outlining import inline
+from hlotext.rewrite.parameters import remove_parameter
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.strip import StripMetadata
 
@@ -143,13 +145,17 @@ def _cut(module: Module, chosen: range) -> None:
     inside = dict.fromkeys(entry.instructions[p] for p in chosen)
     number = len(entry.parameters)
     for i in inside:
-        if i.opcode in ("parameter", "constant") or i.is_root or all(user in inside for user in i.users):
+        if i.opcode in _KEPT or i.is_root or all(user in inside for user in i.users):
             continue
         entry_first = entry.instructions[0]
         new = Instruction(module.instruction_names.unique("cut"), "parameter", i.shape, argument=number)
         entry.add(new, entry_first, typed=False)
         number += 1
         i.replace_all_uses_with(new)
+
+
+_KEPT = frozenset({"parameter", "constant"}) | FINISHERS.keys()
+"""What no parameter is put in place of: what is as small already, and starts, which go with their dones."""
 
 
 def _inlined(module: Module, place: int) -> None:
@@ -185,8 +191,6 @@ def _shorter_tuple(module: Module, place: int) -> None:
 
 def _drop_parameters(module: Module) -> None:
     """Takes unused parameters of the entry away."""
-    from hlotext.rewrite.parameters import remove_parameter
-
     entry: Computation = module.entry
     for number in reversed(range(len(entry.parameters))):
         parameter = entry.parameters[number]

@@ -12,6 +12,7 @@ from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
 from hlotext.matchers.pattern import NOTHING_SKIPPED, Match, Options, Pattern
 from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.effects import is_dead
 
 
 class RewriteError(RuntimeError):
@@ -170,8 +171,6 @@ def _opcodes(pattern: Pattern) -> set[str] | None:
 
 def remove_dead_operands(candidates: Iterable[Instruction]) -> int:
     """Takes out those that nothing uses and that have no effect, and then their operands; how many."""
-    from hlotext.rewrite.effects import is_dead
-
     stack, count = list(candidates), 0
     while stack:
         instruction = stack.pop()

@@ -9,7 +9,7 @@ import attrs
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
 from hlotext.rewrite.passes.algebra import RULES
-from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.rewriter import Rewrite, Rule, apply_rules
 
 
@@ -28,7 +28,7 @@ class AlgebraicSimplifier(Pass):
     """How many rewrites at most for each instruction of the module; 0: as many as it takes."""
 
     def run(self, module: Module) -> PassResult:
-        chosen = [c for c in module.computations if not c.is_fusion_body]
+        chosen = nonfusion_computations(module)
         limit = self.max_iterations * sum(map(len, module.computations)) if self.max_iterations else None
         return PassResult.of(apply_rules(module, LAYOUT_KEEPING, computations=chosen, max_rewrites=limit))
 

@@ -7,7 +7,13 @@ from typing import ClassVar
 
 import attrs
 
+from hlotext.ir.computation import Computation
 from hlotext.ir.module import Module
+
+
+def nonfusion_computations(module: Module) -> list[Computation]:
+    """The computations that run by themselves (`HloModule::MakeNonfusionComputations`), but for those without a text."""
+    return [c for c in module.computations if not c.is_fusion_body and not c.is_implicit]
 
 
 @attrs.frozen

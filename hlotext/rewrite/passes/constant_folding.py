@@ -12,7 +12,7 @@ from hlotext.ir.instruction import Instruction
 from hlotext.ir.literal import Literal
 from hlotext.ir.module import Module
 from hlotext.ir.types import TypeKind
-from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.rewriter import remove_dead_operands
 
 Array = np.ndarray[Any, Any]
@@ -42,9 +42,7 @@ class ConstantFolding(Pass):
 
     def run(self, module: Module) -> PassResult:
         count = 0
-        for computation in module.computations:
-            if computation.is_implicit or computation.is_fusion_body:
-                continue
+        for computation in nonfusion_computations(module):
             for instruction in computation.instructions:
                 if instruction.computation is computation and self._fold(instruction):
                     count += 1
@@ -57,7 +55,7 @@ class ConstantFolding(Pass):
             return False
         if shape.element_count > self.max_elements or i.control_predecessors or i.control_successors:
             return False
-        arrays = [_array(operand) for operand in i.operands]
+        arrays = [o.literal.known_array if o.literal is not None else None for o in i.operands]
         if i.opcode not in _MOVING and not all(_is_exact(o) for o in (i, *i.operands)):
             return False
         known = [array for array in arrays if array is not None]
@@ -81,13 +79,6 @@ class ConstantFolding(Pass):
         i.replace_with(new)
         remove_dead_operands(operands)
         return True
-
-
-def _array(i: Instruction) -> Array | None:
-    literal = i.literal
-    if literal is None or not literal.shape.is_array or literal.is_elided or literal.is_bare:
-        return None
-    return None if literal.unknown_text is not None else literal.array
 
 
 def _is_exact(i: Instruction) -> bool:

@@ -10,31 +10,11 @@ from hlotext import layout as layouts
 from hlotext import matchers as m
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
-from hlotext.ir.opcodes import ELEMENTWISE
 from hlotext.ir.shape import Shape, default_layout
-from hlotext.rewrite.builder import Builder
-from hlotext.rewrite.passes.base import Pass, PassResult
-from hlotext.rewrite.passes.properties import DESCENDING, LAYOUTS
+from hlotext.rewrite.builder import Builder, retyped
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.properties import DESCENDING, LAYOUTS, NORMALIZED, is_descending, is_plain
 from hlotext.rewrite.rewriter import Rewrite, apply_rules, pattern, remove_dead_operands
-
-NORMALIZED = ELEMENTWISE | {"copy"}
-"""Opcodes that the pass computes in descending layouts."""
-
-
-def _is_plain(shape: Shape | None) -> bool:
-    """Whether a shape is an array whose layout is an order of dimensions and nothing else."""
-    if shape is None or not shape.is_array or shape.layout is None or not shape.is_static:
-        return False
-    plain = attrs.evolve(shape.layout, minor_to_major=(), memory_space=0)
-    return plain == attrs.evolve(default_layout(0), minor_to_major=())
-
-
-def _normal(shape: Shape) -> Shape:
-    """The descending shape that is the same in memory (`ShapeUtil::MakeShapeWithDescendingLayoutAndSamePhysicalLayout`)."""
-    assert shape.layout is not None
-    normal = layouts.normalize(shape)
-    assert normal.layout is not None
-    return normal
 
 
 @attrs.frozen
@@ -42,8 +22,8 @@ class LayoutNormalization(Pass):
     """Computes elementwise operations in descending layouts (XLA's `LayoutNormalization`).
 
     `f32[10,20,30]{2,0,1}` becomes `f32[20,10,30]{2,1,0}`: the dimensions in the order in which they lie in memory. Operands
-    and results pass through bitcasts, which move nothing; a bitcast of a bitcast is one. Only operations whose operands and
-    result have one layout, without tiles, are taken; bodies of fusions stay.
+    and results pass through bitcasts, which move nothing; a bitcast of a bitcast is one. An operand in another layout than
+    the result is transposed, as a copy into another layout is. Results with tiles stay, as do bodies of fusions.
     """
 
     name: ClassVar[str] = "layout-normalization"
@@ -53,7 +33,7 @@ class LayoutNormalization(Pass):
 
     def run(self, module: Module) -> PassResult:
         count = 0
-        chosen = [c for c in module.computations if not c.is_fusion_body and not c.is_implicit]
+        chosen = nonfusion_computations(module)
         for computation in chosen:
             for instruction in computation.instructions:
                 count += self._normalize(instruction)
@@ -61,22 +41,30 @@ class LayoutNormalization(Pass):
         return PassResult.of(counts)
 
     def _normalize(self, i: Instruction) -> int:
-        if i.opcode not in NORMALIZED or not _is_plain(i.shape):
-            return 0
         shape = i.shape
-        assert shape is not None and shape.layout is not None  # noqa: PT018 - narrows both for mypy
-        order = shape.layout.minor_to_major
-        if order == default_layout(shape.rank).minor_to_major:
-            return 0
-        operands = [o for o in i.operands if o.shape is not None and o.shape.rank]
-        if any(not _is_plain(o.shape) or o.shape.layout.minor_to_major != order for o in operands):  # type: ignore[union-attr]
+        if i.opcode not in NORMALIZED or not is_plain(shape) or is_descending(shape):
             return 0
         b = Builder.before(i)
-        inputs = [b.bitcast(o, _normal(o.shape)) if o in operands and o.shape else o for o in i.operands]
+        inputs = [_normal_operand(b, operand, shape) for operand in i.operands]
         own = {k.replace("-", "_"): v for k, v in i._attributes.items() if k not in ("sharding", "metadata")}
-        new = b.op(i.opcode, inputs, shape=_normal(shape), **own)
+        new = b.op(i.opcode, inputs, shape=layouts.normalize(shape), **own)
         i.replace_with(b.bitcast(new, shape))
         return 1
+
+
+def _normal_operand(b: Builder, operand: Instruction, result: Shape) -> Instruction:
+    """An operand with its dimensions in the order in which those of the result lie in memory."""
+    shape = operand.shape
+    if shape is None or not shape.rank:
+        return operand
+    if not is_plain(shape):
+        shape = retyped(result, shape.element_type).with_layout(default_layout(shape.rank))
+        operand = b.op("copy", (operand,), shape=shape)
+    normal, wanted = layouts.normalize(shape), layouts.normalize(retyped(result, shape.element_type))
+    lies = layouts.major_to_minor(shape)
+    order = tuple(lies.index(d) for d in layouts.major_to_minor(result))
+    value = b.bitcast(operand, normal)
+    return value if order == tuple(sorted(order)) else b.transpose(value, shape=wanted, dimensions=order)
 
 
 @pattern(m.bitcast(m.bitcast(m.op("x"))))
@@ -108,12 +96,10 @@ class ReshapeDecomposer(Pass):
 
     def run(self, module: Module) -> PassResult:
         counts = {"bitcasts": 0, "copies": 0}
-        for computation in module.computations:
-            if computation.is_fusion_body or computation.is_implicit:
-                continue
+        for computation in nonfusion_computations(module):
             for i in computation.instructions:
                 source = i.operands[0].shape if i.opcode == "reshape" else None
-                if i.shape is None or source is None or not (_is_plain(source) and _is_plain(i.shape)):
+                if not (is_plain(source) and is_plain(i.shape)):
                     continue
                 b, value = Builder.before(i), i.operands[0]
                 if not layouts.is_bitcast(source, i.shape):
@@ -141,7 +127,7 @@ class ReshapeDecomposer(Pass):
 
 @attrs.frozen
 class BitcastSimplifier(Pass):
-    """Reshapes, transposes and copies that move nothing in memory become bitcasts, and bitcasts in a row one.
+    """Reshapes and transposes that move nothing in memory become bitcasts, and bitcasts in a row one.
 
     The bitcast part of XLA's `AlgebraicSimplifier` in its layout-sensitive mode.
     """
@@ -152,18 +138,13 @@ class BitcastSimplifier(Pass):
 
     def run(self, module: Module) -> PassResult:
         count = 0
-        chosen = [c for c in module.computations if not c.is_fusion_body and not c.is_implicit]
+        chosen = nonfusion_computations(module)
         for computation in chosen:
             for i in computation.instructions:
-                if i.opcode not in ("reshape", "transpose") or not _is_plain(i.shape):
+                if i.opcode not in ("reshape", "transpose") or not is_plain(i.shape):
                     continue
                 source = i.operands[0].shape
-                if (
-                    source is None
-                    or i.shape is None
-                    or not _is_plain(source)
-                    or not _moves_nothing(i, source)
-                ):
+                if not is_plain(source) or not _moves_nothing(i, source):
                     continue
                 value = i.operands[0]
                 i.replace_with(Builder.before(i).bitcast(value, i.shape))

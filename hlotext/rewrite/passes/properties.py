@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
+import attrs
+
 from hlotext.ir.module import Module
-from hlotext.ir.shape import default_layout
-from hlotext.rewrite.passes.base import Property
+from hlotext.ir.opcodes import ELEMENTWISE
+from hlotext.ir.shape import Layout, Shape, default_layout
+from hlotext.rewrite.passes.base import Property, nonfusion_computations
+
+NORMALIZED = ELEMENTWISE | {"copy"}
+"""Opcodes that layout normalization computes in descending layouts."""
 
 
 def _not_scheduled(module: Module) -> bool:
@@ -28,15 +36,28 @@ def _has_layouts(module: Module) -> bool:
     )  # fmt: skip
 
 
-def _descends(module: Module) -> bool:
-    """Whether every array that an elementwise operation makes outside of fusions has the descending layout."""
-    from hlotext.rewrite.passes.layout_normalization import NORMALIZED
+def is_plain(shape: Shape | None) -> TypeGuard[Shape]:
+    """Whether a shape is an array whose layout is an order of dimensions and nothing else."""
+    if shape is None or not shape.is_array or shape.layout is None or not shape.is_static:
+        return False
+    return attrs.evolve(shape.layout, memory_space=0) == Layout(shape.layout.minor_to_major)
 
+
+def is_descending(shape: Shape) -> bool:
+    """Whether the last dimension of an array is the fastest, and so on."""
+    return (
+        shape.layout is not None and shape.layout.minor_to_major == default_layout(shape.rank).minor_to_major
+    )
+
+
+def _descends(module: Module) -> bool:
+    """Whether every array without tiles that an elementwise operation makes outside of fusions has a descending layout."""
     return all(
-        i.shape.layout.minor_to_major == default_layout(i.shape.rank).minor_to_major
-        for c in module.computations if not c.is_fusion_body
-        for i in c if i.opcode in NORMALIZED and i.shape is not None and i.shape.layout is not None
-    )  # fmt: skip
+        is_descending(i.shape)
+        for computation in nonfusion_computations(module)
+        for i in computation
+        if i.opcode in NORMALIZED and is_plain(i.shape)
+    )
 
 
 def _no_shardings(module: Module) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -14,7 +14,7 @@ from hlotext.ir.module import Module
 from hlotext.ir.opcodes import ELEMENTWISE
 from hlotext.ir.shape import Shape
 from hlotext.rewrite.builder import Builder, retyped
-from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.properties import NOT_SCHEDULED
 from hlotext.rewrite.rewriter import remove_dead_operands
 
@@ -78,8 +78,7 @@ class ReshapeMover(Pass):
     """Also reshapes broadcasts of more than a number, where their dimensions stay whole."""
 
     def run(self, module: Module) -> PassResult:
-        chosen = [c for c in module.computations if not c.is_fusion_body and not c.is_implicit]
-        return PassResult.of({"instructions": sum(map(self._move_all, chosen))})
+        return PassResult.of({"instructions": sum(map(self._move_all, nonfusion_computations(module)))})
 
     def _move_all(self, computation: Computation) -> int:
         count = 0
@@ -124,7 +123,7 @@ class ReshapeMover(Pass):
                 operand.shape is not None and not operand.shape.rank
             )  # the predicate of a select, bounds of a clamp
         if operand.opcode == "constant":
-            return _known(operand) is not None
+            return operand.literal is not None and operand.literal.known_array is not None
         if operand.opcode != "broadcast":
             return False
         dimensions = operand.attributes.get("dimensions", ())
@@ -160,7 +159,7 @@ class ReshapeMover(Pass):
             places = [way.place(d) for d in operand.attributes.get("dimensions", ())]
             dimensions = tuple(place for place in places if place is not None)
             return b.op("broadcast", operand.operands, shape=shape, dimensions=dimensions)
-        values = _known(operand)
+        values = operand.literal.known_array if operand.literal is not None else None
         assert values is not None
         inverse = np.argsort(way.order) if way.order is not None else None
         values = values.transpose(inverse) if inverse is not None else values.reshape(way.before)
@@ -170,11 +169,3 @@ class ReshapeMover(Pass):
 def _is_cheap(i: Instruction) -> bool:
     """Whether a rearrangement of a value is none worth moving, since the value itself can have any sizes."""
     return i.opcode == "constant" or (i.opcode == "broadcast" and not i.operands[0].shape.dimensions)  # type: ignore[union-attr]
-
-
-def _known(constant: Instruction) -> np.ndarray[Any, Any] | None:
-    """The elements of a constant; None where the text does not say them all."""
-    literal = constant.literal
-    if literal is None or literal.is_partly_elided or literal.is_bare or literal.unknown_text is not None:
-        return None
-    return literal.array

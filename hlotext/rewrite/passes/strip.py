@@ -111,7 +111,7 @@ class CanonicalNames(Pass):
                     elif not step:
                         instruction.name = name
             for place, computation in enumerate(module.computations):
-                if not (computation.is_implicit or computation.is_inline):
+                if not computation.is_inside:
                     computation.name = f"{step or 'computation'}.{place}"
         module._instruction_names = NameUniquer(i.name for i in module.instructions())
         module._computation_names = NameUniquer(c.name for c in module.computations)
