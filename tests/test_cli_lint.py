@@ -49,13 +49,13 @@ def test_exit_status(arguments: list[str | Path], status: int) -> None:
 
 
 def test_full_report() -> None:
-    """Place, rule, line with a caret, the operation and the Python frame, and what to do."""
+    """Place, rule, line with a caret, the operation and the Python frame, the estimate, and what to do."""
     result = run("lint", NOISY, "--select", "G106")
     first = result.stdout.split("\n\n")[0].splitlines()
     assert first[0].startswith(f"{NOISY}:")
     assert ": warning[G106]: " in first[0]
     assert set(first[2].strip(" |")) == {"^"}
-    assert [line.split(":")[0].strip() for line in first[3:]] == ["op_name", "from", "help"]
+    assert [line.split(":")[0].strip() for line in first[3:]] == ["op_name", "from", "costs", "help"]
     assert "in 1 file" in result.stderr
 
 

@@ -218,6 +218,18 @@ def test_rules_that_cannot_be_used(plugins: list[Any], value: Any, message: str)
         lint.run(hlo.parse(TWO % ("", "")))
 
 
+def test_estimates_are_told() -> None:
+    """Bytes and operations, where a rule has them."""
+    path = support.DATA / "lint" / "compiled" / "waste_upcast_dot.h100_1x1x1.after_optimizations.txt"
+    (finding,) = lint.lint_source(Source(path.read_text(), path.name), lint.Config(select=("D103",))).findings
+    entry = lint.entry_of(finding)
+    assert finding.flops == entry.properties["flops"] == 2 * 1024**3
+    assert "  costs: 2.15 GFLOP each time the module runs" in entry.text.splitlines()
+    entry = lint.entry_of(attrs.evolve(finding, bytes=3 << 20, flops=None))
+    assert "  costs: 3.00 MiB each time the module runs" in entry.text.splitlines()
+    assert "costs:" not in lint.entry_of(attrs.evolve(finding, bytes=0, flops=None)).text
+
+
 # ---- baselines
 
 

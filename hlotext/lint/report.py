@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hlotext.analysis import byte_text
 from hlotext.ir.source import Span
 from hlotext.lint.engine import INTERNAL
 from hlotext.lint.finding import Finding
@@ -85,6 +86,8 @@ def _text(finding: Finding, is_hidden: bool) -> str:
         out.append(f"  op_name: {finding.op_name}")
     if finding.frame is not None:
         out.append(f"  from: {finding.frame}")
+    if costs := _costs(finding):
+        out.append(f"  costs: {costs} each time the module runs")
     if is_hidden:
         out.append("  help: --debug shows the traceback")
     elif finding.help:
@@ -92,3 +95,20 @@ def _text(finding: Finding, is_hidden: bool) -> str:
         fix = f" (--fix does it, by {rule.fix}: safe)" if rule is not None and rule.fix else ""
         out.append(f"  help: {finding.help}{fix}")
     return "\n".join(out)
+
+
+def _costs(finding: Finding) -> str:
+    """The estimates in words; empty where there are none, or nothing to save."""
+    bytes_ = byte_text(finding.bytes) if finding.bytes else ""
+    flops = f"{_short(finding.flops)}FLOP" if finding.flops else ""
+    return " and ".join(filter(None, (bytes_, flops)))
+
+
+def _short(count: int) -> str:
+    """A count with three digits and a prefix: `2.15 G`."""
+    value, prefix = float(count), ""
+    for prefix in ("", "k", "M", "G", "T", "P", "E"):
+        if value < 999.5 or prefix == "E":
+            break
+        value /= 1000
+    return f"{value:.3g} {prefix}"
