@@ -16,12 +16,13 @@ class UnknownTripCount(Rule):
     name = "unknown-trip-count"
     title = "a loop of which the text does not tell how often it runs"
     severity = Severity.NOTE
+    needs_optimized = True  # before, bounds may still be arguments of a call that is inlined later
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for loop, trips in context.graph.trips.items():
             if trips is None:
                 yield Report(
                     loop,
-                    "how often this loop runs depends on values, so nothing in it can be estimated",
+                    "the text does not tell how often this loop runs, so nothing in it can be estimated",
                     "give lax.scan or lax.fori_loop constant bounds where that is possible",
                 )
