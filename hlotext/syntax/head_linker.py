@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from typing import Any
 
 from hlotext.ir.attributes import HEADER_ATTRIBUTES, RawValue
@@ -61,7 +63,7 @@ def _link_tables(module: Module, reporter: Reporter, tables: dict[str, SectionRe
             problem = _problem(row, fields)
             if problem:
                 message = f"row {number} of {name} {problem}"
-                reporter.error("X101", message, tables[name].position)
+                reporter.error("X101", message, *_place_of_row(reporter.source.text, tables[name], number))
                 return
         rows[name] = tables[name].rows
     module.stack_frames = StackFrameIndex(
@@ -71,6 +73,16 @@ def _link_tables(module: Module, reporter: Reporter, tables: dict[str, SectionRe
         tuple(FrameRow(row["file_location_id"], row["parent_frame_id"] - 1) for row in rows["StackFrames"]),
         module.stack_frames.other_tables,
     )
+
+
+def _place_of_row(text: str, section: SectionRecord, number: int) -> tuple[int, int | None]:
+    """Where a row begins and ends, as XLA writes it on a line of its own; the table's name where it stands otherwise."""
+    rows = itertools.islice(_ROW.finditer(text, section.position, section.end), number - 1, None)
+    row = next(rows, None)
+    return (section.position, None) if row is None else row.span(1)
+
+
+_ROW = re.compile(r"[\r\n][ \t]*+([0-9]++[ \t]*+[\"{][^\r\n]*+)")
 
 
 def _problem(row: str | dict[str, int], fields: tuple[str, ...]) -> str:

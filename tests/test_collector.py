@@ -1,0 +1,62 @@
+"""Modules that nobody holds any more are garbage, and are collected although reading keeps the collector away."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+import hlotext as hlo
+from hlotext.ir import collector
+
+TEXT = "HloModule m\n\nENTRY e {\n  p = f32[4] parameter(0)\n  ROOT n = f32[4] negate(p)\n}\n"
+
+
+def collections() -> int:
+    return int(gc.get_stats()[2]["collections"])
+
+
+def test_a_process_that_reads_for_ever_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read and dropped is collected from time to time, not after every text."""
+    monkeypatch.setattr(collector, "LEAST", 2_000)
+    gc.collect()
+    monkeypatch.setattr(collector._debt, "alive", 0)
+    hlo.parse(TEXT)
+    before, objects = collections(), len(gc.get_objects())
+    for _ in range(3_000):
+        hlo.parse(TEXT)
+    assert 1 < collections() - before < 300
+    assert len(gc.get_objects()) - objects < 60_000
+
+
+def test_modules_in_use_are_not_walked_through_for_every_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The more is alive, the more is read before the collector is called."""
+    monkeypatch.setattr(collector, "LEAST", 2_000)
+    monkeypatch.setattr(collector._debt, "alive", 10**9)
+    gc.collect()
+    hlo.parse(TEXT)
+    before = collections()
+    kept = [hlo.parse(TEXT) for _ in range(300)]
+    assert len(kept) == 300
+    assert collections() == before
+
+
+def test_a_collection_by_others_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector._debt, "made", 10**9)
+    gc.collect()
+    before = collections()
+    hlo.parse(TEXT)
+    assert collections() == before
+    assert collector._debt.made < 10**6
+
+
+def test_a_program_without_collector_is_left_alone() -> None:
+    """One that has turned it off gets it back turned off, and is not collected for."""
+    gc.disable()
+    try:
+        before = collections()
+        hlo.parse(TEXT)
+        assert not gc.isenabled()
+        assert collections() == before
+    finally:
+        gc.enable()
