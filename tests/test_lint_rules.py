@@ -86,6 +86,13 @@ def test_no_rule_fails_on_a_real_module(path: Path) -> None:
         assert re.fullmatch(r"[0-9a-f]{16}", finding.fingerprint)
 
 
+@pytest.mark.parametrize("path", sorted((support.DATA / "ok").glob("*.hlo")), ids=lambda path: path.stem)
+def test_no_rule_fails_on_a_form_of_the_language(path: Path) -> None:
+    """Nor does the verifier: attributes, opcodes and types may be unknown, computations and shapes missing."""
+    found = lint.lint_source(read_source(path), lint.Config(select=("ALL", "V"))).findings
+    assert [finding.message for finding in found if finding.code == lint.INTERNAL] == []
+
+
 def test_linting_changes_nothing() -> None:
     """The text stays byte for byte what it was."""
     path = support.CORPUS / "gpu" / "data_parallel.h100_1x1x4.after_optimizations.txt"

@@ -20,7 +20,9 @@ class HighestPrecision(Rule):
     opcodes = frozenset({"dot", "convolution"})
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        precision = [str(p) for p in instruction.attributes.get("operand_precision", ())]
+        stated = instruction.attributes.get("operand_precision", ())
+        # A word that this release does not know is kept as text.
+        precision = [str(p) for p in stated] if isinstance(stated, tuple) else [str(stated)]
         if any(p in ("high", "highest") for p in precision):
             yield Report(
                 instruction,
