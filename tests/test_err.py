@@ -6,12 +6,15 @@ the mistakes that people make most. To add a case, add a file, run pytest with -
 
 from __future__ import annotations
 
+import gzip
+import lzma
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import hlotext as hlo
+from hlotext.syntax import inputs
 from hlotext.syntax.codes import CODES
 from hlotext.syntax.read import Reader, as_source, read_modules
 from tests import support
@@ -93,3 +96,42 @@ def test_unknown_attributes_that_mean_a_known_one(text: str, help: str) -> None:
     (note,) = hlo.parse_tolerant(line).diagnostics
     assert (note.code, note.help) == ("X203", help)
     assert line[note.span.start : note.span.end] == text.split("=")[0]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_packed_text_that_grows_too_large(
+    pack: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small file that unpacks to a huge one is refused before the memory is gone."""
+    monkeypatch.setattr(inputs, "MAX_UNPACKED", 1 << 20)
+    path = tmp_path / "bomb"
+    path.write_bytes(pack(b" " * (1 << 20)))
+    with pytest.raises(hlo.HloSyntaxError, match="the text is empty but for blanks"):
+        hlo.load(path)
+    path.write_bytes(pack(b" " * ((1 << 20) + 1)))
+    with pytest.raises(hlo.InputError, match="bomb unpacks to more than"):
+        hlo.load(path)
+    (found,) = hlo.parse_tolerant(path.read_bytes()).diagnostics
+    assert found.code == "X123"
+    assert "damaged or too large" in found.message
+
+
+XLA_ABORTS = (
+    "tuple_result", "parameter_gap", "attribute_replication_elsewhere", "count_dot", "attribute_transpose_a", "literal_token",
+    "count_dynamic_reshape", "dynamic_reshape_sizes", "reshape_elements", "attribute_sharding_mesh_axis",
+    "attribute_sharding_mesh_overlap", "replica_groups_mesh_axis", "shape_of_token_with_dimensions",
+    "shape_of_opaque_with_dimensions", "layout_of_token_empty", "layout_tail_padding_zero", "layout_tile_negative",
+    "literal_opaque", "literal_bool_in_integer", "literal_bool_in_float", "deep_bodies", "deep_literal", "deep_operands",
+    "deep_tuple",
+)  # fmt: skip
+"""Cases on which XLA's reader ends the process, or did in some release; the last four where the nesting is deep enough."""
+
+
+@pytest.mark.parametrize("name", XLA_ABORTS)
+def test_what_xla_aborts_on_is_an_ordinary_error(name: str) -> None:
+    """An error with a place, and a module all the same."""
+    data = (FOLDER / f"{name}.hlo").read_bytes()
+    with pytest.raises(hlo.HloSyntaxError) as error:
+        hlo.parse(data)
+    assert error.value.line > 3
+    assert hlo.parse_tolerant(data).module.name

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import hlotext as hlo
+from hlotext.syntax import limits
 from tests.support import ROOT
 
 PACKAGE = ROOT / "hlotext"
@@ -60,3 +62,11 @@ def test_a_pasted_fusion_knows_what_it_calls() -> None:
     assert fusion.shape is not None
     assert fusion.shape.layout is not None
     assert fusion.shape.layout.memory_space == 1
+
+
+@pytest.mark.parametrize("name", [name for name in vars(limits) if name.startswith("MAX_")])
+def test_every_limit_is_documented(name: str) -> None:
+    """The table of limits in ARCHITECTURE.md has each of them with its value."""
+    text = (PACKAGE / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    (row,) = re.findall(rf"^\| `{name}` \| ([0-9,]+)( GiB)?", text, re.MULTILINE)
+    assert int(row[0].replace(",", "")) << (30 if row[1] else 0) == getattr(limits, name)

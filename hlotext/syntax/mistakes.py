@@ -90,6 +90,30 @@ def _open_string(place: Stumble) -> Finding | None:
     return Finding("this string is not closed", place.start, place.start + 1, f"it ends with {quote}")
 
 
+def _string_over_lines(place: Stumble) -> Finding | None:
+    """A string whose end is that of its line's: it ends where the next one begins."""
+    quote = place.previous
+    if quote not in ("'", '"'):
+        return None
+    end = place.behind - 1
+    opening = place.text.rfind(quote, max(0, end - _FAR), end)
+    if opening < 0 or not _LINE_END.search(place.text, opening, end):
+        return None
+    message = "this string goes on over the end of its line"
+    return Finding(message, opening, opening + 1, f"is a {quote} missing on this line?")
+
+
+_FAR = 5_000
+"""Characters within which the beginning of a string is looked for."""
+_LINE_END = re.compile(r"[\r\n]")
+
+
+def _stray_brace(place: Stumble) -> Finding | None:
+    if place.word != "}" or "ENTRY" not in place.expected or "RBRACE" in place.expected:
+        return None
+    return Finding("this brace closes nothing", place.start, place.after, "take it out")
+
+
 def _no_token(place: Stumble) -> Finding | None:
     """A character that means nothing anywhere, at the place or glued to the word there."""
     for offset in (place.start, place.after):
@@ -334,6 +358,8 @@ _MISTAKES: tuple[Callable[[Stumble], Finding | None], ...] = (
     _log_line,
     _open_comment,
     _open_string,
+    _string_over_lines,
+    _stray_brace,
     _no_token,
     _entry_inside,
     _reserved,
