@@ -60,3 +60,19 @@ def test_a_sharding_is_copied_only_where_it_is_not_repeated_for_the_leaves() -> 
     )
     assert "parameter(1), sharding={{replicated}, {replicated}}" in module.to_text()
     assert "parameter(0), sharding={replicated}\n" in module.to_text()
+
+
+def test_a_computation_without_a_root_mark_gets_one() -> None:
+    """XLA marks the root wherever it prints one, and writes numbers without zeros in front."""
+    module = hlo.parse("HloModule m\n\nENTRY %e {\n  %p = f32[] parameter(00)\n  %x = f32[] add(%p, %p)\n}\n")
+    assert "  ROOT %x = f32[] add(%p, %p)\n" in module.to_text(hlo.PrintOptions.default())
+    assert "parameter(0)" in module.to_text(hlo.PrintOptions.default())
+
+
+def test_a_number_written_oddly_is_copied_nowhere() -> None:
+    """Both lines have the same number, and only one of them its text."""
+    lines = '  %p = f32[] parameter({}), metadata={{op_name="a"}}\n  ROOT %x = f32[] add(%p, %p)\n}}\n\n'
+    text = "HloModule m\n\n" + "".join(
+        f"{head} {{\n" + lines.format(number) for head, number in (("%a", "0"), ("ENTRY %b", "00"))
+    )
+    assert hlo.parse(text).to_text(hlo.PrintOptions.default()).count("parameter(0)") == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -41,6 +41,9 @@ class Computation:
     name_mark: str | None = None
     """What stands before names (`%` or nothing) where every op line was written as XLA writes them, operands joined by
     `, ` and numbered every five; None otherwise."""
+    _parts_read: int | None = 0
+    """How many of its module's `_parts` had been read at its end, where its op lines are made of these alone; 0 or None
+    otherwise."""
     removed_spans: list[tuple[int, int]] = attrs.field(factory=list)
     """Where the op lines that were taken out stand in the source."""
     is_touched: bool = False
@@ -80,7 +83,9 @@ class Computation:
     def parameters(self) -> tuple[Instruction, ...]:
         """The parameters by number."""
         found = [i for i in self._instructions if i._opcode == "parameter"]
-        return tuple(sorted(found, key=_number))
+        if [i._argument for i in found] != list(range(len(found))):
+            found.sort(key=_number)
+        return tuple(found)
 
     @property
     def root(self) -> Instruction:
@@ -347,8 +352,8 @@ class Computation:
         return f"<Computation %{self._name} with {len(self._instructions)} instructions>"
 
 
-def _number(parameter: Instruction) -> int:
-    return parameter.parameter_number or 0
+def _number(parameter: Instruction) -> Any:
+    return parameter._argument or 0
 
 
 def post_order(computations: Iterable[Computation]) -> list[Computation]:

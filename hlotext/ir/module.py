@@ -14,6 +14,7 @@ from hlotext.ir.computation import Computation, post_order
 from hlotext.ir.errors import EditError
 from hlotext.ir.frames import StackFrameIndex
 from hlotext.ir.instruction import Instruction
+from hlotext.ir.literal import Literal
 from hlotext.ir.module_attributes import ComputationLayout
 from hlotext.ir.naming import NameUniquer
 from hlotext.ir.opcodes import CALLS_NOTHING
@@ -68,6 +69,9 @@ class Module:
     _start: int = 0
     _header_end: int = 0
     _end: int = 0
+    _parts: list[tuple[str, str, Shape | Literal | int | dict[str, Any]]] = attrs.field(factory=list)
+    """What op lines are made of, each once and in the order in which it was first read: its text, the opcode on the line, and
+    what was read: the shape (its text goes on to the opcode), the literal or number in the parentheses, the attributes."""
     removed: list[Computation] = attrs.field(factory=list)
     """Computations that were taken out; their text is still in the source."""
     is_touched: bool = False

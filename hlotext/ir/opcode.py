@@ -132,7 +132,7 @@ class AttributeUse:
     """Only in text of older releases; accepted, and printed where it was given."""
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)  # each row is the only one of its name, and the memories below ask for it often
 class Opcode:
     """One opcode of HLO."""
 

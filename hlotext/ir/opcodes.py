@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 
 from hlotext.ir.memo import memoised
-from hlotext.ir.opcode import AttributeUse, Family, Opcode
+from hlotext.ir.opcode import AttributeUse, Derived, Family, Opcode, Printing
 from hlotext.ir.opcode_attributes import COMMON_ATTRIBUTES, RESULT_ACCURACY
 from hlotext.ir.opcode_rows import communication, compute, control, elementwise, movement
 
@@ -48,6 +48,18 @@ ELEMENTWISE = frozenset(
 
 CALLS_NOTHING = frozenset(name for name, called in CALLED_NAMES.items() if not called)
 """Opcodes that call no computation."""
+
+
+CONTEXT_DEPENDENT = frozenset(
+    row.name
+    for row in OPCODES.values()
+    if row.name.startswith("async-")
+    or any(
+        isinstance(use.default, Derived) and use.printed is not Printing.IF_NOT_DEFAULT
+        for use in row.attributes
+    )
+)
+"""Opcodes whose text depends on other instructions."""
 
 
 def opcode(name: str) -> Opcode | None:

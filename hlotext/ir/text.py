@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from hlotext.ir.memo import memoised
+
 _PLAIN = re.compile(r"[ !#-&(-\[\]-~]*")
 _ESCAPES = [
     chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}" for byte in range(256)
@@ -29,6 +31,7 @@ def quote(text: str) -> str:
     return f'"{"".join([_ESCAPES[byte] for byte in text.encode("utf-8", "surrogateescape")])}"'
 
 
+@memoised(1 << 12)
 def is_json_dict(text: str) -> bool:
     """True where XLA prints the text raw instead of quoted (`LexesAsJsonDict`): braces that balance.
 

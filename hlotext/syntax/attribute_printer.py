@@ -76,14 +76,18 @@ class AttributePrinter(abc.ABC):
         else:
             out += self._own(row, instruction, indent)
         out += self._common(row, instruction, names)
-        known = opcodes.allowed_attributes(row)
-        out += [f"{name}={value}" for name, value in instruction._attributes.items() if name not in known]
+        given = instruction._attributes
+        if not given.keys() <= (known := opcodes.allowed_attributes(row)).keys():
+            out += [f"{name}={value}" for name, value in given.items() if name not in known]
         return out
 
     def _own(self, row: Opcode, instruction: Instruction, indent: int, calls: bool = True) -> list[str]:
         """The opcode's own attributes; with `print_extra_attributes` off only the called computations."""
-        out = []
+        out: list[str] = []
+        given = instruction._attributes
         for use in row.attributes:
+            if use.name not in given and use.printed not in _PRINTED_WHEN_ABSENT:
+                continue
             if use.calls is not Calls.NONE:
                 if calls:
                     out += self._call(use, instruction, indent)
@@ -241,12 +245,12 @@ class AttributePrinter(abc.ABC):
             return []
         out = []
         for use in opcodes.common_attributes(row):
-            value = given.get(use.name)
-            if value is None or use.name in hidden:
+            name = use.name
+            if name not in given or name in hidden or (value := given[name]) is None:
                 continue
             text = self._common_value(instruction, use, value, names)
             if text is not None:
-                out.append(f"{use.name}={text}")
+                out.append(f"{name}={text}")
         return out
 
     def _common_value(
@@ -281,6 +285,7 @@ class AttributePrinter(abc.ABC):
         return str(metadata) if metadata.is_printed else None
 
 
+_PRINTED_WHEN_ABSENT = (Printing.ALWAYS, Printing.DERIVED)
 _SEQUENTIAL = frozenset({"call", "while", "conditional"})
 _PRINTED_AS_CALLS = frozenset({"reduce-scatter", "scan", "fusion", "async-start"})
 """Opcodes whose body XLA introduces with `calls=` when it prints whole bodies."""

@@ -1,32 +1,29 @@
 """Op lines of the source that are, letter for letter, what the printer would write: they are copied, not made anew.
 
 A line is made of a name, a shape, operands and the text of its attributes. Of shapes, attribute texts and literals a
-module has few distinct ones, shared by all lines that have them, so each is printed and compared once; the reader has said
-whether names and operands stand as XLA writes them (`Computation.name_mark`). Copying prints a large module at several
-times the speed of making its lines; a test compares both on the corpus.
+module has few distinct ones (`Module._parts`), so each is printed and compared once; the reader has said whether names and
+operands stand as XLA writes them (`Computation.name_mark`). Where all parts are written as the printer writes them, whole
+computations are copied. That prints a large module at many times the speed of making its lines; a test compares both on
+the corpus.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hlotext.ir import opcodes
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import CallAttributes, Instruction
-from hlotext.ir.literal import Literal
-from hlotext.ir.opcode import Derived
+from hlotext.ir.module import Module
 from hlotext.ir.print_options import SubcomputationMode
-from hlotext.syntax import patterns
+from hlotext.ir.shape import Shape
 
 if TYPE_CHECKING:
     from hlotext.syntax.printer import TextPrinter
 
-Names = Callable[[Instruction], str]
-
 
 class LineCopier:
-    """Copies the lines of one module for one printer. Printed objects live as long as it does, so ids identify them."""
+    """Copies the lines of one module for one printer."""
 
     def __init__(self, printer: TextPrinter) -> None:
         options = printer.options
@@ -43,72 +40,89 @@ class LineCopier:
             and not options.canonicalize_instruction_names
             and not options.compact_gte
             and not options.indent_amount
+            # Frames are looked up in the module, which a part alone does not know.
+            and not options.print_inline_stack_frames
         )
-        self._same: dict[int, int] = {}
-        """For shapes, attribute dicts and literals by id: on which lines the source's text is what the printer writes,
-        `_ARRAYS`, `_TUPLES`, both or none."""
+        self._copied: set[int] = set()
+        """The parts, by id, that are written as the printer writes them."""
+        self._is_all_copied = False
 
-    def body(self, computation: Computation, names: Names) -> str | None:
+    def learn(self, module: Module) -> None:
+        """Finds out which parts of a module's lines are written as the printer writes them."""
+        if not self.can_copy:
+            return
+        copied, odd = {id(None)}, set[int]()
+        tuples, sharded = set[str](), set[str]()
+        for text, opcode, value in module._parts:
+            (copied if self._written(opcode, value) == text else odd).add(id(value))
+            if isinstance(value, Shape) and value.is_tuple:
+                tuples.add(opcode)
+            elif isinstance(value, dict) and "sharding" in value:
+                sharded.add(opcode)
+        # One value may have been read from two texts.
+        self._copied = copied - odd
+        # A sharding is printed once for each leaf of a tuple.
+        self._is_all_copied = not odd and tuples.isdisjoint(sharded)
+
+    def _written(self, opcode: str, value: Any) -> str | None:
+        """How the printer writes a part; None where that depends on other instructions."""
+        printer = self.printer
+        if isinstance(value, Shape):
+            return f"{printer.shape(value)} {opcode}"
+        if not isinstance(value, dict):
+            return printer.argument(Instruction("", opcode, None, (), {}, value), printer.names(_NOWHERE))
+        if opcode == "compare" and "type" in value:
+            return None  # printed if the operands' type has another one
+        found = printer.attributes(Instruction("", opcode, None, (), value), printer.names(_NOWHERE), 1, None)
+        return "".join([f", {attribute}" for attribute in found])
+
+    def body(self, computation: Computation) -> str | None:
         """The lines of a computation, each with the line end before it; None when nothing can be copied."""
         module = computation.module
-        if not self.can_copy or computation.name_mark != self.mark or module is None or module.source is None:
+        if (
+            not self._copied
+            or computation.name_mark != self.mark
+            or computation._root is None
+            or module is None
+            or module.source is None
+        ):
             return None
         text = module.source.text
-        same = self._same
         is_touched = computation.is_touched
-        pieces: list[str] = []
         start = position = computation._brace + 1
+        if computation._parts_read and self._is_all_copied and not is_touched:
+            return text[start : computation._instructions[-1]._end]
+        pieces: list[str] = []
         for instruction in computation._instructions:
-            attributes = instruction._attributes
-            argument = instruction._argument
-            if (
-                not is_touched
-                and same.get(id(attributes.common if type(attributes) is CallAttributes else attributes), 0)
-                & same.get(id(instruction._shape), 0)
-                and (type(argument) is not Literal or same.get(id(argument)))
-            ) or self._is_copy(instruction, position, text):
-                position = instruction._place  # type: ignore[assignment]  # a line that can be copied has one offset
+            end = self._end_of_copied(instruction)
+            # A line may have been moved, or the one before it taken out.
+            if end is not None and (not is_touched or text.rfind("\n", position, end) == position):
+                position = end
                 continue
             if position > start:
                 pieces.append(text[start:position])
             mark = "ROOT " if instruction.is_root else ""
-            pieces.append(f"\n  {mark}{self.printer.instruction(instruction, names, 1)}")
+            pieces.append(
+                f"\n  {mark}{self.printer.instruction(instruction, self.printer.names(computation), 1)}"
+            )
             start = position = max(instruction._end, position)
-        if not pieces:
-            return text[start:position]
         pieces.append(text[start:position])
         return "".join(pieces)
 
-    def _is_copy(self, instruction: Instruction, position: int, text: str) -> bool:
-        """Whether the op line that starts behind that offset is what the printer writes. Compares parts not met yet."""
-        shape, literal = instruction._shape, instruction.literal
-        # What an async operation or a derived attribute prints depends on other instructions.
-        if shape is None or instruction.is_touched or instruction._opcode in _DEPENDENT:
-            return False
-        line = patterns.op_line("\n  ", self.mark).match(text, position)
-        if line is None or line.end() != instruction._end:
-            return False
-        printer, same = self.printer, self._same
-        attributes = instruction._attributes
-        key = id(attributes.common if type(attributes) is CallAttributes else attributes)
-        if key not in same:
-            computation = instruction.computation
-            assert computation is not None
-            found = printer.attributes(instruction, printer.names(computation), 1, None)
-            is_same = "".join(f", {attribute}" for attribute in found) == line[6]
-            # A sharding is printed once for each leaf of a tuple, so what holds for an array need not hold for those.
-            same[key] = (_ARRAYS if "sharding" in attributes else _ARRAYS | _TUPLES) if is_same else 0
-        if id(shape) not in same:
-            is_same = f"{printer.shape(shape)} {instruction._opcode}" == line[3]
-            same[id(shape)] = (_TUPLES if shape.is_tuple else _ARRAYS) if is_same else 0
-        if literal is not None and id(literal) not in same:
-            same[id(literal)] = _ARRAYS if printer.literal(literal) == line[5] else 0
-        return bool(same[key] & same[id(shape)]) and (literal is None or bool(same[id(literal)]))
+    def _end_of_copied(self, instruction: Instruction) -> int | None:
+        """Where an op line ends in the source if it is what the printer writes; None if it is not."""
+        attributes, shape, place = instruction._attributes, instruction._shape, instruction._place
+        if type(attributes) is CallAttributes:
+            attributes = attributes.common
+        if (
+            instruction.is_touched
+            or not isinstance(place, int)
+            or not self._copied.issuperset((id(attributes), id(shape), id(instruction._argument)))
+            or instruction._opcode in opcodes.CONTEXT_DEPENDENT
+            or ("sharding" in attributes and shape is not None and shape.is_tuple)
+        ):
+            return None
+        return place
 
 
-_ARRAYS, _TUPLES = 1, 2
-_DEPENDENT = frozenset(
-    row.name
-    for row in opcodes.OPCODES.values()
-    if row.name.startswith("async-") or any(isinstance(use.default, Derived) for use in row.attributes)
-)
+_NOWHERE = Computation("")

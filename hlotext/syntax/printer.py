@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 
 from hlotext.ir import opcodes
@@ -15,6 +16,8 @@ from hlotext.ir.shape import Shape
 from hlotext.syntax.attribute_printer import MAX_NESTED_RATIO, MIN_NESTED, AttributePrinter, Names
 from hlotext.syntax.header_printer import header_text, stack_frame_tables
 from hlotext.syntax.line_copier import LineCopier
+
+_opcode_of = operator.attrgetter("_opcode")
 
 
 class TextPrinter(AttributePrinter):
@@ -47,6 +50,7 @@ class TextPrinter(AttributePrinter):
         if self.options.canonicalize_computations:
             computations = canonical_order(module)
         hidden = self._hidden(module)
+        self.copier.learn(module)
         self._titles = inline_titles(module)
         self._room[0] = MIN_NESTED + MAX_NESTED_RATIO * sum(map(len, module.computations))
         for computation in computations:
@@ -58,7 +62,9 @@ class TextPrinter(AttributePrinter):
 
     def _hidden(self, module: Module) -> set[Computation]:
         """The computations that the short asynchronous spelling swallows."""
-        if not self.options.syntax_sugar_async_ops:
+        if not self.options.syntax_sugar_async_ops or "async-start" not in map(
+            _opcode_of, module.instructions()
+        ):
             return set()
         return {
             instruction.called_computations[0]
@@ -81,10 +87,10 @@ class TextPrinter(AttributePrinter):
         if options.print_program_shape:
             head += f"{signature(computation, options.print_ids)} "
         lines = [f"{head}{{"]
-        names = self.names(computation)
-        copied = None if nested or indent else self.copier.body(computation, names)
+        copied = None if nested or indent else self.copier.body(computation)
         if copied is not None:
             return f"{head}{{{copied}{self._closing(computation, tab)}"
+        names = self.names(computation)
         root = computation.root if len(computation) else None
         # XLA prints a body inside its caller in the order of the graph, not in that of the schedule.
         for instruction in instruction_post_order(computation) if nested else computation.instructions:
@@ -101,6 +107,8 @@ class TextPrinter(AttributePrinter):
         """The end of a computation, with the line end before its brace."""
         options = self.options
         end = f"\n{tab}}}"
+        if computation.execution_thread == "main" and not options.print_name_after_closing_brace:
+            return end
         if options.print_ids and computation.execution_thread != "main":
             end += f', execution_thread="{computation.execution_thread}"'
         if options.print_name_after_closing_brace and len(computation) > 5:
@@ -196,9 +204,12 @@ def signature(computation: Computation, with_ids: bool = True) -> str:
 
     Names are cut at their first point unless `with_ids`.
     """
-    names = [p._name if with_ids else p._name.split(".", 1)[0] for p in computation.parameters]
-    shapes = [_plain(p._shape) for p in computation.parameters]
-    parameters = ", ".join([f"{name}: {shape}" for name, shape in zip(names, shapes, strict=True)])
+    parameters = ", ".join(
+        [
+            f"{p._name if with_ids else p._name.split('.', 1)[0]}: {_plain(p._shape)}"
+            for p in computation.parameters
+        ]
+    )
     result = _plain(computation.shape) if len(computation) else "?"
     return f"({parameters}) -> {result}"
 

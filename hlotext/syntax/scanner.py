@@ -94,6 +94,7 @@ class Scanner:
         self._usual_line = patterns.op_line("\n  ", "%").scanner  # type: ignore[attr-defined]
         self._closing = patterns.computation_end().match
         self._without_comments = patterns.block_comment().sub
+        self._parts = module._parts
         self._heads: dict[str, _Head] = {}
         self._tails: dict[str, dict[str, dict[str, Any]]] = {}
         self._values: dict[str, tuple[str, Any]] = {}
@@ -190,6 +191,8 @@ class Scanner:
         computation = scope.computation
         end, thread = closing
         computation._end = end
+        if computation._parts_read is not None:
+            computation._parts_read = len(self._parts)
         if thread is not None:
             try:
                 computation.execution_thread = unquote(thread)
@@ -370,11 +373,14 @@ class Scanner:
             return None
         if opcode == "async-start":
             self.linker.has_async_start = True
-        tails = self._tails.get(opcode)
-        if tails is None:
-            tails = self._tails[opcode] = {"": {}} if checks.attributes_fit(opcode, ()) else {}
+        tails = self._tails.setdefault(opcode, {})
         arity = row.arity
-        has_conditions = opcode in checks.BY_OPCODE or arity.count in (Count.EVEN, Count.ODD)
+        has_conditions = (
+            opcode in checks.BY_OPCODE
+            or arity.count in (Count.EVEN, Count.ODD)
+            or opcode in opcodes.CONTEXT_DEPENDENT
+        )
+        self._parts.append((text, opcode, shape))
         head = self._heads[text] = _Head(
             shape,
             row.name,
@@ -386,8 +392,7 @@ class Scanner:
         )
         return head
 
-    @staticmethod
-    def _argument(head: _Head, text: str | None) -> int | Literal | None:
+    def _argument(self, head: _Head, text: str | None) -> int | Literal | None:
         """The number of a parameter or the value of a constant; None when the grammar must look at it."""
         if text is None or head.arguments is None or "//" in text:
             return None
@@ -402,10 +407,14 @@ class Scanner:
             except TermError:
                 return None
         head.arguments[text] = value
+        self._parts.append((text, head.opcode, value))
         return value
 
     def _meets_conditions(self, instruction: Instruction, met: dict[Any, Any]) -> bool:
         """Whether XLA's conditions hold; if not, the grammar and the linker say what is wrong."""
+        opcode = instruction._opcode
+        if opcode in opcodes.CONTEXT_DEPENDENT and instruction.computation is not None:
+            instruction.computation._parts_read = None
         attributes: Any = instruction._attributes
         if type(attributes) is CallAttributes:
             attributes = attributes.common
@@ -413,7 +422,6 @@ class Scanner:
         key = (id(attributes), *map(id, shapes))
         if key in met:
             return True
-        opcode = instruction._opcode
         if not opcodes.OPCODES[opcode].arity.accepts(len(shapes)):
             return False
         quiet = Reporter(self.source, tolerant=True)
@@ -492,9 +500,17 @@ class Scanner:
             if found and '"' not in before:
                 return self._tail_with_call(scope, head, tail, attribute, before, after)
         attributes = self._cut(scope, head, tail)
-        if attributes is not None and "control-predecessors" not in attributes:
-            head.tails[tail] = attributes
+        if attributes is not None:
+            self._remember(scope, head, tail, tail, attributes)
         return attributes
+
+    def _remember(self, scope: Scope, head: _Head, key: str, tail: str, attributes: dict[str, Any]) -> None:
+        """Keeps the attributes of a tail for the next line that has them, unless they belong to this computation."""
+        if "control-predecessors" in attributes:
+            scope.computation._parts_read = None
+        else:
+            head.tails[key] = attributes
+            self._parts.append((tail, head.opcode, attributes))
 
     def _tail_with_call(
         self, scope: Scope, head: _Head, tail: str, attribute: str, before: str, after: str
@@ -503,6 +519,7 @@ class Scanner:
         name, comma, behind = after.partition(",")
         callee = self.linker.computations.get(name.removeprefix("%"))
         if callee is None:
+            scope.computation._parts_read = None
             return self._cut(scope, head, tail)
         # A mark, or none, belongs to how the line is written. No tail looks like this, since no value begins like that.
         rest = f"{before}, {attribute}={'%' if name.startswith('%') else ''},{comma}{behind}"
@@ -512,9 +529,9 @@ class Scanner:
             if attributes is None or attributes.get(attribute) is not callee:
                 return None
             if before.count("{") != before.count("}"):
-                return attributes  # the name stands inside of some value
-            if "control-predecessors" not in attributes:
-                head.tails[rest] = attributes
+                scope.computation._parts_read = None  # the name stands inside of some value
+            else:
+                self._remember(scope, head, rest, tail, attributes)
             return attributes
         shared = CallAttributes(common)
         shared[attribute] = callee
