@@ -7,6 +7,7 @@ import gc
 import pytest
 
 import hlotext as hlo
+from hlotext import lint
 from hlotext.ir import collector
 
 TEXT = "HloModule m\n\nENTRY e {\n  p = f32[4] parameter(0)\n  ROOT n = f32[4] negate(p)\n}\n"
@@ -60,3 +61,17 @@ def test_a_program_without_collector_is_left_alone() -> None:
         assert collections() == before
     finally:
         gc.enable()
+
+
+def test_questions_about_a_module_do_not_collect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Right behind reading there is much to look at and no garbage; the next text pays."""
+    module = hlo.parse(TEXT)
+    gc.collect()
+    hlo.parse(TEXT)
+    monkeypatch.setattr(collector._debt, "made", 10**9)
+    before = collections()
+    assert hlo.verify(module) == []
+    lint.run(module)
+    assert collections() == before
+    hlo.parse(TEXT)
+    assert collections() == before + 1

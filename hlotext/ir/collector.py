@@ -13,13 +13,15 @@ LEAST = 500_000
 
 
 @contextmanager
-def paused() -> Iterator[None]:
+def paused(*, pays: bool = True) -> Iterator[None]:
     """Without garbage collection, for work that makes none, only what stays or what reference counts free.
 
-    Looking for garbage costs a third of the time of reading a large file, and again when its facts are found.
+    Looking for garbage costs a third of the time of reading a large file, and again when its facts are found. What was not
+    looked for is made up for before the next such work, unless that does not pay: questions about a module that was just
+    read would walk through all of it, and find nothing.
     """
     was_on = gc.isenabled()
-    if was_on:
+    if was_on and pays:
         _debt.pay()
     before = gc.get_count()[0]
     gc.disable()
