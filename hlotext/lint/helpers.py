@@ -36,6 +36,11 @@ def times(runs: int) -> str:
     return f" {runs:,} times" if runs > 1 else ""
 
 
+def counted(count: int, one: str, more: str) -> str:
+    """So many instructions with the verb that fits: `1 instruction has`, `2,000 instructions have`."""
+    return f"1 instruction {one}" if count == 1 else f"{count:,} instructions {more}"
+
+
 def flops_of(instruction: Instruction, context: Context) -> int | None:
     """Floating-point operations of a product in all its runs."""
     once = product_flops(instruction)

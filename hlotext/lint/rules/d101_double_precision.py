@@ -9,6 +9,7 @@ import attrs
 from hlotext.analysis import written_bytes
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.shape import Shape
+from hlotext.lint.helpers import counted
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -32,9 +33,10 @@ class DoublePrecision(Rule):
             if first is None and instruction._shape is not None and instruction._shape.is_array:
                 first = instruction
         if first is not None:
+            wide_type = first.shape.element_type if first.shape else "f64"
             yield Report(
                 first,
-                f"{count:,} instructions compute with {first.shape.element_type if first.shape else 'f64'}, first here",
+                f"{counted(count, 'computes', 'compute')} with {wide_type}, first here",
                 "use f32, or leave jax_enable_x64 off",
                 saved,
                 "present",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.ir.instruction import Instruction
+from hlotext.lint.helpers import counted
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.syntax.errors import Severity
 
@@ -25,7 +26,7 @@ class DynamicShape(Rule):
         if found:
             yield Report(
                 found[0],
-                f"{_counted(len(found))} dimensions whose size is known only at run time, first here",
+                f"{counted(len(found), 'has', 'have')} dimensions whose size is known only at run time, first here",
                 "pad to fixed sizes",
                 None,
                 "present",
@@ -36,7 +37,3 @@ def _is_dynamic(instruction: Instruction) -> bool:
     # How large a constant is stands in its literal, whatever its shape says.
     shape = instruction._shape
     return shape is not None and not shape.is_static and instruction._opcode != "constant"
-
-
-def _counted(count: int) -> str:
-    return "1 instruction has" if count == 1 else f"{count:,} instructions have"
