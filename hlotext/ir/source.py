@@ -60,8 +60,15 @@ class Source:
 
     def line(self, number: int) -> str:
         """The text of a line (from 1), without its line end; empty behind the last one."""
+        start, end = self.bounds(number)
+        return self.text[start:end]
+
+    def bounds(self, number: int) -> tuple[int, int]:
+        """Where a line (from 1) begins and ends, its line end left out; nothing behind the last one."""
         starts = self._line_starts
         if not 0 < number <= len(starts):
-            return ""
-        end = starts[number] if number < len(starts) else len(self.text)
-        return self.text[starts[number - 1] : end].rstrip("\r\n")
+            return len(self.text), len(self.text)
+        start, end = starts[number - 1], starts[number] if number < len(starts) else len(self.text)
+        while end > start and self.text[end - 1] in "\r\n":
+            end -= 1
+        return start, end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import attrs
@@ -71,14 +72,22 @@ class Diagnostic:
     def __str__(self) -> str:
         name = self.source.name if self.source is not None else "<text>"
         out = [f"{name}:{self.line}:{self.column}: {self.severity.value}[{self.code}]: {self.message}"]
-        out += excerpt(self.source_line, self.line, self.span)
+        out += self._excerpt(self.span)
         for what, span in self.related:
             out.append(f"{name}:{span.line}:{span.column}: {what}")
             if self.source is not None:
-                out += excerpt(self.source.line(span.line), span.line, span)
+                out += self._excerpt(span)
         if self.help:
             out.append(f"  help: {self.help}")
         return "\n".join(out)
+
+    def _excerpt(self, span: Span) -> list[str]:
+        """The line of a span with a caret, without a copy of the whole line: there may be a thousand errors on a huge one."""
+        text = self.source.text if self.source is not None else ""
+        start, end = self.source.bounds(span.line) if self.source is not None else (0, 0)
+        return _excerpt(
+            lambda first, last: text[start + first : min(end, start + last)], end - start, span.line, span
+        )
 
 
 class HloSyntaxError(ValueError):
@@ -121,13 +130,18 @@ _WIDTH = 160
 
 def excerpt(line: str, number: int, span: Span) -> list[str]:
     """The source line and a caret under the span, cut around the span where the line is long."""
+    return _excerpt(lambda first, last: line[first:last], len(line), number, span)
+
+
+def _excerpt(piece: Callable[[int, int], str], length: int, number: int, span: Span) -> list[str]:
+    """The same of a line of so many characters; `piece` gives those between two columns, from 0."""
     column = span.column - 1
-    first = max(0, column - _WIDTH // 2) if len(line) > _WIDTH else 0
-    shown = line[first : first + _WIDTH].replace("\t", " ")
+    first = max(0, column - _WIDTH // 2) if length > _WIDTH else 0
+    shown = piece(first, first + _WIDTH).replace("\t", " ")
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)
     left = "... " if first else ""
-    right = " ..." if first + _WIDTH < len(line) else ""
-    width = span.end_column - span.column if span.end_line == span.line else len(line) - column
+    right = " ..." if first + _WIDTH < length else ""
+    width = span.end_column - span.column if span.end_line == span.line else length - column
     carets = "^" * max(1, min(width, _WIDTH - (column - first)))
     gutter = f"{number} | "
     pad = " " * (len(gutter) - 2) + "| "
