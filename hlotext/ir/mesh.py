@@ -131,13 +131,18 @@ class AxisRef:
 
 def check_axes(mesh: Mesh, axes: tuple[AxisRef, ...]) -> None:
     """Raises ValueError where XLA would abort: an unknown axis, a part that does not fit, an overlap."""
-    for number, axis in enumerate(axes):
-        size = mesh.axes[mesh.axis_number(axis.name)].size
+    sizes = {axis.name: axis.size for axis in mesh.axes}
+    earlier_of: dict[str, list[AxisRef]] = {}
+    for axis in axes:
+        size = sizes[axis.name] if axis.name in sizes else mesh.axis_size(axis)
         sub = axis.sub_axis_info
         if sub is not None and (
             sub.pre_size < 1 or sub.size < 2 or size % sub.next_pre_size or sub.size >= size
         ):
             raise ValueError(f"{axis} is no part of an axis of size {size}")
-        for earlier in axes[:number]:
+        # Parts of one axis that do not overlap divide its size, so there are few of them.
+        others = earlier_of.setdefault(axis.name, [])
+        for earlier in others:
             if axis.overlaps(earlier):
                 raise ValueError(f"the axes {earlier} and {axis} overlap")
+        others.append(axis)

@@ -148,23 +148,36 @@ def _aliases(reporter: Reporter, module: Module) -> None:
     ):
         return
     result = module.entry.root.shape
-    for alias in aliases.entries:
-        try:
-            result.subshape(alias.output_index)
-        except IndexError:
-            index = "{" + ",".join(map(str, alias.output_index)) + "}"
-            start, end = _output_index(module, alias.output_index)
-            message = (
-                f"input_output_alias names output {index}, but {module.entry.name} gives {shown(result)}"
-            )
-            help = "" if result.is_tuple else "the index of a result that is no tuple is `{}`"
-            reporter.error("X119", message, start, end, help)
+    wrong = [alias.output_index for alias in aliases.entries if not _has(result, alias.output_index)]
+    if not wrong:
+        return
+    places, given = _output_indices(module), shown(result)
+    help = "" if result.is_tuple else "the index of a result that is no tuple is `{}`"
+    start = module.source.text.find("input_output_alias", module._start) if module.source is not None else 0
+    for index in wrong:
+        message = f"input_output_alias names output {{{','.join(map(str, index))}}}, but {module.entry.name} gives {given}"
+        first, last = places.get(index, (max(start, 0), None))
+        reporter.error("X119", message, first, last, help)
 
 
-def _output_index(module: Module, index: tuple[int, ...]) -> tuple[int, int]:
-    """Where an output index stands in the header's input_output_alias; the attribute's name if it is not found."""
+def _has(shape: Shape, index: tuple[int, ...]) -> bool:
+    """Whether a shape has a part of that index."""
+    try:
+        shape.subshape(index)
+    except IndexError:
+        return False
+    return True
+
+
+_OUTPUT_INDEX = re.compile(r"\{([\s0-9,]*+)\}(?=\s*:)")
+
+
+def _output_indices(module: Module) -> dict[tuple[int, ...], tuple[int, int]]:
+    """Where every output index stands in the header's input_output_alias."""
     text = module.source.text if module.source is not None else ""
     start = max(text.find("input_output_alias", module._start, module._header_end), module._start)
-    numbers = r"\s*,\s*".join(map(str, index))
-    found = re.compile(rf"\{{\s*{numbers}\s*\}}(?=\s*:)").search(text, start, module._header_end)
-    return found.span() if found is not None else (start, start + len("input_output_alias"))
+    found: dict[tuple[int, ...], tuple[int, int]] = {}
+    for match in _OUTPUT_INDEX.finditer(text, start, module._header_end):
+        numbers = re.findall(r"[0-9]{1,18}", match[1])
+        found.setdefault(tuple(map(int, numbers)), match.span())
+    return found

@@ -61,7 +61,9 @@ _BLANKS = re.compile(r"[ \t\r\n]++|//[^\r\n]*+")
 _WIDEST = 32
 """Blanks before op lines up to which they are read fast."""
 _TRIES = 8
-"""How often more lines are added to an op line that is not complete."""
+"""How often more lines are added to an op line that is not complete, or to a header."""
+_CALL = 200
+"""Characters that the grammar could read in the time that calling it in vain takes."""
 
 
 class TolerantScanner(Scanner):
@@ -145,7 +147,7 @@ class TolerantScanner(Scanner):
                     return None, failure
                 first = first or failure
                 # What looked like the next header may have been the rest of this one.
-                self._effort -= stop - start
+                self._effort -= stop - start + _CALL
                 if not is_header or not failure.is_at_end or stop == end or self._effort < 0:
                     break
         return None, first
@@ -274,7 +276,7 @@ class TolerantScanner(Scanner):
                 break
             more, again = reference.op_lines(self.source, start, longer)
             if again is not None and not again.is_between_lines:
-                self._effort -= longer - start
+                self._effort -= longer - start + _CALL
             if again is None or again.is_at_end or len(more) > len(records):
                 records, failure, stop = more, again, longer
             else:

@@ -37,7 +37,29 @@ def parser() -> lark.Lark:
 
     builder = Builder()
     builder.tracker = TokenTracker()
-    return tables.parser(grammar.text(), STARTS, transformer=builder, postlex=builder.tracker)
+    return tables.parser(
+        grammar.text(),
+        STARTS,
+        transformer=builder,
+        postlex=builder.tracker,
+        _plugins={"LexerThread": _without_lines()},
+    )
+
+
+def _without_lines() -> type[lark.lexer.LexerThread]:
+    """What reads a piece of a text without counting the lines before it; for all pieces of a text that is quadratic."""
+    from lark.lexer import Lexer, LexerState, LexerThread, LineCounter
+    from lark.utils import TextSlice
+
+    class Thread(LexerThread):
+        @classmethod
+        def from_text(cls, lexer: Lexer, text_or_slice: Any) -> Thread:
+            piece = TextSlice.cast_from(text_or_slice)
+            counter: Any = LineCounter("\n")  # type: ignore[no-untyped-call]
+            counter.char_pos = piece.start
+            return cls(lexer, LexerState(piece, counter))
+
+    return Thread
 
 
 def parse_slice(rule: str, text: str, start: int, end: int) -> Any:

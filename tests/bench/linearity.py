@@ -42,6 +42,17 @@ def _call(operands: str) -> str:
     return _line(f'f32[] custom-call({operands}), custom_call_target="t"')
 
 
+def _sharded(sharding: str) -> str:
+    return _line(f"f32[4] negate(p), sharding={{{sharding}}}")
+
+
+def _gathered(groups: str) -> str:
+    return _line(f"f32[4] all-gather(p), dimensions={{0}}, replica_groups={{{groups}}}")
+
+
+_AXIS, _HUGE, _REFERENCE, _PART, _PAIR = "'a#'=2", f"'a#'={2**62}", "'a#'", "'a':(1)2", 'a#="b"'
+_CALLS = "custom-call(p)\n"
+_GTE = "  g# = f32[4] get-tuple-element(t), index=#\n"
 _OPEN_STRING = '  x = f32[4] negate(p), metadata={op_name="a}\n'
 _BROKEN = "  x = f32[4 negate(p)\n"
 _JUNK = "I am no HLO at all\n"
@@ -77,6 +88,27 @@ SHAPES: dict[str, tuple[int, Callable[[int], str]]] = {
     # ---- more than the text warrants
     "an iota of devices": (10**9, lambda n: _line(f"f32[4] negate(p), sharding={{devices=[{n}]<=[{n}]}}")),
     "a list of devices": (50_000, lambda n: _line(f"f32[4] negate(p), sharding={{devices=[{n}]{_joined(n, '#')}}}")),
+    "axes of a mesh": (5_000, lambda n: _sharded(f"mesh[{_joined(n, _AXIS)}], replicated")),
+    "axes that are named": (5_000, lambda n: _sharded(f"mesh[{_joined(n, _AXIS)}], [{{{_joined(n, _REFERENCE)}}}]")),
+    "one axis again": (5_000, lambda n: _sharded(f"mesh['a'={2**60}], [{{{_joined(n, _PART)}}}]")),
+    "axes of huge sizes": (5_000, lambda n: _sharded(f"mesh[{_joined(n, _HUGE)}], [{{{_joined(n, _REFERENCE)}}}]")),
+    "dimensions of a mesh": (5_000, lambda n: _sharded(f"mesh['a'=2], [{_joined(n, '{}')}]")),
+    "tile dimensions": (5_000, lambda n: _sharded(f"devices=[{_joined(n, '2')}]<=[{_joined(n, '2')}]")),
+    "tile dimensions of huge sizes": (5_000, lambda n: _sharded(f"devices=[{_joined(n, str(2**62))}]<=[4]")),
+    "an iota of many dimensions": (
+        5_000,
+        lambda n: _sharded(f"devices=[2]<=[{_joined(n, '2')}]T({_joined(n, '#')})"),
+    ),
+    "replica groups": (20_000, lambda n: _gathered(_joined(n, "{#}"))),
+    "a replica group": (50_000, lambda n: _gathered("{" + _joined(n, "#") + "}")),
+    "branches": (5_000, lambda n: _line(f"f32[4] conditional(p), branch_computations={{{_joined(n, 'f#')}}}")),
+    "a window of many dimensions": (20_000, lambda n: _line("f32[4] reduce-window(p, p), window={size=2" + "x2" * n + "}")),
+    "frontend attributes": (20_000, lambda n: _line(f"f32[4] negate(p), frontend_attributes={{{_joined(n, _PAIR)}}}")),
+    "statistics": (20_000, lambda n: _line(f"f32[4] negate(p), statistics={{visualizing_index=0,{_joined(n, 'a#=1')}}}")),
+    "aliases": (5_000, lambda n: f"HloModule m, input_output_alias={{ {_joined(n, '{#}: (0, {#})')} }}" + _body("")[11:]),
+    "layout constraints": (20_000, lambda n: _call(f"p), operand_layout_constraints={{{_joined(n, 'f32[4]{0}')}}}, x=(0")),
+    "elements of a tuple": (20_000, lambda n: _line(f"({_joined(n, 'f32[#]')}) custom-call(p)")),
+    "elements of a large tuple": (2_000, lambda n: _body(f"  t = ({_joined(n, 'f32[4]')}) {_CALLS}" + _each(n, _GTE))),
     "a huge constant, elided": (10**6, lambda n: _line(f"f32[{n},{n}] constant({{...}})")),
     "a huge constant, empty": (10**6, lambda n: _line(f"f32[{n},{n}] constant({{}})")),
     # ---- many of a kind on one line

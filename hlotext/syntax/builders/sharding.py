@@ -348,9 +348,10 @@ def _with_devices(parsed: _ParsedMesh, device_ids: tuple[int, ...] | _Iota | Non
 def _renamed(mesh: Mesh, axes: tuple[AxisRef, ...]) -> tuple[AxisRef, ...]:
     """The axes by name: the text may also number them, as `'0'`."""
     names = mesh.axis_names
+    known = frozenset(names)
     return tuple(
         AxisRef(names[int(axis.name)], axis.sub_axis_info)
-        if axis.name not in names
+        if axis.name not in known
         and axis.name.isdecimal()
         and len(axis.name) < 9
         and int(axis.name) < len(names)
