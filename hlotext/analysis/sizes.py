@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 
 import attrs
 
@@ -51,13 +50,17 @@ def array_bytes(shape: Shape) -> tuple[int, int] | None:
         return None
 
 
-def arrays_of(shape: Shape | None) -> Iterator[tuple[tuple[int, ...], Shape]]:
+def arrays_of(shape: Shape | None) -> tuple[tuple[tuple[int, ...], Shape], ...]:
     """The arrays of a shape, each with its shape index; of a buffer the array inside, of tokens nothing."""
-    for index, leaf in shape.leaves() if shape is not None else ():
-        if leaf.is_buffer:
-            yield index, leaf.tuple_shapes[0]
-        elif leaf.is_array:
-            yield index, leaf
+    if shape is None:
+        return ()
+    return (((), shape),) if shape.is_array else _arrays_inside(shape)
+
+
+@functools.lru_cache(maxsize=4096)
+def _arrays_inside(shape: Shape) -> tuple[tuple[tuple[int, ...], Shape], ...]:
+    leaves = ((index, leaf.tuple_shapes[0] if leaf.is_buffer else leaf) for index, leaf in shape.leaves())
+    return tuple((index, leaf) for index, leaf in leaves if leaf.is_array)
 
 
 def memory_space(array: Shape) -> int:
@@ -88,30 +91,26 @@ _PLAIN_STARTS = frozenset({"all-reduce-start"})
 """Starts whose result is just the result."""
 
 
-def written_arrays(instruction: Instruction) -> Iterator[tuple[tuple[int, ...], Shape]]:
+def written_arrays(instruction: Instruction) -> tuple[tuple[tuple[int, ...], Shape], ...]:
     """The arrays that an instruction writes to memory of its own, each with its shape index.
 
     None for views, for the later halves of asynchronous operations, whose result the start has written, and
     for starts whose result a called computation writes. What aliases an operand
     (`output_to_operand_aliasing`) is not new either.
     """
-    opcode = instruction.opcode
-    if opcode in VIEWS:
-        return
-    if opcode == "async-start" and _runs_a_call(instruction):
-        return
-    prefix: tuple[int, ...] = ()
+    opcode = instruction._opcode
+    if opcode in VIEWS or (opcode == "async-start" and _runs_a_call(instruction)):
+        return ()
+    arrays = arrays_of(instruction._shape)
     role = ROLES.get(opcode)
     if role is not None and opcode not in _PLAIN_STARTS:
         element = _START_RESULT.get(opcode, 1)
-        if role != "start" or element is None:
-            return
-        prefix = (element,)
-    aliasing = instruction.attributes.get("output_to_operand_aliasing")
-    aliased = {alias.output_shape_index for alias in aliasing.aliases} if aliasing is not None else ()
-    for index, array in arrays_of(instruction.shape):
-        if index[: len(prefix)] == prefix and index not in aliased:
-            yield index, array
+        arrays = tuple(row for row in arrays if role == "start" and row[0][:1] == (element,))
+    aliasing = instruction._attributes.get("output_to_operand_aliasing")
+    if aliasing is None:
+        return arrays
+    aliased = {alias.output_shape_index for alias in aliasing.aliases}
+    return tuple(row for row in arrays if row[0] not in aliased)
 
 
 def _runs_a_call(start: Instruction) -> bool:

@@ -4,6 +4,9 @@ Everything here takes a `Shape` and answers exactly, or raises `LayoutError` nam
 fault. A position counts elements from the start of the array's memory, an offset bits or bytes.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from hlotext.layout.bitcast import (
     BitcastDecomposition,
     BitcastReshape,
@@ -30,15 +33,6 @@ from hlotext.layout.index import (
     linear_index_to_multidimensional_index,
     multidimensional_index_to_linear_index,
     row_major_indices,
-)
-from hlotext.layout.memory import from_memory, to_memory
-from hlotext.layout.offsets import bit_offsets, byte_offsets, indices_at, linear_indices
-from hlotext.layout.padded_fields import (
-    padded_from_memory,
-    padded_index_at,
-    padded_linear_index,
-    padded_shape,
-    padded_to_memory,
 )
 from hlotext.layout.relations import (
     Relation,
@@ -100,7 +94,6 @@ from hlotext.layout.sizes import (
     xla_array_size,
     xla_linear_index,
 )
-from hlotext.layout.slices import SliceRange, byte_ranges
 from hlotext.layout.tiling import (
     Placement,
     TileStep,
@@ -111,6 +104,18 @@ from hlotext.layout.tiling import (
     linear_index,
     placement,
 )
+
+if TYPE_CHECKING:
+    from hlotext.layout.memory import from_memory, to_memory
+    from hlotext.layout.offsets import bit_offsets, byte_offsets, indices_at, linear_indices
+    from hlotext.layout.padded_fields import (
+        padded_from_memory,
+        padded_index_at,
+        padded_linear_index,
+        padded_shape,
+        padded_to_memory,
+    )
+    from hlotext.layout.slices import SliceRange, byte_ranges
 
 __all__ = [
     "CATALOGUE",
@@ -219,3 +224,26 @@ __all__ = [
     "xla_array_size",
     "xla_linear_index",
 ]
+
+_WITH_NUMPY = {
+    "from_memory": "memory",
+    "to_memory": "memory",
+    "bit_offsets": "offsets",
+    "byte_offsets": "offsets",
+    "indices_at": "offsets",
+    "linear_indices": "offsets",
+    "padded_from_memory": "padded_fields",
+    "padded_index_at": "padded_fields",
+    "padded_linear_index": "padded_fields",
+    "padded_shape": "padded_fields",
+    "padded_to_memory": "padded_fields",
+    "SliceRange": "slices",
+    "byte_ranges": "slices",
+}
+"""What works on whole arrays, by name, with its module: loaded when first used, since sizes alone need no numpy."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WITH_NUMPY:
+        return getattr(importlib.import_module(f"hlotext.layout.{_WITH_NUMPY[name]}"), name)
+    raise AttributeError(f"module 'hlotext.layout' has no attribute {name!r}")

@@ -183,16 +183,13 @@ def _custom_calls(module: Module) -> tuple[CustomCall, ...]:
 
 
 def _configs(module: Module) -> Configs:
-    counts: Counter[str] = Counter()
-    config_bytes = 0
-    for instruction in module.instructions():
-        counts.update(instruction._attributes.keys())
-        if instruction.backend_config is not None:
-            config_bytes += len(instruction.backend_config.text.encode("utf-8", "surrogateescape"))
+    given = [instruction._attributes for instruction in module.instructions()]
+    texts = [attributes["backend_config"].text for attributes in given if "backend_config" in attributes]
     return Configs(
-        counts["backend_config"],
-        config_bytes,
-        counts["metadata"],
-        counts["sharding"],
-        counts["frontend_attributes"],
+        len(texts),
+        sum(len(text.encode("utf-8", "surrogateescape")) for text in texts),
+        *(
+            sum(name in attributes for attributes in given)
+            for name in ("metadata", "sharding", "frontend_attributes")
+        ),
     )
