@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections import Counter
 from typing import ClassVar
 
 import attrs
 
+from hlotext.ir import edits
 from hlotext.ir.computation import Computation
+from hlotext.ir.enums import FusionKind
 from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
+from hlotext.ir.shape import Shape
 from hlotext.ir.uses import is_finished_by
-from hlotext.rewrite.effects import fixed
+from hlotext.rewrite.effects import fixed, has_effect
 from hlotext.rewrite.parameters import remove_parameter
 from hlotext.rewrite.passes.base import Pass, PassResult
 
@@ -22,8 +26,9 @@ from hlotext.rewrite.passes.base import Pass, PassResult
 class DeadCodeElimination(Pass):
     """Takes out instructions that nothing uses and that have no effect, and computations that nothing calls (`HloDCE`).
 
-    Parameters stay, but for those of fusions, as do instructions with control dependencies, and an asynchronous operation
-    with an effect up to its done. One walk over each computation from its end, so the time is proportional to the module.
+    Parameters stay, as do instructions with control dependencies, and an asynchronous operation with an effect up to its
+    done. Fusions lose the parameters and the outputs that nothing uses. One walk over each computation from its end, so the
+    time is proportional to the module.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  y = f32[] negate(x)  z = f32[] sine(y)  ROOT r = f32[] cosine(x) }")
@@ -38,16 +43,13 @@ class DeadCodeElimination(Pass):
     """Also takes out computations that the entry does not reach."""
 
     def run(self, module: Module) -> PassResult:
-        kept = fixed(module)
-        counts = {"instructions": 0, "parameters": 0, "computations": 0}
-        for computation in module.computations:
-            if computation.is_implicit or not computation._instructions:
-                continue
-            unused = _unused(computation)
-            if any(i._opcode != "parameter" and i not in kept for i in unused):
-                counts["instructions"] += _sweep(computation, kept)
-                unused = _unused(computation)
-            counts["parameters"] += _drop_parameters(computation, unused)
+        sweep = _Sweep(fixed(module))
+        sweep.all(module)
+        while sweep.narrow_fusions(
+            module
+        ):  # what they no longer take or give may have been all that needed more
+            sweep.all(module)
+        counts = sweep.counts
         if self.computations:
             counts["computations"] = remove_unreached(module)
         return PassResult.of(counts)
@@ -61,36 +63,115 @@ def _unused(computation: Computation) -> list[Instruction]:
     return [i for i in instructions if i not in used and i is not root]
 
 
-def _sweep(computation: Computation, kept: set[Instruction]) -> int:
-    """Takes the dead instructions of a computation out at once; how many."""
-    needed: set[Instruction] = {computation.root}
-    dead: list[Instruction] = []
+class _Sweep:
+    """One run over a module."""
 
-    def stays(i: Instruction) -> bool:
-        if i in needed or i in kept or i._opcode == "parameter":
-            return True
-        return any(is_finished_by(operand, i) and stays(operand) for operand in i._operands[:1])
+    def __init__(self, kept: set[Instruction]) -> None:
+        self.kept = kept
+        self.counts = Counter[str]()
+        self.with_unused_parameters: list[Computation] = []
 
-    for i in reversed(computation._instructions):
-        if stays(i):
-            needed.update(i._operands)
-        else:
-            dead.append(i)
-    computation.remove_all(dead)
-    return len(dead)
+    def all(self, module: Module) -> None:
+        """Takes the dead instructions of all computations out, and notes whose parameters nothing uses."""
+        self.with_unused_parameters = []
+        for computation in module.computations:
+            if computation.is_implicit or not computation._instructions:
+                continue
+            unused = _unused(computation)
+            if any(i._opcode != "parameter" and i not in self.kept for i in unused):
+                self.counts["instructions"] += self.one(computation)
+                unused = _unused(computation)
+            if any(i._opcode == "parameter" for i in unused):
+                self.with_unused_parameters.append(computation)
+
+    def one(self, computation: Computation) -> int:
+        """Takes the dead instructions of a computation out at once; how many."""
+        needed: set[Instruction] = {computation.root}
+        dead: list[Instruction] = []
+
+        def stays(i: Instruction | None) -> bool:
+            while i is not None:
+                if i in needed or i in self.kept or i._opcode == "parameter":
+                    return True
+                i = next((o for o in i._operands[:1] if is_finished_by(o, i)), None)
+            return False
+
+        for i in reversed(computation._instructions):
+            if stays(i):
+                needed.update(i._operands)
+            else:
+                dead.append(i)
+        computation.remove_all(dead)
+        return len(dead)
+
+    def narrow_fusions(self, module: Module) -> bool:
+        """Takes away what fusions are given and what they give that nothing uses; whether there was any."""
+        found: Counter[str] = Counter()
+        for body in module.computations:
+            if body._instructions and body.root.opcode == "tuple" and body.is_fusion_body:
+                found["outputs"] += _drop_outputs(body)
+        for body in self.with_unused_parameters:
+            if body.is_fusion_body:
+                found["parameters"] += _drop_parameters(body)
+        self.counts += found
+        return found.total() > 0
 
 
-def _drop_parameters(computation: Computation, unused: list[Instruction]) -> int:
+def _drop_parameters(body: Computation) -> int:
     """Takes the parameters of a fusion's computation away that nothing uses, and what the fusion passes for them."""
-    unused = [i for i in unused if i._opcode == "parameter" and not i.control_successors]
-    if not unused or not computation.is_fusion_body:
-        return 0
+    unused = [i for i in _unused(body) if i._opcode == "parameter" and not i.control_successors]
     count = 0
     for parameter in sorted(unused, key=lambda i: i.parameter_number or 0, reverse=True):
         with contextlib.suppress(EditError):  # a fusion that aliases operands by number, or another caller
-            remove_parameter(computation, parameter.parameter_number or 0)
+            remove_parameter(body, parameter.parameter_number or 0)
             count += 1
     return count
+
+
+def _drop_outputs(body: Computation) -> int:
+    """Takes the results of a fusion away that nobody takes out of its tuple; a single one that stays needs no tuple.
+
+    As in XLA only of fusions that are not custom, that nothing but get-tuple-elements uses, that alias no operand, and
+    about whose tuple neither a sharding nor the header says anything.
+    """
+    fusion, root = body.callers[0], body.root
+    if root.opcode != "tuple" or not _may_give_less(fusion) or root.sharding is not None:
+        return 0
+    used = {user.attributes["index"] for user in fusion.users}
+    used |= {n for n, operand in enumerate(root.operands) if has_effect(operand)}
+    left = sorted(used)
+    count = len(root.operands) - len(left)
+    if not count:
+        return 0
+    shapes = fusion.shape.tuple_shapes if fusion.shape is not None else ()
+    operands = [root.operands[n] for n in left]
+    if len(left) == 1:
+        body._root = operands[0]
+        edits.touch_roots(body, root, operands[0])
+        body.remove(root)
+        fusion.change(shape=shapes[left[0]], typed=False)
+        for user in fusion.users:
+            user.replace_with(fusion)
+        return count
+    inside = root.shape.tuple_shapes if root.shape is not None else ()
+    root.change(operands=operands, shape=Shape.tuple(tuple(inside[n] for n in left)), typed=False)
+    fusion.change(shape=Shape.tuple(tuple(shapes[n] for n in left)), typed=False)
+    for user in fusion.users:
+        index = left.index(user.attributes["index"])
+        user.change(attributes={**user.attributes, "index": index}, typed=False)
+    return count
+
+
+def _may_give_less(fusion: Instruction) -> bool:
+    says = ("output_to_operand_aliasing", "sharding", "origin")
+    return (
+        bool(fusion.users)
+        and not fusion.is_root
+        and fusion.attributes.get("kind") is not FusionKind.CUSTOM
+        and not any(name in fusion.attributes for name in says)
+        and not (fusion.control_predecessors or fusion.control_successors)
+        and all(user.opcode == "get-tuple-element" for user in fusion.users)
+    )
 
 
 def remove_unreached(module: Module) -> int:
