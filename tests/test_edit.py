@@ -408,3 +408,12 @@ def test_a_module_from_nothing() -> None:
     assert [str(i.shape.without_layout()) for i in again.entry if i.shape] == [
         "f32[2,3]", "f32[]", "f32[2]", "f32[]", "f32[2]", "pred[2]",
     ]  # fmt: skip
+
+
+def test_a_header_where_there_was_none() -> None:
+    module = hlo.parse("ENTRY e {\n  ROOT x = f32[4] parameter(0)\n}\n")
+    module.name = "named"
+    text = str(module)
+    assert text.startswith("HloModule named")
+    assert text.endswith("\n\nENTRY e {\n  ROOT x = f32[4] parameter(0)\n}\n")
+    assert hlo.parse(text).name == "named"

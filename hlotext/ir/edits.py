@@ -131,15 +131,15 @@ def change(instruction: Instruction, changes: Mapping[str, Any], *, typed: bool 
 def _set(instruction: Instruction, fields: Mapping[str, Any]) -> None:
     """Sets private fields, and brings users and callers up to date."""
     module = instruction.computation.module if instruction.computation is not None else None
-    calls = module is not None and ("_attributes" in fields or "_opcode" in fields)
-    if module is not None and calls:
+    may_call = "_attributes" in fields or "_opcode" in fields
+    if module is not None and may_call:
         module.forget_calls(instruction)
     before = instruction._operands
     for name, value in fields.items():
         setattr(instruction, name, value)
     if "_operands" in fields:
         _move_uses(instruction, before)
-    if module is not None and calls:
+    if module is not None and may_call:
         module.note_calls(instruction)
 
 

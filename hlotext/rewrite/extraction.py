@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hlotext.ir import edits
 from hlotext.ir.async_ops import FINISHERS
 from hlotext.ir.computation import Computation
@@ -29,11 +31,7 @@ def extract(instruction: Instruction, depth: int | None = None) -> Module:
     nodes = dict(zip(computation.instructions, body.instructions, strict=True))
     if body.is_inside:
         body.own_text()
-    for name in ("input_output_alias", "buffer_donor", "entry_computation_layout", "is_scheduled"):
-        copy.attributes.pop(name, None)
-    for name in list(copy.attributes):
-        if name.startswith("allow_spmd"):
-            del copy.attributes[name]
+    drop_header_attributes(copy, lambda name: name in _OF_THE_WHOLE or name.startswith("allow_spmd"))
     _make_entry(copy, body, nodes[instruction])
     number = sum(i.opcode == "parameter" for i in body)
     for old in computation:
@@ -51,8 +49,18 @@ def extract(instruction: Instruction, depth: int | None = None) -> Module:
         parameter = body.parameters[place]
         if not parameter.users and not parameter.is_root:
             remove_parameter(body, place)
-    copy.touch_header()
     return copy
+
+
+_OF_THE_WHOLE = ("input_output_alias", "buffer_donor", "entry_computation_layout", "is_scheduled")
+"""What the header says of a whole program, and no more of a part of it."""
+
+
+def drop_header_attributes(module: Module, dropped: Callable[[str], bool]) -> None:
+    """Takes those attributes out of a module's header."""
+    for name in [name for name in module.attributes if dropped(name)]:
+        del module.attributes[name]
+        module.touch_header()
 
 
 def _make_entry(module: Module, body: Computation, root: Instruction) -> None:

@@ -13,6 +13,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.literal import Literal
 from hlotext.ir.module import Module
+from hlotext.rewrite.extraction import drop_header_attributes
 from hlotext.rewrite.outlining import inline
 from hlotext.rewrite.parameters import remove_parameter
 from hlotext.rewrite.passes.dce import DeadCodeElimination
@@ -132,10 +133,9 @@ def _root(module: Module, place: int) -> None:
 
 def _free_root(module: Module) -> None:
     """Lets the entry's result change: nothing in the header speaks of it any more."""
-    for name in ("input_output_alias", "buffer_donor", "allow_spmd_sharding_propagation_to_output"):
-        module.attributes.pop(name, None)
-    module.attributes.pop("allow_spmd_sharding_propagation_to_parameters", None)
-    module.touch_header()
+    drop_header_attributes(
+        module, lambda name: name in ("input_output_alias", "buffer_donor") or name.startswith("allow_spmd")
+    )
 
 
 def _cut(module: Module, chosen: range) -> None:

@@ -93,6 +93,8 @@ class _Copier:
     def header(self) -> str:
         """The header printed anew; the tables behind it are copied."""
         module = self.module
+        if not self.source[module._start : module._header_end].strip():
+            return header_text(module, PrintOptions()) + "\n\n"  # the text began without one
         line_end = self.source.find("\n", module._start, module._header_end)
         tables = (
             self.source[line_end : module._header_end]
