@@ -29,6 +29,8 @@ def _value(place: Stumble) -> str:
         return f'put it in quotes: `"{word}"`'
     if expected <= {"LBRACE", "RBRACE"} and re.fullmatch(r"-?[\w.]+", word) and place.within not in _GROUPED:
         return f"a list stands in braces: `{{{word}}}`"
+    if place.within == "sharding" and expected & {"LESSTHAN", "BOUNDED"}:
+        return "the devices follow the tile dimensions: `devices=[2,4]<=[8]`"
     if "LITERAL_NUMBER" in expected and word.startswith("."):
         return f"digits come first: `0{word}`"
     if word == "/":
