@@ -7,63 +7,30 @@ two readers give equal modules, and errors are the grammar's.
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from hlotext.ir import opcodes
-from hlotext.ir.attributes import RawValue
 from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import CallAttributes, Instruction
-from hlotext.ir.literal import Literal
+from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
-from hlotext.ir.opcode import Count, Payload
 from hlotext.ir.shape import Shape
 from hlotext.ir.source import Source
-from hlotext.syntax import checks, fast_values, module_checks, patterns, terms
-from hlotext.syntax.attribute_rules import attribute_rule
+from hlotext.syntax import module_checks, patterns, terms
 from hlotext.syntax.boundaries import end_of_computations, is_behind, is_module, next_module
 from hlotext.syntax.errors import TermError
-from hlotext.syntax.linker import Infer, Linker, Scope, note_unknown_types
-from hlotext.syntax.literals import read_literal
+from hlotext.syntax.line_parts import LineParts
+from hlotext.syntax.linker import Infer, Linker, Scope
 from hlotext.syntax.records import InstructionRecord
 from hlotext.syntax.reporter import Reporter
+from hlotext.syntax.tails import Tails
 from hlotext.syntax.words import unquote
 
-_NAMED = frozenset({"computation", "computation_list", "instruction_list"})
-"""Rules whose values name nodes of the module."""
-
-
-class _Head(NamedTuple):
-    """A result shape with an opcode: what the hot loop needs to know of op lines that begin with them."""
-
-    shape: Shape
-    opcode: str
-    minimum: int
-    maximum: int
-    """Bounds of the number of operands."""
-    arguments: dict[str, Any] | None
-    """For `parameter` and `constant` the numbers and literals met so far, by text; None for what takes operands."""
-    met: dict[Any, Any] | None
-    """For an opcode of which XLA's reader asks more than the number of operands and the names of attributes, the
-    operands' shapes and attributes that were found to be right, by their ids; None for the others."""
-    tails: dict[str, dict[str, Any]]
-    """The attributes met on the opcode so far by the text of all of them."""
-
-
-_BLANKS = " \t\r\n"
 _CONTINUES = re.compile(r"[,(\[{]|T\s*\(")
 """What shows that an op line which looks complete goes on below."""
 
-_ODD = re.compile(r"[\r\n]|//")
-"""What a shape in front of an opcode cannot hold on one line: a line end, or a comment that takes the opcode with it."""
-
-
 _BEFORE_HEADER = frozenset(("", " ", "\n", "/", "\r", "\t"))
 """Characters at which more blanks or a comment stand before a header."""
-
-_shape_of = operator.attrgetter("_shape")
 
 _WIDEST = 32
 """Line end and blanks before op lines up to which they are read fast; each width has a pattern of its own."""
@@ -93,12 +60,8 @@ class Scanner:
         self._plain_header = patterns.plain_header().match
         self._usual_line = patterns.op_line("\n  ", "%").scanner  # type: ignore[attr-defined]
         self._closing = patterns.computation_end().match
-        self._without_comments = patterns.block_comment().sub
-        self._parts = module._parts
-        self._heads: dict[str, _Head] = {}
-        self._tails: dict[str, dict[str, dict[str, Any]]] = {}
-        self._values: dict[str, tuple[str, Any]] = {}
-        self._shapes: dict[str, Shape] = {}
+        self._parts = LineParts(self.linker)
+        self._tail = Tails(module, self.linker.computations).read
         self._results: dict[tuple[str, int], Shape | None] = {}
         """Results in headers that were found to fit a root's shape: by text and the shape's id, with the shape."""
 
@@ -181,7 +144,7 @@ class Scanner:
             place, separator = 6, ""
         while separator == ", ":
             parameter = patterns.signature_parameter().match(text, place)
-            if parameter is None or self._shape_of(parameter[1], start + parameter.start(1)) is None:
+            if parameter is None or self._parts.shape(parameter[1], start + parameter.start(1)) is None:
                 return None
             place, separator = parameter.end(), parameter[2]
         return text[place:-2], start + place
@@ -192,7 +155,7 @@ class Scanner:
         end, thread = closing
         computation._end = end
         if computation._parts_read is not None:
-            computation._parts_read = len(self._parts)
+            computation._parts_read = len(self.linker.module._parts)
         if thread is not None:
             try:
                 computation.execution_thread = unquote(thread)
@@ -215,7 +178,7 @@ class Scanner:
         blank = patterns.blank().match(text)
         if blank is not None and blank.end():
             text, position = text[blank.end() :], position + blank.end()
-        shape = self._shape_of(text, position)
+        shape = self._parts.shape(text, position)
         if shape is None:
             try:
                 terms.read("shape", text)
@@ -305,7 +268,8 @@ class Scanner:
         The hot loop of the reader, one turn for each op line, so its steps stand here and not in methods. What it buys is
         in the benchmarks; what it gives is compared with the reference reader on every file of the corpus.
         """
-        heads, defined = self._heads, scope.defined
+        parts, tail_of, defined = self._parts, self._tail, scope.defined
+        heads = parts.heads
         computation = scope.computation
         append = computation._instructions.append
         operand_named = defined.__getitem__
@@ -313,14 +277,14 @@ class Scanner:
         for match in iter(matches, None):
             root, name, head_text, names, inner, tail = match.groups()
             head = heads.get(head_text)
-            if head is None and (head := self._head(head_text, match.start(3))) is None:
+            if head is None and (head := parts.head(head_text, match.start(3))) is None:
                 return position
             shape, opcode, minimum, maximum, arguments, met, tails = head
             operands: tuple[Instruction, ...] = ()
             argument: Any = None
             if arguments is not None:
                 argument = arguments.get(inner)
-                if argument is None and (argument := self._argument(head, inner)) is None:
+                if argument is None and (argument := parts.argument(head, inner)) is None:
                     return position
             elif names is not None:
                 operand = defined.get(names)
@@ -330,7 +294,7 @@ class Scanner:
                     try:
                         operands = tuple(map(operand_named, names.split(separator)))
                     except KeyError:
-                        found = self._operands(scope, f"{mark}{names}", mark, match.start(4))
+                        found = parts.operands(scope, f"{mark}{names}", mark, match.start(4))
                         if found is None:
                             return position
                         operands = found
@@ -340,18 +304,18 @@ class Scanner:
                 if not minimum <= len(operands) <= maximum:
                     return position
             elif inner:
-                found = self._operands(scope, inner, mark, match.start(5))
+                found = parts.operands(scope, inner, mark, match.start(5))
                 if found is None or not minimum <= len(found) <= maximum:
                     return position
                 operands = found
             elif minimum:
                 return position
             attributes = tails.get(tail)
-            if attributes is None and (attributes := self._tail(scope, head, tail)) is None:
+            if attributes is None and (attributes := tail_of(scope, head, tail)) is None:
                 return position
             end = match.end()
             instruction = Instruction(name, opcode, shape, operands, attributes, argument, computation, end)
-            if met is not None and not self._meets_conditions(instruction, met):
+            if met is not None and not parts.meets_conditions(instruction, met):
                 return position
             if root is not None:
                 if computation._root is not None:
@@ -361,239 +325,3 @@ class Scanner:
             append(instruction)
             position = end
         return position
-
-    def _head(self, text: str, position: int) -> _Head | None:
-        """What is known of a shape with an opcode; None when the grammar must look at them."""
-        shape_text, _, opcode = text.rpartition(" ")
-        row = opcodes.OPCODES.get(opcode)
-        if row is None or _ODD.search(text):
-            return None
-        shape = self._shape_of(shape_text, position)
-        if shape is None:
-            return None
-        if opcode == "async-start":
-            self.linker.has_async_start = True
-        tails = self._tails.setdefault(opcode, {})
-        arity = row.arity
-        has_conditions = (
-            opcode in checks.BY_OPCODE
-            or arity.count in (Count.EVEN, Count.ODD)
-            or opcode in opcodes.CONTEXT_DEPENDENT
-        )
-        self._parts.append((text, opcode, shape))
-        head = self._heads[text] = _Head(
-            shape,
-            row.name,
-            arity.minimum,
-            1 << 60 if arity.maximum is None else arity.maximum,
-            {} if row.payload in (Payload.PARAMETER_NUMBER, Payload.LITERAL) else None,
-            {} if has_conditions else None,
-            tails,
-        )
-        return head
-
-    def _argument(self, head: _Head, text: str | None) -> int | Literal | None:
-        """The number of a parameter or the value of a constant; None when the grammar must look at it."""
-        if text is None or head.arguments is None or "//" in text:
-            return None
-        value: int | Literal
-        if head.opcode == "parameter":
-            if not (text.isdecimal() and text.isascii() and len(text) < 10):
-                return None
-            value = int(text)
-        else:
-            try:
-                value = read_literal(text, head.shape)
-            except TermError:
-                return None
-        head.arguments[text] = value
-        self._parts.append((text, head.opcode, value))
-        return value
-
-    def _meets_conditions(self, instruction: Instruction, met: dict[Any, Any]) -> bool:
-        """Whether XLA's conditions hold; if not, the grammar and the linker say what is wrong."""
-        opcode = instruction._opcode
-        if opcode in opcodes.CONTEXT_DEPENDENT and instruction.computation is not None:
-            instruction.computation._parts_read = None
-        attributes: Any = instruction._attributes
-        if type(attributes) is CallAttributes:
-            attributes = attributes.common
-        shapes = tuple(map(_shape_of, instruction._operands))
-        key = (id(attributes), *map(id, shapes))
-        if key in met:
-            return True
-        if not opcodes.OPCODES[opcode].arity.accepts(len(shapes)):
-            return False
-        quiet = Reporter(self.source, tolerant=True)
-        checks.instruction(quiet, instruction, 0, {})
-        if quiet.diagnostics:
-            return False
-        if opcode not in checks.LOOK_FURTHER:
-            met[key] = attributes, shapes  # which keeps them alive, so that their ids stay theirs
-        return True
-
-    def _shape_of(self, text: str, position: int) -> Shape | None:
-        """The shape of a text that stands at an offset; None when the grammar must look at it."""
-        return self._shapes.get(text) or self._shape(text, position)
-
-    def _shape(self, text: str, position: int) -> Shape | None:
-        try:
-            shape: Shape = fast_values.read("shape", text)
-        except TermError:
-            return None
-        note_unknown_types(self.reporter, shape, position)
-        self._shapes[text] = shape
-        return shape
-
-    def _operands(self, scope: Scope, text: str, mark: str, start: int) -> tuple[Instruction, ...] | None:
-        """Operands that are no plain list of names; None when the grammar must look at them."""
-        defined = scope.defined
-        names = text.split(", ")
-        if text.startswith(mark) and text.count("/*") == (len(names) - 1) // 5:  # as XLA writes them
-            for number in range(5, len(names), 5):
-                names[number] = names[number].removeprefix(f"/*index={number}*/")
-            try:
-                return tuple(map(defined.__getitem__, ", ".join(names).removeprefix(mark).split(f", {mark}")))
-            except KeyError:
-                pass
-        scope.computation.name_mark = None
-        if "\r" in text:
-            return None
-        if "/*" in text:
-            if text.rfind("/*") > text.rfind("*/"):
-                return None  # a comment without an end would be looked for from each of its beginnings
-            text = self._without_comments("", text)
-        try:
-            if "[" in text:
-                return self._declared_operands(scope, text, start)
-            return tuple([defined[name.removeprefix("%")] for name in text.split(", ")])
-        except KeyError:
-            return None
-
-    def _declared_operands(self, scope: Scope, text: str, start: int) -> tuple[Instruction, ...] | None:
-        """Operands with their shapes written before them."""
-        found = []
-        position = 0
-        while position < len(text) and (match := patterns.declared_operand().match(text, position)):
-            position = match.end()
-            operand = scope.defined[match[2]]
-            shape = self._shape_of(match[1], start)
-            if shape is None:
-                return None
-            if (
-                operand.shape is not None
-                and shape != operand.shape
-                and not checks.compatible(shape, operand.shape)
-            ):
-                return None
-            found.append(operand)
-        return tuple(found) if position == len(text) else None
-
-    # ---- attributes
-
-    def _tail(self, scope: Scope, head: _Head, tail: str) -> dict[str, Any] | None:
-        """The attributes behind an op line's parentheses; None when the grammar must look at them."""
-        if "\r" in tail:
-            return None
-        for attribute in ("calls", "to_apply"):
-            before, found, after = tail.partition(f", {attribute}=")
-            if found and '"' not in before:
-                return self._tail_with_call(scope, head, tail, attribute, before, after)
-        attributes = self._cut(scope, head, tail)
-        if attributes is not None:
-            self._remember(scope, head, tail, tail, attributes)
-        return attributes
-
-    def _remember(self, scope: Scope, head: _Head, key: str, tail: str, attributes: dict[str, Any]) -> None:
-        """Keeps the attributes of a tail for the next line that has them, unless they belong to this computation."""
-        if "control-predecessors" in attributes:
-            scope.computation._parts_read = None
-        else:
-            head.tails[key] = attributes
-            self._parts.append((tail, head.opcode, attributes))
-
-    def _tail_with_call(
-        self, scope: Scope, head: _Head, tail: str, attribute: str, before: str, after: str
-    ) -> dict[str, Any] | None:
-        """The same with `calls=` or `to_apply=`: only the name differs from line to line, so the rest is looked up."""
-        name, comma, behind = after.partition(",")
-        callee = self.linker.computations.get(name.removeprefix("%"))
-        if callee is None:
-            scope.computation._parts_read = None
-            return self._cut(scope, head, tail)
-        # A mark, or none, belongs to how the line is written. No tail looks like this, since no value begins like that.
-        rest = f"{before}, {attribute}={'%' if name.startswith('%') else ''},{comma}{behind}"
-        common = head.tails.get(rest)
-        if common is None:
-            attributes = self._cut(scope, head, tail)
-            if attributes is None or attributes.get(attribute) is not callee:
-                return None
-            if before.count("{") != before.count("}"):
-                scope.computation._parts_read = None  # the name stands inside of some value
-            else:
-                self._remember(scope, head, rest, tail, attributes)
-            return attributes
-        shared = CallAttributes(common)
-        shared[attribute] = callee
-        shared.common = common
-        return shared
-
-    def _cut(self, scope: Scope, head: _Head, tail: str) -> dict[str, Any] | None:
-        """Cuts a tail into attributes and types each; None when the grammar must look at it."""
-        attributes: dict[str, Any] = {}
-        values = self._values
-        pieces = patterns.attribute().findall(tail)
-        for piece in pieces:
-            pair = values.get(piece)
-            if pair is None and (pair := self._value(scope, piece)) is None:
-                return None
-            attributes[pair[0]] = pair[1]
-        if sum(map(len, pieces)) + 2 * len(pieces) != len(tail) or len(attributes) != len(pieces):
-            return None
-        if not checks.attributes_fit(head.opcode, tuple(attributes)) or "parameter_replication" in attributes:
-            return None
-        return attributes
-
-    def _value(self, scope: Scope, piece: str) -> tuple[str, Any] | None:
-        """Name and value of an attribute met for the first time; None when the grammar must look at it."""
-        name, _, text = piece.partition("=")
-        rule = attribute_rule(name)
-        if rule is None:
-            return None
-        value: Any
-        try:
-            if rule in _NAMED:
-                return self._named(scope, name, rule, text, piece)
-            value = fast_values.read(rule, text)
-        except TermError:
-            return None
-        if isinstance(value, RawValue):
-            return None
-        pair = self._values[piece] = (name, value)
-        return pair
-
-    def _named(self, scope: Scope, name: str, rule: str, text: str, piece: str) -> tuple[str, Any] | None:
-        """The value of an attribute that names computations or instructions."""
-        if rule == "instruction_list":
-            defined = scope.defined
-            names = (
-                [item.strip(_BLANKS).removeprefix("%") for item in text[1:-1].split(",")]
-                if text[1:-1].strip(_BLANKS)
-                else []
-            )
-            if not all(item in defined for item in names):
-                return None
-            return name, tuple(dict.fromkeys(defined[item] for item in names))
-        if rule == "computation":
-            found = self.linker.computations.get(text.removeprefix("%"))
-            if found is None:
-                return None
-            pair = self._values[piece] = (name, found)
-            return pair
-        callees = tuple(
-            self.linker.computations.get(item.strip(_BLANKS).removeprefix("%"))
-            for item in text[1:-1].split(",")
-        )
-        if None in callees:
-            return None
-        return name, callees

@@ -1,0 +1,181 @@
+"""What stands on an op line before its attributes, by its text: shape and opcode, operands, numbers, constants."""
+
+from __future__ import annotations
+
+import operator
+import re
+from typing import Any, NamedTuple
+
+from hlotext.ir import opcodes
+from hlotext.ir.instruction import CallAttributes, Instruction
+from hlotext.ir.literal import Literal
+from hlotext.ir.opcode import Count, Payload
+from hlotext.ir.shape import Shape
+from hlotext.syntax import checks, fast_values, patterns
+from hlotext.syntax.errors import TermError
+from hlotext.syntax.linker import Linker, Scope, note_unknown_types
+from hlotext.syntax.literals import read_literal
+from hlotext.syntax.reporter import Reporter
+
+_ODD = re.compile(r"[\r\n]|//")
+"""What a shape in front of an opcode cannot hold on one line: a line end, or a comment that takes the opcode with it."""
+
+_shape_of = operator.attrgetter("_shape")
+
+
+class Head(NamedTuple):
+    """A result shape with an opcode: what the hot loop needs to know of op lines that begin with them."""
+
+    shape: Shape
+    opcode: str
+    minimum: int
+    maximum: int
+    """Bounds of the number of operands."""
+    arguments: dict[str, Any] | None
+    """For `parameter` and `constant` the numbers and literals met so far, by text; None for what takes operands."""
+    met: dict[Any, Any] | None
+    """For an opcode of which XLA's reader asks more than the number of operands and the names of attributes, the
+    operands' shapes and attributes that were found to be right, by their ids; None for the others."""
+    tails: dict[str, dict[str, Any]]
+    """The attributes met on the opcode so far by the text of all of them."""
+
+
+class LineParts:
+    """Reads the parts of one module's op lines for the fast reader, each once; None is for what the grammar must look at."""
+
+    def __init__(self, linker: Linker) -> None:
+        self.heads: dict[str, Head] = {}
+        """Shapes with opcodes by text, as far as they have been met."""
+        self._linker = linker
+        self._reporter = linker.reporter
+        self._parts = linker.module._parts
+        self._tails: dict[str, dict[str, dict[str, Any]]] = {}
+        self._shapes: dict[str, Shape] = {}
+        self._without_comments = patterns.block_comment().sub
+
+    def head(self, text: str, position: int) -> Head | None:
+        """What is known of a shape with an opcode; None when the grammar must look at them."""
+        shape_text, _, opcode = text.rpartition(" ")
+        row = opcodes.OPCODES.get(opcode)
+        if row is None or _ODD.search(text):
+            return None
+        shape = self.shape(shape_text, position)
+        if shape is None:
+            return None
+        if opcode == "async-start":
+            self._linker.has_async_start = True
+        tails = self._tails.setdefault(opcode, {})
+        arity = row.arity
+        has_conditions = (
+            opcode in checks.BY_OPCODE
+            or arity.count in (Count.EVEN, Count.ODD)
+            or opcode in opcodes.CONTEXT_DEPENDENT
+        )
+        self._parts.append((text, opcode, shape))
+        head = self.heads[text] = Head(
+            shape,
+            row.name,
+            arity.minimum,
+            1 << 60 if arity.maximum is None else arity.maximum,
+            {} if row.payload in (Payload.PARAMETER_NUMBER, Payload.LITERAL) else None,
+            {} if has_conditions else None,
+            tails,
+        )
+        return head
+
+    def argument(self, head: Head, text: str | None) -> int | Literal | None:
+        """The number of a parameter or the value of a constant; None when the grammar must look at it."""
+        if text is None or head.arguments is None or "//" in text:
+            return None
+        value: int | Literal
+        if head.opcode == "parameter":
+            if not (text.isdecimal() and text.isascii() and len(text) < 10):
+                return None
+            value = int(text)
+        else:
+            try:
+                value = read_literal(text, head.shape)
+            except TermError:
+                return None
+        head.arguments[text] = value
+        self._parts.append((text, head.opcode, value))
+        return value
+
+    def meets_conditions(self, instruction: Instruction, met: dict[Any, Any]) -> bool:
+        """Whether XLA's conditions hold; if not, the grammar and the linker say what is wrong."""
+        opcode = instruction._opcode
+        if opcode in opcodes.CONTEXT_DEPENDENT and instruction.computation is not None:
+            instruction.computation._parts_read = None
+        attributes: Any = instruction._attributes
+        if type(attributes) is CallAttributes:
+            attributes = attributes.common
+        shapes = tuple(map(_shape_of, instruction._operands))
+        key = (id(attributes), *map(id, shapes))
+        if key in met:
+            return True
+        if not opcodes.OPCODES[opcode].arity.accepts(len(shapes)):
+            return False
+        quiet = Reporter(self._reporter.source, tolerant=True)
+        checks.instruction(quiet, instruction, 0, {})
+        if quiet.diagnostics:
+            return False
+        if opcode not in checks.LOOK_FURTHER:
+            met[key] = attributes, shapes  # which keeps them alive, so that their ids stay theirs
+        return True
+
+    def shape(self, text: str, position: int) -> Shape | None:
+        """The shape of a text that stands at an offset; None when the grammar must look at it."""
+        return self._shapes.get(text) or self._new_shape(text, position)
+
+    def _new_shape(self, text: str, position: int) -> Shape | None:
+        try:
+            shape: Shape = fast_values.read("shape", text)
+        except TermError:
+            return None
+        note_unknown_types(self._reporter, shape, position)
+        self._shapes[text] = shape
+        return shape
+
+    def operands(self, scope: Scope, text: str, mark: str, start: int) -> tuple[Instruction, ...] | None:
+        """Operands that are no plain list of names; None when the grammar must look at them."""
+        defined = scope.defined
+        names = text.split(", ")
+        if text.startswith(mark) and text.count("/*") == (len(names) - 1) // 5:  # as XLA writes them
+            for number in range(5, len(names), 5):
+                names[number] = names[number].removeprefix(f"/*index={number}*/")
+            try:
+                return tuple(map(defined.__getitem__, ", ".join(names).removeprefix(mark).split(f", {mark}")))
+            except KeyError:
+                pass
+        scope.computation.name_mark = None
+        if "\r" in text:
+            return None
+        if "/*" in text:
+            if text.rfind("/*") > text.rfind("*/"):
+                return None  # a comment without an end would be looked for from each of its beginnings
+            text = self._without_comments("", text)
+        try:
+            if "[" in text:
+                return self._declared_operands(scope, text, start)
+            return tuple([defined[name.removeprefix("%")] for name in text.split(", ")])
+        except KeyError:
+            return None
+
+    def _declared_operands(self, scope: Scope, text: str, start: int) -> tuple[Instruction, ...] | None:
+        """Operands with their shapes written before them."""
+        found = []
+        position = 0
+        while position < len(text) and (match := patterns.declared_operand().match(text, position)):
+            position = match.end()
+            operand = scope.defined[match[2]]
+            shape = self.shape(match[1], start)
+            if shape is None:
+                return None
+            if (
+                operand.shape is not None
+                and shape != operand.shape
+                and not checks.compatible(shape, operand.shape)
+            ):
+                return None
+            found.append(operand)
+        return tuple(found) if position == len(text) else None

@@ -1,0 +1,135 @@
+"""The attributes behind an op line's parentheses, by the text of all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlotext.ir.attributes import RawValue
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import CallAttributes
+from hlotext.ir.module import Module
+from hlotext.syntax import checks, fast_values, patterns
+from hlotext.syntax.attribute_rules import attribute_rule
+from hlotext.syntax.errors import TermError
+from hlotext.syntax.line_parts import Head
+from hlotext.syntax.linker import Scope
+
+_NAMED = frozenset({"computation", "computation_list", "instruction_list"})
+"""Rules whose values name nodes of the module."""
+
+_BLANKS = " \t\r\n"
+
+
+class Tails:
+    """Reads the attributes of one module's op lines for the fast reader; lines with equal texts share one dict."""
+
+    def __init__(self, module: Module, computations: dict[str, Computation]) -> None:
+        self._parts = module._parts
+        self._computations = computations
+        self._values: dict[str, tuple[str, Any]] = {}
+
+    def read(self, scope: Scope, head: Head, tail: str) -> dict[str, Any] | None:
+        """The attributes behind an op line's parentheses; None when the grammar must look at them."""
+        if "\r" in tail:
+            return None
+        for attribute in ("calls", "to_apply"):
+            before, found, after = tail.partition(f", {attribute}=")
+            if found and '"' not in before:
+                return self._with_call(scope, head, tail, attribute, before, after)
+        attributes = self._cut(scope, head, tail)
+        if attributes is not None:
+            self._remember(scope, head, tail, tail, attributes)
+        return attributes
+
+    def _remember(self, scope: Scope, head: Head, key: str, tail: str, attributes: dict[str, Any]) -> None:
+        """Keeps the attributes of a tail for the next line that has them, unless they belong to this computation."""
+        if "control-predecessors" in attributes:
+            scope.computation._parts_read = None
+        else:
+            head.tails[key] = attributes
+            self._parts.append((tail, head.opcode, attributes))
+
+    def _with_call(
+        self, scope: Scope, head: Head, tail: str, attribute: str, before: str, after: str
+    ) -> dict[str, Any] | None:
+        """The same with `calls=` or `to_apply=`: only the name differs from line to line, so the rest is looked up."""
+        name, comma, behind = after.partition(",")
+        callee = self._computations.get(name.removeprefix("%"))
+        if callee is None:
+            scope.computation._parts_read = None
+            return self._cut(scope, head, tail)
+        # A mark, or none, belongs to how the line is written. No tail looks like this, since no value begins like that.
+        rest = f"{before}, {attribute}={'%' if name.startswith('%') else ''},{comma}{behind}"
+        common = head.tails.get(rest)
+        if common is None:
+            attributes = self._cut(scope, head, tail)
+            if attributes is None or attributes.get(attribute) is not callee:
+                return None
+            if before.count("{") != before.count("}"):
+                scope.computation._parts_read = None  # the name stands inside of some value
+            else:
+                self._remember(scope, head, rest, tail, attributes)
+            return attributes
+        shared = CallAttributes(common)
+        shared[attribute] = callee
+        shared.common = common
+        return shared
+
+    def _cut(self, scope: Scope, head: Head, tail: str) -> dict[str, Any] | None:
+        """Cuts a tail into attributes and types each; None when the grammar must look at it."""
+        attributes: dict[str, Any] = {}
+        values = self._values
+        pieces = patterns.attribute().findall(tail)
+        for piece in pieces:
+            pair = values.get(piece)
+            if pair is None and (pair := self._value(scope, piece)) is None:
+                return None
+            attributes[pair[0]] = pair[1]
+        if sum(map(len, pieces)) + 2 * len(pieces) != len(tail) or len(attributes) != len(pieces):
+            return None
+        if not checks.attributes_fit(head.opcode, tuple(attributes)) or "parameter_replication" in attributes:
+            return None
+        return attributes
+
+    def _value(self, scope: Scope, piece: str) -> tuple[str, Any] | None:
+        """Name and value of an attribute met for the first time; None when the grammar must look at it."""
+        name, _, text = piece.partition("=")
+        rule = attribute_rule(name)
+        if rule is None:
+            return None
+        value: Any
+        try:
+            if rule in _NAMED:
+                return self._named(scope, name, rule, text, piece)
+            value = fast_values.read(rule, text)
+        except TermError:
+            return None
+        if isinstance(value, RawValue):
+            return None
+        pair = self._values[piece] = (name, value)
+        return pair
+
+    def _named(self, scope: Scope, name: str, rule: str, text: str, piece: str) -> tuple[str, Any] | None:
+        """The value of an attribute that names computations or instructions."""
+        if rule == "instruction_list":
+            defined = scope.defined
+            names = (
+                [item.strip(_BLANKS).removeprefix("%") for item in text[1:-1].split(",")]
+                if text[1:-1].strip(_BLANKS)
+                else []
+            )
+            if not all(item in defined for item in names):
+                return None
+            return name, tuple(dict.fromkeys(defined[item] for item in names))
+        if rule == "computation":
+            found = self._computations.get(text.removeprefix("%"))
+            if found is None:
+                return None
+            pair = self._values[piece] = (name, found)
+            return pair
+        callees = tuple(
+            self._computations.get(item.strip(_BLANKS).removeprefix("%")) for item in text[1:-1].split(",")
+        )
+        if None in callees:
+            return None
+        return name, callees
