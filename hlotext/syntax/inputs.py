@@ -59,14 +59,22 @@ def unpack(data: bytes, name: str) -> bytes:
         return data
     try:
         with opener(io.BytesIO(data)) as file:
-            unpacked: bytes = file.read(MAX_UNPACKED + 1)
+            # By pieces: a reader sets aside at once what it is asked for.
+            pieces, size = [], 0
+            while size <= MAX_UNPACKED and (piece := file.read(_PIECE)):
+                pieces.append(piece)
+                size += len(piece)
     except ImportError:
         raise InputError(f"{name}: reading .zst files needs the extra: pip install 'hlotext[zstd]'") from None
     except Exception as error:  # each packer has errors of its own
         raise InputError(f"{name} is a damaged compressed file: {error}") from None
-    if len(unpacked) > MAX_UNPACKED:
+    if size > MAX_UNPACKED:
         raise InputError(f"{name} unpacks to more than {MAX_UNPACKED >> 30} GiB")
-    return unpacked
+    return b"".join(pieces)
+
+
+_PIECE = 1 << 18
+"""Bytes that are unpacked at a time."""
 
 
 def _open_zstd(file: IO[bytes]) -> Any:
