@@ -177,9 +177,9 @@ def test_original_values_give_their_leaves() -> None:
 @pytest.mark.parametrize(
     ("rule", "text"),
     [
-        ("backend_config", "{" * 20_000 + "}" * 20_000),
-        ("frontend_attributes", "{a=" + "{" * 20_000 + "}" * 20_000 + "}"),
-        ("attribute", "of_next_year=" + "({[" * 7_000 + "]})" * 7_000),
+        ("backend_config", "{" * 500 + "}" * 500),
+        ("frontend_attributes", "{a=" + "{" * 499 + "}" * 499 + "}"),
+        ("attribute", "of_next_year=" + "({[" * 166 + "]})" * 166),
         ("attribute", "of_next_year={" + "a, " * 20_000 + "}"),
         ("attribute", "of_next_year=" + "a b " * 20_000),
         ("metadata", "{" + " ".join(f'f{i}="x"' for i in range(5_000)) + "}"),
@@ -196,8 +196,15 @@ def test_deep_and_long_values(rule: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "text", "message"),
     [
-        ("origin", "{" + "(" * 5_000 + ")" * 5_000 + "}", "original values nest deeper than 50 levels"),
-        ("backend_config", "{" * 20_000, None),
+        ("origin", "{" + "(" * 60 + ")" * 60 + "}", "original values nest deeper than 50 levels"),
+        ("origin", "{" + "(" * 5_000 + ")" * 5_000 + "}", "brackets nest deeper than 500 levels"),
+        ("backend_config", "{" * 501 + "}" * 501, "brackets nest deeper than 500 levels"),
+        ("backend_config", "{" * 400, None),
+        (
+            "attribute",
+            "of_next_year=" + "({[" * 7_000 + "]})" * 7_000,
+            "brackets nest deeper than 500 levels",
+        ),
         ("attribute", "of_next_year=" + "(" * 20_000, None),
         ("attribute", "of_next_year={'" + "a" * 20_000, None),
         ("attribute", "of_next_year={" + "/*" * 20_000, None),

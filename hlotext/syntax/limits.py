@@ -9,8 +9,10 @@ MAX_NESTING = 50
 """Levels of tuple shapes, of operations in operand lists, of inline bodies, and of original values.
 
 Those are followed by recursion, also by what users do with the values, and all at once must fit into Python's 1,000 frames.
-Literals, configurations and unknown values nest without limit.
 """
+
+MAX_BRACKETS = 500
+"""Levels of brackets of any kind in what the grammar reads: it keeps all that are open, a kilobyte for each."""
 
 MAX_DIMENSIONS = 200
 """Dimensions of an array. The number of its elements then has fewer than 4,300 digits, the most that Python writes."""

@@ -12,7 +12,7 @@ from hlotext.ir.shape import Shape
 from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.builders.values import unquote_at
 from hlotext.syntax.errors import TermError
-from hlotext.syntax.limits import MAX_NESTING
+from hlotext.syntax.limits import MAX_BRACKETS, MAX_NESTING
 from hlotext.syntax.records import (
     ComputationRecord,
     InlineBody,
@@ -26,11 +26,14 @@ from hlotext.syntax.records import (
 )
 from hlotext.syntax.words import bare, integer
 
+_OPENERS, _CLOSERS = frozenset("([{"), frozenset(")]}")
+
 
 class TokenTracker:
     """Tells the builder where the rule that is being finished ends; Lark calls it as its post-lexer.
 
-    Lark finishes a rule when it has seen the token behind it, so the rule ends where the token before that one ends.
+    Lark finishes a rule when it has seen the token behind it, so the rule ends where the token before that one ends. What is
+    not finished stands on Lark's stack, a kilobyte for each bracket: so it is also here that nesting finds its bound.
     """
 
     always_accept = ()
@@ -39,10 +42,17 @@ class TokenTracker:
         self.end = 0
 
     def process(self, stream: Iterator[Token]) -> Iterable[Token]:
-        end = 0
+        end = depth = 0
         for token in stream:
             self.end = end
             end = token.end_pos or 0
+            if token[-1:] in _OPENERS:
+                depth += 1
+                if depth > MAX_BRACKETS:
+                    message = f"brackets nest deeper than {MAX_BRACKETS} levels"
+                    raise TermError(message, _position(token), code="X124")
+            elif token[:1] in _CLOSERS:
+                depth -= 1
             yield token
         self.end = end
 
