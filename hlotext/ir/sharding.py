@@ -12,13 +12,13 @@ from hlotext.ir.metadata import Metadata
 from hlotext.ir.shape import Shape, join_indexed
 from hlotext.ir.tile_assignment import MOST_DEVICES, DeviceList, IotaTileAssignment
 
-_TYPE_ORDER = (
+SUBGROUP_TYPES = (
     ShardingType.MAXIMAL,
     ShardingType.MANUAL,
     ShardingType.UNREDUCED,
     ShardingType.REPLICATED,
 )
-"""Order of subgroup types in XLA's canonical form."""
+"""What a subgroup dimension may mean, in the order of XLA's canonical form."""
 
 _PLAIN = frozenset({ShardingType.MANUAL, ShardingType.REPLICATED, ShardingType.UNREDUCED})
 """Subgroup types that make a plain word where nothing is tiled."""
@@ -252,7 +252,7 @@ def _with_subgroups(
     for number, type_ in enumerate(types, start=data):
         if dims[number] != 1:
             groups.setdefault(type_, []).append(number)
-    ordered = sorted(groups, key=_TYPE_ORDER.index)
+    ordered = sorted(groups, key=SUBGROUP_TYPES.index)
     # XLA asks again here, but forgets the unreduced ones.
     if is_whole and ordered == [ShardingType.MANUAL]:
         return _simple(sharding, ShardingType.MANUAL)

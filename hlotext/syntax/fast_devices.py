@@ -19,7 +19,7 @@ from hlotext.ir.replica_groups import (
     ReplicaGroupList,
     ReplicaGroups,
 )
-from hlotext.ir.sharding import OpSharding, Sharding, TupleSharding
+from hlotext.ir.sharding import SUBGROUP_TYPES, OpSharding, Sharding, TupleSharding
 from hlotext.ir.text import braced
 from hlotext.ir.tile_assignment import DeviceList, IotaTileAssignment
 from hlotext.syntax.errors import TermError
@@ -152,7 +152,9 @@ def _single(text: str) -> OpSharding | None:
             return None
     if assignment is None or min(assignment.dimensions) < 1:
         return None
-    if len(last_tile_dims or ()) > len(assignment.dimensions) or set(last_tile_dims or ()) - _SUBGROUPS:
+    if len(last_tile_dims or ()) > len(assignment.dimensions) or not set(last_tile_dims or ()) <= set(
+        SUBGROUP_TYPES
+    ):
         return None
     return OpSharding(
         ShardingType.OTHER,
@@ -160,6 +162,3 @@ def _single(text: str) -> OpSharding | None:
         replicate_on_last_tile_dim=is_replicated is not None,
         last_tile_dims=last_tile_dims,
     )
-
-
-_SUBGROUPS = {ShardingType.MANUAL, ShardingType.REPLICATED, ShardingType.MAXIMAL, ShardingType.UNREDUCED}

@@ -42,7 +42,7 @@ from hlotext.ir.window import (
     Window,
     WindowDimension,
 )
-from hlotext.syntax import grammar, patterns, terms
+from hlotext.syntax import patterns, terms
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.fast_devices import exact, numbers, replica_groups, sharding, source_target_pairs
 from hlotext.syntax.fast_shapes import fast_computation_layout, fast_shape
@@ -60,8 +60,7 @@ _SHORT = re.compile(r"-?[0-9]{1,9}")
 @functools.cache
 def _metadata() -> re.Pattern[str]:
     """Metadata as XLA writes it. Groups: the values of the fields above."""
-    quoted = grammar.terminals()["STRING"].split("|", 1)[0]
-    values = {str: quoted, int: "[0-9]{1,9}"}
+    values = {str: patterns.quoted(), int: "[0-9]{1,9}"}
     fields = (rf"(?:{name}=({values[kind]})(?: |(?=\}})))?+" for name, kind in _METADATA_FIELDS.items())
     return re.compile(rf"\{{{''.join(fields)}(?<! )\}}")
 
@@ -74,9 +73,7 @@ def metadata(text: str) -> Metadata | None:
     values: dict[str, Any] = {}
     for name, value in zip(_METADATA_FIELDS, match.groups(), strict=True):
         if value is not None:
-            values[name] = (
-                int(value) if value[0] != '"' else value[1:-1] if "\\" not in value else unquote(value)
-            )
+            values[name] = unquote(value) if _METADATA_FIELDS[name] is str else int(value)
     return Metadata(**values)
 
 
