@@ -14,6 +14,7 @@ from hlotext.ir.shape import Shape
 from hlotext.ir.types import ELEMENT_TYPES
 from hlotext.syntax import patterns
 from hlotext.syntax.checks import compatible
+from hlotext.syntax.errors import Severity
 from hlotext.syntax.reporter import Reporter, shown
 
 # ---- one computation
@@ -124,7 +125,9 @@ def module(reporter: Reporter, module: Module, *, has_async_start: bool) -> None
     if not module._computations:
         reporter.error("X122", "a module needs at least one computation", module._header_end)
         return
-    _aliases(reporter, module)
+    # Without an ENTRY the last computation is the entry, but in a text that is cut the entry may be what is missing.
+    if module._entry is not None or not reporter.count(Severity.ERROR):
+        _aliases(reporter, module)
     if not has_async_start:
         return  # so that most modules need not be walked through
     used: dict[Computation, Instruction] = {}
