@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from typing import Any, NamedTuple
 
@@ -20,17 +19,13 @@ from hlotext.syntax.reporter import Reporter
 _ODD = re.compile(r"[\r\n]|//")
 """What a shape in front of an opcode cannot hold on one line: a line end, or a comment that takes the opcode with it."""
 
-_shape_of = operator.attrgetter("_shape")
-
-
 class Head(NamedTuple):
     """A result shape with an opcode: what the hot loop needs to know of op lines that begin with them."""
 
     shape: Shape
     opcode: str
-    minimum: int
-    maximum: int
-    """Bounds of the number of operands."""
+    count: int | None
+    """How many operands the opcode always takes: 0 for a parameter; None where that varies, and for a constant."""
     arguments: dict[str, Any] | None
     """For `parameter` and `constant` the numbers and literals met so far, by text; None for what takes operands."""
     met: dict[Any, Any] | None
@@ -38,6 +33,11 @@ class Head(NamedTuple):
     operands' shapes and attributes that were found to be right, by their ids; None for the others."""
     tails: dict[str, dict[str, Any]]
     """The attributes met on the opcode so far by the text of all of them."""
+    call: str | None
+    """What stands before the name of the one computation that the opcode calls: `, calls=`; None for the others."""
+    minimum: int
+    maximum: int
+    """Bounds of the number of operands."""
 
 
 class LineParts:
@@ -65,7 +65,7 @@ class LineParts:
         if opcode == "async-start":
             self._linker.has_async_start = True
         tails = self._tails.setdefault(opcode, {})
-        arity = row.arity
+        arity, called = row.arity, row.stored_called_names
         has_conditions = (
             opcode in checks.BY_OPCODE
             or arity.count in (Count.EVEN, Count.ODD)
@@ -75,11 +75,15 @@ class LineParts:
         head = self.heads[text] = Head(
             shape,
             row.name,
-            arity.minimum,
-            1 << 60 if arity.maximum is None else arity.maximum,
+            arity.minimum
+            if row.payload is Payload.PARAMETER_NUMBER or arity.minimum == arity.maximum != 0
+            else None,
             {} if row.payload in (Payload.PARAMETER_NUMBER, Payload.LITERAL) else None,
             {} if has_conditions else None,
             tails,
+            f", {called[0]}=" if len(called) == 1 else None,
+            arity.minimum,
+            1 << 60 if arity.maximum is None else arity.maximum,
         )
         return head
 
@@ -103,23 +107,24 @@ class LineParts:
 
     def meets_conditions(self, instruction: Instruction, met: dict[Any, Any]) -> bool:
         """Whether XLA's conditions hold; if not, the grammar and the linker say what is wrong."""
-        opcode = instruction._opcode
-        if opcode in opcodes.CONTEXT_DEPENDENT and instruction.computation is not None:
-            instruction.computation._parts_read = None
         attributes: Any = instruction._attributes
         if type(attributes) is CallAttributes:
             attributes = attributes.common
-        shapes = tuple(map(_shape_of, instruction._operands))
+        shapes = [operand._shape for operand in instruction._operands]
         key = (id(attributes), *map(id, shapes))
         if key in met:
             return True
+        opcode = instruction._opcode
         if not opcodes.OPCODES[opcode].arity.accepts(len(shapes)):
             return False
         quiet = Reporter(self._reporter.source, tolerant=True)
         checks.instruction(quiet, instruction, 0, {})
         if quiet.diagnostics:
             return False
-        if opcode not in checks.LOOK_FURTHER:
+        if opcode in opcodes.CONTEXT_DEPENDENT:
+            if instruction.computation is not None:
+                instruction.computation._parts_read = None
+        elif opcode not in checks.LOOK_FURTHER:
             met[key] = attributes, shapes  # which keeps them alive, so that their ids stay theirs
         return True
 
@@ -136,8 +141,31 @@ class LineParts:
         self._shapes[text] = shape
         return shape
 
-    def operands(self, scope: Scope, text: str, mark: str, start: int) -> tuple[Instruction, ...] | None:
-        """Operands that are no plain list of names; None when the grammar must look at them."""
+    def many(self, scope: Scope, head: Head, names: list[str]) -> tuple[Instruction, ...] | None:
+        """Operands given by their names alone; None when there are too many or too few. Raises KeyError."""
+        operands = tuple(map(scope.defined.__getitem__, names))
+        if len(operands) > 5:
+            scope.computation.name_mark = None  # XLA would have numbered them
+        return operands if head.minimum <= len(operands) <= head.maximum else None
+
+    def operands(
+        self, scope: Scope, head: Head, match: re.Match[str], mark: str
+    ) -> tuple[Instruction, ...] | None:
+        """The operands of an op line that are no plain list of names; None when the grammar must look at them."""
+        names, inner = match.group(4, 5)
+        operands: tuple[Instruction, ...] | None = ()
+        if names is not None:
+            operands = self._other_operands(scope, f"{mark}{names}", mark, match.start(4))
+        elif inner:
+            operands = self._other_operands(scope, inner, mark, match.start(5))
+        if operands is None or not head.minimum <= len(operands) <= head.maximum:
+            return None
+        return operands
+
+    def _other_operands(
+        self, scope: Scope, text: str, mark: str, start: int
+    ) -> tuple[Instruction, ...] | None:
+        """Operands with numbers, shapes or comments between them; None when the grammar must look at them."""
         defined = scope.defined
         names = text.split(", ")
         if text.startswith(mark) and text.count("/*") == (len(names) - 1) // 5:  # as XLA writes them

@@ -49,14 +49,14 @@ class Scope:
     """Instructions by name, as far as they have been read."""
     outer: Scope | None = None
     """The scope in which an inline body stands."""
-    elements: dict[tuple[Instruction, int], Instruction] = attrs.field(factory=dict)
-    """The get-tuple-element behind each `%t#0` met so far."""
+    elements: dict[tuple[Instruction, int], Instruction] | None = None
+    """The get-tuple-element behind each `%t#0` met so far, once there is one."""
     takes_unknown: bool = False
     """Operands that are not defined become parameters: a pasted op line."""
-    parameters: int = 0
-    """How many parameters there are so far."""
-    numbers: dict[str, int] = attrs.field(factory=dict)
-    """For names that were made, the number from which on the next one of that stem is looked for."""
+    parameters: list[Any] = attrs.field(factory=list)
+    """The numbers of the parameters met so far."""
+    numbers: dict[str, int] | None = None
+    """For names that were made, once there are some, the number from which on the next one of that stem is looked for."""
     is_damaged: bool = False
     """A line could not be read, so what is missing may have stood there."""
     has_lost_names: bool = False
@@ -85,9 +85,9 @@ class Linker:
 
     # ---- computations
 
-    def begin(self, name: str, start: int, is_entry: bool) -> Scope:
+    def begin(self, name: str, start: int, is_entry: bool, brace: int = -1) -> Scope:
         """Opens a computation; its instructions follow."""
-        computation = Computation(name, module=self.module, start=start)
+        computation = Computation(name, [], None, "main", self.module, False, False, start, -1, brace)
         if (first := self.computations.get(name)) is not None:
             related: list[Place] = [("first defined here", first._start, first._brace)]
             self.reporter.error("X105", f"computation {name} is defined twice", start, related=related)
@@ -102,8 +102,8 @@ class Linker:
 
     def add_computation(self, record: ComputationRecord) -> Computation:
         """Links a whole computation."""
-        scope = self.begin(record.name, record.start, record.is_entry)
-        scope.computation._brace, scope.computation._end = record.brace, record.end
+        scope = self.begin(record.name, record.start, record.is_entry, record.brace)
+        scope.computation._end = record.end
         scope.computation.execution_thread = record.execution_thread
         for instruction in record.instructions:
             self.add_instruction(scope, instruction)
@@ -123,8 +123,8 @@ class Linker:
             self.add_computation(computation)
         if record.unfinished is not None:
             unfinished = record.unfinished
-            scope = self.begin(unfinished.name, unfinished.start, unfinished.is_entry)
-            scope.computation._brace, scope.computation._end = unfinished.brace, unfinished.end
+            scope = self.begin(unfinished.name, unfinished.start, unfinished.is_entry, unfinished.brace)
+            scope.computation._end = unfinished.end
             for instruction in unfinished.instructions:
                 self.add_instruction(scope, instruction)
 
@@ -135,7 +135,7 @@ class Linker:
             what = f"computation {computation.name}" if computation.name else "this computation"
             self.reporter.error("X122", f"{what} has no instructions", max(computation._brace, 0))
         if not scope.is_damaged:
-            module_checks.parameters(self.reporter, computation)
+            module_checks.parameters(self.reporter, computation, scope.parameters)
         module_checks.names(self.reporter, computation, scope.defined)
 
     # ---- instructions
@@ -231,7 +231,8 @@ class Linker:
             module_checks.duplicate(self.reporter, instruction, first)
         scope.defined[instruction.name] = instruction
         computation._instructions.append(instruction)
-        scope.parameters += instruction._opcode == "parameter"
+        if instruction._opcode == "parameter":
+            scope.parameters.append(instruction._argument)
         if is_root:
             if computation._root is not None:
                 start = computation._root._start
@@ -305,6 +306,8 @@ class Linker:
 
     def element(self, scope: Scope, operand: Instruction, index: int, position: int) -> Instruction:
         """The get-tuple-element that `%t#index` stands for, one for each element."""
+        if scope.elements is None:
+            scope.elements = {}
         found = scope.elements.get((operand, index))
         if found is not None:
             return found
@@ -335,7 +338,7 @@ class Linker:
             return self._missing(scope, name or "")
         if record.shape is not None:
             note_unknown_types(self.reporter, record.shape, max(self.module._start, 0))
-        number = scope.parameters
+        number = len(scope.parameters)
         name = name or self.unique(scope, f"_{number}")
         operand = Instruction(
             name, "parameter", record.shape, (), {}, number, scope.computation, form=Form.IMPLICIT
@@ -357,6 +360,8 @@ class Linker:
         """That name, or the first of `name.1`, `name.2` ... that is free."""
         if name not in scope.defined:
             return name
+        if scope.numbers is None:
+            scope.numbers = {}
         number = scope.numbers.get(name, 1)
         while f"{name}.{number}" in scope.defined:
             number += 1

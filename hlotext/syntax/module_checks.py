@@ -17,13 +17,14 @@ from hlotext.syntax.checks import compatible
 from hlotext.syntax.errors import Severity
 from hlotext.syntax.reporter import Reporter, shown
 
+_TYPE_NAMES = frozenset(ELEMENT_TYPES)
+
 # ---- one computation
 
 
-def parameters(reporter: Reporter, computation: Computation) -> None:
-    """Parameter numbers are 0, 1, 2, ... each once."""
-    numbers: list[Any] = [i._argument for i in computation._instructions if i._opcode == "parameter"]
-    if numbers == (wanted := list(range(len(numbers)))) or sorted(numbers) == wanted:
+def parameters(reporter: Reporter, computation: Computation, numbers: list[Any]) -> None:
+    """Parameter numbers, here in the order of the text, are 0, 1, 2, ... each once."""
+    if sorted(numbers) == list(range(len(numbers))):
         return
     found: dict[int, Instruction] = {}
     for instruction in computation._instructions:
@@ -71,7 +72,7 @@ def names(reporter: Reporter, computation: Computation, defined: dict[str, Instr
     """No instruction may be called like an element type, nor start with `__` (except `__xla_`)."""
     # This runs for every computation, so it looks at names one by one only where it must: the fast reader, whose mark says
     # that it has read all lines, takes none that begins with underscores.
-    if ELEMENT_TYPES.keys().isdisjoint(defined.keys()) and (
+    if _TYPE_NAMES.isdisjoint(defined) and (
         computation.name_mark is not None or "\n__" not in "\n" + "\n".join(defined)
     ):
         return

@@ -125,7 +125,7 @@ def plain_header() -> re.Pattern[str]:
     array = rf"[a-z][a-z0-9_]*+\[(?:{number}(?:,{number})*+)?\]"
     parameter = rf"{identifier}: {array}"
     return re.compile(
-        rf"(ENTRY )?+%({identifier}) \((?:{parameter}(?:, {parameter})*+)?\) -> ([^\r\n]*+)(?<= \{{)(?=\n)"
+        rf"(ENTRY )?+%({identifier}) \((?:{parameter}(?:, {parameter})*+)?\) -> ([^\r\n]*) \{{(?=\n)"
     )
 
 

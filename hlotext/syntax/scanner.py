@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
 from hlotext.ir.source import Source
@@ -29,16 +29,22 @@ from hlotext.syntax.words import unquote
 _CONTINUES = re.compile(r"[,(\[{]|T\s*\(")
 """What shows that an op line which looks complete goes on below."""
 
-_BEFORE_HEADER = frozenset(("", " ", "\n", "/", "\r", "\t"))
-"""Characters at which more blanks or a comment stand before a header."""
+_BETWEEN = ("\n\n%", "\n\nENTRY ")
+"""What XLA writes between computations, with how the next one begins."""
+
+_END = tuple(f"\n}}{following}" for following in _BETWEEN)
+"""The end of a computation, with what shows that no comma follows it."""
+
+_FIRST_LINE = ("\n  %", "\n  ROOT %")
+"""How the body of a computation begins as XLA writes it."""
 
 _WIDEST = 32
 """Line end and blanks before op lines up to which they are read fast; each width has a pattern of its own."""
 
 
-Header = tuple[bool, str, int, str, int]
-"""The line that opens a computation: whether it is the entry, the name, the offset of its brace, the result's shape
-(empty without a signature) and its offset. (A plain tuple, like the next one: there is one for each computation.)"""
+Header = tuple[bool, str, int, str]
+"""The line that opens a computation: whether it is the entry, the name, the offset of its brace, and the result's shape, which
+stands before the brace (empty without a signature). (A plain tuple, like the next one: there is one for each computation.)"""
 
 Closing = tuple[int, str | None]
 """The end of a computation: the offset behind its closing brace and its thread, and the thread as it is quoted."""
@@ -72,13 +78,11 @@ class Scanner:
         text, blank = self.text, patterns.blank().match
         while True:
             start = position + 2
-            first = text[start : start + 1]
-            if text[position:start] != "\n\n" or first in _BEFORE_HEADER:  # XLA writes nothing else there
+            if not text.startswith(_BETWEEN, position):
                 match = blank(text, position, end)
                 start = match.end() if match is not None else position
-                first = text[start : start + 1]
-            if start >= end or (first == "H" and is_module(text, start)):
-                return position
+                if start >= end or is_module(text, start):
+                    return position
             following = self.computation(start, end)
             if following == start:
                 return position  # what stands here belongs to no module
@@ -92,15 +96,12 @@ class Scanner:
             if linker.computations and is_behind(self.text, start, next_module(self.text, start)):
                 return start
             return self._rest(start, end)
-        is_entry, name, brace, result, place = header
-        scope = linker.begin(name, start, is_entry)
+        is_entry, name, brace, result = header
+        earlier, pending = len(linker.module._computations), len(linker.pending)
+        scope = linker.begin(name, start, is_entry, brace)
         computation = scope.computation
-        computation._brace = brace
-        earlier, pending = len(linker.module._computations) - 1, len(linker.pending)
         try:
             closing = self._body(scope, brace + 1, end)
-            if self._goes_on(closing[0], end):
-                raise UnfitError
         except UnfitError:
             # Forget what was read of it and let the grammar see the whole computation.
             linker.taken.difference_update(c.name for c in linker.module._computations[earlier:])
@@ -110,35 +111,33 @@ class Scanner:
             if linker.module._entry is computation:
                 linker.module._entry = None
             return self._rest(start, end)
-        return self._close(scope, closing, result, place)
+        return self._close(scope, closing, result)
 
     def header(self, start: int, end: int) -> Header | None:
         """The header of a computation that stands at an offset; None when the grammar must look at it."""
         match = self._plain_header(self.text, start, end)
         if match is not None:
             entry, name, result = match.groups()
-            return entry is not None, name, match.end() - 1, result[:-2], match.start(3)
+            return entry is not None, name, match.end() - 1, result
         match = self._header(self.text, start, end)
         if match is None:
             return None
         entry, name, signature, _ = match.groups()
-        result, place = "", 0
+        result = ""
         if signature is not None:
             found = self._result(signature, match.start(3))
             if found is None:
                 return None
-            result, place = found
-        return entry is not None, name.removeprefix("%"), match.end() - 1, result, place
+            result = found
+        return entry is not None, name.removeprefix("%"), match.end() - 1, result
 
     def _goes_on(self, position: int, end: int) -> bool:
         """Whether a comma follows a closing brace on one of the lines below."""
-        if self.text[position : position + 3] in ("\n\n%", "\n\nE"):
-            return False
         blank = patterns.blank().match(self.text, position, end)
         return self.text.startswith(",", position if blank is None else blank.end())
 
-    def _result(self, text: str, start: int) -> tuple[str, int] | None:
-        """The result's shape in the signature at an offset, and its offset; None when the grammar must look."""
+    def _result(self, text: str, start: int) -> str | None:
+        """The result's shape in the signature at an offset; None when the grammar must look."""
         place, separator = 1, ", "
         if text.startswith(") -> ", 1):
             place, separator = 6, ""
@@ -147,9 +146,9 @@ class Scanner:
             if parameter is None or self._parts.shape(parameter[1], start + parameter.start(1)) is None:
                 return None
             place, separator = parameter.end(), parameter[2]
-        return text[place:-2], start + place
+        return text[place:-2]
 
-    def _close(self, scope: Scope, closing: Closing, result: str, place: int) -> int:
+    def _close(self, scope: Scope, closing: Closing, result: str) -> int:
         """Checks a computation whose lines have been read; gives the offset behind it."""
         computation = scope.computation
         end, thread = closing
@@ -170,11 +169,13 @@ class Scanner:
             return end
         root = computation._root or instructions[-1]
         if (result, id(root._shape)) not in self._results:
-            self._check_result(computation, result, place, place + len(result))
+            self._check_result(computation, result)
         return end
 
-    def _check_result(self, computation: Computation, text: str, position: int, end: int) -> None:
+    def _check_result(self, computation: Computation, text: str) -> None:
         """The result shape in the header against the root."""
+        end = computation._brace - 1
+        position = end - len(text)
         blank = patterns.blank().match(text)
         if blank is not None and blank.end():
             text, position = text[blank.end() :], position + blank.end()
@@ -211,9 +212,8 @@ class Scanner:
 
     def _body(self, scope: Scope, position: int, end: int) -> Closing:
         """Reads the op lines of a computation up to its closing brace."""
-        text, mark = self.text, "%"
-        scanner = self._usual_line
-        if text[position : position + 4] == "\n  %" or text[position : position + 8] == "\n  ROOT %":
+        text, mark, scanner = self.text, "%", self._usual_line
+        if text.startswith(_FIRST_LINE, position):
             scope.computation.name_mark = mark
         else:
             match = patterns.indentation().match(text, position, end)
@@ -225,16 +225,18 @@ class Scanner:
             scanner = patterns.op_line(match[0], mark).scanner  # type: ignore[attr-defined]
         while True:
             position = self._lines(scope, scanner(text, position, end).match, position, mark)
+            if text.startswith(_END, position):
+                return position + 2, None
             closing = self.closing(position, end)
             if closing is not None:
+                if self._goes_on(closing[0], end):
+                    raise UnfitError
                 return closing
             scope.computation.name_mark = None
             position = self._slow_line(scope, position, end)
 
     def closing(self, position: int, end: int) -> Closing | None:
         """The end of a computation, if it stands at an offset in the form in which XLA writes it."""
-        if self.text[position : position + 3] == "\n}\n":
-            return position + 2, None
         match = self._closing(self.text, position, end)
         return (match.end(), match[1]) if match is not None else None
 
@@ -268,10 +270,10 @@ class Scanner:
         The hot loop of the reader, one turn for each op line, so its steps stand here and not in methods. What it buys is
         in the benchmarks; what it gives is compared with the reference reader on every file of the corpus.
         """
-        parts, tail_of, defined = self._parts, self._tail, scope.defined
+        parts, tail_of, defined, new, line = self._parts, self._tail, scope.defined, object.__new__, Form.LINE
         heads = parts.heads
         computation = scope.computation
-        append = computation._instructions.append
+        append, parameters = computation._instructions.append, scope.parameters
         operand_named = defined.__getitem__
         separator = f", {mark}"
         for match in iter(matches, None):
@@ -279,48 +281,54 @@ class Scanner:
             head = heads.get(head_text)
             if head is None and (head := parts.head(head_text, match.start(3))) is None:
                 return position
-            shape, opcode, minimum, maximum, arguments, met, tails = head
-            operands: tuple[Instruction, ...] = ()
+            shape, opcode, count, arguments, met, tails, _, _, _ = head
+            operands: tuple[Instruction, ...] | None = None
             argument: Any = None
             if arguments is not None:
                 argument = arguments.get(inner)
                 if argument is None and (argument := parts.argument(head, inner)) is None:
                     return position
+                operands = ()
             elif names is not None:
-                operand = defined.get(names)
-                if operand is not None:
-                    operands = (operand,)
-                else:
-                    try:
-                        operands = tuple(map(operand_named, names.split(separator)))
-                    except KeyError:
-                        found = parts.operands(scope, f"{mark}{names}", mark, match.start(4))
-                        if found is None:
-                            return position
-                        operands = found
+                try:
+                    if count == 1:
+                        operands = (operand_named(names),)
+                    elif count == 2:
+                        first, _, second = names.partition(separator)
+                        operands = operand_named(first), operand_named(second)
                     else:
-                        if len(operands) > 5:
-                            computation.name_mark = None  # XLA would have numbered them
-                if not minimum <= len(operands) <= maximum:
+                        operands = parts.many(scope, head, names.split(separator))
+                except KeyError:
+                    pass
+            if operands is None:
+                operands = parts.operands(scope, head, match, mark)
+                if operands is None:
                     return position
-            elif inner:
-                found = parts.operands(scope, inner, mark, match.start(5))
-                if found is None or not minimum <= len(found) <= maximum:
-                    return position
-                operands = found
-            elif minimum:
-                return position
             attributes = tails.get(tail)
             if attributes is None and (attributes := tail_of(scope, head, tail)) is None:
                 return position
             end = match.end()
-            instruction = Instruction(name, opcode, shape, operands, attributes, argument, computation, end)
+            # What `Instruction(...)` would do, in less than half of its time.
+            instruction = new(Instruction)
+            instruction._name = name
+            instruction._opcode = opcode
+            instruction._shape = shape
+            instruction._operands = operands
+            instruction._attributes = attributes
+            instruction._argument = argument
+            instruction.computation = computation
+            instruction._place = end
+            instruction.form = line
+            instruction.is_touched = False
+            instruction._users = None
             if met is not None and not parts.meets_conditions(instruction, met):
                 return position
             if root is not None:
                 if computation._root is not None:
                     return position
                 computation._root = instruction
+            if count == 0:
+                parameters.append(argument)
             defined[name] = instruction
             append(instruction)
             position = end

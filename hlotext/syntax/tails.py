@@ -30,12 +30,10 @@ class Tails:
 
     def read(self, scope: Scope, head: Head, tail: str) -> dict[str, Any] | None:
         """The attributes behind an op line's parentheses; None when the grammar must look at them."""
-        if "\r" in tail:
-            return None
-        for attribute in ("calls", "to_apply"):
-            before, found, after = tail.partition(f", {attribute}=")
-            if found and '"' not in before:
-                return self._with_call(scope, head, tail, attribute, before, after)
+        if head.call is not None:
+            before, found, after = tail.partition(head.call)
+            if found:
+                return self._with_call(scope, head, tail, before, after)
         attributes = self._cut(scope, head, tail)
         if attributes is not None:
             self._remember(scope, head, tail, tail, attributes)
@@ -50,33 +48,36 @@ class Tails:
             self._parts.append((tail, head.opcode, attributes))
 
     def _with_call(
-        self, scope: Scope, head: Head, tail: str, attribute: str, before: str, after: str
+        self, scope: Scope, head: Head, tail: str, before: str, after: str
     ) -> dict[str, Any] | None:
-        """The same with `calls=` or `to_apply=`: only the name differs from line to line, so the rest is looked up."""
+        """The same where one computation is called: only its name differs from line to line, so the rest is looked up."""
+        assert head.call is not None
         name, comma, behind = after.partition(",")
+        mark = "%" if name.startswith("%") else ""
+        # A mark, or none, belongs to how the line is written. No tail looks like this, since none holds a line end.
+        rest = f"{before}\n{mark}{comma}{behind}"
+        attribute = head.call[2:-1]
         callee = self._computations.get(name.removeprefix("%"))
-        if callee is None:
-            scope.computation._parts_read = None
-            return self._cut(scope, head, tail)
-        # A mark, or none, belongs to how the line is written. No tail looks like this, since no value begins like that.
-        rest = f"{before}, {attribute}={'%' if name.startswith('%') else ''},{comma}{behind}"
         common = head.tails.get(rest)
-        if common is None:
-            attributes = self._cut(scope, head, tail)
-            if attributes is None or attributes.get(attribute) is not callee:
-                return None
-            if before.count("{") != before.count("}"):
-                scope.computation._parts_read = None  # the name stands inside of some value
-            else:
-                self._remember(scope, head, rest, tail, attributes)
+        if common is not None and callee is not None:
+            shared = CallAttributes(common)
+            shared[attribute] = callee
+            shared.common = common
+            return shared
+        attributes = self._cut(scope, head, tail)
+        if attributes is None or callee is None or attributes.get(attribute) is not callee:
+            scope.computation._parts_read = None
             return attributes
-        shared = CallAttributes(common)
-        shared[attribute] = callee
-        shared.common = common
-        return shared
+        if before.count("{") != before.count("}") or '"' in before:
+            scope.computation._parts_read = None  # the name may stand inside of some value
+        else:
+            self._remember(scope, head, rest, tail, attributes)
+        return attributes
 
     def _cut(self, scope: Scope, head: Head, tail: str) -> dict[str, Any] | None:
         """Cuts a tail into attributes and types each; None when the grammar must look at it."""
+        if "\r" in tail:
+            return None
         attributes: dict[str, Any] = {}
         values = self._values
         pieces = patterns.attribute().findall(tail)
