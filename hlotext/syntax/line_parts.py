@@ -19,13 +19,17 @@ from hlotext.syntax.reporter import Reporter
 _ODD = re.compile(r"[\r\n]|//")
 """What a shape in front of an opcode cannot hold on one line: a line end, or a comment that takes the opcode with it."""
 
+OTHER = 3
+"""See `Head.takes`. (A number too, since numbers are compared faster with each other.)"""
+
+
 class Head(NamedTuple):
     """A result shape with an opcode: what the hot loop needs to know of op lines that begin with them."""
 
     shape: Shape
     opcode: str
-    count: int | None
-    """How many operands the opcode always takes: 0 for a parameter; None where that varies, and for a constant."""
+    takes: int
+    """How many operands the opcode always takes: 1 or 2; 0 for a parameter, which has a number; OTHER for all others."""
     arguments: dict[str, Any] | None
     """For `parameter` and `constant` the numbers and literals met so far, by text; None for what takes operands."""
     met: dict[Any, Any] | None
@@ -40,11 +44,15 @@ class Head(NamedTuple):
     """Bounds of the number of operands."""
 
 
+Known = tuple[Shape, str, int, dict[str, Any] | None, dict[Any, Any] | None, dict[str, dict[str, Any]], Head]
+"""The first fields of a head, and the head: unpacking a plain tuple takes a fraction of the time of a named one."""
+
+
 class LineParts:
     """Reads the parts of one module's op lines for the fast reader, each once; None is for what the grammar must look at."""
 
     def __init__(self, linker: Linker) -> None:
-        self.heads: dict[str, Head] = {}
+        self.heads: dict[str, Known] = {}
         """Shapes with opcodes by text, as far as they have been met."""
         self._linker = linker
         self._reporter = linker.reporter
@@ -53,7 +61,7 @@ class LineParts:
         self._shapes: dict[str, Shape] = {}
         self._without_comments = patterns.block_comment().sub
 
-    def head(self, text: str, position: int) -> Head | None:
+    def head(self, text: str, position: int) -> Known | None:
         """What is known of a shape with an opcode; None when the grammar must look at them."""
         shape_text, _, opcode = text.rpartition(" ")
         row = opcodes.OPCODES.get(opcode)
@@ -72,12 +80,12 @@ class LineParts:
             or opcode in opcodes.CONTEXT_DEPENDENT
         )
         self._parts.append((text, opcode, shape))
-        head = self.heads[text] = Head(
+        head = Head(
             shape,
             row.name,
             arity.minimum
-            if row.payload is Payload.PARAMETER_NUMBER or arity.minimum == arity.maximum != 0
-            else None,
+            if row.payload is Payload.PARAMETER_NUMBER or arity.minimum == arity.maximum in (1, 2)
+            else OTHER,
             {} if row.payload in (Payload.PARAMETER_NUMBER, Payload.LITERAL) else None,
             {} if has_conditions else None,
             tails,
@@ -85,7 +93,8 @@ class LineParts:
             arity.minimum,
             1 << 60 if arity.maximum is None else arity.maximum,
         )
-        return head
+        known = self.heads[text] = (*head[:6], head)
+        return known
 
     def argument(self, head: Head, text: str | None) -> int | Literal | None:
         """The number of a parameter or the value of a constant; None when the grammar must look at it."""
@@ -176,7 +185,7 @@ class LineParts:
             except KeyError:
                 pass
         scope.computation.name_mark = None
-        if "\r" in text:
+        if "\r" in text or "\n" in text:
             return None
         if "/*" in text:
             if text.rfind("/*") > text.rfind("*/"):

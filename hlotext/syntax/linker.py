@@ -47,14 +47,14 @@ class Scope:
     computation: Computation
     defined: dict[str, Instruction] = attrs.field(factory=dict)
     """Instructions by name, as far as they have been read."""
+    parameters: list[Any] = attrs.field(factory=list)
+    """The numbers of the parameters met so far."""
     outer: Scope | None = None
     """The scope in which an inline body stands."""
     elements: dict[tuple[Instruction, int], Instruction] | None = None
     """The get-tuple-element behind each `%t#0` met so far, once there is one."""
     takes_unknown: bool = False
     """Operands that are not defined become parameters: a pasted op line."""
-    parameters: list[Any] = attrs.field(factory=list)
-    """The numbers of the parameters met so far."""
     numbers: dict[str, int] | None = None
     """For names that were made, once there are some, the number from which on the next one of that stem is looked for."""
     is_damaged: bool = False

@@ -18,13 +18,16 @@ from hlotext.syntax.errors import Severity
 from hlotext.syntax.reporter import Reporter, shown
 
 _TYPE_NAMES = frozenset(ELEMENT_TYPES)
+_FIRST = [list(range(count)) for count in range(16)]
+"""The numbers of so many parameters."""
 
 # ---- one computation
 
 
 def parameters(reporter: Reporter, computation: Computation, numbers: list[Any]) -> None:
-    """Parameter numbers, here in the order of the text, are 0, 1, 2, ... each once."""
-    if sorted(numbers) == list(range(len(numbers))):
+    """Parameter numbers, in any order, are 0, 1, 2, ... each once."""
+    numbers.sort()
+    if numbers == (_FIRST[len(numbers)] if len(numbers) < len(_FIRST) else list(range(len(numbers)))):
         return
     found: dict[int, Instruction] = {}
     for instruction in computation._instructions:

@@ -84,26 +84,28 @@ def shape() -> str:
 
 
 @functools.cache
-def op_line(indent: str, mark: str) -> re.Pattern[str]:
+def op_line(indent: str, mark: str, *, bounded: bool = False) -> re.Pattern[str]:
     """An op line with the line end before it; `mark` is what stands before names, `%` or nothing.
 
     Groups: ROOT, name, shape and opcode, operands when they begin like names (without the first mark), else what is in the
     parentheses, the tail.
 
     Shape, opcode and operands are cut where they end if they are what they seem: whoever reads them looks each up among
-    what is known, and finds out. Asking only for the character at which a part ends takes half the time of asking each
-    character whether it belongs there.
+    what is known, and finds out. Asking only for the character at which a part ends takes a fraction of the time of asking
+    each character whether it belongs there. Without `bounded` that character is looked for beyond the line too, which is
+    for those who stop where the first line does not fit: for others it could take long, each time.
     """
+    line_end = r"\n" if bounded else ""
     name = grammar.terminals()["IDENTIFIER"] if mark else bare_name()
-    operands = rf"{mark}([^)\n]*+)" if mark else rf"({name}(?:, {name})*+)(?=\))"
-    inner = rf"{_PLAIN}(?:\({_PLAIN}(?:\({_PLAIN}\){_PLAIN})*+\){_PLAIN})*+"
+    operands = rf"{mark}([^){line_end}]*+)" if mark else rf"({name}(?:, {name})*+)(?=\))"
+    inner = rf"{_PLAIN}(?=\))|{_PLAIN}(?:\({_PLAIN}(?:\({_PLAIN}\){_PLAIN})*+\){_PLAIN})*+"
+    opcode = rf"[^({line_end}]*+"
     # A tuple's shape ends at the parenthesis that an opcode follows.
-    shape = r"[a-z][^ ]*+|\((?:[^)\n]*+\)(?! [a-z]))*+[^)\n]*+\)"
+    head = rf"[a-z][^ {line_end}]*+ {opcode}|\((?:[^)\n]*+\)(?! [a-z]))*+[^)\n]*+\) {opcode}"
     line = r".*+" if indent.startswith("\n") else r"[^\r\n]*+"
     # Names that start with "__" are left to the grammar, whose checks say which of them are allowed.
     return re.compile(
-        rf"{re.escape(indent)}(ROOT )?{mark}((?!__){name}) = ((?:{shape}) [a-z][a-z0-9\-]*+)"
-        rf"\((?:{operands}|({inner}))\)({line})"
+        rf"{re.escape(indent)}(?:{mark}|(ROOT ){mark})((?!__){name}) = ({head})\((?:{operands}|({inner}))\)({line})"
     )
 
 
@@ -115,17 +117,19 @@ def computation_header() -> re.Pattern[str]:
 
 
 @functools.cache
-def plain_header() -> re.Pattern[str]:
-    """A header as XLA writes most: all parameters are arrays of known sizes without layouts. Groups: ENTRY, name, result.
+def plain_header(*, behind_brace: bool = False) -> re.Pattern[str]:
+    """A header as XLA writes most, with the empty line before it: all parameters are arrays of known sizes without layouts.
 
-    What it matches, `computation_header` matches too; it saves a second look at the signature.
+    With `behind_brace` also with the end of the computation before it. Groups: ENTRY, name, result. What it matches,
+    `computation_header` matches too; it saves a second look at the signature.
     """
     identifier = grammar.terminals()["IDENTIFIER"]
     number = "[0-9]{1,18}+"
-    array = rf"[a-z][a-z0-9_]*+\[(?:{number}(?:,{number})*+)?\]"
+    array = rf"[a-z][a-z0-9_]*+\[(?:\]|{number}(?:,{number})*+\])"
     parameter = rf"{identifier}: {array}"
+    brace = r"\n\}" if behind_brace else ""
     return re.compile(
-        rf"(ENTRY )?+%({identifier}) \((?:{parameter}(?:, {parameter})*+)?\) -> ([^\r\n]*) \{{(?=\n)"
+        rf"{brace}\n\n(ENTRY )?+%({identifier}) \((?:{parameter}(?:, {parameter})*+)?\) -> ([^\r\n]*) \{{(?=\n  [%R])"
     )
 
 

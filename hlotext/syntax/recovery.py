@@ -222,7 +222,7 @@ class TolerantScanner(Scanner):
             return lambda position: position
         if line["indent"] == "\n  ":
             scope.computation.name_mark = line["mark"]
-        scan = patterns.op_line(line["indent"], line["mark"]).scanner  # type: ignore[attr-defined]
+        scan = patterns.op_line(line["indent"], line["mark"], bounded=True).scanner  # type: ignore[attr-defined]
         return lambda position: self._lines(
             scope, scan(self.text, position, end).match, position, line["mark"]
         )

@@ -29,25 +29,20 @@ from hlotext.syntax.words import unquote
 _CONTINUES = re.compile(r"[,(\[{]|T\s*\(")
 """What shows that an op line which looks complete goes on below."""
 
-_BETWEEN = ("\n\n%", "\n\nENTRY ")
-"""What XLA writes between computations, with how the next one begins."""
-
-_END = tuple(f"\n}}{following}" for following in _BETWEEN)
-"""The end of a computation, with what shows that no comma follows it."""
-
-_FIRST_LINE = ("\n  %", "\n  ROOT %")
-"""How the body of a computation begins as XLA writes it."""
-
 _WIDEST = 32
 """Line end and blanks before op lines up to which they are read fast; each width has a pattern of its own."""
 
 
 Header = tuple[bool, str, int, str]
-"""The line that opens a computation: whether it is the entry, the name, the offset of its brace, and the result's shape, which
-stands before the brace (empty without a signature). (A plain tuple, like the next one: there is one for each computation.)"""
+"""The line that opens a computation: whether it is the entry, the name, the offset of its brace, and the result's shape,
+which stands before the brace (empty without a signature). (A plain tuple, like the next one: there are many.)"""
 
 Closing = tuple[int, str | None]
 """The end of a computation: the offset behind its closing brace and its thread, and the thread as it is quoted."""
+
+
+LineForm = tuple[Callable[[str, int, int], Any], str]
+"""What reads the op lines of a body, a `re.Pattern.scanner`, and what stands before names."""
 
 
 class UnfitError(Exception):
@@ -64,6 +59,7 @@ class Scanner:
         self.linker = Linker(module, reporter, infer)
         self._header = patterns.computation_header().match
         self._plain_header = patterns.plain_header().match
+        self._next_header = patterns.plain_header(behind_brace=True).match
         self._usual_line = patterns.op_line("\n  ", "%").scanner  # type: ignore[attr-defined]
         self._closing = patterns.computation_end().match
         self._parts = LineParts(self.linker)
@@ -77,18 +73,35 @@ class Scanner:
         """Reads computations from an offset on, up to the next module or the end; gives the offset behind the last."""
         text, blank = self.text, patterns.blank().match
         while True:
-            start = position + 2
-            if not text.startswith(_BETWEEN, position):
-                match = blank(text, position, end)
-                start = match.end() if match is not None else position
-                if start >= end or is_module(text, start):
-                    return position
-            following = self.computation(start, end)
+            position = self._usual_computations(position, end)
+            match = blank(text, position, end)
+            start = match.end() if match is not None else position
+            if start >= end or is_module(text, start):
+                return position
+            following = self._other_computation(start, end)
             if following == start:
                 return position  # what stands here belongs to no module
             position = following
 
-    def computation(self, start: int, end: int) -> int:
+    def _usual_computations(self, position: int, end: int) -> int:
+        """Reads computations as long as they begin as XLA writes most; gives the offset behind the last."""
+        text, begin, lines, scanner = self.text, self.linker.begin, self._lines, self._usual_line
+        match = self._plain_header(text, position, end)
+        while match is not None:
+            entry, name, result = match.groups()
+            brace = match.end() - 1
+            scope = begin(name, position + 2, entry is not None, brace)
+            scope.computation.name_mark = "%"
+            behind = lines(scope, scanner(text, brace + 1, end).match, brace + 1, "%")
+            match = self._next_header(text, behind, end)
+            if match is not None:
+                position = self._close(scope, (behind + 2, None), result)
+            else:
+                position = self._go_on(scope, (scanner, "%"), behind, result, end)
+                match = self._plain_header(text, position, end)
+        return position
+
+    def _other_computation(self, start: int, end: int) -> int:
         """Reads one computation; gives the offset behind it, or `start` when it stands before something else."""
         header = self.header(start, end)
         linker = self.linker
@@ -97,11 +110,16 @@ class Scanner:
                 return start
             return self._rest(start, end)
         is_entry, name, brace, result = header
-        earlier, pending = len(linker.module._computations), len(linker.pending)
         scope = linker.begin(name, start, is_entry, brace)
-        computation = scope.computation
+        form = self._form(scope, brace + 1, end)
+        return self._go_on(scope, form, brace + 1, result, end)
+
+    def _go_on(self, scope: Scope, form: LineForm | None, position: int, result: str, end: int) -> int:
+        """Reads a computation from an offset in its body on; gives the offset behind it."""
+        linker, computation = self.linker, scope.computation
+        earlier, pending = len(linker.module._computations) - 1, len(linker.pending)
         try:
-            closing = self._body(scope, brace + 1, end)
+            closing = self._to_brace(scope, form, position, end)
         except UnfitError:
             # Forget what was read of it and let the grammar see the whole computation.
             linker.taken.difference_update(c.name for c in linker.module._computations[earlier:])
@@ -110,15 +128,11 @@ class Scanner:
             linker.computations.pop(computation.name, None)
             if linker.module._entry is computation:
                 linker.module._entry = None
-            return self._rest(start, end)
+            return self._rest(computation._start, end)
         return self._close(scope, closing, result)
 
     def header(self, start: int, end: int) -> Header | None:
         """The header of a computation that stands at an offset; None when the grammar must look at it."""
-        match = self._plain_header(self.text, start, end)
-        if match is not None:
-            entry, name, result = match.groups()
-            return entry is not None, name, match.end() - 1, result
         match = self._header(self.text, start, end)
         if match is None:
             return None
@@ -210,23 +224,24 @@ class Scanner:
 
     # ---- op lines
 
-    def _body(self, scope: Scope, position: int, end: int) -> Closing:
-        """Reads the op lines of a computation up to its closing brace."""
-        text, mark, scanner = self.text, "%", self._usual_line
-        if text.startswith(_FIRST_LINE, position):
+    def _form(self, scope: Scope, position: int, end: int) -> LineForm | None:
+        """How the op lines of a body are written, judged by the first one; None when the grammar must look at them."""
+        text = self.text
+        match = patterns.indentation().match(text, position, end)
+        if match is None or len(match[0]) > _WIDEST:
+            return None
+        mark = "%" if text.startswith(("%", "ROOT %"), match.end()) else ""
+        if match[0] == "\n  ":
             scope.computation.name_mark = mark
-        else:
-            match = patterns.indentation().match(text, position, end)
-            if match is None or len(match[0]) > _WIDEST:
-                raise UnfitError
-            mark = "%" if text.startswith(("%", "ROOT %"), match.end()) else ""
-            if match[0] == "\n  ":
-                scope.computation.name_mark = mark
-            scanner = patterns.op_line(match[0], mark).scanner  # type: ignore[attr-defined]
+        return patterns.op_line(match[0], mark).scanner, mark  # type: ignore[attr-defined]
+
+    def _to_brace(self, scope: Scope, form: LineForm | None, position: int, end: int) -> Closing:
+        """Reads the op lines of a computation from an offset on up to its closing brace. Raises UnfitError."""
+        if form is None:
+            raise UnfitError
+        scanner, mark = form
         while True:
-            position = self._lines(scope, scanner(text, position, end).match, position, mark)
-            if text.startswith(_END, position):
-                return position + 2, None
+            position = self._lines(scope, scanner(self.text, position, end).match, position, mark)
             closing = self.closing(position, end)
             if closing is not None:
                 if self._goes_on(closing[0], end):
@@ -278,10 +293,10 @@ class Scanner:
         separator = f", {mark}"
         for match in iter(matches, None):
             root, name, head_text, names, inner, tail = match.groups()
-            head = heads.get(head_text)
-            if head is None and (head := parts.head(head_text, match.start(3))) is None:
+            known = heads.get(head_text)
+            if known is None and (known := parts.head(head_text, match.start(3))) is None:
                 return position
-            shape, opcode, count, arguments, met, tails, _, _, _ = head
+            shape, opcode, takes, arguments, met, tails, head = known
             operands: tuple[Instruction, ...] | None = None
             argument: Any = None
             if arguments is not None:
@@ -291,9 +306,9 @@ class Scanner:
                 operands = ()
             elif names is not None:
                 try:
-                    if count == 1:
+                    if takes == 1:
                         operands = (operand_named(names),)
-                    elif count == 2:
+                    elif takes == 2:
                         first, _, second = names.partition(separator)
                         operands = operand_named(first), operand_named(second)
                     else:
@@ -321,13 +336,18 @@ class Scanner:
             instruction.form = line
             instruction.is_touched = False
             instruction._users = None
-            if met is not None and not parts.meets_conditions(instruction, met):
+            if (
+                met is not None
+                # One operand is what most have; this asks sooner what `meets_conditions` begins with.
+                and (takes != 1 or (id(attributes), id(operands[0]._shape)) not in met)
+                and not parts.meets_conditions(instruction, met)
+            ):
                 return position
             if root is not None:
                 if computation._root is not None:
                     return position
                 computation._root = instruction
-            if count == 0:
+            if takes == 0:
                 parameters.append(argument)
             defined[name] = instruction
             append(instruction)

@@ -27,6 +27,9 @@ class Tails:
         self._parts = module._parts
         self._computations = computations
         self._values: dict[str, tuple[str, Any]] = {}
+        """Attributes by their text: name and value."""
+        self._fitting: set[tuple[str, ...]] = set()
+        """Opcodes with the names of attributes that they were found to take."""
 
     def read(self, scope: Scope, head: Head, tail: str) -> dict[str, Any] | None:
         """The attributes behind an op line's parentheses; None when the grammar must look at them."""
@@ -88,8 +91,11 @@ class Tails:
             attributes[pair[0]] = pair[1]
         if sum(map(len, pieces)) + 2 * len(pieces) != len(tail) or len(attributes) != len(pieces):
             return None
-        if not checks.attributes_fit(head.opcode, tuple(attributes)) or "parameter_replication" in attributes:
-            return None
+        names = (head.opcode, *attributes)
+        if names not in self._fitting:
+            if not checks.attributes_fit(head.opcode, names[1:]) or "parameter_replication" in attributes:
+                return None
+            self._fitting.add(names)
         return attributes
 
     def _value(self, scope: Scope, piece: str) -> tuple[str, Any] | None:
