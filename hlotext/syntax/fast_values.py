@@ -103,7 +103,8 @@ _SLICE = re.compile(r"\[([0-9]{1,18}):([0-9]{1,18})(?::([0-9]{1,18}))?\]")
 _PADDING = re.compile(
     r"-?[0-9]{1,9}_-?[0-9]{1,9}(?:_[0-9]{1,9})?(?:x-?[0-9]{1,9}_-?[0-9]{1,9}(?:_[0-9]{1,9})?)*"
 )
-_ALIAS = re.compile(r"\{([0-9,]*)\}: \(([0-9]{1,9}), \{([0-9,]*)\}, (may|must)-alias\)")
+_INDEX = r"\{((?:[0-9]{1,9}(?:,[0-9]{1,9})*)?)\}"
+_ALIAS = re.compile(rf"({_INDEX}: \(([0-9]{{1,9}}), {_INDEX}, (may-alias|must-alias)\))")
 
 
 def int_list(text: str) -> tuple[int, ...] | None:
@@ -137,15 +138,26 @@ def padding(text: str) -> PaddingConfig | None:
     return PaddingConfig(tuple(PaddingConfigDimension(*part) for part in parts))
 
 
-@exact
 def input_output_alias(text: str) -> InputOutputAliasConfig | None:
     """`{ {0}: (0, {}, may-alias), {1}: (1, {2}, must-alias) }`."""
+    pieces = _ALIAS.findall(text)
+    if text != f"{{ {', '.join([piece for piece, *_ in pieces])} }}":
+        return None
     return InputOutputAliasConfig(
         tuple(
-            InputOutputAlias(numbers(out), integer_of(number), numbers(index), AliasKind(f"{kind}-alias"))
-            for out, number, index, kind in _ALIAS.findall(text)
+            InputOutputAlias(_index(out), int(number), _index(index), _ALIAS_KINDS[kind])
+            for _, out, number, index, kind in pieces
         )
     )
+
+
+_ALIAS_KINDS = {str(kind): kind for kind in AliasKind}
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _index(text: str) -> tuple[int, ...]:
+    """`0,1`; nothing for an empty text."""
+    return tuple(map(int, text.split(","))) if text else ()
 
 
 def frontend_attributes(text: str) -> FrontendAttributes | None:

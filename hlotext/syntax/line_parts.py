@@ -37,8 +37,8 @@ class Head(NamedTuple):
     operands' shapes and attributes that were found to be right, by their ids; None for the others."""
     tails: dict[str, dict[str, Any]]
     """The attributes met on the opcode so far by the text of all of them."""
-    call: str | None
-    """What stands before the name of the one computation that the opcode calls: `, calls=`; None for the others."""
+    called: str | None
+    """The attribute that names the one computation that the opcode calls; None for the others."""
     minimum: int
     maximum: int
     """Bounds of the number of operands."""
@@ -89,7 +89,7 @@ class LineParts:
             {} if row.payload in (Payload.PARAMETER_NUMBER, Payload.LITERAL) else None,
             {} if has_conditions else None,
             tails,
-            f", {called[0]}=" if len(called) == 1 else None,
+            called[0] if len(called) == 1 else None,
             arity.minimum,
             1 << 60 if arity.maximum is None else arity.maximum,
         )

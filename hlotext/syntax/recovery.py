@@ -104,7 +104,7 @@ class TolerantScanner(Scanner):
         """Reads a computation whose header has the usual form; gives the offset behind it."""
         is_entry, name, brace, result = header
         scope = self.linker.begin(name, start, is_entry, brace)
-        return self._close(scope, self._body(scope, brace + 1, end), result)
+        return self._close(scope, *self._body(scope, brace + 1, end), result)
 
     def _odd(self, start: int, end: int) -> int:
         """Reads what stands where a computation should begin, in another form or broken; gives the offset behind it."""
@@ -117,7 +117,7 @@ class TolerantScanner(Scanner):
             broken = failure.read.unfinished
             if broken is not None:
                 scope = self.linker.begin(broken.name, broken.start, broken.is_entry, broken.brace)
-                return self._close(scope, self._body(scope, broken.brace + 1, end), "")
+                return self._close(scope, *self._body(scope, broken.brace + 1, end), "")
             if failure.read.computations:
                 return failure.read.computations[-1].end
             return self._broken_header(start, end, failure)
@@ -170,7 +170,7 @@ class TolerantScanner(Scanner):
         scope = self._begin(guess or "", start, is_entry)
         ends_in_brace = text[start:line_end].rstrip(_BLANK).endswith("{")
         scope.computation._brace = text.rfind("{", start, line_end) if ends_in_brace else line_end - 1
-        return self._close(scope, self._body(scope, scope.computation._brace + 1, end), "")
+        return self._close(scope, *self._body(scope, scope.computation._brace + 1, end), "")
 
     def _without_header(self, start: int, end: int) -> int:
         """Reads op lines that stand where a computation should begin; gives the offset behind them."""
@@ -180,7 +180,7 @@ class TolerantScanner(Scanner):
         )  # fmt: skip
         scope = self._begin("", start, is_entry=False)
         scope.computation._brace = start - 1
-        return self._close(scope, self._body(scope, start, end), "")
+        return self._close(scope, *self._body(scope, start, end), "")
 
     def _begin(self, name: str, start: int, is_entry: bool) -> Scope:
         """Opens a computation whose name is a guess, or not known."""

@@ -63,6 +63,7 @@ class Scanner:
         self._usual_line = patterns.op_line("\n  ", "%").scanner  # type: ignore[attr-defined]
         self._closing = patterns.computation_end().match
         self._parts = LineParts(self.linker)
+        self._module_parts = module._parts
         self._tail = Tails(module, self.linker.computations).read
         self._results: dict[tuple[str, int], Shape | None] = {}
         """Results in headers that were found to fit a root's shape: by text and the shape's id, with the shape."""
@@ -95,7 +96,7 @@ class Scanner:
             behind = lines(scope, scanner(text, brace + 1, end).match, brace + 1, "%")
             match = self._next_header(text, behind, end)
             if match is not None:
-                position = self._close(scope, (behind + 2, None), result)
+                position = self._close(scope, behind + 2, None, result)
             else:
                 position = self._go_on(scope, (scanner, "%"), behind, result, end)
                 match = self._plain_header(text, position, end)
@@ -129,7 +130,7 @@ class Scanner:
             if linker.module._entry is computation:
                 linker.module._entry = None
             return self._rest(computation._start, end)
-        return self._close(scope, closing, result)
+        return self._close(scope, *closing, result)
 
     def header(self, start: int, end: int) -> Header | None:
         """The header of a computation that stands at an offset; None when the grammar must look at it."""
@@ -162,13 +163,12 @@ class Scanner:
             place, separator = parameter.end(), parameter[2]
         return text[place:-2]
 
-    def _close(self, scope: Scope, closing: Closing, result: str) -> int:
-        """Checks a computation whose lines have been read; gives the offset behind it."""
+    def _close(self, scope: Scope, end: int, thread: str | None, result: str) -> int:
+        """Checks a computation that ends at an offset, whose lines have been read; gives the offset."""
         computation = scope.computation
-        end, thread = closing
         computation._end = end
         if computation._parts_read is not None:
-            computation._parts_read = len(self.linker.module._parts)
+            computation._parts_read = len(self._module_parts)
         if thread is not None:
             try:
                 computation.execution_thread = unquote(thread)
@@ -178,11 +178,10 @@ class Scanner:
         if len(scope.defined) != len(instructions):
             module_checks.duplicates(self.reporter, computation)
         self.linker.finish(scope)
-        is_root_lost = scope.is_damaged and computation._root is None
-        if not result or not instructions or is_root_lost:
+        root = computation._root
+        if not result or not instructions or (root is None and scope.is_damaged):
             return end
-        root = computation._root or instructions[-1]
-        if (result, id(root._shape)) not in self._results:
+        if (result, id((root or instructions[-1])._shape)) not in self._results:
             self._check_result(computation, result)
         return end
 
@@ -289,7 +288,6 @@ class Scanner:
         heads = parts.heads
         computation = scope.computation
         append, parameters = computation._instructions.append, scope.parameters
-        operand_named = defined.__getitem__
         separator = f", {mark}"
         for match in iter(matches, None):
             root, name, head_text, names, inner, tail = match.groups()
@@ -307,10 +305,10 @@ class Scanner:
             elif names is not None:
                 try:
                     if takes == 1:
-                        operands = (operand_named(names),)
+                        operands = (defined[names],)
                     elif takes == 2:
                         first, _, second = names.partition(separator)
-                        operands = operand_named(first), operand_named(second)
+                        operands = defined[first], defined[second]
                     else:
                         operands = parts.many(scope, head, names.split(separator))
                 except KeyError:

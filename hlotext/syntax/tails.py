@@ -32,11 +32,24 @@ class Tails:
         """Opcodes with the names of attributes that they were found to take."""
 
     def read(self, scope: Scope, head: Head, tail: str) -> dict[str, Any] | None:
-        """The attributes behind an op line's parentheses; None when the grammar must look at them."""
-        if head.call is not None:
-            before, found, after = tail.partition(head.call)
+        """The attributes behind an op line's parentheses; None when the grammar must look at them.
+
+        Where one computation is called, only its name differs from line to line, so the rest is looked up.
+        """
+        called = head.called
+        if called is not None:
+            before, found, after = tail.partition(f", {called}=%")
             if found:
-                return self._with_call(scope, head, tail, before, after)
+                name, comma, behind = after.partition(",")
+                # No tail looks like this, since none holds a line end.
+                rest = f"{before}\n{comma}{behind}"
+                common = head.tails.get(rest)
+                if common is not None and (callee := self._computations.get(name)) is not None:
+                    shared = CallAttributes(common)
+                    shared[called] = callee
+                    shared.common = common
+                    return shared
+                return self._call(scope, head, tail, rest, name)
         attributes = self._cut(scope, head, tail)
         if attributes is not None:
             self._remember(scope, head, tail, tail, attributes)
@@ -50,27 +63,14 @@ class Tails:
             head.tails[key] = attributes
             self._parts.append((tail, head.opcode, attributes))
 
-    def _with_call(
-        self, scope: Scope, head: Head, tail: str, before: str, after: str
-    ) -> dict[str, Any] | None:
-        """The same where one computation is called: only its name differs from line to line, so the rest is looked up."""
-        assert head.call is not None
-        name, comma, behind = after.partition(",")
-        mark = "%" if name.startswith("%") else ""
-        # A mark, or none, belongs to how the line is written. No tail looks like this, since none holds a line end.
-        rest = f"{before}\n{mark}{comma}{behind}"
-        attribute = head.call[2:-1]
-        callee = self._computations.get(name.removeprefix("%"))
-        common = head.tails.get(rest)
-        if common is not None and callee is not None:
-            shared = CallAttributes(common)
-            shared[attribute] = callee
-            shared.common = common
-            return shared
+    def _call(self, scope: Scope, head: Head, tail: str, rest: str, name: str) -> dict[str, Any] | None:
+        """The attributes of a tail that calls a computation, the first of those whose rest is the same."""
         attributes = self._cut(scope, head, tail)
-        if attributes is None or callee is None or attributes.get(attribute) is not callee:
+        callee = self._computations.get(name)
+        if attributes is None or callee is None or attributes.get(head.called or "") is not callee:
             scope.computation._parts_read = None
             return attributes
+        before = rest.partition("\n")[0]
         if before.count("{") != before.count("}") or '"' in before:
             scope.computation._parts_read = None  # the name may stand inside of some value
         else:
