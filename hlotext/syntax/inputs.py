@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import lzma
 import os
 import sys
 from collections.abc import Callable
@@ -77,6 +75,18 @@ _PIECE = 1 << 18
 """Bytes that are unpacked at a time."""
 
 
+def _open_gzip(file: IO[bytes]) -> Any:
+    import gzip  # like the next, takes milliseconds, and most files are not packed
+
+    return gzip.open(file)
+
+
+def _open_xz(file: IO[bytes]) -> Any:
+    import lzma
+
+    return lzma.open(file)
+
+
 def _open_zstd(file: IO[bytes]) -> Any:
     try:
         from compression import zstd  # type: ignore[import-not-found, unused-ignore]
@@ -88,8 +98,8 @@ def _open_zstd(file: IO[bytes]) -> Any:
 
 
 _OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
-    b"\x1f\x8b": gzip.open,
-    b"\xfd7zXZ\x00": lzma.open,
+    b"\x1f\x8b": _open_gzip,
+    b"\xfd7zXZ\x00": _open_xz,
     b"\x28\xb5\x2f\xfd": _open_zstd,
 }
 """How packed files begin, and what reads them."""

@@ -8,28 +8,29 @@ import attrs
 
 from hlotext.ir.shape import Shape
 
-# Offsets are in the text that was read. They are not compared: the same text elsewhere is the same record.
+# Offsets are in the text that was read. Records are neither compared nor shown, and classes without that are made in a third
+# of the time, which counts whenever hlotext is imported.
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class ComputationReference:
     """A computation named in an attribute: `to_apply=%add`."""
 
     name: str
     """Without `%`."""
-    position: int = attrs.field(default=0, eq=False)
+    position: int = 0
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class InstructionReference:
     """An instruction named in an attribute: `control-predecessors={%a}`."""
 
     name: str
     """Without `%`."""
-    position: int = attrs.field(default=0, eq=False)
+    position: int = 0
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class ParsedAttribute:
     """One attribute of an op line or of the module header."""
 
@@ -37,10 +38,10 @@ class ParsedAttribute:
     """As it stands in the text, without `=`."""
     value: Any
     """Its typed value; references for computations and instructions, `RawValue` for what is not known."""
-    position: int = attrs.field(default=0, eq=False)
+    position: int = 0
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class OperandRecord:
     """One operand: a name, an operation written in place, or only a shape."""
 
@@ -52,10 +53,10 @@ class OperandRecord:
     """Tuple indices written behind the name: `%t#0#1`."""
     operation: OperationRecord | None = None
     """The operation written in place; None when absent."""
-    position: int = attrs.field(default=0, eq=False)
+    position: int = 0
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class OperationRecord:
     """Opcode and what stands in its parentheses."""
 
@@ -65,10 +66,10 @@ class OperationRecord:
     """The number of a `parameter`; where a `constant`'s literal starts and ends in the text; else None."""
     shape: Shape | None = None
     """Result shape; None when omitted."""
-    position: int = attrs.field(default=0, eq=False)
+    position: int = 0
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class InstructionRecord:
     """One op line."""
 
@@ -84,28 +85,28 @@ class InstructionRecord:
     """True where the name is written without `%`."""
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class InlineBody:
     """A computation's body in place of its name: `to_apply={ ... }`."""
 
     instructions: tuple[InstructionRecord, ...]
-    position: int = attrs.field(default=0, eq=False)
-    end: int = attrs.field(default=0, eq=False)
-    depth: int = attrs.field(default=1, eq=False)
+    position: int = 0
+    end: int = 0
+    depth: int = 1
     """Levels of inline bodies, this one included."""
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class SignatureRecord:
     """The result that a computation's header names; its parameters mean nothing."""
 
     result: Shape
-    position: int = attrs.field(default=0, eq=False)
+    position: int = 0
     """Offset behind the arrow; blanks and comments may come before the result."""
-    end: int = attrs.field(default=0, eq=False)
+    end: int = 0
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class ComputationRecord:
     """One computation with everything around its body."""
 
@@ -120,18 +121,18 @@ class ComputationRecord:
     end: int
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class SectionRecord:
     """One table between the header and the first computation."""
 
     name: str
     rows: tuple[Any, ...]
     """A string for each quoted row, a dict of numbers for each braced one."""
-    position: int = attrs.field(default=0, eq=False)
-    end: int = attrs.field(default=0, eq=False)
+    position: int = 0
+    end: int = 0
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class ModuleRecord:
     """One module."""
 
@@ -146,7 +147,7 @@ class ModuleRecord:
     end: int
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class PartialRecord:
     """What the grammar had read of a text when it met an error."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import re
 from collections.abc import Collection, Iterable
@@ -134,6 +133,8 @@ _ALIKE = 0.66
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A sentence that names the nearest known word, or an empty string."""
+    import difflib  # takes milliseconds, and most texts are right
+
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=_ALIKE)
     return f"did you mean `{close[0]}`?" if close else ""
 

@@ -6,7 +6,6 @@ whose grammar has changed since, makes the tables in memory, which takes about a
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,6 +42,8 @@ def _written() -> Any:
 
 def key(grammar: str, starts: Sequence[str]) -> str:
     """Tells whether tables fit: they do for the same grammar, rules and version of Lark."""
+    import hashlib  # takes milliseconds, and most texts need no table
+
     import lark
 
     return hashlib.sha256("\0".join([lark.__version__, *starts, grammar]).encode()).hexdigest()
