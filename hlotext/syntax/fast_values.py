@@ -5,7 +5,6 @@ Each returns None for a text that is not of the usual form; then the grammar rea
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import re
 from collections.abc import Callable
@@ -307,8 +306,11 @@ FAST_RULES: dict[str, Callable[[str], Any]] = {
 def read(rule: str, text: str) -> Any:
     """The value of a text by the shortcut for its rule, else by the grammar. Raises TermError."""
     shortcut = FAST_RULES.get(rule)
-    value = None
     if shortcut is not None:
-        with contextlib.suppress(TermError):  # the grammar says where
+        try:
             value = shortcut(text)
-    return terms.read(rule, text) if value is None else value
+        except TermError:  # the grammar says where
+            value = None
+        if value is not None:
+            return value
+    return terms.read(rule, text)
