@@ -23,6 +23,7 @@ from hlotext.ir.shape import Layout, Shape, Tile
 from hlotext.ir.source import Source, Span
 from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
 from hlotext.syntax.inputs import InputError, read_source
+from hlotext.syntax.limits import LEAST_LAZY
 from hlotext.syntax.read import ParseResult, as_source, read_modules, read_tolerantly
 from hlotext.syntax.read_terms import (
     parse_dim_labels,
@@ -84,11 +85,25 @@ def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> M
     return _first(as_source(text, name), strict)
 
 
-def load(place: str | os.PathLike[str] | IO[str] | IO[bytes], *, strict: bool = False) -> Module:
+def load(
+    place: str | os.PathLike[str] | IO[str] | IO[bytes], *, strict: bool = False, lazy: bool | None = None
+) -> Module:
     """The module of a path, an open file, or `-` for standard input; .gz, .xz and .zst are unpacked, told by content.
+
+    Of a file of 256 MB or more, not packed and of the form in which XLA writes text, computations are read when they are
+    touched; with `lazy` of a smaller file too, without it (False) never. The module is the same either way, but errors
+    inside a computation are raised on its first touch, and the file must not be changed in place while the module is used:
+    InputError then. (Write a new file and rename it.)
 
     Raises InputError (an OSError) for what cannot be read, HloSyntaxError for what is not HLO.
     """
+    if lazy is not False and isinstance(place, str | os.PathLike) and place != "-":
+        from hlotext.syntax import lazy as lazily
+
+        least = 0 if lazy else LEAST_LAZY
+        module = lazily.load(os.fspath(place), strict=strict, infer=infer_shape, least=least)
+        if module is not None:
+            return module
     return _first(read_source(place), strict)
 
 

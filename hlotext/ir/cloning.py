@@ -75,6 +75,7 @@ def clone_computation(
 def clone_module(module: Module) -> Module:
     """A copy of a module with the same text and the same edits; see `Module.clone`."""
     nodes: Nodes = {}
+    module.materialize()
     copy = Module(
         module._name, dict(module.attributes), [], None, module.stack_frames, module.source,
         module._start, module._header_end, module._end,

@@ -162,8 +162,10 @@ class Module:
     def materialize(self) -> Module:
         """Forces everything that is read lazily, and returns the module.
 
-        The reader types every attribute at once, since equal texts share their values, so there is nothing to do.
+        That is nothing but what `load` left in a large file: whatever else is read has all its attributes typed at once.
         """
+        for computation in self._computations:
+            len(computation)
         return self
 
     # ---- editing

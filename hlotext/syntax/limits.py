@@ -37,3 +37,6 @@ MAX_STATEMENT = 1 << 16
 
 MAX_UNPACKED = 4 << 30
 """Bytes that a packed file or text may unpack to."""
+
+LEAST_LAZY = 256 << 20
+"""Bytes of a file from which on `load` reads computations when they are touched."""

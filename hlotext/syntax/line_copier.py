@@ -51,6 +51,7 @@ class LineCopier:
         """Finds out which parts of a module's lines are written as the printer writes them."""
         if not self.can_copy:
             return
+        module.materialize()  # parts become known as computations are read
         copied, odd = {id(None)}, set[int]()
         tuples, sharded = set[str](), set[str]()
         for text, opcode, value in module._parts:

@@ -181,7 +181,7 @@ _OUTPUT_INDEX = re.compile(r"\{([\s0-9,]*+)\}(?=\s*:)")
 
 def _output_indices(module: Module) -> dict[tuple[int, ...], tuple[int, int]]:
     """Where every output index stands in the header's input_output_alias."""
-    text = module.source.text if module.source is not None else ""
+    text = module.source.text[: module._header_end] if module.source is not None else ""
     start = max(text.find("input_output_alias", module._start, module._header_end), module._start)
     found: dict[tuple[int, ...], tuple[int, int]] = {}
     for match in _OUTPUT_INDEX.finditer(text, start, module._header_end):

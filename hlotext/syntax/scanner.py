@@ -52,11 +52,13 @@ class UnfitError(Exception):
 class Scanner:
     """Reads the computations of one module."""
 
+    linker_kind: type[Linker] = Linker
+
     def __init__(self, module: Module, reporter: Reporter, infer: Infer | None) -> None:
         self.source: Source = reporter.source
         self.text = reporter.source.text
         self.reporter = reporter
-        self.linker = Linker(module, reporter, infer)
+        self.linker = self.linker_kind(module, reporter, infer)
         self._header = patterns.computation_header().match
         self._plain_header = patterns.plain_header().match
         self._next_header = patterns.plain_header(behind_brace=True).match

@@ -118,7 +118,7 @@ def of_header(module: Module, attribute: str) -> Place:
     source = module.source
     if source is not None and not module.is_header_touched:
         found = re.compile(rf"(?:^|[,\s]){re.escape(attribute)}(?==|\s)").search(
-            source.text, module._start, max(module._header_end, module._start)
+            source.text[: module._header_end], module._start
         )
         if found is not None:
             start = found.end() - len(attribute)
