@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from hlotext.ir import printing
+from hlotext.ir import collector, printing
 from hlotext.ir.computation import Computation, post_order
 from hlotext.ir.errors import EditError
 from hlotext.ir.frames import StackFrameIndex
@@ -164,8 +164,9 @@ class Module:
 
         That is nothing but what `load` left in a large file: whatever else is read has all its attributes typed at once.
         """
-        for computation in self._computations:
-            len(computation)
+        with collector.paused(pays=False):
+            for computation in self._computations:
+                len(computation)
         return self
 
     # ---- editing

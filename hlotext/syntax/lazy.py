@@ -54,7 +54,7 @@ _START = re.compile(r"-start\(")
 _OPCODE = re.compile(r"[a-z0-9\-]*\Z")
 _CALLEE = re.compile(r", calls=%?([\w.\-]+)", re.ASCII)
 _EMPTY = re.compile(r"\n*+")
-_DEEPER = re.compile(r"\n  [ }]")
+_NO_LINES = ("\n   ", "\n  }")
 """What begins no op line of a computation."""
 _CLOSING = re.compile(r"\n\}(?:, execution_thread=(\"[^\"\\\n]*\"))?(?=\n|\Z)")
 
@@ -221,7 +221,9 @@ class Reader:
                 end = text.find("\n}", position)
                 stop = length if end < 0 else end
                 lines = text.count("\n", position, stop)
-                if lines != text.count("\n  ", position, stop) or _DEEPER.search(text, position, stop):
+                if lines != text.count("\n  ", position, stop):
+                    raise UnfitFileError
+                if any(text.find(begin, position, stop) >= 0 for begin in _NO_LINES):
                     raise UnfitFileError
                 position = stop
                 if end < 0:
