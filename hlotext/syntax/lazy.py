@@ -274,7 +274,8 @@ class Reader:
 
     def _fill(self, computation: Computation) -> None:
         offset = computation._start - 2
-        source = Source(self.text[offset : computation._end], self.source.name)
+        # With the line end behind it, so that an error at the end stands where it does in a file of one computation.
+        source = Source(self.text[offset : computation._end + 1], self.source.name)
         outer = self._scanner
         # The check of an asynchronous operation may look into what it wraps, while its own computation is being read.
         is_inside = outer is not None and bool(outer.linker.module._computations)
@@ -319,7 +320,7 @@ class Reader:
         scanner.text = text
         module._end = len(text)
         end = scanner.computations(0, len(text))
-        if end != len(text) or len(module._computations) != 1:
+        if end != computation._end - computation._start + 2 or len(module._computations) != 1:
             linker.reporter.error("X101", "this computation does not end where its text seems to end", end)
         (read,) = module._computations
         linker.computations[read._name] = computation  # the scanner forgets it when the grammar must read it
