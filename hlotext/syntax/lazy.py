@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import string
 import threading
 from collections.abc import Iterator
 from typing import Any, cast
@@ -24,6 +25,7 @@ import attrs
 
 from hlotext.ir import collector, opcodes
 from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.source import Source, Span
 from hlotext.syntax import module_checks, patterns
@@ -51,7 +53,7 @@ _BODIES = (
 )
 """What may be a body in place of a computation's name. (Each begins with plain characters, which Python finds fast.)"""
 _START = re.compile(r"-start\(")
-_OPCODE = re.compile(r"[a-z0-9\-]*\Z")
+_IN_OPCODES = f"{string.ascii_lowercase}{string.digits}-"
 _CALLEE = re.compile(r", calls=%?([\w.\-]+)", re.ASCII)
 _EMPTY = re.compile(r"\n*+")
 _NO_LINES = ("\n   ", "\n  }")
@@ -66,7 +68,7 @@ class UnfitFileError(Exception):
 class UnreadComputation(Computation):
     """A computation that nobody has touched: what its lines say is not there yet.
 
-    Python asks `__getattr__` only for what is missing; when all is there it becomes an ordinary `Computation`, so that
+    Python asks `__getattr__` only for what is missing; when all is there, it becomes an ordinary `Computation`, so that
     neither pays anything.
     """
 
@@ -83,11 +85,7 @@ class UnreadComputation(Computation):
 
 _FROM_LINES = ("_root", "name_mark", "_parts_read", "_instructions")
 """What is read from the lines of a computation. The instructions are set last: who sees them sees everything."""
-_OTHERS: dict[str, Any] = {
-    field.name: field.default
-    for field in attrs.fields(Computation)
-    if field.name not in _FROM_LINES and not isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]
-}
+_NONE: list[Instruction] = []
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -189,8 +187,8 @@ class Reader:
         if any(body.search(text, 0 if not is_first else text.find("\n")) for body in _BODIES):
             raise UnfitFileError
         for match in _START.finditer(text):
-            before = _OPCODE.search(text, max(0, match.start() - 40), match.start())
-            opcode = f"{before[0] if before is not None else ''}-start"
+            before = text[max(0, match.start() - 40) : match.start()]
+            opcode = f"{before[len(before.rstrip(_IN_OPCODES)) :]}-start"
             if opcodes.async_wrapped(opcode) is not None:
                 raise UnfitFileError
             if opcode == "async-start":
@@ -252,11 +250,9 @@ class Reader:
         module = self.module
         if name in self._computations or (is_entry and module._entry is not None):
             raise UnfitFileError
-        computation = object.__new__(UnreadComputation)
-        for field, value in _OTHERS.items():
-            setattr(computation, field, value)
-        computation._name, computation._start, computation.module = name, start, module
-        computation.removed_spans = []
+        computation = UnreadComputation(name, _NONE, None, "main", module, False, False, start)
+        for field in _FROM_LINES:
+            delattr(computation, field)
         if is_entry:
             module._entry = computation
         module._computations.append(computation)
