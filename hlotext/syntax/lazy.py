@@ -109,9 +109,16 @@ class _Linker(Linker):
 
 
 class _Scanner(Scanner):
-    """Reads one computation at a time."""
+    """Reads one computation at a time, for which the text and the module are set anew each time."""
 
-    linker_kind = _Linker
+    def __init__(
+        self, module: Module, strict: bool, infer: Infer | None, known: dict[str, Computation]
+    ) -> None:
+        self._known = known
+        super().__init__(module, Reporter(Source(""), strict), infer)
+
+    def new_linker(self, module: Module, reporter: Reporter, infer: Infer | None) -> Linker:
+        return _Linker(module, reporter, infer, self._known)
 
 
 class Reader:
@@ -131,13 +138,17 @@ class Reader:
         self._started: set[str] = set()
         """Computations that an async-start calls."""
         self._lock = threading.RLock()
-        self._scanner: _Scanner | None = None
+        self._idle: list[_Scanner] = []
+        """Scanners that are not in use. (The check of an asynchronous operation may look into what it wraps, while its own
+        computation is being read; then there are two.)"""
 
     # ---- opening
 
     def open(self) -> Module:
         """The module, with none of its computations read. Raises UnfitFileError."""
         module = self.module
+        if self.text.read(0, min(9, len(self.text))) != b"HloModule":
+            raise UnfitFileError
         with collector.paused():
             pieces = self._pieces()
             offset, text = next(pieces, (0, ""))
@@ -180,8 +191,6 @@ class Reader:
 
     def _check(self, text: str, *, is_first: bool) -> None:
         """What a file must not hold, looked for line by line. Raises UnfitFileError."""
-        if is_first and not text.startswith("HloModule"):
-            raise UnfitFileError
         if any(word in text for word in _UNFIT) or _COMMENT.search(text):
             raise UnfitFileError
         if any(body.search(text, 0 if not is_first else text.find("\n")) for body in _BODIES):
@@ -259,6 +268,12 @@ class Reader:
         self._computations[name] = computation
         return computation
 
+    def forget(self) -> None:
+        """Gives the memory of what was noted back, before the file is read as a whole."""
+        self._computations.clear()
+        self.module._computations.clear()
+        self.module._entry = None
+
     # ---- reading what is touched
 
     def fill(self, computation: Computation) -> None:
@@ -272,21 +287,14 @@ class Reader:
         offset = computation._start - 2
         # With the line end behind it, so that an error at the end stands where it does in a file of one computation.
         source = Source(self.text[offset : computation._end + 1], self.source.name)
-        outer = self._scanner
-        # The check of an asynchronous operation may look into what it wraps, while its own computation is being read.
-        is_inside = outer is not None and bool(outer.linker.module._computations)
-        scanner = self._new_scanner() if outer is None or is_inside else outer
-        self._scanner = scanner
+        scanner = self._idle.pop() if self._idle else self._new_scanner()
         try:
             read = self._read(scanner, computation, source)
-        except HloSyntaxError as error:
-            self._scanner = None  # what it was in the middle of is lost
+        except HloSyntaxError as error:  # the scanner, in the middle of something, is not used again
             if error.diagnostic.source is not source:
                 raise  # of a computation that was read on the way
             raise HloSyntaxError(self._moved(error.diagnostic, offset)) from None
-        finally:
-            if is_inside:
-                self._scanner = outer
+        self._idle.append(scanner)
         for instruction in read._instructions:
             instruction.computation = computation
             place = instruction._place
@@ -304,9 +312,7 @@ class Reader:
     def _new_scanner(self) -> _Scanner:
         """A scanner for pieces of the text, each of which it takes for all of a module without a header."""
         module = Module(self.module._name, stack_frames=self.module.stack_frames, parts=self.module._parts)
-        scanner = _Scanner(module, Reporter(Source(""), self.strict), self.infer)
-        scanner.linker.computations.update(self._computations)
-        return scanner
+        return _Scanner(module, self.strict, self.infer, self._computations)
 
     def _read(self, scanner: _Scanner, computation: Computation, source: Source) -> Computation:
         """Reads one computation from its text alone, places counted in it."""
@@ -352,6 +358,11 @@ def load(path: str, *, strict: bool, infer: Infer | None, least: int = LEAST_LAZ
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode) or found.st_size < max(least, 1) or not hasattr(os, "pread"):
             return None
-        return Reader(path, strict, infer).open()
-    except (OSError, ValueError, UnfitFileError):
+        reader = Reader(path, strict, infer)
+    except (OSError, ValueError):
         return None  # whoever reads it as a whole says what is wrong
+    try:
+        return reader.open()
+    except (OSError, UnfitFileError):
+        reader.forget()
+        return None

@@ -52,13 +52,11 @@ class UnfitError(Exception):
 class Scanner:
     """Reads the computations of one module."""
 
-    linker_kind: type[Linker] = Linker
-
     def __init__(self, module: Module, reporter: Reporter, infer: Infer | None) -> None:
         self.source: Source = reporter.source
         self.text = reporter.source.text
         self.reporter = reporter
-        self.linker = self.linker_kind(module, reporter, infer)
+        self.linker = self.new_linker(module, reporter, infer)
         self._header = patterns.computation_header().match
         self._plain_header = patterns.plain_header().match
         self._next_header = patterns.plain_header(behind_brace=True).match
@@ -69,6 +67,10 @@ class Scanner:
         self._tail = Tails(module, self.linker.computations).read
         self._results: dict[tuple[str, int], Shape | None] = {}
         """Results in headers that were found to fit a root's shape: by text and the shape's id, with the shape."""
+
+    def new_linker(self, module: Module, reporter: Reporter, infer: Infer | None) -> Linker:
+        """What makes nodes of what is read."""
+        return Linker(module, reporter, infer)
 
     # ---- computations
 
