@@ -97,14 +97,20 @@ def load(
 
     Raises InputError (an OSError) for what cannot be read, HloSyntaxError for what is not HLO.
     """
-    if lazy is not False and isinstance(place, str | os.PathLike) and place != "-":
-        from hlotext.syntax import lazy as lazily
+    if isinstance(place, str | os.PathLike) and place != "-" and (_is_large(place) if lazy is None else lazy):
+        from hlotext.syntax import lazy as lazily  # few files need it
 
-        least = 0 if lazy else LEAST_LAZY
-        module = lazily.load(os.fspath(place), strict=strict, infer=infer_shape, least=least)
+        module = lazily.load(os.fspath(place), strict=strict, infer=infer_shape)
         if module is not None:
             return module
     return _first(read_source(place), strict)
+
+
+def _is_large(place: str | os.PathLike[str]) -> bool:
+    try:
+        return os.path.getsize(place) >= LEAST_LAZY
+    except (OSError, ValueError):
+        return False  # whoever reads it says why that is impossible
 
 
 def _first(source: Source, strict: bool) -> Module:

@@ -32,7 +32,6 @@ from hlotext.syntax import module_checks, patterns
 from hlotext.syntax.errors import Diagnostic, HloSyntaxError
 from hlotext.syntax.file_text import FileSource, FileText
 from hlotext.syntax.header_reader import read_head
-from hlotext.syntax.limits import LEAST_LAZY
 from hlotext.syntax.linker import Infer, Linker, Scope
 from hlotext.syntax.reporter import Reporter
 from hlotext.syntax.scanner import Scanner
@@ -352,11 +351,11 @@ class Reader:
         return attrs.evolve(diagnostic, span=span(diagnostic.span), related=related, source=self.source)
 
 
-def load(path: str, *, strict: bool, infer: Infer | None, least: int = LEAST_LAZY) -> Module | None:
-    """The module of a file of at least so many bytes, read as it is touched; None for one that is to be read as a whole."""
+def load(path: str, *, strict: bool, infer: Infer | None) -> Module | None:
+    """The module of a file, read as it is touched; None for one that is to be read as a whole."""
     try:
         found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode) or found.st_size < max(least, 1) or not hasattr(os, "pread"):
+        if not stat.S_ISREG(found.st_mode) or not found.st_size or not hasattr(os, "pread"):
             return None
         reader = Reader(path, strict, infer)
     except (OSError, ValueError):
