@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
+from hlotext import lint
 from hlotext.analysis.call_graph import call_graph
 from hlotext.ir.compare import difference
 from hlotext.syntax import file_text, lazy
@@ -161,6 +162,23 @@ def test_a_form_or_an_error(path: Path) -> None:
         assert difference(module, whole, exact=True) is None
     else:
         assert (other.code, other.line, other.source_line) == (error.code, error.line, error.source_line)
+
+
+@pytest.mark.parametrize("path", FILES[::3], ids=support.corpus_id)
+def test_findings_and_edits_are_the_same(path: Path) -> None:
+    """Of the linter; of names and of the header, also where the edit is undone."""
+    assert list(map(str, lint.run(opened(path)))) == list(map(str, lint.run(hlo.load(path, lazy=False))))
+    module, whole = opened(path), hlo.load(path, lazy=False)
+    with suppress(KeyError), module.transaction():
+        module.computations[0].root.name = "undone"
+        raise KeyError
+    assert str(module) == str(whole)
+    for edited in (module := opened(path), whole):
+        edited.name = "other"
+        edited.computations[0].name = "renamed.computation"
+        edited.computations[0].root.name = "renamed.instruction"
+    assert str(module) == str(whole)
+    assert module.to_text() == whole.to_text()
 
 
 # ---- what is read when
