@@ -11,31 +11,35 @@ from __future__ import annotations
 import os
 from typing import IO, Any
 
-from hlotext import syntax as _syntax
-from hlotext.ir import judge
-from hlotext.ir.computation import Computation
-from hlotext.ir.errors import EditError
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.literal import Literal
-from hlotext.ir.module import Module
-from hlotext.ir.print_options import PrintOptions
-from hlotext.ir.shape import Layout, Shape, Tile
-from hlotext.ir.source import Source, Span
-from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
-from hlotext.syntax.inputs import InputError, read_source
-from hlotext.syntax.limits import LEAST_LAZY
-from hlotext.syntax.read import ParseResult, as_source, read_modules, read_tolerantly
-from hlotext.syntax.read_terms import (
-    parse_dim_labels,
-    parse_layout,
-    parse_literal,
-    parse_padding,
-    parse_replica_groups,
-    parse_shape,
-    parse_sharding,
-    parse_window,
-)
-from hlotext.verify import verify
+from hlotext.ir import collector as _collector
+
+# Nothing that is made here is garbage, and looking for some would take a quarter of the time.
+with _collector.paused(pays=False):
+    from hlotext import syntax as _syntax
+    from hlotext.ir import judge
+    from hlotext.ir.computation import Computation
+    from hlotext.ir.errors import EditError
+    from hlotext.ir.instruction import Instruction
+    from hlotext.ir.literal import Literal
+    from hlotext.ir.module import Module
+    from hlotext.ir.print_options import PrintOptions
+    from hlotext.ir.shape import Layout, Shape, Tile
+    from hlotext.ir.source import Source, Span
+    from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
+    from hlotext.syntax.inputs import InputError, read_source
+    from hlotext.syntax.limits import LEAST_LAZY
+    from hlotext.syntax.read import ParseResult, as_source, read_modules, read_tolerantly
+    from hlotext.syntax.read_terms import (
+        parse_dim_labels,
+        parse_layout,
+        parse_literal,
+        parse_padding,
+        parse_replica_groups,
+        parse_shape,
+        parse_sharding,
+        parse_window,
+    )
+    from hlotext.verify import verify
 
 __version__ = "0.1.0"
 
@@ -73,7 +77,7 @@ __all__ = [
     "verify",
 ]
 
-del _syntax
+del _collector, _syntax
 
 
 def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> Module:
