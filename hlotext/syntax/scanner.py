@@ -293,7 +293,7 @@ class Scanner:
         computation = scope.computation
         append, parameters = computation._instructions.append, scope.parameters
         separator = f", {mark}"
-        for match in iter(matches, None):
+        while (match := matches()) is not None:
             root, name, head_text, names, inner, tail = match.groups()
             known = heads.get(head_text)
             if known is None and (known := parts.head(head_text, match.start(3))) is None:
