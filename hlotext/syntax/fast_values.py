@@ -144,19 +144,13 @@ def input_output_alias(text: str) -> InputOutputAliasConfig | None:
         return None
     return InputOutputAliasConfig(
         tuple(
-            InputOutputAlias(_index(out), int(number), _index(index), _ALIAS_KINDS[kind])
+            InputOutputAlias(numbers(out), int(number), numbers(index), _ALIAS_KINDS[kind])
             for _, out, number, index, kind in pieces
         )
     )
 
 
 _ALIAS_KINDS = {str(kind): kind for kind in AliasKind}
-
-
-@functools.lru_cache(maxsize=1 << 10)
-def _index(text: str) -> tuple[int, ...]:
-    """`0,1`; nothing for an empty text."""
-    return tuple(map(int, text.split(","))) if text else ()
 
 
 def frontend_attributes(text: str) -> FrontendAttributes | None:

@@ -63,7 +63,6 @@ class Scanner:
         self._usual_line = patterns.op_line("\n  ", "%").scanner  # type: ignore[attr-defined]
         self._closing = patterns.computation_end().match
         self._parts = LineParts(self.linker)
-        self._module_parts = module._parts
         self._tail = Tails(module, self.linker.computations).read
         self._results: dict[tuple[str, int], Shape | None] = {}
         """Results in headers that were found to fit a root's shape: by text and the shape's id, with the shape."""
@@ -172,7 +171,7 @@ class Scanner:
         computation = scope.computation
         computation._end = end
         if computation._parts_read is not None:
-            computation._parts_read = len(self._module_parts)
+            computation._parts_read = len(self.linker.module._parts)
         if thread is not None:
             try:
                 computation.execution_thread = unquote(thread)
