@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import os
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from hlotext.ir import collector as _collector
 
@@ -22,13 +22,17 @@ with _collector.paused(pays=False):
     from hlotext.ir.instruction import Instruction
     from hlotext.ir.literal import Literal
     from hlotext.ir.module import Module
-    from hlotext.ir.print_options import PrintOptions
     from hlotext.ir.shape import Layout, Shape, Tile
     from hlotext.ir.source import Source, Span
     from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
     from hlotext.syntax.inputs import InputError, read_source
     from hlotext.syntax.limits import LEAST_LAZY
-    from hlotext.syntax.read import ParseResult, as_source, read_modules, read_tolerantly
+    from hlotext.syntax.read import as_source, read_modules, read_tolerantly
+    from hlotext.verify import verify
+
+if TYPE_CHECKING:
+    from hlotext.ir.print_options import PrintOptions
+    from hlotext.syntax.parse_result import ParseResult
     from hlotext.syntax.read_terms import (
         parse_dim_labels,
         parse_layout,
@@ -39,7 +43,23 @@ with _collector.paused(pays=False):
         parse_sharding,
         parse_window,
     )
-    from hlotext.verify import verify
+
+_LATE = {
+    "ParseResult": "syntax.parse_result",
+    "PrintOptions": "ir.print_options",
+    "parse_dim_labels": "syntax.read_terms",
+    "parse_layout": "syntax.read_terms",
+    "parse_literal": "syntax.read_terms",
+    "parse_padding": "syntax.read_terms",
+    "parse_replica_groups": "syntax.read_terms",
+    "parse_shape": "syntax.read_terms",
+    "parse_sharding": "syntax.read_terms",
+    "parse_window": "syntax.read_terms",
+}
+"""Names that few programs use, and the module of each: it is imported when they are first asked for."""
+
+_ROOMS = ("analysis", "layout", "lint", "matchers", "rewrite")
+"""Sub-packages that are imported when they are first asked for."""
 
 __version__ = "0.1.0"
 
@@ -171,9 +191,16 @@ judge.install(_Judge())
 
 
 def __getattr__(name: str) -> Any:
-    """Sub-packages are loaded when first used."""
-    if name in ("layout", "lint", "rewrite", "matchers", "analysis"):
-        import importlib
+    """What is imported when it is first asked for."""
+    import importlib
 
+    if name in _ROOMS:
         return importlib.import_module(f"hlotext.{name}")
-    raise AttributeError(f"module 'hlotext' has no attribute {name!r}")
+    if name not in _LATE:
+        raise AttributeError(f"module 'hlotext' has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(f"hlotext.{_LATE[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE, *_ROOMS})

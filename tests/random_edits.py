@@ -11,7 +11,7 @@ import attrs
 import hlotext as hlo
 from hlotext.ir import compare, integrity, opcodes
 from hlotext.ir.cloning import clone_computation, clone_instruction
-from hlotext.ir.metadata import FrontendAttributes
+from hlotext.ir.configs import FrontendAttributes
 from hlotext.ir.module import ENTRY_LAYOUT
 from hlotext.ir.shape import Shape
 from hlotext.rewrite import parameters

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 import hlotext as hlo
-from hlotext.ir.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, RawValue
+from hlotext.ir.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
 from hlotext.ir.replica_groups import ReplicaGroups
 from hlotext.ir.sharding import Sharding
+from hlotext.ir.values import RawValue
 from hlotext.syntax import terms
 from hlotext.syntax.errors import TermError
 from tests.attribute_cases import BAD, GOOD, Case, canonical, read, text_of

@@ -11,8 +11,8 @@ import click
 from hlotext.cli.common import FORMAT, NotFound, write_json
 from hlotext.cli.output import Column, Output, Table, output
 from hlotext.ir import opcodes
-from hlotext.ir.attributes import value_text
 from hlotext.ir.opcode import AttributeUse, Calls, Derived, Opcode
+from hlotext.ir.values import value_text
 
 
 @click.command()

@@ -6,8 +6,6 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import attrs
-
 LEAST = 500_000
 """Objects that are made before the collector is called: a hundred megabytes or less."""
 
@@ -38,16 +36,16 @@ def paused(*, pays: bool = True) -> Iterator[None]:
             gc.enable()
 
 
-@attrs.define
 class _Debt:
     """What was made behind the collector's back. It counts what reaches the oldest generation, and does not see this."""
 
-    made: int = 0
-    """Objects since the last full collection."""
-    alive: int = 0
-    """Objects after the last one that was called from here."""
-    collections: int = 0
-    """Full collections so far, whoever called for them."""
+    def __init__(self) -> None:
+        self.made = 0
+        """Objects since the last full collection."""
+        self.alive = 0
+        """Objects after the last one that was called from here."""
+        self.collections = 0
+        """Full collections so far, whoever called for them."""
 
     def pay(self) -> None:
         """Collects when a quarter of what was alive has been made since the last time: Python's own rule."""

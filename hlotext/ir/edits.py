@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from hlotext.ir import calls, opcodes, uses
 from hlotext.ir.async_ops import ROLES, extra_operation, is_single_operation
-from hlotext.ir.attributes import RawValue
 from hlotext.ir.errors import EditError
 from hlotext.ir.judge import Watch, operation_problems
 from hlotext.ir.literal import Literal
 from hlotext.ir.shape import holds_buffer
+from hlotext.ir.values import RawValue
 
 if TYPE_CHECKING:
     from hlotext.ir.computation import Computation

@@ -12,13 +12,14 @@ import attrs
 from hlotext.ir import edits, opcodes, printing, uses
 from hlotext.ir.async_ops import ROLES
 from hlotext.ir.errors import EditError
-from hlotext.ir.frames import StackFrame
 from hlotext.ir.literal import Literal
-from hlotext.ir.metadata import BackendConfig, Metadata
 from hlotext.ir.shape import Shape
 
 if TYPE_CHECKING:
     from hlotext.ir.computation import Computation
+    from hlotext.ir.configs import BackendConfig
+    from hlotext.ir.frames import StackFrame
+    from hlotext.ir.metadata import Metadata
     from hlotext.ir.sharding import Sharding
     from hlotext.ir.source import Span
 
@@ -221,14 +222,8 @@ class Instruction:
             return ()
         if metadata.stack_frame_id and self.computation is not None and self.computation.module is not None:
             return self.computation.module.stack_frames.frames(metadata.stack_frame_id)
-        if metadata.source_file:
-            return (
-                StackFrame(
-                    metadata.source_file, "", metadata.source_line, metadata.source_column,
-                    metadata.source_end_line, metadata.source_end_column,
-                ),
-            )  # fmt: skip
-        return ()
+        frame = metadata.frame
+        return () if frame is None else (frame,)
 
     # ---- the graph
 

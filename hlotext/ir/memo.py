@@ -1,8 +1,9 @@
-"""Memory for functions of texts, which no text can fill: long arguments are not remembered."""
+"""Memory for functions of texts, which no text can fill, and for expressions that few texts need."""
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -31,3 +32,8 @@ def memoised(size: int) -> Callable[[Callable[..., Result]], Callable[..., Resul
         return call
 
     return decorate
+
+
+def late(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> Callable[[], re.Pattern[str]]:
+    """A regular expression that is compiled when it is first called for: compiling takes longer than most of its uses."""
+    return functools.cache(lambda: re.compile(pattern, flags))

@@ -1,16 +1,16 @@
-"""Where an instruction came from, and what else is attached to it without changing what it computes."""
+"""Where an instruction came from."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from hlotext.ir.enums import ResultAccuracyMode
-from hlotext.ir.frames import StackFrame
-from hlotext.ir.text import braced, quote, quote_unless_dict, short_float
+from hlotext.ir.text import braced, quote
+
+if TYPE_CHECKING:
+    from hlotext.ir.frames import StackFrame
 
 
 @attrs.frozen
@@ -55,6 +55,18 @@ class Metadata:
             or self.stack_frame_id
             or self.metadata_payload is not None
         )
+
+    @property
+    def frame(self) -> StackFrame | None:
+        """The one frame that file, line and column tell, as in modules without stack-frame tables; None without a file."""
+        from hlotext.ir.frames import StackFrame  # most modules have tables, or no frames at all
+
+        if not self.source_file:
+            return None
+        return StackFrame(
+            self.source_file, "", self.source_line, self.source_column,
+            self.source_end_line, self.source_end_column,
+        )  # fmt: skip
 
     def with_frame(self, frame: StackFrame) -> Metadata:
         """The same with a frame's file, line and column in place of the frame's number."""
@@ -103,113 +115,3 @@ def metadata_from_fields(fields: Mapping[str, Any]) -> Metadata:
     known = {name: value for name, value in fields.items() if name in METADATA_FIELDS}
     others = tuple((name, str(value)) for name, value in fields.items() if name not in METADATA_FIELDS)
     return Metadata(**known, other_fields=others)
-
-
-@attrs.frozen(eq=False, repr=False)
-class FrontendAttributes(Mapping[str, str]):
-    """`frontend_attributes=`: notes of the front end, a read-only mapping: `{a="1",b={"k":1}}`.
-
-    Printed sorted by key, a value raw where it lexes as a dict.
-    """
-
-    _entries: dict[str, str] = attrs.field(converter=dict)
-
-    def __getitem__(self, key: str) -> str:
-        return self._entries[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._entries.items()))
-
-    def __repr__(self) -> str:
-        return f"FrontendAttributes({self._entries!r})"
-
-    def __str__(self) -> str:
-        entries = sorted(self._entries.items(), key=_by_bytes)
-        return braced(f"{key}={quote_unless_dict(value)}" for key, value in entries)
-
-
-def _by_bytes(entry: tuple[str, str]) -> bytes:
-    return entry[0].encode("utf-8", "surrogateescape")
-
-
-@attrs.frozen
-class BackendConfig:
-    """`backend_config=`: text that only the backend understands. `str()` is raw for a dict, else quoted."""
-
-    text: str
-    """Unescaped; for a dict byte for byte as it stood, braces included."""
-
-    def json(self) -> Any:
-        """The text as JSON (a dict gives a dict, and so on). Raises ValueError where it is none."""
-        try:
-            return json.loads(self.text)
-        except RecursionError:
-            raise ValueError("this backend_config nests too deep to be read as JSON") from None
-        except ValueError as error:
-            beginning = self.text if len(self.text) <= 40 else f"{self.text[:40]}..."
-            raise ValueError(f"this backend_config is no JSON ({error}): {beginning}") from None
-
-    def __str__(self) -> str:
-        return quote_unless_dict(self.text)
-
-
-@attrs.frozen
-class Statistic:
-    """One named number (`Statistic`)."""
-
-    stat_name: str
-    stat_val: float
-
-    def __str__(self) -> str:
-        return f"{self.stat_name}={short_float(self.stat_val)}"
-
-
-@attrs.frozen
-class Statistics:
-    """`statistics=` (`StatisticsViz`), numbers to show in a picture: `{visualizing_index=0,count_nan=1}`."""
-
-    stat_index_to_visualize: int = 0
-    """Which of the statistics the picture shows, counted from 0."""
-    statistics: tuple[Statistic, ...] = ()
-
-    def __str__(self) -> str:
-        # Without numbers the index means nothing, and XLA prints no attribute.
-        if not self.statistics:
-            return "{}"
-        return braced((f"visualizing_index={self.stat_index_to_visualize}", *self.statistics))
-
-
-@attrs.frozen
-class Tolerance:
-    """How far a result may lie from the exact one (`ResultAccuracy::Tolerance`)."""
-
-    atol: float = 0.0
-    """Absolute."""
-    rtol: float = 0.0
-    """Relative to the exact result."""
-    ulps: int = 0
-    """In units of the last place."""
-
-    def __str__(self) -> str:
-        return f"{{atol={short_float(self.atol)},rtol={short_float(self.rtol)},ulps={self.ulps}}}"
-
-
-@attrs.frozen
-class ResultAccuracy:
-    """`result_accuracy=` (`ResultAccuracy`): `{mode=highest}`, `{tolerance={atol=0.1,rtol=1e-05,ulps=2}}`."""
-
-    mode: ResultAccuracyMode = ResultAccuracyMode.DEFAULT
-    tolerance: Tolerance | None = None
-    """None where the mode says it."""
-
-    def __str__(self) -> str:
-        if self.tolerance is not None:
-            return f"{{tolerance={self.tolerance}}}"
-        # XLA prints no attribute for the default.
-        return "{}" if self.mode is ResultAccuracyMode.DEFAULT else f"{{mode={self.mode}}}"

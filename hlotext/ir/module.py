@@ -12,16 +12,15 @@ import attrs
 from hlotext.ir import collector, printing
 from hlotext.ir.computation import Computation, post_order
 from hlotext.ir.errors import EditError
-from hlotext.ir.frames import StackFrameIndex
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.literal import Literal
-from hlotext.ir.module_attributes import ComputationLayout
-from hlotext.ir.naming import NameUniquer
 from hlotext.ir.opcodes import CALLS_NOTHING
-from hlotext.ir.print_options import PrintOptions
 from hlotext.ir.shape import Layout, Shape
 
 if TYPE_CHECKING:
+    from hlotext.ir.frames import StackFrameIndex
+    from hlotext.ir.naming import NameUniquer
+    from hlotext.ir.print_options import PrintOptions
     from hlotext.ir.source import Source
 
 ENTRY_LAYOUT = "entry_computation_layout"
@@ -62,8 +61,8 @@ class Module:
     """Typed header attributes by name, in the order of the text. After a change call `touch_header()`."""
     _computations: list[Computation] = attrs.field(factory=list)
     _entry: Computation | None = None
-    stack_frames: StackFrameIndex = attrs.field(factory=StackFrameIndex)
-    """The tables between the header and the first computation; empty when the text has none."""
+    _stack_frames: StackFrameIndex | None = None
+    """None for a text without tables that nobody has asked for them."""
     source: Source | None = None
     """The text that this was read from; None for a module that was built."""
     _start: int = 0
@@ -109,6 +108,19 @@ class Module:
         if not self._computations:
             raise ValueError(f"module {self._name} has no computations, so it has no entry")
         return self._computations[-1]
+
+    @property
+    def stack_frames(self) -> StackFrameIndex:
+        """The tables between the header and the first computation; empty when the text has none."""
+        if self._stack_frames is None:
+            from hlotext.ir.frames import StackFrameIndex  # small texts have no tables
+
+            self._stack_frames = StackFrameIndex()
+        return self._stack_frames
+
+    @stack_frames.setter
+    def stack_frames(self, stack_frames: StackFrameIndex) -> None:
+        self._stack_frames = stack_frames
 
     @property
     def is_scheduled(self) -> bool:
@@ -175,6 +187,8 @@ class Module:
     def instruction_names(self) -> NameUniquer:
         """Hands out names that no instruction of the module has."""
         if self._instruction_names is None:
+            from hlotext.ir.naming import NameUniquer  # only edits need it
+
             self._instruction_names = NameUniquer(i._name for i in self.instructions())
         return self._instruction_names
 
@@ -182,6 +196,8 @@ class Module:
     def computation_names(self) -> NameUniquer:
         """Hands out names that no computation of the module has."""
         if self._computation_names is None:
+            from hlotext.ir.naming import NameUniquer
+
             self._computation_names = NameUniquer(c._name for c in self._computations)
         return self._computation_names
 
@@ -294,6 +310,8 @@ class Module:
 
         Layouts stay where the shapes are the same but for layouts, unless the module is scheduled: then layouts are final.
         """
+        from hlotext.ir.computation_layout import ComputationLayout  # only what is edited needs it
+
         old = self.attributes.get(ENTRY_LAYOUT)
         if not isinstance(old, ComputationLayout):
             return
@@ -337,6 +355,8 @@ class Module:
 
     def to_text(self, options: PrintOptions | None = None) -> str:
         """The module printed as XLA prints it with these options (default: XLA's default preset)."""
+        from hlotext.ir.print_options import PrintOptions
+
         return printing.printer().module(self, options or PrintOptions.default())
 
     def __str__(self) -> str:

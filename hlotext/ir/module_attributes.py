@@ -1,4 +1,4 @@
-"""Larger values in a module's header: the entry's layout, recovery of original values, debug attributes."""
+"""Larger values in a module's header: recovery of original values, debug attributes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,7 @@ import attrs
 
 from hlotext.ir.enums import DebugLogMode
 from hlotext.ir.original_value import OriginalArray
-from hlotext.ir.shape import Shape, join_indexed
 from hlotext.ir.text import braced
-
-
-@attrs.frozen
-class ComputationLayout:
-    """`entry_computation_layout=` (`ComputationLayout`): `{(f32[2]{0}, s32[])->f32[2]{0}}`.
-
-    Shapes may lack layouts, where the compiler is to choose them.
-    """
-
-    parameter_shapes: tuple[Shape, ...]
-    result_shape: Shape
-
-    def __str__(self) -> str:
-        return f"{{({join_indexed([str(shape) for shape in self.parameter_shapes])})->{self.result_shape}}}"
-
 
 _BLOCK = re.compile(r"\s*\n[\s\S]*\n[ \t]*")
 """A module on lines of its own; XLA writes it without escapes."""

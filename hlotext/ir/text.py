@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hlotext.ir.memo import memoised
+from hlotext.ir.memo import late, memoised
 
 _PLAIN = re.compile(r"[ !#-&(-\[\]-~]*")
 _ESCAPES = [
@@ -15,9 +15,9 @@ for _char, _escape in {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "'": "
     _ESCAPES[ord(_char)] = _escape
 
 # What may stand around a dict without changing that it is one. Possessive, so that it never tries again.
-_BLANK = re.compile(r"(?:[ \t\r\n]|//[^\r\n]*|/\*[\s\S]*?\*/)*+")
+_BLANK = late(r"(?:[ \t\r\n]|//[^\r\n]*|/\*[\s\S]*?\*/)*+")
 # An unclosed quote comes out as a lone `"`, which is found out once and ends the search.
-_DICT_TOKEN = re.compile(r'[{}]|"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+"|"')
+_DICT_TOKEN = late(r'[{}]|"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+"|"')
 
 
 def quote(text: str) -> str:
@@ -37,18 +37,18 @@ def is_json_dict(text: str) -> bool:
 
     Braces inside double quotes do not count. It need not be JSON: `{a = 1 : i64}` is fine.
     """
-    start = _BLANK.match(text).end()  # type: ignore[union-attr]
+    start = _BLANK().match(text).end()  # type: ignore[union-attr]
     if not text.startswith("{", start):
         return False
     depth = 0
-    for match in _DICT_TOKEN.finditer(text, start):
+    for match in _DICT_TOKEN().finditer(text, start):
         token = match[0]
         if token == "{":
             depth += 1
         elif token == "}":
             depth -= 1
             if not depth:
-                return _BLANK.fullmatch(text, match.end()) is not None
+                return _BLANK().fullmatch(text, match.end()) is not None
         elif token == '"':
             return False
     return False

@@ -21,8 +21,8 @@ import re
 
 import attrs
 
-from hlotext.ir.attributes import value_text
 from hlotext.ir.instruction import Instruction
+from hlotext.ir.values import value_text
 from hlotext.matchers.pattern import Captures, Condition, Pattern
 
 _TOKEN = re.compile(

@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 
 from hlotext.ir import opcodes
-from hlotext.ir.attributes import RawValue
 from hlotext.ir.computation import Computation
 from hlotext.ir.enums import ComparisonDirection
 from hlotext.ir.errors import EditError
@@ -19,6 +18,7 @@ from hlotext.ir.module import Module
 from hlotext.ir.opcode import Opcode
 from hlotext.ir.shape import Shape, default_layout
 from hlotext.ir.types import ELEMENT_TYPES, ElementType
+from hlotext.ir.values import RawValue
 from hlotext.ir.window import SliceDimension, SliceDimensions
 from hlotext.verify.infer import CannotInfer, ShapeInferenceError, infer_shape
 

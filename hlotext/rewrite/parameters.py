@@ -9,11 +9,11 @@ import attrs
 
 from hlotext.ir.aliasing import BufferDonorConfig, InputOutputAliasConfig
 from hlotext.ir.computation import Computation
+from hlotext.ir.computation_layout import ComputationLayout
 from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.judge import Watch
 from hlotext.ir.module import ENTRY_LAYOUT, Module
-from hlotext.ir.module_attributes import ComputationLayout
 from hlotext.ir.shape import Shape
 
 BY_OPERANDS = frozenset({"call", "fusion", "async-start"})

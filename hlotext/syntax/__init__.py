@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hlotext.ir import printing
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.print_options import PrintOptions
+
+if TYPE_CHECKING:
+    from hlotext.ir.computation import Computation
+    from hlotext.ir.instruction import Instruction
+    from hlotext.ir.module import Module
+    from hlotext.ir.print_options import PrintOptions
 
 
 class _NodePrinter:

@@ -10,14 +10,15 @@ from typing import Any, TypeAlias
 import attrs
 
 from hlotext.ir import opcodes
-from hlotext.ir.attributes import RawValue, value_text
 from hlotext.ir.computation import Computation
+from hlotext.ir.configs import BackendConfig, FrontendAttributes
 from hlotext.ir.instruction import Instruction
-from hlotext.ir.metadata import BackendConfig, FrontendAttributes, Metadata
+from hlotext.ir.metadata import Metadata
 from hlotext.ir.opcode import AttributeUse, Calls, Derived, Opcode, Printing
 from hlotext.ir.print_options import PrintOptions, SubcomputationMode
 from hlotext.ir.sharding import Sharding
 from hlotext.ir.types import TypeKind
+from hlotext.ir.values import RawValue, value_text
 from hlotext.syntax.limits import MAX_NESTING
 
 Names: TypeAlias = Callable[[Instruction], str]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 
+from hlotext.ir.memo import late
 from hlotext.syntax import patterns
 from hlotext.syntax.records import PartialRecord
 
-_MODULE = re.compile(r"[\r\n](?=HloModule[ \t\r\n])")
-_COMPUTATION = re.compile(
+_MODULE = late(r"[\r\n](?=HloModule[ \t\r\n])")
+_COMPUTATION = late(
     r"ENTRY(?![\w.\-])|[%{},]|[A-Za-z_][\w.\-]*[ \t]*(?:\{|\((?:\s*\)|\s*%?[\w.\-]+\s*:)|\Z)", re.ASCII
 )
 """How a computation begins, be it the beginning of a broken or truncated one."""
-_OP_LINE = re.compile(
+_OP_LINE = late(
     r"^[ \t]*(?:ROOT[ \t]+)?%?[A-Za-z_][\w.\-]*[ \t]*=[ \t]*(?:\(|[a-z][a-z0-9\-]*[\[(])",
     re.ASCII | re.MULTILINE,
 )
@@ -25,7 +26,7 @@ def is_module(text: str, start: int) -> bool:
 
 def next_module(text: str, start: int) -> int:
     """Where the line of the next module's header begins; the end of the text when there is none."""
-    found = _MODULE.search(text, start)
+    found = _MODULE().search(text, start)
     return len(text) if found is None else found.end()
 
 
@@ -36,13 +37,13 @@ def is_behind(text: str, start: int, end: int) -> bool:
     """
     return (
         not begins_computation(text, start, end)
-        and _OP_LINE.search(text, _before_blanks(text, start), end) is None
+        and _OP_LINE().search(text, _before_blanks(text, start), end) is None
     )
 
 
 def begins_computation(text: str, start: int, end: int) -> bool:
     """Whether what stands at an offset begins like a computation, be it a broken one."""
-    return _COMPUTATION.match(text, start, end) is not None
+    return _COMPUTATION().match(text, start, end) is not None
 
 
 def end_of_computations(read: PartialRecord, text: str, end: int) -> int | None:

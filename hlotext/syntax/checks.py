@@ -11,12 +11,12 @@ from typing import Any
 
 from hlotext.ir import opcodes
 from hlotext.ir.async_ops import ROLES
-from hlotext.ir.attributes import ATTRIBUTES, RawValue
 from hlotext.ir.bad_instruction import BadInstruction
 from hlotext.ir.instruction import Form, Instruction
-from hlotext.ir.memo import memoised
+from hlotext.ir.memo import late, memoised
 from hlotext.ir.opcode import Arity, Count, Opcode
 from hlotext.ir.shape import UNBOUNDED_SIZE, Shape
+from hlotext.ir.values import RawValue
 from hlotext.syntax.attribute_rules import attribute_rule
 from hlotext.syntax.limits import MAX_UPDATES
 from hlotext.syntax.reporter import Place, Reporter, shown
@@ -129,6 +129,8 @@ def raw_value(
     if attribute_rule(name) is not None:
         reporter.note("X204", f"{name}={value} is unknown to this release", place)
         return
+    from hlotext.ir.attributes import ATTRIBUTES  # what is known is seldom needed
+
     row = opcodes.opcode(instruction.opcode)
     known = opcodes.allowed_attributes(row) if row is not None else ATTRIBUTES
     meant = _MEANT.get(name)
@@ -393,12 +395,12 @@ def _before(text: str, position: int) -> tuple[int, int]:
     while start and (depth or text[start - 1] not in ",("):
         depth += {")": 1, "]": 1, "}": 1, "(": -1, "[": -1, "{": -1}.get(text[start - 1], 0)
         start -= 1
-    while start < end and (match := _BLANK.match(text, start, end)):
+    while start < end and (match := _BLANK().match(text, start, end)):
         start = match.end()
     return (start, end) if start < end else (position, position + 1)
 
 
-_BLANK = re.compile(r"\s+|/\*.*?\*/", re.DOTALL)
+_BLANK = late(r"\s+|/\*.*?\*/", re.DOTALL)
 
 
 def compatible(a: Shape, b: Shape) -> bool:

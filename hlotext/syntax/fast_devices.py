@@ -1,15 +1,12 @@
 """Shortcuts for values that list devices, in the form in which XLA writes them: shardings, groups, pairs.
 
-Each makes the value that the text seems to hold; `exact` then asks whether that value is written like the text. If not, the
-grammar reads it, as it does for meshes with named axes.
+What `exact` refuses the grammar reads.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
-from typing import TypeVar
 
 from hlotext.ir.enums import ShardingType
 from hlotext.ir.mesh import AxisRef, Mesh, MeshAxis
@@ -22,31 +19,8 @@ from hlotext.ir.replica_groups import (
 from hlotext.ir.sharding import SUBGROUP_TYPES, OpSharding, Sharding, TupleSharding
 from hlotext.ir.text import braced
 from hlotext.ir.tile_assignment import DeviceList, IotaTileAssignment
-from hlotext.syntax.errors import TermError
+from hlotext.syntax.fast_plain import exact, numbers
 from hlotext.syntax.words import integer
-
-Value = TypeVar("Value")
-
-
-def exact(
-    shortcut: Callable[[str], Value | None], written: Callable[[Value], str] = str
-) -> Callable[[str], Value | None]:
-    """The shortcut, but None for a text that is not, letter for letter, how its value is written."""
-
-    @functools.wraps(shortcut)
-    def read(text: str) -> Value | None:
-        try:
-            value = shortcut(text)
-        except (ValueError, LookupError, TypeError, TermError):
-            return None
-        return value if value is not None and written(value) == text else None
-
-    return read
-
-
-def numbers(text: str) -> tuple[int, ...]:
-    """`2,0,1`; nothing for an empty text. Raises ValueError or TermError for anything else."""
-    return tuple(map(integer, text.split(","))) if text else ()
 
 
 def _lists(text: str) -> tuple[tuple[int, ...], ...]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import re
 
+from hlotext.ir.computation_layout import ComputationLayout
 from hlotext.ir.memo import memoised
-from hlotext.ir.module_attributes import ComputationLayout
 from hlotext.ir.shape import COMBINE_DIMENSION, Layout, Shape, Tile
 from hlotext.ir.types import ELEMENT_TYPES
 from hlotext.syntax.limits import MAX_NESTING
@@ -101,3 +101,9 @@ def fast_computation_layout(text: str) -> ComputationLayout | None:
         return None
     result = fast_shape(text[parameters[1] + 2 : -1])
     return ComputationLayout(parameters[0].tuple_shapes, result) if result is not None else None
+
+
+def shape_list(text: str) -> tuple[Shape, ...] | None:
+    """`{f32[6,6]{0,1}, s32[]}`."""
+    shapes = fast_shape(f"({text[1:-1]})")
+    return shapes.tuple_shapes if shapes is not None else None

@@ -3,39 +3,48 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-_PACKAGE = Path(__file__).resolve().parent.parent
+from hlotext.ir.memo import late
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+"""Paths are texts here: importing pathlib takes milliseconds, and every start of a program would wait for it."""
 
 _TERMINAL = re.compile(
     r"^(?P<name>[A-Z_]+)(?:\.\d+)?: (?:/(?P<regex>.+)/|\"(?P<literal>[^\"]+)\")$", re.MULTILINE
 )
-_RULE = re.compile(r"^(?P<name>[a-z_A-Z]+)(?:\.\d+)?:", re.MULTILINE)
-_EXAMPLE = re.compile(r"^// example: ?(.*)$")
+_RULE = late(r"^(?P<name>[a-z_A-Z]+)(?:\.\d+)?:", re.MULTILINE)
+_EXAMPLE = late(r"^// example: ?(.*)$")
 
 
 @functools.cache
-def folder() -> Path:
+def folder() -> str:
     """Where the `.lark` files lie: inside an installed package, or beside it in a source checkout."""
-    for place in (_PACKAGE / "grammar", _PACKAGE.parent / "grammar"):
-        if (place / "tokens.lark").is_file():
+    for place in (_PACKAGE, os.path.dirname(_PACKAGE)):
+        place = os.path.join(place, "grammar")
+        if os.path.isfile(os.path.join(place, "tokens.lark")):
             return place
     raise FileNotFoundError(
         f"hlotext's grammar files are missing: no grammar/tokens.lark in or beside {_PACKAGE}"
     )
 
 
-def files() -> list[Path]:
-    """The grammar's files by name; joined in this order they are one grammar."""
-    return sorted(folder().glob("*.lark"))
+def files() -> list[str]:
+    """The paths of the grammar's files by name; joined in this order they are one grammar."""
+    return sorted(os.path.join(folder(), name) for name in os.listdir(folder()) if name.endswith(".lark"))
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 @functools.cache
 def text() -> str:
     """The whole grammar as one Lark text."""
-    return "\n".join(path.read_text(encoding="utf-8") for path in files())
+    return "\n".join(map(_read, files()))
 
 
 @functools.cache
@@ -51,10 +60,10 @@ def examples() -> Iterator[tuple[str, str]]:
     """Every example line of the grammar with the name of the rule or terminal that it stands above."""
     for path in files():
         waiting: list[str] = []
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if match := _EXAMPLE.match(line):
+        for line in _read(path).splitlines():
+            if match := _EXAMPLE().match(line):
                 waiting.append(match[1].replace("\\n", "\n"))
-            elif match := _RULE.match(line):
+            elif match := _RULE().match(line):
                 for example in waiting:
                     yield match["name"], example
                 waiting = []
@@ -62,4 +71,4 @@ def examples() -> Iterator[tuple[str, str]]:
 
 def names() -> list[str]:
     """Names of all rules and terminals, in the order of the files."""
-    return [match["name"] for match in _RULE.finditer(text())]
+    return [match["name"] for match in _RULE().finditer(text())]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlotext.ir.attributes import RawValue, value_text
+from hlotext.ir.computation_layout import ComputationLayout
 from hlotext.ir.frames import StackFrameIndex
 from hlotext.ir.module import Module
-from hlotext.ir.module_attributes import ComputationLayout
 from hlotext.ir.print_options import PrintOptions
 from hlotext.ir.shape import Shape
 from hlotext.ir.text import quote
+from hlotext.ir.values import RawValue, value_text
 
 _ORDER = (
     "is_scheduled",

@@ -7,17 +7,13 @@ import itertools
 import re
 from typing import Any
 
-from hlotext.ir.frames import FileLocation, FrameRow, StackFrameIndex
 from hlotext.ir.module import Module
 from hlotext.syntax import fast_values, grammar, patterns
 from hlotext.syntax.attribute_rules import header_attribute_rule
 from hlotext.syntax.boundaries import next_module
 from hlotext.syntax.errors import TermError
-from hlotext.syntax.head_linker import link_head
-from hlotext.syntax.head_recovery import recover_head
 from hlotext.syntax.linker import Linker
 from hlotext.syntax.reporter import Reporter
-from hlotext.syntax.words import unquote
 
 _COMPUTATION = re.compile(
     r"^(?:ENTRY\b|%?[A-Za-z_][\w.\-]*+ (?:\{|\((?=[^\r\n]*\{)))", re.MULTILINE | re.ASCII
@@ -28,16 +24,6 @@ _TABLES = re.compile(
     r"FileLocations\r?\n(?P<locations>(?:[0-9]++ \{[^\r\n]*+\r?\n)*+)\r?\n"
     r"StackFrames\r?\n(?P<frames>(?:[0-9]++ \{[^\r\n]*+\r?\n)*+)"
 )
-_NUMBER = "([0-9]{1,9})"
-_LOCATION = re.compile(
-    rf"^[0-9]++ \{{file_name_id={_NUMBER} function_name_id={_NUMBER} line={_NUMBER} end_line={_NUMBER}"
-    rf" column={_NUMBER} end_column={_NUMBER}\}}\r?\n",
-    re.MULTILINE,
-)
-_FRAME = re.compile(
-    rf"^[0-9]++ \{{file_location_id={_NUMBER} parent_frame_id={_NUMBER}\}}\r?\n", re.MULTILINE
-)
-_QUOTED = re.compile(r"^[0-9]++ (\"[^\"\\\r\n]*+(?:\\.[^\"\\\r\n]*+)*+\")\r?\n", re.MULTILINE)
 _TRIES = 4
 """Lines that look like a computation's, up to which the header is tried; they may stand inside a quoted module."""
 
@@ -90,27 +76,12 @@ def _fast_tables(module: Module, text: str, start: int) -> int | None:
         following = patterns.blank().match(text, start)
         begin = following.end() if following is not None else start
         return start if begin >= len(text) or _COMPUTATION.match(text, begin) else None
-    locations = _LOCATION.findall(match["locations"])
-    frames = _FRAME.findall(match["frames"])
-    names = [_QUOTED.findall(match[table]) for table in ("files", "functions")]
-    for found, table in (
-        (locations, "locations"),
-        (frames, "frames"),
-        (names[0], "files"),
-        (names[1], "functions"),
-    ):
-        if len(found) != match[table].count("\n"):
-            return None
-    try:
-        files, functions = (tuple(map(unquote, table)) for table in names)
-        module.stack_frames = StackFrameIndex(
-            files,
-            functions,
-            tuple(FileLocation(*map(int, row)) for row in locations),
-            tuple(FrameRow(int(location), int(parent) - 1) for location, parent in frames),
-        )
-    except TermError:
+    from hlotext.syntax.fast_tables import read_tables  # small texts have no tables
+
+    tables = read_tables(match)
+    if tables is None:
         return None
+    module.stack_frames = tables
     following = patterns.blank().match(text, match.end())
     begin = match.end() if following is None else following.end()
     if begin < len(text) and not _COMPUTATION.match(text, begin):
@@ -122,6 +93,8 @@ def _fast_tables(module: Module, text: str, start: int) -> int | None:
 def _by_grammar(module: Module, reporter: Reporter, start: int) -> int:
     """The grammar reads the header and the tables."""
     from hlotext.syntax import reference  # imports Lark, which most texts do not need
+    from hlotext.syntax.head_linker import link_head
+    from hlotext.syntax.head_recovery import recover_head
 
     text = reporter.source.text
     module.attributes = {}  # the fast reader may have read the header, and then met something behind it

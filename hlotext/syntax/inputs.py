@@ -6,7 +6,6 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import IO, Any
 
 from hlotext.ir.source import Source
@@ -37,9 +36,10 @@ def _bytes(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes |
     if isinstance(place, str | os.PathLike):
         if place == "-":
             return sys.stdin.buffer.read(), "<stdin>"
-        path = Path(place)
+        path = os.fspath(place)
         try:
-            return path.read_bytes(), str(path)
+            with open(path, "rb") as file:
+                return file.read(), path
         except IsADirectoryError:
             raise InputError(f"{path} is a directory") from None
         except FileNotFoundError:

@@ -5,23 +5,22 @@ Both readers end here, so an error is found and said the same way whichever read
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import attrs
 
 from hlotext.ir import opcodes
-from hlotext.ir.attributes import RawValue
 from hlotext.ir.bad_instruction import UNREADABLE, BadInstruction
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Form, Instruction
+from hlotext.ir.memo import late
 from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
 from hlotext.ir.types import ELEMENT_TYPES, TypeKind
+from hlotext.ir.values import RawValue
 from hlotext.syntax import checks, module_checks, patterns, sugar
 from hlotext.syntax.errors import TermError
-from hlotext.syntax.head_linker import link_head
 from hlotext.syntax.literals import read_literal
 from hlotext.syntax.records import (
     ComputationRecord,
@@ -118,6 +117,8 @@ class Linker:
     def add_partial(self, record: PartialRecord) -> None:
         """Links what stands before a syntax error, since an error of another kind in there comes first."""
         if record.head is not None:
+            from hlotext.syntax.head_linker import link_head  # only errors and rare headers need it
+
             link_head(self.module, self.reporter, record.head)
         for computation in record.computations:
             self.add_computation(computation)
@@ -515,10 +516,10 @@ def _place_of_type(text: str, name: str, start: int) -> int:
     """The offset of an element type in a shape that stands somewhere behind an offset."""
     while (place := text.find(name, start)) >= 0:
         end = place + len(name)
-        if not (_NAME_CHARACTER.match(text, end) or (place and _NAME_CHARACTER.match(text, place - 1))):
+        if not (_NAME_CHARACTER().match(text, end) or (place and _NAME_CHARACTER().match(text, place - 1))):
             return place
         start = end
     return max(start, 0)
 
 
-_NAME_CHARACTER = re.compile(r"[\w.\-%]")
+_NAME_CHARACTER = late(r"[\w.\-%]")

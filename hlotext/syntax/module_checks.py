@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hlotext.ir.aliasing import InputOutputAliasConfig
 from hlotext.ir.bad_instruction import BadInstruction
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Instruction
+from hlotext.ir.memo import late
 from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
 from hlotext.ir.types import ELEMENT_TYPES
+from hlotext.ir.values import RawValue
 from hlotext.syntax import patterns
 from hlotext.syntax.checks import compatible
 from hlotext.syntax.errors import Severity
@@ -50,7 +51,7 @@ def parameters(reporter: Reporter, computation: Computation, numbers: list[Any])
             return
 
 
-_PARAMETER = re.compile(r"parameter[^(]*\(\s*(-?[0-9]+)")
+_PARAMETER = late(r"parameter[^(]*\(\s*(-?[0-9]+)")
 
 
 def _number(reporter: Reporter, parameter: Instruction) -> tuple[int, int]:
@@ -58,7 +59,7 @@ def _number(reporter: Reporter, parameter: Instruction) -> tuple[int, int]:
     if parameter._start < 0:
         brace = max(parameter.computation._brace, 0) if parameter.computation is not None else 0
         return brace, brace + 1
-    match = _PARAMETER.search(reporter.source.text, parameter._start, parameter._end)
+    match = _PARAMETER().search(reporter.source.text, parameter._start, parameter._end)
     return match.span(1) if match is not None else (parameter._start, parameter._end)
 
 
@@ -149,7 +150,8 @@ def module(reporter: Reporter, module: Module, *, has_async_start: bool) -> None
 def _aliases(reporter: Reporter, module: Module) -> None:
     aliases = module.attributes.get("input_output_alias")
     if (
-        not isinstance(aliases, InputOutputAliasConfig)
+        aliases is None
+        or isinstance(aliases, RawValue)
         or not module.entry._instructions
         or module.entry.root.shape is None
     ):
@@ -176,7 +178,7 @@ def _has(shape: Shape, index: tuple[int, ...]) -> bool:
     return True
 
 
-_OUTPUT_INDEX = re.compile(r"\{([\s0-9,]*+)\}(?=\s*:)")
+_OUTPUT_INDEX = late(r"\{([\s0-9,]*+)\}(?=\s*:)")
 
 
 def _output_indices(module: Module) -> dict[tuple[int, ...], tuple[int, int]]:
@@ -184,7 +186,7 @@ def _output_indices(module: Module) -> dict[tuple[int, ...], tuple[int, int]]:
     text = module.source.text[: module._header_end] if module.source is not None else ""
     start = max(text.find("input_output_alias", module._start, module._header_end), module._start)
     found: dict[tuple[int, ...], tuple[int, int]] = {}
-    for match in _OUTPUT_INDEX.finditer(text, start, module._header_end):
+    for match in _OUTPUT_INDEX().finditer(text, start, module._header_end):
         numbers = re.findall(r"[0-9]{1,18}", match[1])
         found.setdefault(tuple(map(int, numbers)), match.span())
     return found

@@ -5,40 +5,29 @@ from __future__ import annotations
 import itertools
 import re
 from contextlib import suppress
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
 from hlotext.ir import collector
+from hlotext.ir.memo import late
 from hlotext.ir.module import Module
 from hlotext.ir.source import Source
 from hlotext.syntax import patterns
 from hlotext.syntax.boundaries import end_of_computations, is_module, next_module
-from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
-from hlotext.syntax.head_linker import link_head
+from hlotext.syntax.errors import HloSyntaxError, Severity
 from hlotext.syntax.header_reader import read_head
 from hlotext.syntax.inputs import InputError, decode, unpack
 from hlotext.syntax.linker import Infer, Linker
-from hlotext.syntax.records import InstructionRecord, ModuleRecord
 from hlotext.syntax.reporter import Reporter, did_you_mean, word_end
 from hlotext.syntax.scanner import Scanner
-from hlotext.syntax.stranger import what_it_seems
+
+if TYPE_CHECKING:
+    from hlotext.syntax.errors import Diagnostic
+    from hlotext.syntax.parse_result import ParseResult
+    from hlotext.syntax.records import InstructionRecord, ModuleRecord
 
 Reader = Literal["fast", "reference"]
-
-
-@attrs.frozen
-class ParseResult:
-    """What could be read of a text, and everything that is to be said about it."""
-
-    module: Module
-    """The (first) module."""
-    diagnostics: tuple[Diagnostic, ...]
-    """Errors and notes in the order of the text."""
-    modules: tuple[Module, ...] = ()
-    """All modules of the text."""
-    left_out: int = 0
-    """How many diagnostics more there were: of a text with more than 1,000 errors, or as many notes, the first are kept."""
 
 
 def as_source(text: str | bytes | Source, name: str = "<text>") -> Source:
@@ -60,6 +49,8 @@ def read_modules(
 
 def read_tolerantly(source: Source, infer: Infer | None = None) -> ParseResult:
     """All modules of a text, and all errors and notes."""
+    from hlotext.syntax.parse_result import ParseResult
+
     reporter = Reporter(source, tolerant=True)
     modules = _read(source, reporter, infer, "fast")
     found = sorted(reporter.diagnostics, key=lambda diagnostic: diagnostic.span.start)
@@ -92,7 +83,7 @@ class _Reading:
             return [module]
         if kind == "nothing":
             self._reject(start)
-            computation = _COMPUTATION_LINE.search(self.text, start)
+            computation = _COMPUTATION_LINE().search(self.text, start)
             if computation is None:
                 return [self._module("", 0)]
             start = computation.start()
@@ -125,9 +116,9 @@ class _Reading:
         """What the text from here on is: a module, a module without a header, one op line, or nothing known."""
         if self.text.startswith("HloModule", start):
             return "module"
-        if _HEADERLESS.match(self.text, start):
+        if _HEADERLESS().match(self.text, start):
             return "headerless"
-        return "instruction" if _OP_LINE.match(self.text, start) else "nothing"
+        return "instruction" if _OP_LINE().match(self.text, start) else "nothing"
 
     def _note_foreign(self, start: int) -> None:
         """Notes the line of a text between modules that belongs to none."""
@@ -140,6 +131,8 @@ class _Reading:
             nothing = "is empty but for blanks and comments" if text else "is empty"
             self.reporter.error("X123", f"the text {nothing}", 0)
             return
+        from hlotext.syntax.stranger import what_it_seems
+
         kind = what_it_seems(text)
         message = f"this is no HLO text; it seems to be {kind}" if kind else "this is no HLO text"
         help = ""
@@ -207,6 +200,8 @@ class _Reading:
             self._finish(module, linker)
             return module, stop if end is None else end
         if record.name:
+            from hlotext.syntax.head_linker import link_head
+
             link_head(module, self.reporter, record)
         module._header_end = record.header_end
         for computation in record.computations:
@@ -236,7 +231,7 @@ class _Reading:
         try:
             record: InstructionRecord = reference.parse(self.source, "single_instruction", start)
         except reference.ParseError as failure:
-            if self.reporter.tolerant and _MORE_LINES.search(self.text, start) is not None:
+            if self.reporter.tolerant and _MORE_LINES().search(self.text, start) is not None:
                 return None
             failure.report(self.reporter)
             linker.add_bad(scope, start, len(self.text), "", None, is_root=False)
@@ -251,12 +246,12 @@ class _Reading:
 
 _FORM = "HLO text begins with `HloModule NAME`; one op line reads `NAME = SHAPE OPCODE(...)`"
 _WORD = r"%?[A-Za-z_][\w.\-]*"
-_HEADERLESS = re.compile(rf"ENTRY(?![\w.\-])|{_WORD}\s*\{{|%?[A-Za-z_][\w.\-]*\s*\([^=]*\)\s*->", re.DOTALL)
-_OP_LINE = re.compile(rf"(?:ROOT\s+)?(?:{_WORD}\s*=\s|\(|[a-z]\w*\s*\[|[a-z][\w\-]*\s*\()")
-_COMPUTATION_LINE = re.compile(
+_HEADERLESS = late(rf"ENTRY(?![\w.\-])|{_WORD}\s*\{{|%?[A-Za-z_][\w.\-]*\s*\([^=]*\)\s*->", re.DOTALL)
+_OP_LINE = late(rf"(?:ROOT\s+)?(?:{_WORD}\s*=\s|\(|[a-z]\w*\s*\[|[a-z][\w\-]*\s*\()")
+_COMPUTATION_LINE = late(
     rf"^(?:ENTRY[ \t]+{_WORD}|{_WORD}[ \t]*\((?=[^\r\n]*->[^\r\n]*\{{[ \t]*\r?$)|{_WORD} \{{[ \t]*\r?$)",
     re.ASCII | re.MULTILINE,
 )
 """The header of a computation, as it is looked for behind text that is none."""
-_MORE_LINES = re.compile(rf"[\r\n][ \t]*+(?:(?:ROOT[ \t]++)?+{_WORD}[ \t]*=[ \t]|\}}|ENTRY\b)", re.ASCII)
+_MORE_LINES = late(rf"[\r\n][ \t]*+(?:(?:ROOT[ \t]++)?+{_WORD}[ \t]*=[ \t]|\}}|ENTRY\b)", re.ASCII)
 """What stands behind an op line in a computation."""

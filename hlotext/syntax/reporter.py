@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Collection, Iterable
 
 import attrs
 
+from hlotext.ir.memo import late
 from hlotext.ir.source import Source
 from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
 from hlotext.syntax.limits import MAX_COMPARED_WORDS, MAX_DIAGNOSTICS, MAX_MESSAGE
@@ -118,12 +118,12 @@ class Reporter:
         return Diagnostic(code, severity, message, self.source.span(start, end), help, places, self.source)
 
 
-_WORD = re.compile(r"%?-?[A-Za-z0-9_.][A-Za-z0-9_.\-]*|->|<=")
+_WORD = late(r"%?-?[A-Za-z0-9_.][A-Za-z0-9_.\-]*|->|<=")
 
 
 def word_end(text: str, start: int) -> int:
     """Where the word that starts at an offset ends; behind one character where there is none."""
-    match = _WORD.match(text, start)
+    match = _WORD().match(text, start)
     return start + 1 if match is None else match.end()
 
 

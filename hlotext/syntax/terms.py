@@ -11,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from hlotext.ir.memo import memoised
-from hlotext.syntax import grammar, tables
+from hlotext.syntax import grammar
 from hlotext.syntax.attribute_rules import attribute_rules, header_attribute_rules
 from hlotext.syntax.errors import TermError
 
@@ -32,6 +32,7 @@ _lock = threading.RLock()
 @functools.cache
 def parser() -> lark.Lark:
     """The LALR parser of the whole grammar; the builder runs while it parses."""
+    from hlotext.syntax import tables
     from hlotext.syntax.builders.builder import Builder
     from hlotext.syntax.builders.instruction import TokenTracker
 

@@ -6,22 +6,21 @@ import bisect
 import re
 from collections.abc import Collection
 
-import attrs
-
+from hlotext.ir.memo import late
 from hlotext.syntax.reporter import Place, Reporter
 
-_DEFINITION = re.compile(r"^[ \t]*+(?:ROOT[ \t]+)?(%?([A-Za-z_][\w.\-]*+))[ \t]*+=", re.MULTILINE | re.ASCII)
+_DEFINITION = late(r"^[ \t]*+(?:ROOT[ \t]+)?(%?([A-Za-z_][\w.\-]*+))[ \t]*+=", re.MULTILINE | re.ASCII)
 
 
-@attrs.define
 class Undefined:
     """Says that a name is not defined. Looks through the text once, when the first such name is met."""
 
-    reporter: Reporter
-    _places: dict[str, list[int]] | None = None
-    """Where the lines that define a name stand, by name."""
-    _body: tuple[int, int] = (0, 0)
-    """A piece of the text, from somewhere to the end of a computation."""
+    def __init__(self, reporter: Reporter) -> None:
+        self.reporter = reporter
+        self._places: dict[str, list[int]] | None = None
+        """Where the lines that define a name stand, by name."""
+        self._body = (0, 0)
+        """A piece of the text, from somewhere to the end of a computation."""
 
     def instruction(self, code: str, what: str, name: str, position: int, known: Collection[str]) -> None:
         """Reports an instruction that is named at an offset, but not defined before it."""
@@ -57,6 +56,6 @@ class Undefined:
     def _all_places(self) -> dict[str, list[int]]:
         if self._places is None:
             self._places = {}
-            for match in _DEFINITION.finditer(self.reporter.source.text):
+            for match in _DEFINITION().finditer(self.reporter.source.text):
                 self._places.setdefault(match[2], []).append(match.start(1))
         return self._places

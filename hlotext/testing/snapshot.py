@@ -8,9 +8,9 @@ from pathlib import Path
 
 import attrs
 
-from hlotext.ir.attributes import value_text
 from hlotext.ir.module import Module
 from hlotext.ir.print_options import PrintOptions
+from hlotext.ir.values import value_text
 from hlotext.syntax.printer import TextPrinter
 
 FOLDER = "__hlo_snapshots__"

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
-from hlotext.ir.module import Module
-from hlotext.syntax.errors import Diagnostic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hlotext.ir.module import Module
+    from hlotext.syntax.errors import Diagnostic
 
 __all__ = ["verify"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import hlotext as hlo
 from hlotext.ir.aliasing import BufferDonor, BufferDonorConfig, InputOutputAlias, InputOutputAliasConfig
+from hlotext.ir.computation_layout import ComputationLayout
 from hlotext.ir.module import Module
-from hlotext.ir.module_attributes import ComputationLayout
 from hlotext.ir.replica_groups import ReplicaGroupList
 from hlotext.ir.shape import Shape
 from hlotext.ir.sharding import OpSharding, TupleSharding

@@ -23,9 +23,9 @@ from hlotext.cli.summary.arrays import (
 from hlotext.cli.summary.communication import Collective, CollectiveGroup, collective_groups, collectives
 from hlotext.cli.summary.loops import Loop, loops
 from hlotext.cli.summary.sources import SourceFile, SourceLine, source_files, source_lines
-from hlotext.ir.attributes import value_text
 from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
+from hlotext.ir.values import value_text
 
 
 @attrs.frozen

@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from hlotext.ir.aliasing import BufferDonor, BufferDonorConfig, InputOutputAlias, InputOutputAliasConfig
+from hlotext.ir.computation_layout import ComputationLayout
 from hlotext.ir.enums import AliasKind, DebugLogMode
 from hlotext.ir.module_attributes import (
-    ComputationLayout,
     DebugAttribute,
     DebugAttributes,
     DebugEntry,

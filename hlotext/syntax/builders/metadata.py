@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from hlotext.ir.accuracy import ResultAccuracy, Tolerance
+from hlotext.ir.configs import BackendConfig, FrontendAttributes
 from hlotext.ir.enums import ResultAccuracyMode
-from hlotext.ir.metadata import (
-    BackendConfig,
-    FrontendAttributes,
-    Metadata,
-    ResultAccuracy,
-    Statistic,
-    Statistics,
-    Tolerance,
-    metadata_from_fields,
-)
+from hlotext.ir.metadata import Metadata, metadata_from_fields
 from hlotext.ir.original_value import OriginalArray, OriginalNode, OriginalValue
+from hlotext.ir.statistics import Statistic, Statistics
 from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.builders.values import Field, name_of, number, one_of, unique_fields, unquote_at
 from hlotext.syntax.errors import TermError

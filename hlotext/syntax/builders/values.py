@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from hlotext.ir.aliasing import OutputOperandAlias, OutputToOperandAliasing
-from hlotext.ir.attributes import RawValue
 from hlotext.ir.convolution import (
     BlockScalingConfig,
     ConvolutionDimensionNumbers,
@@ -36,6 +35,7 @@ from hlotext.ir.enums import (
     TransposeA,
 )
 from hlotext.ir.shape import Shape
+from hlotext.ir.values import RawValue
 from hlotext.ir.window import (
     PaddingConfig,
     PaddingConfigDimension,

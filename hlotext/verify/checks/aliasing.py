@@ -12,10 +12,10 @@ from hlotext.ir.aliasing import (
     OutputToOperandAliasing,
     ShapeIndex,
 )
+from hlotext.ir.computation_layout import ComputationLayout
 from hlotext.ir.enums import AliasKind
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
-from hlotext.ir.module_attributes import ComputationLayout
 from hlotext.ir.shape import Shape
 from hlotext.layout import LayoutError, allocated_bytes, shapes_equal
 from hlotext.layout.errors import shorten

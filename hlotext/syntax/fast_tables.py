@@ -1,0 +1,45 @@
+"""The stack-frame tables in the form in which XLA writes them, read without the grammar."""
+
+from __future__ import annotations
+
+import re
+
+from hlotext.ir.frames import FileLocation, FrameRow, StackFrameIndex
+from hlotext.syntax.errors import TermError
+from hlotext.syntax.words import unquote
+
+_NUMBER = "([0-9]{1,9})"
+_LOCATION = re.compile(
+    rf"^[0-9]++ \{{file_name_id={_NUMBER} function_name_id={_NUMBER} line={_NUMBER} end_line={_NUMBER}"
+    rf" column={_NUMBER} end_column={_NUMBER}\}}\r?\n",
+    re.MULTILINE,
+)
+_FRAME = re.compile(
+    rf"^[0-9]++ \{{file_location_id={_NUMBER} parent_frame_id={_NUMBER}\}}\r?\n", re.MULTILINE
+)
+_QUOTED = re.compile(r"^[0-9]++ (\"[^\"\\\r\n]*+(?:\\.[^\"\\\r\n]*+)*+\")\r?\n", re.MULTILINE)
+
+
+def read_tables(match: re.Match[str]) -> StackFrameIndex | None:
+    """The four tables whose rows are the groups `files`, `functions`, `locations` and `frames`; None: grammar."""
+    locations = _LOCATION.findall(match["locations"])
+    frames = _FRAME.findall(match["frames"])
+    names = [_QUOTED.findall(match[table]) for table in ("files", "functions")]
+    for found, table in (
+        (locations, "locations"),
+        (frames, "frames"),
+        (names[0], "files"),
+        (names[1], "functions"),
+    ):
+        if len(found) != match[table].count("\n"):
+            return None
+    try:
+        files, functions = (tuple(map(unquote, table)) for table in names)
+        return StackFrameIndex(
+            files,
+            functions,
+            tuple(FileLocation(*map(int, row)) for row in locations),
+            tuple(FrameRow(int(location), int(parent) - 1) for location, parent in frames),
+        )
+    except TermError:
+        return None
