@@ -292,7 +292,7 @@ def test_one_all_gather_in_a_loop_is_one_new_finding(is_changing: bool, code: st
     config = lint.Config(extend_select=tuple("CDKLM"), rules={"C101": {"min_bytes": 1}})
     module = hlo.load(support.CORPUS / "cpu" / "ring_attention.cpu_4.after_optimizations.txt")
     baseline = lint.Baseline.of(lint.run(module, config))
-    (loop, *_) = analysis.call_graph(module).trips
+    ((loop, _), *_) = analysis.call_graph(module).loops()
     body = loop.attributes["body"]
     fixed = analysis.invariant_instructions(loop)
     value = next(

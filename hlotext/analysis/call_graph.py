@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
@@ -12,7 +11,7 @@ from hlotext.analysis.trip_count import trip_count
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
-from hlotext.ir.opcodes import CALLED_NAMES
+from hlotext.ir.opcodes import CALLS_NOTHING
 
 ENTRY, CALLED, ASYNC, BRANCH, APPLIED, UNUSED = "entry", "called", "async body", "branch", "applied", "unused"
 LOOP_BODY, LOOP_CONDITION = "loop body", "loop condition"
@@ -35,29 +34,39 @@ _USES = {
 USES = (ENTRY, *dict.fromkeys(_USES.values()), APPLIED, UNUSED)
 """Every use, in the order in which they are shown."""
 
-_CALL_NOTHING = frozenset(opcode for opcode, names in CALLED_NAMES.items() if not names)
-"""Opcodes that never call; an unknown one may."""
-
 _STEPPED_INTO = frozenset({LOOP_BODY, LOOP_CONDITION, BRANCH, CALLED})
 """Uses whose computations run instruction by instruction, each writing its result to memory."""
 
 
 @attrs.frozen
 class CallEdge:
-    """One instruction calls one computation."""
+    """One instruction calls one computation.
 
-    caller: Instruction
+    It says where the caller stands instead of holding it, so that computations read for the graph can be let go.
+    """
+
+    computation: Computation
+    """Where the caller stands."""
+    place: int
+    """Its number there."""
+    name: str
+    """Its name. So is the next."""
+    opcode: str
     attribute: str
     callee: Computation
 
     @property
+    def caller(self) -> Instruction:
+        return self.computation._instructions[self.place]
+
+    @property
     def use(self) -> str:
-        return _USES.get((self.caller.opcode, self.attribute), APPLIED)
+        return _USES.get((self.opcode, self.attribute), APPLIED)
 
 
 @attrs.frozen(eq=False)
 class CallGraph:
-    """The calls of a module, found once."""
+    """The calls of a module, found once. It holds no instructions, so that it is small beside a large module."""
 
     module: Module
     callers: Mapping[Computation, tuple[CallEdge, ...]]
@@ -69,8 +78,13 @@ class CallGraph:
     """
     stepped: frozenset[Computation]
     """The computations whose instructions run one by one, the entry first of all."""
-    trips: Mapping[Instruction, int | None]
-    """How often the body of each while runs; None where it is not known."""
+    trips: Mapping[tuple[Computation, int], int | None]
+    """How often the body of each while runs, by where it stands; None where that is not known."""
+
+    def loops(self) -> Iterator[tuple[Instruction, int | None]]:
+        """Every while, and how often its body runs."""
+        for (computation, place), trip in self.trips.items():
+            yield computation._instructions[place], trip
 
     def stepped_instructions(self) -> Iterator[Instruction]:
         """The instructions that run one by one: not those in fusions, nor those of reducers."""
@@ -78,10 +92,15 @@ class CallGraph:
             if computation in self.stepped:
                 yield from computation
 
+    def call(self, computation: Computation | None) -> CallEdge | None:
+        """The first call of a computation in the text."""
+        edges = self.callers.get(computation) if computation is not None else None
+        return edges[0] if edges else None
+
     def caller(self, computation: Computation | None) -> Instruction | None:
         """The first instruction in the text that calls a computation."""
-        edges = self.callers.get(computation) if computation is not None else None
-        return edges[0].caller if edges else None
+        call = self.call(computation)
+        return call.caller if call is not None else None
 
     def use(self, computation: Computation) -> str:
         """What a computation is for; the first call in the text decides."""
@@ -90,17 +109,20 @@ class CallGraph:
         edges = self.callers.get(computation)
         return edges[0].use if edges else UNUSED
 
+    def loop_call(self, computation: Computation) -> CallEdge | None:
+        """The call by the innermost while in which a computation runs; None outside all loops."""
+        seen = set()
+        while computation not in seen and (call := self.call(computation)) is not None:
+            seen.add(computation)
+            if call.opcode == "while":
+                return call
+            computation = call.computation
+        return None
+
     def loop_around(self, computation: Computation) -> Instruction | None:
         """The innermost while in which a computation runs; None outside all loops."""
-        seen = set()
-        while computation not in seen and (edges := self.callers.get(computation)):
-            seen.add(computation)
-            if edges[0].caller.opcode == "while":
-                return edges[0].caller
-            if (outer := edges[0].caller.computation) is None:
-                break
-            computation = outer
-        return None
+        call = self.loop_call(computation)
+        return call.caller if call is not None else None
 
 
 @fact
@@ -108,15 +130,21 @@ def call_graph(module: Module) -> CallGraph:
     """Finds every call of a module, and from the trip counts of its loops how often each computation runs."""
     callers: dict[Computation, list[CallEdge]] = {}
     callees: dict[Computation, list[CallEdge]] = {}
-    trips: dict[Instruction, int | None] = {}
-    for computation in module._computations:
-        for instruction in [i for i in computation._instructions if i._opcode not in _CALL_NOTHING]:
-            if instruction._opcode == "while":
-                trips[instruction] = trip_count(instruction)
+    trips: dict[tuple[Computation, int], int | None] = {}
+    for computation in module.walk(only_callers=True):
+        edges = []
+        for place, instruction in enumerate(computation._instructions):
+            opcode = instruction._opcode
+            if opcode in CALLS_NOTHING:
+                continue
+            if opcode == "while":
+                trips[computation, place] = trip_count(instruction)
             for attribute, callee in instruction.callees():
-                edge = CallEdge(instruction, attribute, callee)
-                callers.setdefault(callee, []).append(edge)
-                callees.setdefault(computation, []).append(edge)
+                edges.append(CallEdge(computation, place, instruction._name, opcode, attribute, callee))
+        if edges:
+            callees[computation] = edges
+            for edge in edges:
+                callers.setdefault(edge.callee, []).append(edge)
     order = _callers_first(module.entry, callees)
     return CallGraph(
         module,
@@ -147,7 +175,7 @@ def _runs(
     entry: Computation,
     order: Iterable[Computation],
     callees: Mapping[Computation, list[CallEdge]],
-    trips: Mapping[Instruction, int | None],
+    trips: Mapping[tuple[Computation, int], int | None],
 ) -> dict[Computation, int | None]:
     """How often each computation runs; `order` has callers before callees."""
     runs: dict[Computation, int | None] = {entry: 1}
@@ -162,9 +190,9 @@ def _runs(
     return runs
 
 
-def _runs_per_call(edge: CallEdge, trips: Mapping[Instruction, int | None]) -> int | None:
-    if edge.caller.opcode == "while":
-        trip = trips[edge.caller]
+def _runs_per_call(edge: CallEdge, trips: Mapping[tuple[Computation, int], int | None]) -> int | None:
+    if edge.opcode == "while":
+        trip = trips[edge.computation, edge.place]
         return None if trip is None else trip + (edge.attribute == "condition")
     # Which branch is taken, and how often a function is applied to elements, the text does not say.
     return None if edge.use in (BRANCH, APPLIED) else 1
@@ -182,25 +210,3 @@ def _stepped(
             for body in (edge.callee for edge in edges if edge.use == ASYNC):
                 found.update(edge.callee for edge in callees.get(body, ()) if edge.use in _STEPPED_INTO)
     return frozenset(found)
-
-
-@attrs.frozen
-class ComputationUse:
-    """The computations of one use."""
-
-    use: str
-    computations: int
-    instructions: int
-
-
-def computation_uses(graph: CallGraph) -> tuple[ComputationUse, ...]:
-    """How many computations there are for each use, and how many instructions they have."""
-    computations: Counter[str] = Counter()
-    instructions: Counter[str] = Counter()
-    for computation in graph.module.computations:
-        use = graph.use(computation)
-        computations[use] += 1
-        instructions[use] += len(computation)
-    return tuple(
-        ComputationUse(use, computations[use], instructions[use]) for use in USES if computations[use]
-    )

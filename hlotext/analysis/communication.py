@@ -6,7 +6,7 @@ import enum
 
 import attrs
 
-from hlotext.analysis.call_graph import CallGraph, call_graph
+from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
 from hlotext.analysis.census import census
 from hlotext.analysis.facts import fact
 from hlotext.analysis.sizes import total_of
@@ -51,10 +51,10 @@ class Communication:
     """Whether other work can run meanwhile; False for a pair that the GPU compiler marks as `is_sync`."""
     is_pair: bool
     """Whether it is written as a start and a done, even if `is_sync` makes them run as one."""
-    fusion: Instruction | None
-    """The fusion that it is part of."""
-    loop: Instruction | None
-    """The innermost while that it runs in."""
+    fusion_call: CallEdge | None
+    """The call by the fusion that it is part of."""
+    loop_call: CallEdge | None
+    """The call by the innermost while that it runs in."""
     groups: ReplicaGroups | None
     pairs: tuple[tuple[int, ...], ...] | None
     """Source and target of each transfer of a collective-permute."""
@@ -76,6 +76,16 @@ class Communication:
     def computation(self) -> Computation | None:
         """Where `start` stands."""
         return self.start.computation
+
+    @property
+    def fusion(self) -> Instruction | None:
+        """The fusion that it is part of."""
+        return self.fusion_call.caller if self.fusion_call is not None else None
+
+    @property
+    def loop(self) -> Instruction | None:
+        """The innermost while that it runs in."""
+        return self.loop_call.caller if self.loop_call is not None else None
 
     @property
     def wire_bytes(self) -> int:
@@ -105,22 +115,40 @@ def communications(module: Module) -> tuple[Communication, ...]:
     graph = call_graph(module)
     found: dict[tuple[str, str] | Instruction, Instruction] = {}
     for instruction in [i for i in census(module).instructions if i._opcode in KINDS]:
-        # The TPU compiler repeats a collective in the fusions that start it, go on with it and end it.
-        chain = instruction.frontend_attributes.get("chain_id")
-        key = (instruction.opcode, chain) if chain is not None else instruction
-        if key not in found or _is_started(instruction):
+        key = chain_of(instruction) or instruction
+        if key not in found or is_started(instruction):
             found[key] = instruction
-    return tuple(_communication(graph, instruction) for instruction in found.values())
+    return tuple(communication(graph, instruction) for instruction in found.values())
 
 
-def _is_started(instruction: Instruction) -> bool:
-    """Whether an asynchronous collective fusion starts this collective."""
+def chain_of(instruction: Instruction) -> tuple[str, str] | None:
+    """What the parts of a collective have in common that the TPU compiler has spread over fusions; None for others.
+
+    It repeats the collective in the fusions that start it, go on with it and end it.
+    """
+    chain = instruction.frontend_attributes.get("chain_id")
+    return (instruction.opcode, chain) if chain is not None else None
+
+
+def is_started(instruction: Instruction) -> bool:
+    """Whether an asynchronous collective fusion starts this collective: of a chain that is the part to name."""
     targets = (user.attributes.get("custom_call_target") for user in instruction.users)
     return "AsyncCollectiveStart" in targets
 
 
-def _communication(graph: CallGraph, instruction: Instruction) -> Communication:
-    start, wrapper = _surroundings(graph, instruction)
+def wrapper(graph: CallGraph, instruction: Instruction) -> CallEdge | None:
+    """The call by the `async-start` whose body a collective is, which names it; None for others."""
+    call = graph.call(instruction.computation)
+    return call if call is not None and call.opcode == "async-start" else None
+
+
+def communication(graph: CallGraph, instruction: Instruction) -> Communication:
+    """What there is to know about an instruction that begins a communication (one of `KINDS`)."""
+    call = graph.call(instruction.computation)
+    wrapping = wrapper(graph, instruction)
+    start = wrapping.caller if wrapping is not None else instruction
+    # In a computation that an asynchronous `call` runs it keeps its own name.
+    outer = graph.call(call.computation) if call is not None and call.opcode == "call" else None
     attributes = instruction.attributes
     groups, pairs = attributes.get("replica_groups"), attributes.get("source_target_pairs")
     count, size = _counted(groups, pairs)
@@ -128,17 +156,17 @@ def _communication(graph: CallGraph, instruction: Instruction) -> Communication:
     if attributes.get("is_host_transfer") is True:
         kind = f"host {kind}"
     home = start.computation
-    fusion = graph.caller(home) if home is not None else None
-    is_chain = "chain_id" in instruction.frontend_attributes
-    is_pair = wrapper or is_chain or ROLES.get(instruction.opcode) == "start"
+    around = graph.call(home)
+    is_wrapped = wrapping is not None or (outer is not None and outer.opcode == "async-start")
+    is_pair = is_wrapped or chain_of(instruction) is not None or ROLES.get(instruction.opcode) == "start"
     return Communication(
         instruction=instruction,
         start=start,
         kind=kind,
         is_async=is_pair and not (_is_sync(instruction) or _is_sync(start)),
         is_pair=is_pair,
-        fusion=fusion if fusion is not None and fusion.opcode == "fusion" else None,
-        loop=graph.loop_around(home) if home is not None else None,
+        fusion_call=around if around is not None and around.opcode == "fusion" else None,
+        loop_call=graph.loop_call(home) if home is not None else None,
         groups=groups if isinstance(groups, ReplicaGroups) else None,
         pairs=pairs if isinstance(pairs, tuple) else None,
         group_count=count,
@@ -148,19 +176,6 @@ def _communication(graph: CallGraph, instruction: Instruction) -> Communication:
         result_bytes=total_of(received_shape(instruction)).unpadded_bytes,
         runs=graph.runs.get(home, 0) if home is not None else 0,
     )
-
-
-def _surroundings(graph: CallGraph, instruction: Instruction) -> tuple[Instruction, bool]:
-    """The instruction to name, and whether it runs inside an `async-start`.
-
-    What stands alone in an asynchronous body is named by its start. In a computation that an asynchronous
-    `call` runs it keeps its own name.
-    """
-    caller = graph.caller(instruction.computation)
-    if caller is not None and caller.opcode == "async-start":
-        return caller, True
-    outer = graph.caller(caller.computation) if caller is not None and caller.opcode == "call" else None
-    return instruction, outer is not None and outer.opcode == "async-start"
 
 
 def _is_sync(instruction: Instruction) -> bool:

@@ -131,6 +131,20 @@ class Module:
         """Every instruction of every computation, in the order of the text."""
         return itertools.chain.from_iterable(computation._instructions for computation in self._computations)
 
+    def walk(
+        self, among: Iterable[Computation] | None = None, *, only_callers: bool = False
+    ) -> Iterator[Computation]:
+        """The computations, or those `among` them, one by one, for questions that keep none of their instructions.
+
+        Of a large file that is read as it is touched (`load`), what is read meanwhile is let go again from time to time, so
+        that memory does not grow with the file. Names, numbers, frozen values and computations may be kept; instructions of
+        a computation that is touched later are other objects. What is edited before the end is not let go.
+
+        With `only_callers` computations that call nothing may be left out, where that is known without reading them.
+        """
+        found = self._computations if among is None else among
+        return iter(tuple(found)) if self.source is None else self.source.walk(found, only_callers)
+
     def find(self, name: str) -> Instruction | Computation | None:
         """The instruction or else the computation of that name (`%` optional); the first one in the text; or None."""
         if self._by_name is None or self._by_name[0] != self.revision:

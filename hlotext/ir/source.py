@@ -7,8 +7,13 @@ import bisect
 import functools
 import itertools
 import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import attrs
+
+if TYPE_CHECKING:
+    from hlotext.ir.computation import Computation
 
 
 @attrs.frozen
@@ -72,3 +77,7 @@ class Source:
         while end > start and self.text[end - 1] in "\r\n":
             end -= 1
         return start, end
+
+    def walk(self, computations: Iterable[Computation], only_callers: bool) -> Iterator[Computation]:
+        """See `Module.walk`: here all was read at once."""
+        return iter(tuple(computations))

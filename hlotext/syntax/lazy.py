@@ -13,12 +13,13 @@ not defined and, when the entry is touched, an alias that the entry's result doe
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import stat
 import string
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import attrs
@@ -29,9 +30,11 @@ from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.source import Source, Span
 from hlotext.syntax import module_checks, patterns
+from hlotext.syntax.attribute_rules import attribute_rules
 from hlotext.syntax.errors import Diagnostic, HloSyntaxError
 from hlotext.syntax.file_text import FileSource, FileText
 from hlotext.syntax.header_reader import read_head
+from hlotext.syntax.limits import MAX_DIAGNOSTICS
 from hlotext.syntax.linker import Infer, Linker, Scope
 from hlotext.syntax.reporter import Reporter
 from hlotext.syntax.scanner import Scanner
@@ -39,6 +42,8 @@ from hlotext.syntax.words import unquote
 
 _PIECE = 1 << 22
 """Bytes that are looked through at a time."""
+_HELD = 1 << 24
+"""Characters of the computations that a walk reads before it lets go of them."""
 
 _UNFIT = ("\r", "\t", "\nHloModule", " map(")
 """What a file must not hold. (XLA's condition on `map` looks into the computation that is called.)"""
@@ -93,6 +98,9 @@ class LazySource(FileSource):
 
     reader: Reader = attrs.field(kw_only=True, repr=False)
 
+    def walk(self, computations: Iterable[Computation], only_callers: bool) -> Iterator[Computation]:
+        return self.reader.walk(computations, only_callers)
+
 
 class _Linker(Linker):
     """Links one computation of a module whose computations are known: it is put beside the one of that name."""
@@ -140,6 +148,14 @@ class Reader:
         self._idle: list[_Scanner] = []
         """Scanners that are not in use. (The check of an asynchronous operation may look into what it wraps, while its own
         computation is being read; then there are two.)"""
+        self._walkers: list[int] = []
+        """The threads that walk over the module, each as often as it does."""
+        self._passing: list[Computation] = []
+        """What was read on walks, and how long its text is."""
+        self._passing_size = 0
+        self._parts_kept = 0
+        """How many of the module's parts belong to computations that stay."""
+        self._notes: dict[tuple[str, str], Diagnostic] = {}
 
     # ---- opening
 
@@ -213,7 +229,9 @@ class Reader:
             raise UnfitFileError
         self._head = text[:end]
         try:
-            module._header_end = read_head(module, Reporter(Source(self._head), self.strict), 0)
+            reporter = Reporter(Source(self._head), self.strict)
+            module._header_end = read_head(module, reporter, 0)
+            self._take_notes(reporter, 0)
         except HloSyntaxError:
             raise UnfitFileError from None
 
@@ -293,6 +311,7 @@ class Reader:
             if error.diagnostic.source is not source:
                 raise  # of a computation that was read on the way
             raise HloSyntaxError(self._moved(error.diagnostic, offset)) from None
+        self._take_notes(scanner.linker.reporter, offset)
         self._idle.append(scanner)
         for instruction in read._instructions:
             instruction.computation = computation
@@ -307,6 +326,11 @@ class Reader:
         for name in _FROM_LINES:
             setattr(computation, name, getattr(read, name))
         computation.__class__ = Computation
+        if threading.get_ident() in self._walkers:
+            self._passing.append(computation)
+            self._passing_size += computation._end - offset
+        else:
+            self._parts_kept = len(self.module._parts)
 
     def _new_scanner(self) -> _Scanner:
         """A scanner for pieces of the text, each of which it takes for all of a module without a header."""
@@ -341,6 +365,66 @@ class Reader:
         except HloSyntaxError as error:
             raise HloSyntaxError(self._moved(error.diagnostic, 0)) from None
 
+    # ---- reading what is let go again
+
+    def walk(self, computations: Iterable[Computation], only_callers: bool) -> Iterator[Computation]:
+        """See `Module.walk`."""
+        me = threading.get_ident()
+        with self._lock:
+            self._walkers.append(me)
+        try:
+            for computation in tuple(computations):
+                if only_callers and not self._may_call(computation):
+                    continue
+                yield computation
+                if self._passing_size >= _HELD:
+                    self._let_go()
+        finally:
+            self._let_go()
+            with self._lock:
+                self._walkers.remove(me)
+
+    def _may_call(self, computation: Computation) -> bool:
+        """Whether the text of a computation holds the name of an attribute that calls."""
+        if type(computation) is not UnreadComputation:
+            return True
+        text = self.text[computation._start : computation._end]
+        return any(name in text for name in _calling())
+
+    def _let_go(self) -> None:
+        """Makes unread again what the only walk that goes on has read.
+
+        Nothing where the module may hold instructions itself, since it was edited or asked for callers or names. (Facts
+        are no answer to that: those that walk hold none.)
+        """
+        module = self.module
+        with self._lock:
+            if len(self._walkers) > 1:
+                return
+            if module.is_touched or module._callers is not None or module._by_name is not None:
+                self._parts_kept = len(module._parts)
+            else:
+                for computation in self._passing:
+                    _forget(computation)
+                # What the scanners remember of texts grows with these too.
+                self._idle.clear()
+                del module._parts[self._parts_kept :]
+            self._passing.clear()
+            self._passing_size = 0
+
+    def notes(self) -> list[Diagnostic]:
+        """What was read so far that is not known to this release, each thing once, in the order of the text."""
+        return sorted(self._notes.values(), key=lambda note: note.span.start)[:MAX_DIAGNOSTICS]
+
+    def _take_notes(self, reporter: Reporter, offset: int) -> None:
+        """Keeps what a reporter was told of a piece of the text: of what it was told of before, the first place."""
+        for note in reporter.diagnostics:
+            key, moved = (note.code, note.message), self._moved(note, offset)
+            if key not in self._notes or moved.span.start < self._notes[key].span.start:
+                self._notes[key] = moved
+        if reporter.diagnostics:
+            reporter.forget()
+
     def _moved(self, diagnostic: Diagnostic, offset: int) -> Diagnostic:
         """What was said of a piece of the text, said of the file."""
 
@@ -349,6 +433,24 @@ class Reader:
 
         related = tuple((what, span(place)) for what, place in diagnostic.related)
         return attrs.evolve(diagnostic, span=span(diagnostic.span), related=related, source=self.source)
+
+
+@functools.cache
+def _calling() -> tuple[str, ...]:
+    """What stands before computations that are called."""
+    return tuple(f"{name}=" for name, rule in attribute_rules().items() if rule.startswith("computation"))
+
+
+def _forget(computation: Computation) -> None:
+    """Makes a computation unread."""
+    instructions = computation._instructions
+    if instructions and instructions[0]._users is not None:
+        for instruction in instructions:
+            instruction._users = None  # operands and users hold each other
+    computation._by_name = computation._order = computation._successors = None
+    computation.__class__ = UnreadComputation
+    for field in _FROM_LINES:
+        delattr(computation, field)
 
 
 def load(path: str, *, strict: bool, infer: Infer | None) -> Module | None:

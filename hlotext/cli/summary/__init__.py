@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
-from hlotext.analysis.call_graph import CallGraph, ComputationUse, call_graph, computation_uses
-from hlotext.analysis.origins import Origins
-from hlotext.analysis.sizes import Total, arrays_of, total_of, written_bytes
+from hlotext.analysis.call_graph import call_graph
+from hlotext.analysis.sizes import Total, arrays_of, total_of
 from hlotext.cli.summary.arrays import (
     ArrayGroup,
     MemorySpace,
@@ -17,12 +17,14 @@ from hlotext.cli.summary.arrays import (
     array_groups,
     memory_spaces,
     most_padded,
-    opcode_label,
     transfers,
 )
-from hlotext.cli.summary.communication import Collective, CollectiveGroup, collective_groups, collectives
-from hlotext.cli.summary.loops import Loop, loops
+from hlotext.cli.summary.communication import Collective, CollectiveGroup, collective_groups
+from hlotext.cli.summary.computations import ComputationUse, computation_uses
+from hlotext.cli.summary.loops import Loop
 from hlotext.cli.summary.sources import SourceFile, SourceLine, source_files, source_lines
+from hlotext.cli.summary.survey import Survey
+from hlotext.ir import collector
 from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
 from hlotext.ir.values import value_text
@@ -97,12 +99,20 @@ class Summary:
 
 
 def summarize(module: Module) -> Summary:
-    """The facts of a module with at least one computation."""
-    graph, origins = call_graph(module), Origins()
-    groups = array_groups(graph, origins)
-    found = collectives(graph, origins)
-    lines = source_lines(graph, origins)
-    result = module.entry.root.shape
+    """The facts of a module with at least one computation. Of a large file that is read as it is touched nothing stays."""
+    # What is made here stays, or is let go by reference counts.
+    with collector.paused(pays=False):
+        return _summary(Survey(call_graph(module)))
+
+
+def _summary(survey: Survey) -> Summary:
+    survey.walk()
+    graph, module = survey.graph, survey.graph.module
+    arrays = survey.arrays()
+    groups = array_groups(arrays)
+    found = survey.collectives
+    by_label, by_place = survey.written_bytes()
+    lines = source_lines(survey.places(), by_place)
     return Summary(
         name=module.name,
         attributes={name: value_text(value, name) for name, value in module.attributes.items()},
@@ -111,27 +121,41 @@ def summarize(module: Module) -> Summary:
         replica_count=module.attributes.get("replica_count", 1),
         num_partitions=module.attributes.get("num_partitions", 1),
         entry=module.entry.name,
-        instructions=sum(map(len, module.computations)),
-        arguments=total_of(
-            Shape.tuple(tuple(p.shape for p in module.entry.parameters if p.shape is not None))
+        instructions=sum(survey.sizes.values()),
+        arguments=total_of(Shape.tuple(survey.argument_shapes)),
+        results=total_of(survey.result_shape),
+        aliased_results=_aliased(module, survey.result_shape),
+        constants=_constants(survey.constants),
+        computations=computation_uses(graph, survey.sizes),
+        opcodes=tuple(
+            OpcodeCount(label, count, in_fusions, by_label.get(label, 0))
+            for label, (count, in_fusions) in _most_first(survey.labels)
         ),
-        results=total_of(result),
-        aliased_results=_aliased(module, result),
-        constants=_constants(graph),
-        computations=computation_uses(graph),
-        opcodes=_opcodes(graph),
-        memory_spaces=memory_spaces(graph),
-        transfers=transfers(graph),
+        memory_spaces=memory_spaces(arrays),
+        transfers=transfers(survey.moved),
         largest_arrays=groups,
-        most_padded=most_padded(graph),
-        loops=loops(graph, origins),
+        most_padded=most_padded(arrays),
+        loops=tuple(survey.loops),
         collective_groups=collective_groups(found, graph),
         collectives=found,
-        custom_calls=_custom_calls(module),
+        custom_calls=tuple(
+            CustomCall(target, count, name) for target, (count, name) in _most_first(survey.custom_calls)
+        ),
         source_files=source_files(lines),
         source_lines=lines,
-        configs=_configs(module),
+        configs=Configs(
+            survey.with_attribute["backend_config"],
+            survey.backend_config_bytes,
+            survey.with_attribute["metadata"],
+            survey.with_attribute["sharding"],
+            survey.with_attribute["frontend_attributes"],
+        ),
     )
+
+
+def _most_first(rows: Mapping[str, list[Any]]) -> list[tuple[str, list[Any]]]:
+    """Rows that begin with a count, the largest first."""
+    return sorted(rows.items(), key=lambda row: -row[1][0])
 
 
 def _aliased(module: Module, result: Shape | None) -> Total:
@@ -144,52 +168,9 @@ def _aliased(module: Module, result: Shape | None) -> Total:
     return total
 
 
-def _constants(graph: CallGraph) -> Total:
+def _constants(shapes: Mapping[Shape, int]) -> Total:
     total = Total()
-    for instruction in graph.module.instructions():
-        if instruction.opcode == "constant":
-            for _, array in arrays_of(instruction.shape):
-                total = total.plus(array)
+    for shape, count in shapes.items():
+        for _, array in arrays_of(shape):
+            total = total.plus(array, count)
     return total
-
-
-def _opcodes(graph: CallGraph) -> tuple[OpcodeCount, ...]:
-    counts: Counter[str] = Counter()
-    inside: Counter[str] = Counter()
-    written: Counter[str] = Counter()
-    for computation in graph.module.computations:
-        is_stepped = computation in graph.stepped
-        for instruction in computation:
-            label = opcode_label(instruction)
-            counts[label] += 1
-            if is_stepped:
-                written[label] += written_bytes(instruction)
-            else:
-                inside[label] += 1
-    return tuple(
-        OpcodeCount(label, count, inside[label], written[label]) for label, count in counts.most_common()
-    )
-
-
-def _custom_calls(module: Module) -> tuple[CustomCall, ...]:
-    counts: Counter[str] = Counter()
-    first: dict[str, str] = {}
-    for instruction in module.instructions():
-        if instruction.opcode == "custom-call":
-            target = str(instruction.attributes.get("custom_call_target", ""))
-            counts[target] += 1
-            first.setdefault(target, instruction.name)
-    return tuple(CustomCall(target, count, first[target]) for target, count in counts.most_common())
-
-
-def _configs(module: Module) -> Configs:
-    given = [instruction._attributes for instruction in module.instructions()]
-    texts = [attributes["backend_config"].text for attributes in given if "backend_config" in attributes]
-    return Configs(
-        len(texts),
-        sum(len(text.encode("utf-8", "surrogateescape")) for text in texts),
-        *(
-            sum(name in attributes for attributes in given)
-            for name in ("metadata", "sharding", "frontend_attributes")
-        ),
-    )

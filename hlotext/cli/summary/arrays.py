@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 import attrs
 
-from hlotext.analysis.call_graph import CallGraph
-from hlotext.analysis.origins import Origins, Place
+from hlotext.analysis.origins import Place
 from hlotext.analysis.sizes import Total, array_bytes, arrays_of, memory_space, written_arrays
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.shape import Shape
 
+LABELLED = frozenset({"fusion", "custom-call", "async-start"})
+"""Opcodes of which the label says more than the opcode."""
+
 
 def opcode_label(instruction: Instruction) -> str:
     """The opcode, with the kind of a fusion, the target of a custom call, or what an `async-start` runs."""
-    opcode, attributes = instruction.opcode, instruction.attributes
+    opcode, attributes = instruction._opcode, instruction._attributes
+    if opcode not in LABELLED:
+        return opcode
     if opcode == "fusion":
         return f"fusion {attributes.get('kind', '')}".rstrip()
     if opcode == "custom-call":
         return f"custom-call {attributes.get('custom_call_target', '')}".rstrip()
-    if opcode == "async-start" and (wrapped := instruction.async_wrapped_instruction) is not None:
-        return f"async {wrapped.opcode}"
-    return opcode
+    wrapped = instruction.async_wrapped_instruction
+    return f"async {wrapped.opcode}" if wrapped is not None else opcode
 
 
 @attrs.frozen
@@ -64,30 +68,28 @@ class Transfer:
     allocated_bytes: int
 
 
-def _arrays(graph: CallGraph) -> Iterator[tuple[Instruction, tuple[int, ...], Shape]]:
-    """Every array that is memory of its own: what instructions write, and the arguments of the entry."""
-    for parameter in graph.module.entry.parameters:
-        yield from ((parameter, index, array) for index, array in arrays_of(parameter.shape))
-    for instruction in graph.stepped_instructions():
-        yield from ((instruction, index, array) for index, array in written_arrays(instruction))
+@attrs.define(eq=False)
+class Arrays:
+    """Arrays of one shape, kind and origin, counted while the module is walked over."""
+
+    name: str
+    """The first instruction in the text that writes one. So are the next."""
+    shape_index: tuple[int, ...]
+    op_name: str
+    count: int = 0
 
 
-def array_groups(graph: CallGraph, origins: Origins) -> tuple[ArrayGroup, ...]:
+Counted: TypeAlias = Mapping[tuple[str, Shape, Place | None], Arrays]
+"""All arrays that are memory of their own, by label, shape and place, in the order of the text, arguments first."""
+
+
+def array_groups(counted: Counted) -> tuple[ArrayGroup, ...]:
     """All arrays, alike ones together; the largest first."""
-    first: dict[tuple[str, Shape, Place | None], tuple[Instruction, tuple[int, ...]]] = {}
-    counts: Counter[tuple[str, Shape, Place | None]] = Counter()
-    for instruction, index, array in _arrays(graph):
-        key = opcode_label(instruction), array, origins.place(instruction)
-        first.setdefault(key, (instruction, index))
-        counts[key] += 1
     found = []
-    for key, (instruction, index) in first.items():
-        opcode, array, place = key
+    for (label, array, place), row in counted.items():
         if (size := array_bytes(array)) is not None:
-            metadata = instruction.metadata
-            op_name = metadata.op_name if metadata is not None else ""
-            which = instruction.name, index, opcode, str(array), memory_space(array)
-            found.append(ArrayGroup(*which, counts[key], *size, place, op_name))
+            which = row.name, row.shape_index, label, str(array), memory_space(array)
+            found.append(ArrayGroup(*which, row.count, *size, place, row.op_name))
     return tuple(sorted(found, key=lambda group: (-group.allocated_bytes, -group.count)))
 
 
@@ -107,17 +109,17 @@ class PaddedShape:
     """The first instruction in the text that writes one."""
 
 
-def most_padded(graph: CallGraph) -> tuple[PaddedShape, ...]:
+def most_padded(counted: Counted) -> tuple[PaddedShape, ...]:
     """The shapes with padding, those with most of it first."""
     first: dict[Shape, str] = {}
     counts: Counter[Shape] = Counter()
-    for instruction, _, array in _arrays(graph):
+    for (_, array, _), row in counted.items():
         size = array_bytes(array)
         if size is not None and size[0] > size[1]:
             if array.layout is not None and array.layout.memory_space:
                 array = array.with_layout(attrs.evolve(array.layout, memory_space=0))
-            first.setdefault(array, instruction.name)
-            counts[array] += 1
+            first.setdefault(array, row.name)
+            counts[array] += row.count
     found = []
     for array, count in counts.items():
         allocated, unpadded = array_bytes(array) or (0, 0)
@@ -126,33 +128,33 @@ def most_padded(graph: CallGraph) -> tuple[PaddedShape, ...]:
     return tuple(sorted(found, key=lambda row: -row.padding_bytes))
 
 
-def memory_spaces(graph: CallGraph) -> tuple[MemorySpace, ...]:
+def memory_spaces(counted: Counted) -> tuple[MemorySpace, ...]:
     """What is written to each memory space, arguments included, in the order of their numbers."""
     totals: dict[int, Total] = {}
-    for _, _, array in _arrays(graph):
+    for (_, array, _), row in counted.items():
         space = memory_space(array)
-        totals[space] = totals.get(space, Total()).plus(array)
+        totals[space] = totals.get(space, Total()).plus(array, row.count)
     return tuple(MemorySpace(space, totals[space]) for space in sorted(totals))
 
 
-_COPIES = frozenset({"copy", "copy-start", "slice", "dynamic-slice", "dynamic-update-slice"})
+COPIES = frozenset({"copy", "copy-start", "slice", "dynamic-slice", "dynamic-update-slice"})
 """Opcodes that only move values. Fusions that copy are not looked into."""
 
 
-def transfers(graph: CallGraph) -> tuple[Transfer, ...]:
-    """Copies between memory spaces (`copy`, its asynchronous form, asynchronous slices), by direction."""
-    copies: Counter[tuple[int, int]] = Counter()
-    moved: Counter[tuple[int, int]] = Counter()
-    for instruction in graph.stepped_instructions():
-        what = instruction.opcode
-        if what == "async-start" and (wrapped := instruction.async_wrapped_instruction) is not None:
-            what = wrapped.opcode
-        if what not in _COPIES or not instruction.operands:
-            continue
-        sources = [memory_space(array) for _, array in arrays_of(instruction.operands[0].shape)]
-        for _, array in written_arrays(instruction):
-            way = sources[0] if sources else 0, memory_space(array)
-            if way[0] != way[1]:
-                copies[way] += 1
-                moved[way] += (array_bytes(array) or (0, 0))[0]
-    return tuple(Transfer(*way, copies[way], moved[way]) for way in sorted(copies))
+def moved_arrays(instruction: Instruction) -> Iterator[tuple[tuple[int, int], Shape]]:
+    """The arrays that a copy (`COPIES`, also asynchronous) takes from one memory space to another, and the two."""
+    what = instruction._opcode
+    if what == "async-start" and (wrapped := instruction.async_wrapped_instruction) is not None:
+        what = wrapped.opcode
+    if what not in COPIES or not instruction.operands:
+        return
+    sources = [memory_space(array) for _, array in arrays_of(instruction.operands[0].shape)]
+    for _, array in written_arrays(instruction):
+        way = sources[0] if sources else 0, memory_space(array)
+        if way[0] != way[1]:
+            yield way, array
+
+
+def transfers(moved: Mapping[tuple[int, int], tuple[int, int]]) -> tuple[Transfer, ...]:
+    """Copies between memory spaces: from the number and the bytes of what went each way."""
+    return tuple(Transfer(*way, *moved[way]) for way in sorted(moved))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import attrs
 
 from hlotext.analysis.call_graph import CallGraph
-from hlotext.analysis.communication import Communication, communications
+from hlotext.analysis.communication import Communication
 from hlotext.analysis.origins import Origins, Place
 from hlotext.ir.text import braced
 
@@ -66,19 +66,15 @@ class CollectiveGroup:
     in_loops: int
 
 
-def collectives(graph: CallGraph, origins: Origins) -> tuple[Collective, ...]:
-    """Every communication, in the order of the text, as values that JSON can hold."""
-    return tuple(_collective(origins, one) for one in communications(graph.module))
-
-
-def _collective(origins: Origins, one: Communication) -> Collective:
+def collective(origins: Origins, one: Communication) -> Collective:
+    """A communication as values that JSON can hold."""
     start, home, metadata = one.start, one.computation, one.start.metadata
     return Collective(
         name=start.name,
         kind=one.kind,
         is_async=one.is_async,
         computation=home.name if home is not None else "",
-        fusion=one.fusion.name if one.fusion is not None else None,
+        fusion=one.fusion_call.name if one.fusion_call is not None else None,
         groups=_groups_text(one),
         group_count=one.group_count,
         group_size=one.group_size,
@@ -103,7 +99,7 @@ def collective_groups(found: Iterable[Collective], graph: CallGraph) -> tuple[Co
     for one in found:
         key = one.kind, one.is_async, one.groups, one.group_count, one.group_size
         together.setdefault(key, []).append(one)
-    looped = {c.name for c in graph.module.computations if graph.loop_around(c) is not None}
+    looped = {c.name for c in graph.callers if graph.loop_call(c) is not None}
     rows = []
     for members in together.values():
         first, largest = members[0], max(members, key=lambda one: max(one.operand_bytes, one.result_bytes))

@@ -1,12 +1,16 @@
-"""The loops of a module."""
+"""The loops of a module, as `hlotext show` shows them."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import attrs
 
 from hlotext.analysis.call_graph import CallGraph
 from hlotext.analysis.origins import Origins, Place
 from hlotext.analysis.sizes import Total, total_of
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Instruction
 
 
 @attrs.frozen
@@ -30,27 +34,30 @@ class Loop:
     op_name: str
 
 
-def loops(graph: CallGraph, origins: Origins) -> tuple[Loop, ...]:
-    """Every while, in the order of the text."""
-    found = []
-    for instruction, trip in graph.trips.items():
-        body = instruction.attributes.get("body")
-        computation = instruction.computation
-        if body is None or computation is None:
-            continue
-        around = graph.loop_around(computation)
-        found.append(
-            Loop(
-                instruction.name,
-                computation.name,
-                body.name,
-                trip,
-                graph.runs.get(body, 0),
-                len(body),
-                total_of(instruction.shape),
-                around.name if around is not None else None,
-                origins.place(instruction),
-                instruction.metadata.op_name if instruction.metadata is not None else "",
-            )
-        )
-    return tuple(found)
+def loop(
+    graph: CallGraph,
+    origins: Origins,
+    sizes: Mapping[Computation, int],
+    instruction: Instruction,
+    place: int,
+) -> Loop | None:
+    """A while, the so manieth instruction of its computation; None for one without a body.
+
+    `sizes` are the numbers of instructions of computations as far as they are known.
+    """
+    body, home, metadata = instruction.attributes.get("body"), instruction.computation, instruction.metadata
+    if body is None or home is None:
+        return None
+    around = graph.loop_call(home)
+    return Loop(
+        instruction.name,
+        home.name,
+        body.name,
+        graph.trips[home, place],
+        graph.runs.get(body, 0),
+        sizes[body] if body in sizes else len(body),
+        total_of(instruction.shape),
+        around.name if around is not None else None,
+        origins.place(instruction),
+        metadata.op_name if metadata is not None else "",
+    )

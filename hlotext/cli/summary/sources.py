@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import attrs
 
-from hlotext.analysis.call_graph import CallGraph
-from hlotext.analysis.origins import Origins, Place
-from hlotext.analysis.sizes import written_bytes
+from hlotext.analysis.origins import Place
 
 
 @attrs.frozen
@@ -30,19 +29,11 @@ class SourceFile:
     instructions: int
 
 
-def source_lines(graph: CallGraph, origins: Origins) -> tuple[SourceLine, ...]:
+def source_lines(
+    instructions: Mapping[Place, int], written_bytes: Mapping[Place | None, int]
+) -> tuple[SourceLine, ...]:
     """The lines of the source program, those that write most first."""
-    instructions: Counter[Place] = Counter()
-    written: Counter[Place] = Counter()
-    for computation in graph.module.computations:
-        is_stepped = computation in graph.stepped
-        for instruction in computation:
-            place = origins.place(instruction)
-            if place is not None:
-                instructions[place] += 1
-                if is_stepped:
-                    written[place] += written_bytes(instruction)
-    found = [SourceLine(place, count, written[place]) for place, count in instructions.items()]
+    found = [SourceLine(place, count, written_bytes.get(place, 0)) for place, count in instructions.items()]
     return tuple(sorted(found, key=lambda line: (-line.written_bytes, -line.instructions)))
 
 

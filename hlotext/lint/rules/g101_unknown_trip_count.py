@@ -19,7 +19,7 @@ class UnknownTripCount(Rule):
     needs_optimized = True  # before, bounds may still be arguments of a call that is inlined later
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        for loop, trips in context.graph.trips.items():
+        for loop, trips in context.graph.loops():
             if trips is None:
                 yield Report(
                     loop,

@@ -1,0 +1,33 @@
+"""What the computations of a module are for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import attrs
+
+from hlotext.analysis.call_graph import USES, CallGraph
+from hlotext.ir.computation import Computation
+
+
+@attrs.frozen
+class ComputationUse:
+    """The computations of one use."""
+
+    use: str
+    computations: int
+    instructions: int
+
+
+def computation_uses(graph: CallGraph, sizes: Mapping[Computation, int]) -> tuple[ComputationUse, ...]:
+    """How many computations there are for each use, and how many instructions they have."""
+    computations: Counter[str] = Counter()
+    instructions: Counter[str] = Counter()
+    for computation, size in sizes.items():
+        use = graph.use(computation)
+        computations[use] += 1
+        instructions[use] += size
+    return tuple(
+        ComputationUse(use, computations[use], instructions[use]) for use in USES if computations[use]
+    )
