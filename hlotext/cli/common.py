@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import click
 
@@ -14,6 +14,9 @@ import hlotext as hlo
 from hlotext.cli import UNREADABLE
 from hlotext.cli.output import ReadingBar
 from hlotext.syntax.inputs import read_source
+from hlotext.syntax.limits import LEAST_LAZY
+
+T = TypeVar("T")
 
 FILES = click.argument("files", nargs=-1, required=True, metavar="FILE...")
 """One or more paths, or `-` for standard input."""
@@ -71,6 +74,21 @@ def read(place: str, *, with_errors: bool = False) -> hlo.ParseResult:
     return result
 
 
+def _used_lazily(place: str, use: Callable[[tuple[hlo.Module, ...]], T]) -> tuple[T, list[str]] | None:
+    """What `Inputs.used` says of a file that is read as it is touched; None where it must be read at once."""
+    from hlotext.syntax import lazy  # few files need it
+
+    module = lazy.load(place, strict=False, infer=hlo.infer_shape)
+    if module is None:
+        return None
+    try:
+        return use((module,)), list(map(one_line, lazy.notes(module)))
+    except hlo.HloSyntaxError:
+        return None
+    except hlo.InputError as error:
+        raise Unreadable(str(error)) from None
+
+
 class Inputs:
     """The files of a command, one by one: place and content; a progress bar on a terminal for large ones.
 
@@ -83,16 +101,34 @@ class Inputs:
         self._failed = False
 
     def __iter__(self) -> Iterator[tuple[str, hlo.ParseResult]]:
+        return self._each(lambda place, _: read(place, with_errors=self._with_errors))
+
+    def used(self, use: Callable[[tuple[hlo.Module, ...]], T]) -> Iterator[tuple[str, tuple[T, list[str]]]]:
+        """The place of each file, what `use` makes of its modules, and a line for all that this release does not know.
+
+        Of a large file computations are read as they are touched, so `use` should keep no node. Where that meets an error,
+        the file is read at once, which says it with all others.
+        """
+
+        def read_and_use(place: str, size: int) -> tuple[T, list[str]]:
+            if size >= LEAST_LAZY and (found := _used_lazily(place, use)) is not None:
+                return found
+            result = read(place)
+            return use(result.modules), list(map(one_line, result.diagnostics))
+
+        return self._each(read_and_use)
+
+    def _each(self, get: Callable[[str, int], T]) -> Iterator[tuple[str, T]]:
         bar = ReadingBar([size for _, size in self._sizes])
         for place, size in self._sizes:
             try:
                 with bar.reading(place, size):
-                    result = read(place, with_errors=self._with_errors)
+                    found = get(place, size)
             except Unreadable as error:
                 error.show()
                 self._failed = True
                 continue
-            yield place, result
+            yield place, found
 
     def finish(self) -> None:
         """To be called after the last file. Raises Exit if one was unreadable."""

@@ -9,12 +9,12 @@ import attrs
 import click
 
 from hlotext.analysis.call_graph import call_graph
-from hlotext.cli.common import FILES, FORMAT, Inputs, one_line, write_json
-from hlotext.cli.output import output
+from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
+from hlotext.cli.output import Output, output
 from hlotext.cli.show_name import show_details, show_name
 from hlotext.cli.show_summary import show_summary
-from hlotext.cli.summary import summarize
-from hlotext.cli.summary.details import instruction_details
+from hlotext.cli.summary import Summary, summarize
+from hlotext.cli.summary.details import InstructionDetails, instruction_details
 from hlotext.ir.module import Module
 
 _DEFAULT_LIMIT = 10
@@ -59,34 +59,47 @@ def command(files: tuple[str, ...], name: str | None, limit: int | None, output_
     if name is not None:
         show_name(inputs, name, limit, output_format)
     elif output_format == "json":
-        modules = [_json(place, module, notes, limit) for place, module, notes in _modules(inputs)]
-        write_json({"modules": modules})
+        write_json(
+            {"modules": [facts for place in inputs.used(_summaries) for facts in _json(*place, limit)]}
+        )
     else:
-        _show(inputs, limit)
+        report = output()
+        for place, (found, notes) in inputs.used(_facts):
+            _show(report, place, found, notes, limit)
     inputs.finish()
 
 
-def _show(inputs: Inputs, limit: int | None) -> None:
-    report = output()
+def _summaries(modules: tuple[Module, ...]) -> list[Summary]:
+    return list(map(summarize, modules))
+
+
+def _facts(modules: tuple[Module, ...]) -> list[Summary | InstructionDetails]:
+    """What is to be said of the modules of a file, as values that hold none of their nodes."""
+    return [
+        instruction_details(call_graph(module), module.entry.root)
+        if module.entry.is_implicit
+        else summarize(module)
+        for module in modules
+    ]
+
+
+def _show(
+    report: Output, place: str, found: list[Summary | InstructionDetails], notes: list[str], limit: int | None
+) -> None:
     rows = _DEFAULT_LIMIT if limit is None else limit or None
-    for place, module, notes in _modules(inputs):
-        if module.entry.is_implicit:
-            show_details(report, place, instruction_details(call_graph(module), module.entry.root), limit)
+    for facts in found:
+        if isinstance(facts, Summary):
+            show_summary(report, place, facts, notes, rows)
+            notes = []  # those of the whole file stand behind the first module
         else:
-            show_summary(report, place, summarize(module), notes, rows)
+            show_details(report, place, facts, limit)
 
 
-def _modules(inputs: Inputs) -> Iterator[tuple[str, Module, list[str]]]:
-    """Every module of every file, with what this release does not know in the file."""
-    for place, result in inputs:
-        notes = [one_line(note) for note in result.diagnostics]
-        for module in result.modules:
-            yield place, module, notes
-            notes = []
-
-
-def _json(place: str, module: Module, notes: list[str], limit: int | None) -> dict[str, Any]:
-    facts = attrs.asdict(summarize(module))
-    if limit:
-        facts = {name: value[:limit] if name in _LISTS else value for name, value in facts.items()}
-    return {"file": place, "notes": notes, **facts}
+def _json(place: str, found: tuple[list[Summary], list[str]], limit: int | None) -> Iterator[dict[str, Any]]:
+    summaries, notes = found
+    for summary in summaries:
+        facts = attrs.asdict(summary)
+        if limit:
+            facts = {name: value[:limit] if name in _LISTS else value for name, value in facts.items()}
+        yield {"file": place, "notes": notes, **facts}
+        notes = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
@@ -20,7 +21,9 @@ from hlotext.cli.summary.details import (
     computation_details,
     instruction_details,
 )
+from hlotext.ir.computation import Computation
 from hlotext.ir.module import Module
+from hlotext.syntax.limits import MAX_COMPARED_WORDS
 
 Details: TypeAlias = InstructionDetails | ComputationDetails
 
@@ -32,16 +35,22 @@ def show_name(inputs: Inputs, name: str, limit: int | None, output_format: str) 
     """Writes everything called `name` in any of the files. Ends the command where there is nothing."""
     wanted = name.removeprefix("%")
     found: list[tuple[str, Details]] = []
-    names: dict[str, None] = {}
+    hints = _Hints(wanted)
     places = []
-    for place, result in inputs:
+
+    def look(modules: tuple[Module, ...]) -> list[Details]:
+        details = [one for module in modules for one in _details(module, wanted)]
+        if not (found or details):
+            for module in modules:
+                hints.add(module)
+        return details
+
+    for place, (here, _) in inputs.used(look):
         places.append(place)
-        for module in result.modules:
-            found += ((place, details) for details in _details(module, wanted))
-            names.update(dict.fromkeys(_names(module)))
+        found += ((place, one) for one in here)
     if not found:
         if places:
-            say(f"nothing is called {wanted} in {', '.join(places)}{_suggestion(wanted, names)}")
+            say(f"nothing is called {wanted} in {', '.join(places)}{hints}")
         inputs.finish()
         raise click.exceptions.Exit(NOT_FOUND)
     if output_format == "json":
@@ -60,26 +69,43 @@ def show_details(report: Output, place: str, details: Details, limit: int | None
         _show_computation(report, place, details, limit)
 
 
-def _names(module: Module) -> Iterator[str]:
-    yield from (instruction.name for instruction in module.instructions())
-    yield from (computation.name for computation in module.computations)
-
-
 def _details(module: Module, name: str) -> Iterator[Details]:
-    instructions = [i for i in module.instructions() if i.name == name]
-    computations = [c for c in module.computations if c.name == name]
-    if instructions or computations:
+    for found in tuple(module.named(name)):
         graph = call_graph(module)
-        yield from (instruction_details(graph, instruction) for instruction in instructions)
-        yield from (computation_details(graph, computation) for computation in computations)
+        if isinstance(found, Computation):
+            yield computation_details(graph, found)
+        else:
+            yield instruction_details(graph, found)
 
 
-def _suggestion(name: str, names: Iterable[str]) -> str:
+_SHOWN_HINTS = 3
+
+
+class _Hints:
     """Names that the wanted one may have been meant for: those that hold it, else those that look like it."""
-    known = list(names)
-    close = [other for other in known if name.lower() in other.lower()][:3]
-    close = close or difflib.get_close_matches(name, known, n=3)
-    return f"; did you mean {' or '.join(close)}?" if close else ""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._holding: dict[str, None] = {}
+        self._others: dict[str, None] = {}
+
+    def add(self, module: Module) -> None:
+        """Looks at the names of a module, of a large one until there is enough to compare."""
+        word = self._name.lower()
+        instructions = (i._name for computation in module.walk() for i in computation._instructions)
+        for name in itertools.chain(instructions, (c.name for c in module.computations)):
+            if word in name.lower():
+                self._holding[name] = None
+                if len(self._holding) >= _SHOWN_HINTS:
+                    break
+            elif len(self._others) < MAX_COMPARED_WORDS:
+                self._others[name] = None
+
+    def __str__(self) -> str:
+        close = list(self._holding)[:_SHOWN_HINTS] or difflib.get_close_matches(
+            self._name, self._others, n=_SHOWN_HINTS
+        )
+        return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 def _cut(title: str, columns: list[Column], rows: list[list[str]], limit: int | None) -> Table:

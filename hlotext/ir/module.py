@@ -145,6 +145,14 @@ class Module:
         found = self._computations if among is None else among
         return iter(tuple(found)) if self.source is None else self.source.walk(found, only_callers)
 
+    def named(self, name: str) -> Iterator[Instruction | Computation]:
+        """The instructions, then the computations of that name (`%` optional). Only what may hold it is read for that."""
+        name = name.removeprefix("%")
+        computations = self._computations
+        for computation in computations if self.source is None else self.source.defining(computations, name):
+            yield from (i for i in computation._instructions if i._name == name)
+        yield from (computation for computation in computations if computation._name == name)
+
     def find(self, name: str) -> Instruction | Computation | None:
         """The instruction or else the computation of that name (`%` optional); the first one in the text; or None."""
         if self._by_name is None or self._by_name[0] != self.revision:

@@ -101,6 +101,9 @@ class LazySource(FileSource):
     def walk(self, computations: Iterable[Computation], only_callers: bool) -> Iterator[Computation]:
         return self.reader.walk(computations, only_callers)
 
+    def defining(self, computations: Iterable[Computation], name: str) -> Iterator[Computation]:
+        return self.reader.defining(computations, name)
+
 
 class _Linker(Linker):
     """Links one computation of a module whose computations are known: it is put beside the one of that name."""
@@ -388,7 +391,7 @@ class Reader:
         """Whether the text of a computation holds the name of an attribute that calls."""
         if type(computation) is not UnreadComputation:
             return True
-        text = self.text[computation._start : computation._end]
+        text = self._text_of(computation)
         return any(name in text for name in _calling())
 
     def _let_go(self) -> None:
@@ -411,6 +414,16 @@ class Reader:
                 del module._parts[self._parts_kept :]
             self._passing.clear()
             self._passing_size = 0
+
+    def defining(self, computations: Iterable[Computation], name: str) -> Iterator[Computation]:
+        """See `Source.defining`."""
+        find = re.compile(rf"{re.escape(name)}\s*=").search
+        for computation in tuple(computations):
+            if type(computation) is not UnreadComputation or find(self._text_of(computation)) is not None:
+                yield computation
+
+    def _text_of(self, computation: Computation) -> str:
+        return self.text[computation._start : computation._end]
 
     def notes(self) -> list[Diagnostic]:
         """What was read so far that is not known to this release, each thing once, in the order of the text."""
@@ -451,6 +464,11 @@ def _forget(computation: Computation) -> None:
     computation.__class__ = UnreadComputation
     for field in _FROM_LINES:
         delattr(computation, field)
+
+
+def notes(module: Module) -> list[Diagnostic]:
+    """What was read so far of such a module that is not known to this release, in the order of the text."""
+    return module.source.reader.notes() if isinstance(module.source, LazySource) else []
 
 
 def load(path: str, *, strict: bool, infer: Infer | None) -> Module | None:
