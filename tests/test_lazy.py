@@ -15,7 +15,7 @@ import hlotext as hlo
 from hlotext import lint
 from hlotext.analysis.call_graph import call_graph
 from hlotext.ir.compare import difference
-from hlotext.syntax import file_text, lazy
+from hlotext.syntax import file_index, file_text, lazy
 from tests import support
 
 CORPUS = (
@@ -421,5 +421,5 @@ def test_pieces_of_every_size_give_the_same(
     path = file(TWO + "\n\n")
     whole = hlo.load(path, lazy=False)
     for size in (*range(1, 60), 100, 200, len(TWO)):
-        monkeypatch.setattr(lazy, "_PIECE", size)
+        monkeypatch.setattr(file_index, "_PIECE", size)
         assert difference(opened(path), whole, exact=True) is None

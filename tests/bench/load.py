@@ -1,8 +1,9 @@
 """What it costs to open a large file, and to touch it: `python -m tests.bench.load FILE [FILE ...]`.
 
-For each file, which must not be packed, four rows, each measured in a process of its own: opening it lazily, then touching
-the entry, or all computations, and reading all of it at once. Seconds since the file was opened, and the growth of the
-process's peak of resident memory since hlotext was imported (Linux only).
+For each file, which must not be packed, some rows, each measured in a process of its own: opening it lazily, then touching
+the entry, or all computations; reading all of it at once; and the summary that `hlotext show` prints, by either way of
+reading. Seconds since the file was opened, and the growth of the process's peak of resident memory since hlotext was
+imported (Linux only).
 
 `python -m tests.bench.load --make COPIES FILE LARGE` writes a large file: all computations of a dump in so many copies, under
 other names, all but the first copy of the entry as plain computations.
@@ -17,12 +18,15 @@ import time
 from pathlib import Path
 
 import hlotext as hlo
+from hlotext.cli.summary import summarize
 
 ROWS = {
     "open": "open",
     "entry": "open, touch the entry",
     "all": "open, touch everything",
     "whole": "read at once",
+    "show": "open, summarize",
+    "whole show": "read at once, summarize",
 }
 
 _REFERENCES = re.compile(r"(?<==)%[\w.\-]+|(?<=computations=\{)[^{}]+(?=\})|^%[\w.\-]+", re.MULTILINE)
@@ -38,11 +42,13 @@ def peak() -> float:
 def measure(row: str, path: str) -> tuple[float, float]:
     """Seconds and growth in MB of one row, in this process."""
     before, start = peak(), time.perf_counter()
-    module = hlo.load(path, lazy=row != "whole")
+    module = hlo.load(path, lazy="whole" not in row)
     if row == "entry":
         len(module.entry)
     elif row == "all":
         module.materialize()
+    elif "show" in row:
+        summarize(module)
     return time.perf_counter() - start, peak() - before
 
 
