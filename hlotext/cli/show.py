@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -11,11 +11,12 @@ import click
 from hlotext.analysis.call_graph import call_graph
 from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
 from hlotext.cli.output import Output, output
-from hlotext.cli.show_name import show_details, show_name
 from hlotext.cli.show_summary import show_summary
 from hlotext.cli.summary import Summary, summarize
-from hlotext.cli.summary.details import InstructionDetails, instruction_details
 from hlotext.ir.module import Module
+
+if TYPE_CHECKING:
+    from hlotext.cli.summary.details import InstructionDetails
 
 _DEFAULT_LIMIT = 10
 _LISTS = frozenset(
@@ -57,6 +58,8 @@ def command(files: tuple[str, ...], name: str | None, limit: int | None, output_
     """
     inputs = Inputs(files)
     if name is not None:
+        from hlotext.cli.show_name import show_name  # it loads the printer, like the next
+
         show_name(inputs, name, limit, output_format)
     elif output_format == "json":
         write_json(
@@ -75,12 +78,15 @@ def _summaries(modules: tuple[Module, ...]) -> list[Summary]:
 
 def _facts(modules: tuple[Module, ...]) -> list[Summary | InstructionDetails]:
     """What is to be said of the modules of a file, as values that hold none of their nodes."""
-    return [
-        instruction_details(call_graph(module), module.entry.root)
-        if module.entry.is_implicit
-        else summarize(module)
-        for module in modules
-    ]
+    found: list[Summary | InstructionDetails] = []
+    for module in modules:
+        if module.entry.is_implicit:
+            from hlotext.cli.summary.details import instruction_details
+
+            found.append(instruction_details(call_graph(module), module.entry.root))
+        else:
+            found.append(summarize(module))
+    return found
 
 
 def _show(
@@ -92,6 +98,8 @@ def _show(
             show_summary(report, place, facts, notes, rows)
             notes = []  # those of the whole file stand behind the first module
         else:
+            from hlotext.cli.show_name import show_details
+
             show_details(report, place, facts, limit)
 
 
