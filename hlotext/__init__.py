@@ -23,15 +23,13 @@ with _collector.paused(pays=False):
     from hlotext.ir.literal import Literal
     from hlotext.ir.module import Module
     from hlotext.ir.shape import Layout, Shape, Tile
-    from hlotext.ir.source import Source, Span
-    from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
-    from hlotext.syntax.inputs import InputError, read_source
-    from hlotext.syntax.limits import LEAST_LAZY
-    from hlotext.syntax.read import as_source, read_modules, read_tolerantly
     from hlotext.verify import verify
 
 if TYPE_CHECKING:
     from hlotext.ir.print_options import PrintOptions
+    from hlotext.ir.source import Source, Span
+    from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
+    from hlotext.syntax.inputs import InputError
     from hlotext.syntax.parse_result import ParseResult
     from hlotext.syntax.read_terms import (
         parse_dim_labels,
@@ -45,8 +43,14 @@ if TYPE_CHECKING:
     )
 
 _LATE = {
+    "Diagnostic": "syntax.errors",
+    "HloSyntaxError": "syntax.errors",
+    "InputError": "syntax.inputs",
     "ParseResult": "syntax.parse_result",
     "PrintOptions": "ir.print_options",
+    "Severity": "syntax.errors",
+    "Source": "ir.source",
+    "Span": "ir.source",
     "parse_dim_labels": "syntax.read_terms",
     "parse_layout": "syntax.read_terms",
     "parse_literal": "syntax.read_terms",
@@ -56,7 +60,10 @@ _LATE = {
     "parse_sharding": "syntax.read_terms",
     "parse_window": "syntax.read_terms",
 }
-"""Names that few programs use, and the module of each: it is imported when they are first asked for."""
+"""Names that not every program uses, and the module of each: it is imported when they are first asked for.
+
+So are the readers, with the first text.
+"""
 
 _ROOMS = ("analysis", "layout", "lint", "matchers", "rewrite")
 """Sub-packages that are imported when they are first asked for."""
@@ -106,6 +113,8 @@ def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> M
     `str(module)` is the text again, byte for byte (bytes that are no UTF-8 become surrogates). With `strict` everything
     that this release does not know is an error. Raises HloSyntaxError.
     """
+    from hlotext.syntax.read import as_source
+
     return _first(as_source(text, name), strict)
 
 
@@ -127,10 +136,14 @@ def load(
         module = lazily.load(os.fspath(place), strict=strict, infer=infer_shape)
         if module is not None:
             return module
+    from hlotext.syntax.inputs import read_source
+
     return _first(read_source(place), strict)
 
 
 def _is_large(place: str | os.PathLike[str]) -> bool:
+    from hlotext.syntax.limits import LEAST_LAZY
+
     try:
         return os.path.getsize(place) >= LEAST_LAZY
     except (OSError, ValueError):
@@ -138,16 +151,22 @@ def _is_large(place: str | os.PathLike[str]) -> bool:
 
 
 def _first(source: Source, strict: bool) -> Module:
+    from hlotext.syntax.read import read_modules
+
     return read_modules(source, strict=strict, infer=infer_shape)[0][0]
 
 
 def parse_all(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> list[Module]:
     """All modules of a text, in order. Raises HloSyntaxError."""
+    from hlotext.syntax.read import as_source, read_modules
+
     return read_modules(as_source(text, name), strict=strict, infer=infer_shape)[0]
 
 
 def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
     """What can be read of a text, and everything that is wrong with it or unknown to this release. Never raises on text."""
+    from hlotext.syntax.read import as_source, read_tolerantly
+
     return read_tolerantly(as_source(text, name), infer_shape)
 
 

@@ -13,7 +13,7 @@ from hlotext.ir.literal import Literal
 from hlotext.ir.shape import Shape, default_layout
 from hlotext.ir.types import ELEMENT_TYPES, ElementType
 from hlotext.syntax import terms
-from hlotext.syntax.literals import literal_from_tokens
+from hlotext.syntax.literal_tokens import literal_from_tokens
 from tests.support import DATA
 
 FOLDER = DATA / "literals"

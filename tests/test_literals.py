@@ -18,7 +18,8 @@ from hlotext.ir.literal import Literal
 from hlotext.ir.types import ElementType, TypeKind, element_type
 from hlotext.syntax import literal_arrays, terms
 from hlotext.syntax.errors import TermError
-from hlotext.syntax.literals import literal_from_tokens, read_literal, read_tokens
+from hlotext.syntax.literal_tokens import literal_from_tokens, read_tokens
+from hlotext.syntax.literals import read_literal
 from tests.literal_cases import TYPES, array_shape, by_grammar, cases, from_bits, shape_of
 
 FLOATS = [row for row in TYPES if row.is_floating]

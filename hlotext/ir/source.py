@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array
 import bisect
 import functools
 import itertools
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
+    import array
     from hlotext.ir.computation import Computation
 
 
@@ -44,6 +44,8 @@ class Source:
 
     @functools.cached_property
     def _line_starts(self) -> array.array[int]:
+        import array  # only errors and places ask for lines
+
         if "\r" not in self.text:
             # Four times as quick as looking for each line end with an expression.
             lengths = map(len, self.text.split("\n"))

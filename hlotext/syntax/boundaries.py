@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from hlotext.ir.memo import late
 from hlotext.syntax import patterns
-from hlotext.syntax.records import PartialRecord
+
+if TYPE_CHECKING:
+    from hlotext.syntax.records import PartialRecord
 
 _MODULE = late(r"[\r\n](?=HloModule[ \t\r\n])")
 _COMPUTATION = late(

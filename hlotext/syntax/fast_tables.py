@@ -8,6 +8,12 @@ from hlotext.ir.frames import FileLocation, FrameRow, StackFrameIndex
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.words import unquote
 
+_TABLES = re.compile(
+    r"(?:\r?\n){2}FileNames\r?\n(?P<files>(?:[0-9]++ \"[^\r\n]*+\r?\n)*+)\r?\n"
+    r"FunctionNames\r?\n(?P<functions>(?:[0-9]++ \"[^\r\n]*+\r?\n)*+)\r?\n"
+    r"FileLocations\r?\n(?P<locations>(?:[0-9]++ \{[^\r\n]*+\r?\n)*+)\r?\n"
+    r"StackFrames\r?\n(?P<frames>(?:[0-9]++ \{[^\r\n]*+\r?\n)*+)"
+)
 _NUMBER = "([0-9]{1,9})"
 _LOCATION = re.compile(
     rf"^[0-9]++ \{{file_name_id={_NUMBER} function_name_id={_NUMBER} line={_NUMBER} end_line={_NUMBER}"
@@ -20,8 +26,11 @@ _FRAME = re.compile(
 _QUOTED = re.compile(r"^[0-9]++ (\"[^\"\\\r\n]*+(?:\\.[^\"\\\r\n]*+)*+\")\r?\n", re.MULTILINE)
 
 
-def read_tables(match: re.Match[str]) -> StackFrameIndex | None:
-    """The four tables whose rows are the groups `files`, `functions`, `locations` and `frames`; None: grammar."""
+def read_tables(text: str, start: int) -> tuple[StackFrameIndex, int] | None:
+    """The four tables from an offset on and the offset behind them; None when the grammar must look at them."""
+    match = _TABLES.match(text, start)
+    if match is None:
+        return None
     locations = _LOCATION.findall(match["locations"])
     frames = _FRAME.findall(match["frames"])
     names = [_QUOTED.findall(match[table]) for table in ("files", "functions")]
@@ -35,7 +44,7 @@ def read_tables(match: re.Match[str]) -> StackFrameIndex | None:
             return None
     try:
         files, functions = (tuple(map(unquote, table)) for table in names)
-        return StackFrameIndex(
+        index = StackFrameIndex(
             files,
             functions,
             tuple(FileLocation(*map(int, row)) for row in locations),
@@ -43,3 +52,4 @@ def read_tables(match: re.Match[str]) -> StackFrameIndex | None:
         )
     except TermError:
         return None
+    return index, match.end()

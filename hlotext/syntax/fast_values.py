@@ -11,7 +11,6 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from hlotext.syntax import terms
 from hlotext.syntax.errors import TermError
 
 FAST_RULES: dict[str, str] = {
@@ -68,4 +67,6 @@ def read(rule: str, text: str) -> Any:
             value = None
         if value is not None:
             return value
+    from hlotext.syntax import terms  # most texts do not need the grammar
+
     return terms.read(rule, text)

@@ -12,9 +12,7 @@ from hlotext.ir.memo import late
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 """Paths are texts here: importing pathlib takes milliseconds, and every start of a program would wait for it."""
 
-_TERMINAL = re.compile(
-    r"^(?P<name>[A-Z_]+)(?:\.\d+)?: (?:/(?P<regex>.+)/|\"(?P<literal>[^\"]+)\")$", re.MULTILINE
-)
+_TERMINAL = late(r"^(?P<name>[A-Z_]+)(?:\.\d+)?: (?:/(?P<regex>.+)/|\"(?P<literal>[^\"]+)\")$", re.MULTILINE)
 _RULE = late(r"^(?P<name>[a-z_A-Z]+)(?:\.\d+)?:", re.MULTILINE)
 _EXAMPLE = late(r"^// example: ?(.*)$")
 
@@ -52,7 +50,7 @@ def terminals() -> dict[str, str]:
     """The regular expression of every terminal that the grammar writes on one line."""
     return {
         match["name"]: match["regex"].replace("\\/", "/") if match["regex"] else re.escape(match["literal"])
-        for match in _TERMINAL.finditer(text())
+        for match in _TERMINAL().finditer(text())
     }
 
 

@@ -7,6 +7,7 @@ import itertools
 import re
 from typing import Any
 
+from hlotext.ir.memo import late
 from hlotext.ir.module import Module
 from hlotext.syntax import fast_values, grammar, patterns
 from hlotext.syntax.attribute_rules import header_attribute_rule
@@ -15,15 +16,8 @@ from hlotext.syntax.errors import TermError
 from hlotext.syntax.linker import Linker
 from hlotext.syntax.reporter import Reporter
 
-_COMPUTATION = re.compile(
-    r"^(?:ENTRY\b|%?[A-Za-z_][\w.\-]*+ (?:\{|\((?=[^\r\n]*\{)))", re.MULTILINE | re.ASCII
-)
-_TABLES = re.compile(
-    r"(?:\r?\n){2}FileNames\r?\n(?P<files>(?:[0-9]++ \"[^\r\n]*+\r?\n)*+)\r?\n"
-    r"FunctionNames\r?\n(?P<functions>(?:[0-9]++ \"[^\r\n]*+\r?\n)*+)\r?\n"
-    r"FileLocations\r?\n(?P<locations>(?:[0-9]++ \{[^\r\n]*+\r?\n)*+)\r?\n"
-    r"StackFrames\r?\n(?P<frames>(?:[0-9]++ \{[^\r\n]*+\r?\n)*+)"
-)
+_COMPUTATION = late(r"^(?:ENTRY\b|%?[A-Za-z_][\w.\-]*+ (?:\{|\((?=[^\r\n]*\{)))", re.MULTILINE | re.ASCII)
+_BEFORE_TABLES = tuple(f"{first}{second}FileNames" for first in ("\n", "\r\n") for second in ("\n", "\r\n"))
 _TRIES = 4
 """Lines that look like a computation's, up to which the header is tried; they may stand inside a quoted module."""
 
@@ -71,23 +65,24 @@ def _fast_header(module: Module, text: str, start: int) -> int | None:
 
 def _fast_tables(module: Module, text: str, start: int) -> int | None:
     """The four tables in the form in which XLA writes them; the offset of `start` when there are none; None: grammar."""
-    match = _TABLES.match(text, start)
-    if match is None:
+    if not text.startswith(_BEFORE_TABLES, start):
         following = patterns.blank().match(text, start)
         begin = following.end() if following is not None else start
-        return start if begin >= len(text) or _COMPUTATION.match(text, begin) else None
+        return start if begin >= len(text) or _COMPUTATION().match(text, begin) else None
     from hlotext.syntax.fast_tables import read_tables  # small texts have no tables
 
-    tables = read_tables(match)
-    if tables is None:
+    found = read_tables(text, start)
+    if found is None:
         return None
-    module.stack_frames = tables
-    following = patterns.blank().match(text, match.end())
-    begin = match.end() if following is None else following.end()
-    if begin < len(text) and not _COMPUTATION.match(text, begin):
+    module.stack_frames, end = found
+    following = patterns.blank().match(text, end)
+    begin = end if following is None else following.end()
+    if begin < len(text) and not _COMPUTATION().match(text, begin):
         return None  # another table, or a row that is cut off
     # The last row's line end belongs to what follows, as the grammar sees it.
-    return match.start() + len(match[0].rstrip("\r\n"))
+    while text[end - 1] in "\r\n":
+        end -= 1
+    return end
 
 
 def _by_grammar(module: Module, reporter: Reporter, start: int) -> int:
@@ -100,7 +95,7 @@ def _by_grammar(module: Module, reporter: Reporter, start: int) -> int:
     module.attributes = {}  # the fast reader may have read the header, and then met something behind it
     linker = Linker(module, reporter)
     end = next_module(text, start)
-    for match in itertools.islice(_COMPUTATION.finditer(text, start, end), _TRIES):
+    for match in itertools.islice(_COMPUTATION().finditer(text, start, end), _TRIES):
         try:
             record = reference.parse(reporter.source, "module_head", start, match.start())
         except reference.ParseError as failure:

@@ -6,7 +6,7 @@ Both readers end here, so an error is found and said the same way whichever read
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -22,24 +22,25 @@ from hlotext.ir.values import RawValue
 from hlotext.syntax import checks, module_checks, patterns, sugar
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.literals import read_literal
-from hlotext.syntax.records import (
-    ComputationRecord,
-    ComputationReference,
-    InlineBody,
-    InstructionRecord,
-    InstructionReference,
-    OperandRecord,
-    OperationRecord,
-    PartialRecord,
-)
 from hlotext.syntax.reporter import Place, Reporter, shown
 from hlotext.syntax.undefined import Undefined
+
+if TYPE_CHECKING:
+    from hlotext.syntax.records import (
+        ComputationRecord,
+        InlineBody,
+        InstructionRecord,
+        InstructionReference,
+        OperandRecord,
+        OperationRecord,
+        PartialRecord,
+    )
 
 Infer = Callable[[Instruction], Shape]
 """Infers an omitted result shape; raises ValueError where that is impossible."""
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Scope:
     """One computation while it is read."""
 
@@ -62,7 +63,7 @@ class Scope:
     """Such a line had no name that could be made out."""
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Linker:
     """Builds one module."""
 
@@ -397,6 +398,12 @@ class Linker:
 
     def resolve(self, scope: Scope, instruction: Instruction, places: dict[str, int]) -> None:
         """Replaces the references among an instruction's attributes by nodes; unknown computations wait for the end."""
+        from hlotext.syntax.records import (  # only the grammar makes records
+            ComputationReference,
+            InlineBody,
+            InstructionReference,
+        )
+
         for name, value in instruction._attributes.items():
             kind = type(value)
             if kind is ComputationReference or kind is InlineBody:
@@ -413,6 +420,8 @@ class Linker:
 
     def computation(self, scope: Scope, instruction: Instruction, name: str, value: Any) -> Any:
         """The computation that a reference names, or the reference itself for now when it comes later."""
+        from hlotext.syntax.records import InlineBody  # only the grammar makes records
+
         if type(value) is InlineBody:
             return self.inline(scope, value)
         found = self.computations.get(value.name)
@@ -429,6 +438,8 @@ class Linker:
         for reference in references:
             predecessor = scope.defined.get(reference.name)
             if predecessor is None and scope.takes_unknown:
+                from hlotext.syntax.records import OperandRecord
+
                 predecessor = self.unknown_operand(scope, OperandRecord(None, reference.name))
             if predecessor is None and scope.has_lost_names:
                 continue
@@ -485,6 +496,8 @@ class Linker:
 
     def _resolved(self, value: tuple[Any, ...]) -> tuple[Computation, ...] | RawValue:
         """A list of computations, some of which were named before they were defined; as text where one never is."""
+        from hlotext.syntax.records import ComputationReference  # only the grammar makes records
+
         names = [item.name for item in value]
         found: list[Any] = [
             self.computations.get(item.name, item) if type(item) is ComputationReference else item

@@ -16,7 +16,7 @@ Place = tuple[str, int, int | None]
 """What is to be said of a related place, where it starts and where it ends."""
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Reporter:
     """Takes what the readers find in one text."""
 

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
 from hlotext.ir.source import Source
-from hlotext.syntax import module_checks, patterns, terms
+from hlotext.syntax import fast_values, module_checks, patterns
 from hlotext.syntax.boundaries import end_of_computations, is_behind, is_module, next_module
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.line_parts import LineParts
 from hlotext.syntax.linker import Infer, Linker, Scope
-from hlotext.syntax.records import InstructionRecord
 from hlotext.syntax.reporter import Reporter
 from hlotext.syntax.tails import Tails
 from hlotext.syntax.words import unquote
+
+if TYPE_CHECKING:
+    from hlotext.syntax.records import InstructionRecord
 
 _CONTINUES = re.compile(r"[,(\[{]|T\s*\(")
 """What shows that an op line which looks complete goes on below."""
@@ -198,7 +200,7 @@ class Scanner:
         shape = self._parts.shape(text, position)
         if shape is None:
             try:
-                terms.read("shape", text)
+                fast_values.read("shape", text)
             except TermError as error:
                 self.reporter.error("X101", error.message, position + error.position)
             return

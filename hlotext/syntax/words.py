@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.limits import MAX_DIGITS
 
-_ESCAPE = re.compile(
-    rb"""\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([ntr"'\\abfv?]))|(\\.)""",
-    re.DOTALL,
-)
+
+@functools.cache
+def _escape() -> re.Pattern[bytes]:
+    """An escape. Groups: by an octal, hexadecimal, short or long number, by a letter, and one that C does not know."""
+    return re.compile(
+        rb"""\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([ntr"'\\abfv?]))|(\\.)""",
+        re.DOTALL,
+    )
+
+
 _SIMPLE = {
     b"n": b"\n", b"t": b"\t", b"r": b"\r", b'"': b'"', b"'": b"'", b"\\": b"\\",
     b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v", b"?": b"?",
@@ -42,7 +49,7 @@ def unquote(quoted: str) -> str:
         shown = match[0].decode("utf-8", "replace")
         raise TermError(f"`{shown}` is no escape in a string", place, r"a backslash itself is written `\\`")
 
-    return _ESCAPE.sub(one, inner.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+    return _escape().sub(one, inner.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
 
 def integer(token: str) -> int:

@@ -54,7 +54,7 @@ class LiteralBuilder:
 
     def shaped_array(self, children: Children) -> Literal:
         # Not at the top: that module decodes its numbers with this package.
-        from hlotext.syntax.literals import literal_from_tokens
+        from hlotext.syntax.literal_tokens import literal_from_tokens
 
         return literal_from_tokens(children[1], children[0])
 
