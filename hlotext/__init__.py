@@ -28,7 +28,8 @@ with _collector.paused(pays=False):
 if TYPE_CHECKING:
     from hlotext.ir.print_options import PrintOptions
     from hlotext.ir.source import Source, Span
-    from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
+    from hlotext.syntax.diagnostic import Diagnostic
+    from hlotext.syntax.errors import HloSyntaxError, Severity
     from hlotext.syntax.inputs import InputError
     from hlotext.syntax.parse_result import ParseResult
     from hlotext.syntax.read_terms import (
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     )
 
 _LATE = {
-    "Diagnostic": "syntax.errors",
+    "Diagnostic": "syntax.diagnostic",
     "HloSyntaxError": "syntax.errors",
     "InputError": "syntax.inputs",
     "ParseResult": "syntax.parse_result",

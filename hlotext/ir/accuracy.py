@@ -6,10 +6,11 @@ import attrs
 
 from hlotext.ir.enums import ResultAccuracyMode
 from hlotext.ir.text import short_float
+from hlotext.ir.value import Value
 
 
-@attrs.frozen
-class Tolerance:
+@attrs.frozen(repr=False)
+class Tolerance(Value):
     """How far a result may lie from the exact one (`ResultAccuracy::Tolerance`)."""
 
     atol: float = 0.0
@@ -23,8 +24,8 @@ class Tolerance:
         return f"{{atol={short_float(self.atol)},rtol={short_float(self.rtol)},ulps={self.ulps}}}"
 
 
-@attrs.frozen
-class ResultAccuracy:
+@attrs.frozen(repr=False)
+class ResultAccuracy(Value):
     """`result_accuracy=` (`ResultAccuracy`): `{mode=highest}`, `{tolerance={atol=0.1,rtol=1e-05,ulps=2}}`."""
 
     mode: ResultAccuracyMode = ResultAccuracyMode.DEFAULT

@@ -8,13 +8,14 @@ import attrs
 
 from hlotext.ir.enums import AliasKind
 from hlotext.ir.text import braced
+from hlotext.ir.value import Value
 
 ShapeIndex: TypeAlias = tuple[int, ...]
 """Path into a tuple shape: `(1, 0)` is element 0 of element 1; empty for the whole shape."""
 
 
-@attrs.frozen
-class InputOutputAlias:
+@attrs.frozen(repr=False)
+class InputOutputAlias(Value):
     """One output that lies in a parameter's buffer: `{0}: (1, {2}, may-alias)`."""
 
     output_index: ShapeIndex
@@ -27,8 +28,8 @@ class InputOutputAlias:
         return f"{braced(self.output_index)}: {source}"
 
 
-@attrs.frozen
-class InputOutputAliasConfig:
+@attrs.frozen(repr=False)
+class InputOutputAliasConfig(Value):
     """`input_output_alias=` of a module (`HloInputOutputAliasConfig`): `{ {}: (0, {}, may-alias) }`."""
 
     entries: tuple[InputOutputAlias, ...] = ()
@@ -42,8 +43,8 @@ class InputOutputAliasConfig:
         return f"{{ {', '.join(map(str, self.entries))} }}" if self.entries else "{}"
 
 
-@attrs.frozen(order=True)
-class BufferDonor:
+@attrs.frozen(order=True, repr=False)
+class BufferDonor(Value):
     """One parameter, or a part of it, whose buffer XLA may use again: `(1, {0})`."""
 
     param_number: int
@@ -53,8 +54,8 @@ class BufferDonor:
         return f"({self.param_number}, {braced(self.param_index)})"
 
 
-@attrs.frozen
-class BufferDonorConfig:
+@attrs.frozen(repr=False)
+class BufferDonorConfig(Value):
     """`buffer_donor=` of a module (`HloBufferDonorConfig`): `{ (0, {}), (1, {0}) }`."""
 
     entries: tuple[BufferDonor, ...] = ()
@@ -67,8 +68,8 @@ class BufferDonorConfig:
         return f"{{ {', '.join(map(str, self.entries))} }}" if self.entries else "{}"
 
 
-@attrs.frozen
-class OutputOperandAlias:
+@attrs.frozen(repr=False)
+class OutputOperandAlias(Value):
     """One part of an instruction's result that lies in an operand's buffer: `{1}: (2, {0})`."""
 
     output_shape_index: ShapeIndex
@@ -81,8 +82,8 @@ class OutputOperandAlias:
         )
 
 
-@attrs.frozen
-class OutputToOperandAliasing:
+@attrs.frozen(repr=False)
+class OutputToOperandAliasing(Value):
     """`output_to_operand_aliasing=` of fusions and custom calls: `{{}: (0, {}), {1}: (2, {0})}`."""
 
     aliases: tuple[OutputOperandAlias, ...] = ()

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import attrs
 
+from hlotext.ir.value import Value
 
-@attrs.frozen
-class AttributeInfo:
+
+@attrs.frozen(repr=False)
+class AttributeInfo(Value):
     """One row of the attribute table."""
 
     name: str

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import attrs
+from typing import TYPE_CHECKING
 
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.instruction import Form, Instruction
+
+if TYPE_CHECKING:
+    from hlotext.ir.computation import Computation
+    from hlotext.ir.shape import Shape
 
 UNREADABLE = "(unreadable)"
 """The opcode of a `BadInstruction`; no opcode is written like that."""
 
 
-@attrs.define(eq=False, repr=False)
 class BadInstruction(Instruction):
     """A line, or several in a row, that `parse_tolerant` could not read; or an operand that nothing defines.
 
@@ -18,8 +21,20 @@ class BadInstruction(Instruction):
     opcode is `UNREADABLE`. The shape is what the line says, or None. It has no operands and no attributes.
     """
 
-    text: str = ""
-    """The lines as they stand in the source, without indentation; empty for an operand that nothing defines."""
+    __slots__ = ("text",)
+
+    def __init__(
+        self,
+        name: str,
+        shape: Shape | None,
+        computation: Computation,
+        place: tuple[int, int] | None = None,
+        form: Form = Form.LINE,
+        text: str = "",
+    ) -> None:
+        super().__init__(name, UNREADABLE, shape, computation=computation, place=place, form=form)
+        self.text = text
+        """The lines as they stand in the source, without indentation; empty for an operand that nothing defines."""
 
     @property
     def is_missing(self) -> bool:

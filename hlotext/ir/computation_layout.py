@@ -5,10 +5,11 @@ from __future__ import annotations
 import attrs
 
 from hlotext.ir.shape import Shape, join_indexed
+from hlotext.ir.value import Value
 
 
-@attrs.frozen
-class ComputationLayout:
+@attrs.frozen(repr=False)
+class ComputationLayout(Value):
     """`entry_computation_layout=` (`ComputationLayout`): `{(f32[2]{0}, s32[])->f32[2]{0}}`.
 
     Shapes may lack layouts, where the compiler is to choose them.

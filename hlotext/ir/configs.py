@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from hlotext.ir.text import braced, quote_unless_dict
+from hlotext.ir.value import Value
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -43,8 +44,8 @@ def _by_bytes(entry: tuple[str, str]) -> bytes:
     return entry[0].encode("utf-8", "surrogateescape")
 
 
-@attrs.frozen
-class BackendConfig:
+@attrs.frozen(repr=False)
+class BackendConfig(Value):
     """`backend_config=`: text that only the backend understands. `str()` is raw for a dict, else quoted."""
 
     text: str

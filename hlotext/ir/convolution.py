@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import attrs
 
+from hlotext.ir.value import Value
+
 
 def _labels(places: dict[int, str]) -> str:
     return "".join(places.get(i, "?") for i in range(max(places, default=-1) + 1))
 
 
-@attrs.frozen
-class ConvolutionDimensionNumbers:
+@attrs.frozen(repr=False)
+class ConvolutionDimensionNumbers(Value):
     """`dim_labels=` (`ConvolutionDimensionNumbers`): `b01f_01io->b01f`, input, kernel -> output.
 
     Every field is a dimension number, or one for each spatial dimension.
@@ -37,8 +39,8 @@ class ConvolutionDimensionNumbers:
         return f"{_labels(lhs)}_{_labels(rhs)}->{_labels(out)}"
 
 
-@attrs.frozen
-class OperandSparsity:
+@attrs.frozen(repr=False)
+class OperandSparsity(Value):
     """Structured sparsity of one convolution operand: `{sparsity=1x4 dimension=1 stride=2}`."""
 
     numerator: int = 0
@@ -55,8 +57,8 @@ class OperandSparsity:
         return f"{{sparsity={ratio} dimension={self.dimension} stride={self.stride}{idx}}}"
 
 
-@attrs.frozen
-class SparsityConfig:
+@attrs.frozen(repr=False)
+class SparsityConfig(Value):
     """`sparsity_config=` of convolution (`SparsityConfig`); None for an operand that is dense."""
 
     lhs: OperandSparsity | None = None
@@ -69,8 +71,8 @@ class SparsityConfig:
         return f"{{{' '.join(sides)}}}"
 
 
-@attrs.frozen
-class OperandBlockScaling:
+@attrs.frozen(repr=False)
+class OperandBlockScaling(Value):
     """How blocks of one operand are scaled: `{scale_idx=2 zero_idx=3 strides=1x32 steps=1x1}`."""
 
     scale_idx: int = 0
@@ -93,8 +95,8 @@ class OperandBlockScaling:
         return f"{{{' '.join(parts)}}}"
 
 
-@attrs.frozen
-class BlockScalingConfig:
+@attrs.frozen(repr=False)
+class BlockScalingConfig(Value):
     """`block_scaling_config=` (`BlockScalingConfig`), in text from the middle of 2026 on."""
 
     lhs: OperandBlockScaling | None = None
@@ -107,8 +109,8 @@ class BlockScalingConfig:
         return f"{{{' '.join(f'{name}={side}' for name, side in sides if side is not None)}}}"
 
 
-@attrs.frozen
-class SparsityDescriptor:
+@attrs.frozen(repr=False)
+class SparsityDescriptor(Value):
     """n:m sparsity of one dot operand (`SparsityDescriptor`), in text of 2024 and 2025: `L.1@2:4`."""
 
     index: int
@@ -122,8 +124,8 @@ class SparsityDescriptor:
         return f"{'LR'[self.index]}.{self.dimension}@{self.n}:{self.m}"
 
 
-@attrs.frozen
-class DotSparsity:
+@attrs.frozen(repr=False)
+class DotSparsity(Value):
     """`sparsity=` of a dot in text of 2024 and 2025: `L.1@2:4_R.0@2:4`."""
 
     descriptors: tuple[SparsityDescriptor, ...]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import attrs
 
 from hlotext.ir.sharding import Sharding
+from hlotext.ir.value import Value
 
 
-@attrs.frozen
-class Domain:
+@attrs.frozen(repr=False)
+class Domain(Value):
     """`domain=` (`DomainMetadata`): `{kind="sharding", entry={replicated}, exit={manual}}`."""
 
     kind: str

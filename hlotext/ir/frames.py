@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import attrs
 
+from hlotext.ir.value import Value
 
-@attrs.frozen
-class StackFrame:
+
+@attrs.frozen(repr=False)
+class StackFrame(Value):
     """One Python frame from which an instruction came; lines and columns counted from 1, 0 when not known."""
 
     file: str
@@ -20,8 +22,8 @@ class StackFrame:
         return f"{self.file}:{self.line}:{self.column} in {self.function}"
 
 
-@attrs.frozen
-class FileLocation:
+@attrs.frozen(repr=False)
+class FileLocation(Value):
     """One row of FileLocations (`StackFrameIndexProto::FileLocation`); ids count from 1."""
 
     file_name_id: int
@@ -38,8 +40,8 @@ class FileLocation:
         )
 
 
-@attrs.frozen
-class FrameRow:
+@attrs.frozen(repr=False)
+class FrameRow(Value):
     """One row of StackFrames (`StackFrameIndexProto::StackFrame`)."""
 
     file_location_id: int
@@ -51,8 +53,8 @@ class FrameRow:
         return f"{{file_location_id={self.file_location_id} parent_frame_id={self.parent_frame_id + 1}}}"
 
 
-@attrs.frozen
-class StackFrameIndex:
+@attrs.frozen(repr=False)
+class StackFrameIndex(Value):
     """The four tables between a module's header and its first computation (`StackFrameIndexProto`)."""
 
     file_names: tuple[str, ...] = ()

@@ -7,10 +7,11 @@ import math
 import attrs
 
 from hlotext.ir.tile_assignment import DeviceList, IotaTileAssignment
+from hlotext.ir.value import Value
 
 
-@attrs.frozen
-class MeshAxis:
+@attrs.frozen(repr=False)
+class MeshAxis(Value):
     """One axis of a mesh (`MeshProto::MeshAxis`)."""
 
     name: str
@@ -22,8 +23,8 @@ class MeshAxis:
         return f"'{self.name}'={self.size}"
 
 
-@attrs.frozen
-class Mesh:
+@attrs.frozen(repr=False)
+class Mesh(Value):
     """Devices on a grid with named axes (`Mesh`): `mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))`."""
 
     axes: tuple[MeshAxis, ...] = ()
@@ -86,8 +87,8 @@ class Mesh:
         return f"{axes}, device_ids=({self.device_assignment.iota_text})"
 
 
-@attrs.frozen
-class SubAxis:
+@attrs.frozen(repr=False)
+class SubAxis(Value):
     """A part of an axis (`AxisRef::SubAxis`), the axis seen as [pre_size, size, rest]: `(2)4`."""
 
     pre_size: int
@@ -103,8 +104,8 @@ class SubAxis:
         return f"({self.pre_size}){self.size}"
 
 
-@attrs.frozen
-class AxisRef:
+@attrs.frozen(repr=False)
+class AxisRef(Value):
     """An axis of a mesh or a part of one (`AxisRef`): `'x'`, `'x':(2)4`."""
 
     name: str

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from hlotext.ir.text import braced, quote
+from hlotext.ir.value import Value
 
 if TYPE_CHECKING:
     from hlotext.ir.frames import StackFrame
 
 
-@attrs.frozen
-class Metadata:
+@attrs.frozen(repr=False)
+class Metadata(Value):
     """`metadata=` (`OpMetadata`): the operation of the source program that an instruction implements.
 
     `str()` prints what is set, in XLA's order; see `is_printed` for whether XLA prints the attribute at all.

@@ -9,13 +9,14 @@ import attrs
 from hlotext.ir.enums import DebugLogMode
 from hlotext.ir.original_value import OriginalArray
 from hlotext.ir.text import braced
+from hlotext.ir.value import Value
 
 _BLOCK = re.compile(r"\s*\n[\s\S]*\n[ \t]*")
 """A module on lines of its own; XLA writes it without escapes."""
 
 
-@attrs.frozen
-class RecoveryEntry:
+@attrs.frozen(repr=False)
+class RecoveryEntry(Value):
     """How one lost original array is computed again (`OriginalValueRecoveryTable::Entry`)."""
 
     old_original_array: OriginalArray
@@ -35,8 +36,8 @@ class RecoveryEntry:
         return f'{arrays},\n  "{escaped}"'
 
 
-@attrs.frozen
-class RecoveryTable:
+@attrs.frozen(repr=False)
+class RecoveryTable(Value):
     """`origin_recovery_table=` of a module (`OriginalValueRecoveryTable`), one entry on a line.
 
     The text is that of indentation 0; a recovery module keeps the indentation that it was read with.
@@ -48,8 +49,8 @@ class RecoveryTable:
         return "".join(["{\n", *(f"  {entry}\n" for entry in self.entries), "}"]) if self.entries else "{}"
 
 
-@attrs.frozen
-class DebugAttribute:
+@attrs.frozen(repr=False)
+class DebugAttribute(Value):
     """What is logged of an original array; zeros and false are not printed."""
 
     log_mode: DebugLogMode | None = None
@@ -74,8 +75,8 @@ class DebugAttribute:
         return braced(parts)
 
 
-@attrs.frozen
-class DebugEntry:
+@attrs.frozen(repr=False)
+class DebugEntry(Value):
     """An original array and what is logged of it: `{"add.1" {0}}:({log_mode=default,callback_id=1})`."""
 
     original_array: OriginalArray
@@ -85,8 +86,8 @@ class DebugEntry:
         return f"{self.original_array}:({','.join(map(str, self.attributes))})"
 
 
-@attrs.frozen
-class DebugAttributes:
+@attrs.frozen(repr=False)
+class DebugAttributes(Value):
     """`debug_attributes=` of a module, one entry on a line; in text from the middle of 2026 on."""
 
     entries: tuple[DebugEntry, ...] = ()

@@ -9,10 +9,11 @@ import attrs
 from hlotext.ir.mesh import AxisRef, Mesh
 from hlotext.ir.metadata import Metadata
 from hlotext.ir.sharding import Sharding
+from hlotext.ir.value import Value
 
 
-@attrs.frozen
-class DimensionSharding:
+@attrs.frozen(repr=False)
+class DimensionSharding(Value):
     """The axes along which one dimension is cut, the most major first (`DimensionSharding`)."""
 
     axes: tuple[AxisRef, ...] = ()
@@ -26,7 +27,7 @@ class DimensionSharding:
         return f"{{{', '.join(parts)}}}"
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class NamedSharding(Sharding):
     """A sharding by mesh axes: `{mesh['a'=2,'b'=4], [{'a'}, {'b':(1)2, ?}], replicated={'b':(2)2}}`.
 

@@ -6,6 +6,8 @@ import enum
 
 import attrs
 
+from hlotext.ir.value import Value
+
 
 class Family(enum.Enum):
     """What kind of thing an opcode does; shape rules and checks are kept by family."""
@@ -54,8 +56,8 @@ class Count(enum.Enum):
     FOUR_WITH_SLICES = "four when slice_sizes is given"
 
 
-@attrs.frozen
-class Arity:
+@attrs.frozen(repr=False)
+class Arity(Value):
     """How many operands XLA's reader requires."""
 
     minimum: int = 0
@@ -112,8 +114,8 @@ class Calls(enum.Enum):
     LIST = "a list of computations in braces"
 
 
-@attrs.frozen
-class AttributeUse:
+@attrs.frozen(repr=False)
+class AttributeUse(Value):
     """One attribute as one opcode uses it."""
 
     name: str
@@ -132,8 +134,10 @@ class AttributeUse:
     """Only in text of older releases; accepted, and printed where it was given."""
 
 
-@attrs.frozen(eq=False)  # each row is the only one of its name, and the memories below ask for it often
-class Opcode:
+@attrs.frozen(
+    eq=False, repr=False
+)  # each row is the only one of its name, and the memories below ask for it often
+class Opcode(Value):
     """One opcode of HLO."""
 
     name: str

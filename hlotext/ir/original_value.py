@@ -8,10 +8,11 @@ import attrs
 
 from hlotext.ir.aliasing import ShapeIndex
 from hlotext.ir.text import braced
+from hlotext.ir.value import Value
 
 
-@attrs.frozen
-class OriginalArray:
+@attrs.frozen(repr=False)
+class OriginalArray(Value):
     """An array of the module before optimisation (`OriginalArray`): `{"add.1" {0}}`."""
 
     instruction_name: str
@@ -30,8 +31,8 @@ OriginalNode: TypeAlias = Union[OriginalArray, tuple["OriginalNode", ...], None]
 """One array, None where it has no counterpart, or a tuple of these."""
 
 
-@attrs.frozen
-class OriginalValue:
+@attrs.frozen(repr=False)
+class OriginalValue(Value):
     """`origin=` of an instruction (`OriginalValue`): a tree like its shape's: `{({"a"}, {"b" {0}})}`."""
 
     tree: OriginalNode = None

@@ -11,9 +11,10 @@ import attrs
 from hlotext.ir.mesh import AxisRef, Mesh, check_axes
 from hlotext.ir.text import braced
 from hlotext.ir.tile_assignment import MOST_DEVICES, DeviceList, IotaTileAssignment
+from hlotext.ir.value import Value
 
 
-class ReplicaGroups:
+class ReplicaGroups(Value):
     """Groups of devices (XLA's `CollectiveDeviceListBase`): a list, an iota or mesh axes.
 
     All forms answer `group_count`, `group_size` and `groups()`; only `groups()` enumerates devices.
@@ -52,7 +53,7 @@ class ReplicaGroups:
         return ReplicaGroupList(tuple(self.groups()))
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class ReplicaGroupList(ReplicaGroups):
     """Groups written one by one (`CollectiveDeviceList`): `{{0,1},{2,3}}`; `{}` means all devices."""
 
@@ -77,7 +78,7 @@ class ReplicaGroupList(ReplicaGroups):
         return braced(braced(group) for group in self.replica_groups)
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class IotaReplicaGroupList(ReplicaGroups):
     """Groups as a reshaped and transposed 0, 1, 2, ... (`IotaReplicaGroupList`): `[2,4]<=[4,2]T(1,0)`."""
 
@@ -103,7 +104,7 @@ class IotaReplicaGroupList(ReplicaGroups):
         return str(self.iota)
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class MeshAxesReplicaGroupList(ReplicaGroups):
     """Groups along axes of a mesh: `mesh['a'=2,'b'=4] {'b'}` has two groups of four."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.ir.types import BUFFER, OPAQUE, TOKEN, TUPLE, ElementType
+from hlotext.ir.value import Value
 
 UNBOUNDED_SIZE = -(2**63)
 """Size of a dimension printed `?`, as XLA's `Shape::kUnboundedSize`."""
@@ -22,8 +23,8 @@ def join_indexed(texts: list[str]) -> str:
     return ", ".join(f"/*index={i}*/{text}" if i and i % 5 == 0 else text for i, text in enumerate(texts))
 
 
-@attrs.frozen
-class Tile:
+@attrs.frozen(repr=False)
+class Tile(Value):
     """One tile of a tiled layout, sizes major to minor: `(8,128)`."""
 
     dimensions: tuple[int, ...]
@@ -33,8 +34,8 @@ class Tile:
         return "(" + ",".join("*" if d == COMBINE_DIMENSION else str(d) for d in self.dimensions) + ")"
 
 
-@attrs.frozen
-class SplitConfig:
+@attrs.frozen(repr=False)
+class SplitConfig(Value):
     """Where a physical dimension is cut into pieces that lie in different memories: `(1:1,2)`."""
 
     dimension: int
@@ -46,8 +47,8 @@ class SplitConfig:
         return f"({self.dimension}:{','.join(map(str, self.split_indices))})"
 
 
-@attrs.frozen(cache_hash=True)
-class Layout:
+@attrs.frozen(cache_hash=True, repr=False)
+class Layout(Value):
     """How the elements of an array are ordered in memory: `{3,2,0,1:T(8,128)(2,1)S(1)}`.
 
     Nothing here is checked against a shape: `minor_to_major` may be no permutation, as XLA's reader allows.

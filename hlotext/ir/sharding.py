@@ -11,6 +11,7 @@ from hlotext.ir.enums import ShardingType
 from hlotext.ir.metadata import Metadata
 from hlotext.ir.shape import Shape, join_indexed
 from hlotext.ir.tile_assignment import MOST_DEVICES, DeviceList, IotaTileAssignment
+from hlotext.ir.value import Value
 
 SUBGROUP_TYPES = (
     ShardingType.MAXIMAL,
@@ -24,7 +25,7 @@ _PLAIN = frozenset({ShardingType.MANUAL, ShardingType.REPLICATED, ShardingType.U
 """Subgroup types that make a plain word where nothing is tiled."""
 
 
-class Sharding:
+class Sharding(Value):
     """Any sharding: an `OpSharding`, a `NamedSharding` or a `TupleSharding`."""
 
     __slots__ = ()
@@ -74,8 +75,8 @@ class Sharding:
         raise NotImplementedError
 
 
-@attrs.frozen
-class ShardGroup:
+@attrs.frozen(repr=False)
+class ShardGroup(Value):
     """Values that are to be sharded alike (`HloSharding::ShardGroup`): `shard_as 3`, `shard_like 3`."""
 
     shard_group_id: int
@@ -86,7 +87,7 @@ class ShardGroup:
         return f"{'shard_like' if self.shard_like else 'shard_as'} {self.shard_group_id}"
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class OpSharding(Sharding):
     """The sharding of one array, without a mesh: `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`."""
 
@@ -190,7 +191,7 @@ class OpSharding(Sharding):
         return f"{{{' '.join(parts)}}}"
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class TupleSharding(Sharding):
     """One sharding for each leaf of a tuple shape, the leaves in order: `{{replicated}, {manual}}`."""
 

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from hlotext.ir.value import Value
+
 if TYPE_CHECKING:
     import array
     from hlotext.ir.computation import Computation
 
 
-@attrs.frozen
-class Span:
+@attrs.frozen(repr=False)
+class Span(Value):
     """A range of the source text. Lines and columns count from 1; columns count characters."""
 
     start: int

@@ -5,10 +5,11 @@ from __future__ import annotations
 import attrs
 
 from hlotext.ir.text import braced, short_float
+from hlotext.ir.value import Value
 
 
-@attrs.frozen
-class Statistic:
+@attrs.frozen(repr=False)
+class Statistic(Value):
     """One named number (`Statistic`)."""
 
     stat_name: str
@@ -18,8 +19,8 @@ class Statistic:
         return f"{self.stat_name}={short_float(self.stat_val)}"
 
 
-@attrs.frozen
-class Statistics:
+@attrs.frozen(repr=False)
+class Statistics(Value):
     """`statistics=` (`StatisticsViz`), numbers to show in a picture: `{visualizing_index=0,count_nan=1}`."""
 
     stat_index_to_visualize: int = 0

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.ir.value import Value
+
 MOST_DEVICES = 1 << 20
 """For more tiles than this, device ids are never written out: no machine has so many."""
 
 
-@attrs.frozen
-class DeviceList:
+@attrs.frozen(repr=False)
+class DeviceList(Value):
     """Device ids written one by one: `[2,2]0,1,3,2` (XLA's V1 tile assignment).
 
     XLA's reader does not compare their number with the dimensions, so neither does this class.
@@ -49,8 +51,8 @@ class DeviceList:
         return f"[{','.join(map(str, self.dimensions))}]{','.join(map(str, self.device_ids))}"
 
 
-@attrs.frozen
-class IotaTileAssignment:
+@attrs.frozen(repr=False)
+class IotaTileAssignment(Value):
     """0, 1, 2, ... reshaped, transposed and reshaped again: `[4,2]<=[2,2,2]T(2,1,0)`.
 
     Costs the same for two devices and for two billion: nothing is enumerated until asked for.

@@ -10,10 +10,11 @@ import attrs
 from hlotext.ir.literal import Literal
 from hlotext.ir.shape import Shape
 from hlotext.ir.text import braced, quote, short_float
+from hlotext.ir.value import Value
 
 
-@attrs.frozen
-class RawValue:
+@attrs.frozen(repr=False)
+class RawValue(Value):
     """The value of an attribute, or a word in it, that this release does not know: its text as it stands."""
 
     text: str

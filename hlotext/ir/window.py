@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import attrs
 
+from hlotext.ir.value import Value
 
-@attrs.frozen
-class WindowDimension:
+
+@attrs.frozen(repr=False)
+class WindowDimension(Value):
     """How the window moves over one dimension (`WindowDimension`); sizes and distances in elements."""
 
     size: int
@@ -23,8 +25,8 @@ class WindowDimension:
     """True where the window runs backwards, `rhs_reversal=1` in the text."""
 
 
-@attrs.frozen
-class Window:
+@attrs.frozen(repr=False)
+class Window(Value):
     """A window over all dimensions (`Window`): `{size=3x3 stride=2x1 pad=1_1x0_0}`.
 
     Each part after `size` is printed only if it is not the default somewhere, and then for every dimension.
@@ -50,8 +52,8 @@ class Window:
         return f"{{{' '.join(parts)}}}"
 
 
-@attrs.frozen
-class PaddingConfigDimension:
+@attrs.frozen(repr=False)
+class PaddingConfigDimension(Value):
     """Padding of one dimension (`PaddingConfigDimension`), in elements; edges may be negative."""
 
     edge_padding_low: int
@@ -60,8 +62,8 @@ class PaddingConfigDimension:
     """Elements put between every two neighbours."""
 
 
-@attrs.frozen
-class PaddingConfig:
+@attrs.frozen(repr=False)
+class PaddingConfig(Value):
     """`padding=` (`PaddingConfig`): `1_2x0_1`, with interior padding `1_2_1x0_1_0`; nothing for a scalar."""
 
     dimensions: tuple[PaddingConfigDimension, ...] = ()
@@ -79,8 +81,8 @@ class PaddingConfig:
         return _by_x(f"{d.edge_padding_low}_{d.edge_padding_high}" for d in self.dimensions)
 
 
-@attrs.frozen
-class SliceDimension:
+@attrs.frozen(repr=False)
+class SliceDimension(Value):
     """The elements `start`, `start + stride`, ... below `limit` of one dimension."""
 
     start: int
@@ -88,8 +90,8 @@ class SliceDimension:
     stride: int = 1
 
 
-@attrs.frozen
-class SliceDimensions:
+@attrs.frozen(repr=False)
+class SliceDimensions(Value):
     """`slice=`: `{[0:5], [0:8]}`; strides are printed for every dimension if one of them is not 1."""
 
     dimensions: tuple[SliceDimension, ...] = ()

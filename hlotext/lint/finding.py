@@ -6,7 +6,8 @@ import attrs
 
 from hlotext.ir.frames import StackFrame
 from hlotext.ir.instruction import Instruction
-from hlotext.syntax.errors import Diagnostic, Severity
+from hlotext.syntax.diagnostic import Diagnostic
+from hlotext.syntax.errors import Severity
 
 
 @attrs.frozen

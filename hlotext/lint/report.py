@@ -11,7 +11,7 @@ from hlotext.lint.finding import Finding
 from hlotext.lint.registry import all_rules
 from hlotext.reports import Entry
 from hlotext.syntax.codes import RULES as SYNTAX_RULES
-from hlotext.syntax.errors import excerpt
+from hlotext.syntax.diagnostic import excerpt
 from hlotext.verify.codes import CODES as VERIFY_RULES
 
 

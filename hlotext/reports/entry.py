@@ -7,7 +7,8 @@ from typing import Any
 
 import attrs
 
-from hlotext.syntax.errors import Diagnostic, Severity
+from hlotext.syntax.diagnostic import Diagnostic
+from hlotext.syntax.errors import Severity
 
 
 @attrs.frozen

@@ -45,7 +45,7 @@ def _fast_header(module: Module, text: str, start: int) -> int | None:
     if match is None:
         return None
     tail = match[2]
-    pieces = patterns.header_attribute().findall(tail)
+    pieces = patterns.header_attribute().findall(tail) if tail else []
     if sum(map(len, pieces)) + 2 * len(pieces) != len(tail):
         return None
     attributes: dict[str, Any] = {}

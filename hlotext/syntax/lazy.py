@@ -31,7 +31,8 @@ from hlotext.ir.module import Module
 from hlotext.ir.source import Source, Span
 from hlotext.syntax import module_checks
 from hlotext.syntax.attribute_rules import attribute_rules
-from hlotext.syntax.errors import Diagnostic, HloSyntaxError
+from hlotext.syntax.diagnostic import Diagnostic
+from hlotext.syntax.errors import HloSyntaxError
 from hlotext.syntax.file_index import Index, UnfitFileError
 from hlotext.syntax.file_text import FileSource, FileText
 from hlotext.syntax.limits import MAX_DIAGNOSTICS
@@ -87,8 +88,6 @@ class LazySource(FileSource):
 
 class _Linker(Linker):
     """Links one computation of a module whose computations are known: it is put beside the one of that name."""
-
-    __slots__ = ()
 
     def begin(self, name: str, start: int, is_entry: bool, brace: int = -1) -> Scope:
         computation = Computation(name, [], None, "main", self.module, False, False, start, -1, brace)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from hlotext.ir import opcodes
-from hlotext.ir.bad_instruction import UNREADABLE, BadInstruction
+from hlotext.ir.bad_instruction import BadInstruction
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.memo import late
@@ -40,48 +40,52 @@ Infer = Callable[[Instruction], Shape]
 """Infers an omitted result shape; raises ValueError where that is impossible."""
 
 
-@attrs.define(eq=False, repr=False)
 class Scope:
     """One computation while it is read."""
 
-    computation: Computation
-    defined: dict[str, Instruction] = attrs.field(factory=dict)
-    """Instructions by name, as far as they have been read."""
-    parameters: list[Any] = attrs.field(factory=list)
-    """The numbers of the parameters met so far."""
-    outer: Scope | None = None
-    """The scope in which an inline body stands."""
-    elements: dict[tuple[Instruction, int], Instruction] | None = None
-    """The get-tuple-element behind each `%t#0` met so far, once there is one."""
-    takes_unknown: bool = False
-    """Operands that are not defined become parameters: a pasted op line."""
-    numbers: dict[str, int] | None = None
-    """For names that were made, once there are some, the number from which on the next one of that stem is looked for."""
-    is_damaged: bool = False
-    """A line could not be read, so what is missing may have stood there."""
-    has_lost_names: bool = False
-    """Such a line had no name that could be made out."""
+    def __init__(self, computation: Computation, outer: Scope | None = None) -> None:
+        self.computation = computation
+        self.outer = outer
+        """The scope in which an inline body stands."""
+        self.defined: dict[str, Instruction] = {}
+        """Instructions by name, as far as they have been read."""
+        self.parameters: list[Any] = []
+        """The numbers of the parameters met so far."""
+        self.elements: dict[tuple[Instruction, int], Instruction] | None = None
+        """The get-tuple-element behind each `%t#0` met so far, once there is one."""
+        self.takes_unknown = False
+        """Operands that are not defined become parameters: a pasted op line."""
+        self.numbers: dict[str, int] | None = None
+        """For names that were made, once there are some, the number from which on the next one of that stem is looked for."""
+        self.is_damaged = False
+        """A line could not be read, so what is missing may have stood there."""
+        self.has_lost_names = False
+        """Such a line had no name that could be made out."""
 
 
-@attrs.define(eq=False, repr=False)
 class Linker:
     """Builds one module."""
 
-    module: Module
-    reporter: Reporter
-    infer: Infer | None = None
-    computations: dict[str, Computation] = attrs.field(factory=dict)
-    taken: set[str] = attrs.field(factory=set)
-    """Names of computations made for sugared asynchronous operations."""
-    undefined: Undefined = attrs.field(
-        default=attrs.Factory(lambda self: Undefined(self.reporter), takes_self=True)
-    )
-    pending: list[tuple[Scope, Instruction, str, Any]] = attrs.field(factory=list)
-    """Attributes that name computations which were not defined yet: scope, instruction, attribute name, value."""
-    has_async_start: bool = False
-    """There may be an `async-start` in the module."""
-    has_lost_computations: bool = False
-    """The name of a computation could not be made out."""
+    def __init__(
+        self,
+        module: Module,
+        reporter: Reporter,
+        infer: Infer | None = None,
+        computations: dict[str, Computation] | None = None,
+    ) -> None:
+        self.module = module
+        self.reporter = reporter
+        self.infer = infer
+        self.computations = {} if computations is None else computations
+        self.taken: set[str] = set()
+        """Names of computations made for sugared asynchronous operations."""
+        self.undefined = Undefined(reporter)
+        self.pending: list[tuple[Scope, Instruction, str, Any]] = []
+        """Attributes that name computations which were not defined yet: scope, instruction, attribute name, value."""
+        self.has_async_start = False
+        """There may be an `async-start` in the module."""
+        self.has_lost_computations = False
+        """The name of a computation could not be made out."""
 
     # ---- computations
 
@@ -173,9 +177,8 @@ class Linker:
         text = self.reporter.source.text[start:end].rstrip()
         bad = BadInstruction(
             name,
-            UNREADABLE,
             shape,
-            computation=scope.computation,
+            scope.computation,
             place=(start, start + len(text)),
             text=text,
         )
@@ -351,7 +354,7 @@ class Linker:
     @staticmethod
     def _missing(scope: Scope, name: str) -> BadInstruction:
         """What stands for an operand that nothing defines, so that its users have one."""
-        missing = BadInstruction(name, UNREADABLE, None, computation=scope.computation, form=Form.IMPLICIT)
+        missing = BadInstruction(name, None, scope.computation, form=Form.IMPLICIT)
         if name:
             scope.defined[name] = missing
         scope.computation._instructions.append(missing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from hlotext.ir.module import Module
-from hlotext.syntax.errors import Diagnostic
+from hlotext.syntax.diagnostic import Diagnostic
 
 
 @attrs.frozen

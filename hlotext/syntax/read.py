@@ -23,7 +23,7 @@ from hlotext.syntax.reporter import Reporter, did_you_mean, word_end
 from hlotext.syntax.scanner import Scanner
 
 if TYPE_CHECKING:
-    from hlotext.syntax.errors import Diagnostic
+    from hlotext.syntax.diagnostic import Diagnostic
     from hlotext.syntax.parse_result import ParseResult
     from hlotext.syntax.records import InstructionRecord, ModuleRecord
 

@@ -4,35 +4,37 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable
-
-import attrs
+from typing import TYPE_CHECKING
 
 from hlotext.ir.memo import late
-from hlotext.ir.source import Source
-from hlotext.syntax.errors import Diagnostic, HloSyntaxError, Severity
+from hlotext.syntax.errors import HloSyntaxError, Severity
 from hlotext.syntax.limits import MAX_COMPARED_WORDS, MAX_DIAGNOSTICS, MAX_MESSAGE
+
+if TYPE_CHECKING:
+    from hlotext.ir.source import Source
+    from hlotext.syntax.diagnostic import Diagnostic
 
 Place = tuple[str, int, int | None]
 """What is to be said of a related place, where it starts and where it ends."""
 
 
-@attrs.define(eq=False, repr=False)
 class Reporter:
     """Takes what the readers find in one text."""
 
-    source: Source
-    strict: bool = False
-    """Notes count as errors."""
-    tolerant: bool = False
-    """Errors are collected, not raised."""
-    diagnostics: list[Diagnostic] = attrs.field(factory=list)
-    """What was found, in the order in which it was found."""
-    _said: set[tuple[object, ...]] = attrs.field(factory=set)
-    """Lines may be read twice, by both readers; what was said is not said again."""
-    _counts: dict[Severity, int] = attrs.field(factory=lambda: dict.fromkeys(Severity, 0))
-    """How much was found, kept or not."""
-    _compared: int = 0
-    """Known words that were compared with misspelt ones."""
+    def __init__(self, source: Source, strict: bool = False, tolerant: bool = False) -> None:
+        self.source = source
+        self.strict = strict
+        """Notes count as errors."""
+        self.tolerant = tolerant
+        """Errors are collected, not raised."""
+        self.diagnostics: list[Diagnostic] = []
+        """What was found, in the order in which it was found."""
+        self._said: set[tuple[object, ...]] = set()
+        """Lines may be read twice, by both readers; what was said is not said again."""
+        self._counts = dict.fromkeys(Severity, 0)
+        """How much was found, kept or not."""
+        self._compared = 0
+        """Known words that were compared with misspelt ones."""
 
     def error(
         self,
@@ -112,6 +114,8 @@ class Reporter:
         help: str,
         related: Iterable[Place],
     ) -> Diagnostic:
+        from hlotext.syntax.diagnostic import Diagnostic  # most texts are right
+
         text = self.source.text
         if len(message) > MAX_MESSAGE:
             message = f"{message[:MAX_MESSAGE]}..."

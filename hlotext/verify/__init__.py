@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hlotext.ir.module import Module
-    from hlotext.syntax.errors import Diagnostic
+    from hlotext.syntax.diagnostic import Diagnostic
 
 __all__ = ["verify"]
 

@@ -10,7 +10,7 @@ from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
 from hlotext.layout.errors import shorten
-from hlotext.syntax.errors import Diagnostic
+from hlotext.syntax.diagnostic import Diagnostic
 from hlotext.verify import places
 from hlotext.verify.codes import CODES
 from hlotext.verify.problems import Callee, Part, Problem, Where

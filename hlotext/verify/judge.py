@@ -9,7 +9,8 @@ from hlotext.ir.instruction import Instruction
 from hlotext.ir.judge import Problems
 from hlotext.ir.module import Module
 from hlotext.ir.shape import holds_buffer
-from hlotext.syntax.errors import Diagnostic, Severity
+from hlotext.syntax.diagnostic import Diagnostic
+from hlotext.syntax.errors import Severity
 from hlotext.verify.checks import aliasing, custom, edited
 from hlotext.verify.codes import CODES
 from hlotext.verify.facts import Facts, facts_of

@@ -11,7 +11,8 @@ from hlotext.ir import collector
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import CallAttributes, Instruction
 from hlotext.ir.module import Module
-from hlotext.syntax.errors import Diagnostic, Severity
+from hlotext.syntax.diagnostic import Diagnostic
+from hlotext.syntax.errors import Severity
 from hlotext.verify.checks import (
     aliasing,
     asynchronous,

@@ -7,7 +7,7 @@ import attrs
 from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.source import Source
 from hlotext.syntax import checks
-from hlotext.syntax.errors import Diagnostic
+from hlotext.syntax.diagnostic import Diagnostic
 from hlotext.syntax.reporter import Reporter
 from hlotext.verify import places
 from hlotext.verify.findings import Findings

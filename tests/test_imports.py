@@ -1,0 +1,68 @@
+"""What is imported when: starting a program costs what it needs, which the lists in tests/data/imports say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hlotext as hlo
+from hlotext.syntax import fast_values, grammar
+from tests.support import DATA, ROOT
+
+SMALL = "HloModule m\n\nENTRY %e (p: f32[2]) -> f32[2] {\n  ROOT %p = f32[2]{0} parameter(0)\n}\n"
+DUMP = ROOT / "corpus" / "tpu" / "mlp_train.v4_2x2x1.after_optimizations.txt"
+STEPS = {
+    "import": "import hlotext",
+    "small": f"import hlotext; mark(); str(hlotext.parse({SMALL!r}).materialize().entry.root.shape)",
+    "dump": f"import hlotext; text = open({str(DUMP)!r}).read(); hlotext.parse({SMALL!r}); mark(); hlotext.parse(text)",
+}
+"""What a program does; listed is what the last step of it imports."""
+HEAVY = {"click", "difflib", "hashlib", "importlib.resources", "json", "lark", "numpy", "pathlib", "rich"}
+"""Modules that take milliseconds, and that most texts can be read without."""
+
+
+def imported(code: str) -> list[str]:
+    """The modules that a fresh process imports for a piece of code, behind `mark()` where it calls that, sorted."""
+    start = "import sys\nknown = set(sys.modules)\ndef mark(): known.update(sys.modules)\n"
+    end = "\nprint(*sorted(set(sys.modules) - known))"
+    run = subprocess.run(
+        [sys.executable, "-c", f"{start}{code}{end}"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return run.stdout.split()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_what_is_imported(step: str, golden: Callable[[Path, str], None]) -> None:
+    """Exactly the listed modules of hlotext, and nothing that takes long."""
+    found = imported(STEPS[step])
+    assert not HEAVY.intersection(found)
+    ours = [name for name in found if name.partition(".")[0] == "hlotext"]
+    golden(DATA / "imports" / f"{step}.txt", "".join(f"{name}\n" for name in ours))
+
+
+def test_public_names_are_there_before_they_are_imported() -> None:
+    """`from hlotext import *` and `dir` know what comes late, and what is no name is said."""
+    code = "from hlotext import *; import hlotext; mark(); assert {*hlotext.__all__} <= {*globals()} & {*dir(hlotext)}"
+    assert imported(code) == []
+    assert imported("import hlotext; assert {*hlotext.__all__, 'lint'} <= {*dir(hlotext)}; mark()") == []
+    for name in hlo.__all__:
+        assert getattr(hlo, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'pars'"):
+        hlo.pars  # type: ignore[attr-defined] # noqa: B018
+
+
+@pytest.mark.parametrize("rule", fast_values.FAST_RULES)
+def test_shortcuts_are_where_the_table_says(rule: str) -> None:
+    """Each is for a rule of the grammar."""
+    assert rule in grammar.names()
+    assert callable(fast_values.shortcut(rule))
+
+
+def test_values_show_their_fields() -> None:
+    """One `__repr__` for all values gives what attrs would give each."""
+    assert repr(hlo.Tile((8, 128))) == "Tile(dimensions=(8, 128))"
+    assert repr(hlo.parse_window("{size=3}").dimensions[0]).startswith("WindowDimension(size=3, stride=1, ")
