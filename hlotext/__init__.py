@@ -26,6 +26,11 @@ with _collector.paused(pays=False):
     from hlotext.verify import verify
 
 if TYPE_CHECKING:
+    from hlotext import analysis as analysis
+    from hlotext import layout as layout
+    from hlotext import lint as lint
+    from hlotext import matchers as matchers
+    from hlotext import rewrite as rewrite
     from hlotext.ir.print_options import PrintOptions
     from hlotext.ir.source import Source, Span
     from hlotext.syntax.diagnostic import Diagnostic
@@ -210,17 +215,19 @@ class _Judge:
 judge.install(_Judge())
 
 
-def __getattr__(name: str) -> Any:
-    """What is imported when it is first asked for."""
-    import importlib
-
-    if name in _ROOMS:
-        return importlib.import_module(f"hlotext.{name}")
-    if name not in _LATE:
-        raise AttributeError(f"module 'hlotext' has no attribute {name!r}")
-    found = globals()[name] = getattr(importlib.import_module(f"hlotext.{_LATE[name]}"), name)
-    return found
-
-
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LATE, *_ROOMS})
+
+
+if not TYPE_CHECKING:  # whoever checks types is told of names that are none
+
+    def __getattr__(name: str) -> Any:
+        """What is imported when it is first asked for."""
+        import importlib
+
+        if name in _ROOMS:
+            return importlib.import_module(f"hlotext.{name}")
+        if name not in _LATE:
+            raise AttributeError(f"module 'hlotext' has no attribute {name!r}")
+        found = globals()[name] = getattr(importlib.import_module(f"hlotext.{_LATE[name]}"), name)
+        return found

@@ -15,6 +15,7 @@ from hlotext.ir.value import Value
 
 if TYPE_CHECKING:
     import array
+
     from hlotext.ir.computation import Computation
 
 

@@ -15,7 +15,8 @@ from hlotext.ir.computation import Computation
 from hlotext.ir.module import Module
 from hlotext.ir.source import Source
 from hlotext.syntax import patterns
-from hlotext.syntax.errors import Diagnostic, HloSyntaxError
+from hlotext.syntax.diagnostic import Diagnostic
+from hlotext.syntax.errors import HloSyntaxError
 from hlotext.syntax.file_text import FileText
 from hlotext.syntax.header_reader import read_head
 from hlotext.syntax.reporter import Reporter

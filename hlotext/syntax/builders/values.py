@@ -8,15 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from hlotext.ir.aliasing import OutputOperandAlias, OutputToOperandAliasing
-from hlotext.ir.convolution import (
-    BlockScalingConfig,
-    ConvolutionDimensionNumbers,
-    DotSparsity,
-    OperandBlockScaling,
-    OperandSparsity,
-    SparsityConfig,
-    SparsityDescriptor,
-)
+from hlotext.ir.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.enums import (
     CollectiveMode,
     ComparisonDirection,
@@ -35,6 +27,14 @@ from hlotext.ir.enums import (
     TransposeA,
 )
 from hlotext.ir.shape import Shape
+from hlotext.ir.sparsity import (
+    BlockScalingConfig,
+    DotSparsity,
+    OperandBlockScaling,
+    OperandSparsity,
+    SparsityConfig,
+    SparsityDescriptor,
+)
 from hlotext.ir.values import RawValue
 from hlotext.ir.window import (
     PaddingConfig,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlotext.ir.convolution import DotSparsity
 from hlotext.ir.instruction import Instruction
+from hlotext.ir.sparsity import DotSparsity
 from hlotext.verify.facts import Facts
 from hlotext.verify.infer.shapes import is_scalar, same_type_or_floats
 from hlotext.verify.problems import Callee, Problem

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import attrs
 
-from hlotext.ir.convolution import ConvolutionDimensionNumbers, SparsityConfig
+from hlotext.ir.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.shape import Shape
+from hlotext.ir.sparsity import SparsityConfig
 from hlotext.ir.types import ElementType
 from hlotext.ir.window import Window
 from hlotext.verify.infer.errors import ShapeInferenceError
