@@ -15,7 +15,7 @@ import hlotext as hlo
 from hlotext import lint
 from hlotext.analysis.call_graph import call_graph
 from hlotext.ir.compare import difference
-from hlotext.syntax import file_index, file_text, lazy
+from hlotext.syntax import file_index, file_text, lazy, limits
 from tests import support
 
 CORPUS = (
@@ -206,7 +206,7 @@ def test_small_files_are_read_at_once(
     """Unless asked; from a size on files are read lazily, unless asked not to."""
     path = file(TWO)
     assert not isinstance(hlo.load(path).source, lazy.LazySource)
-    monkeypatch.setattr(hlo, "LEAST_LAZY", len(TWO))
+    monkeypatch.setattr(limits, "LEAST_LAZY", len(TWO))
     assert isinstance(hlo.load(path).source, lazy.LazySource)
     assert isinstance(hlo.load(str(path)).source, lazy.LazySource)
     assert not isinstance(hlo.load(path, lazy=False).source, lazy.LazySource)
