@@ -10,11 +10,11 @@ import attrs
 from hlotext.ir import calls, edits, judge, printing, uses
 from hlotext.ir.errors import EditError
 from hlotext.ir.instruction import Form, Instruction
-from hlotext.ir.order import Order
 from hlotext.ir.shape import Shape
 
 if TYPE_CHECKING:
     from hlotext.ir.module import Module
+    from hlotext.ir.order import Order
     from hlotext.ir.source import Span
 
 
@@ -158,6 +158,8 @@ class Computation:
     def order(self) -> Order:
         """Where each instruction stands, for comparisons and insertions in constant time."""
         if self._order is None:
+            from hlotext.ir.order import Order
+
             self._order = Order(self._instructions)
         return self._order
 
