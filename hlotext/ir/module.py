@@ -198,9 +198,9 @@ class Module:
 
         That is nothing but what `load` left in a large file: whatever else is read has all its attributes typed at once.
         """
-        with collector.paused(pays=False):
-            for computation in self._computations:
-                len(computation)
+        if self.source is not None:
+            with collector.paused(pays=False):
+                self.source.read_all(self._computations)
         return self
 
     # ---- editing

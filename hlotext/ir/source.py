@@ -83,6 +83,9 @@ class Source:
             end -= 1
         return start, end
 
+    def read_all(self, computations: Iterable[Computation]) -> None:
+        """Reads those computations that have not been read: here there are none."""
+
     def walk(self, computations: Iterable[Computation], only_callers: bool) -> Iterator[Computation]:
         """See `Module.walk`: here all was read at once."""
         return iter(tuple(computations))
