@@ -335,3 +335,19 @@ def test_callers_are_found_in_the_order_of_the_text() -> None:
     assert caller.name == "a"
     assert graph.caller(module.entry) is None
     assert graph.loop_around(start) is None
+
+
+def test_callees_may_stand_behind_their_callers() -> None:
+    """Whether they run instruction by instruction is then found out by a second walk."""
+    header, entry, body = (
+        "HloModule order\n",
+        "ENTRY %main (x: f32[4]) -> f32[4] {\n  %x = f32[4]{0} parameter(0)\n"
+        "  ROOT %c = f32[4]{0} call(%x), to_apply=%twice\n}\n",
+        "%twice (p: f32[4]) -> f32[4] {\n  %p = f32[4]{0} parameter(0)\n  ROOT %d = f32[4]{0} add(%p, %p)\n}\n",
+    )
+    usual, turned = summary("\n".join((header, body, entry))), summary("\n".join((header, entry, body)))
+    (add,) = (count for count in turned.opcodes if count.opcode == "add")
+    assert (add.in_fusions, add.written_bytes) == (0, 16)
+    assert sorted(turned.opcodes, key=str) == sorted(usual.opcodes, key=str)
+    assert (turned.memory_spaces, turned.computations) == (usual.memory_spaces, usual.computations)
+    assert [group.name for group in turned.largest_arrays] == ["x", "d"]

@@ -34,7 +34,7 @@ _USES = {
 USES = (ENTRY, *dict.fromkeys(_USES.values()), APPLIED, UNUSED)
 """Every use, in the order in which they are shown."""
 
-_STEPPED_INTO = frozenset({LOOP_BODY, LOOP_CONDITION, BRANCH, CALLED})
+STEPPED_INTO = frozenset({LOOP_BODY, LOOP_CONDITION, BRANCH, CALLED})
 """Uses whose computations run instruction by instruction, each writing its result to memory."""
 
 
@@ -125,37 +125,63 @@ class CallGraph:
         return call.caller if call is not None else None
 
 
-@fact
-def call_graph(module: Module) -> CallGraph:
-    """Finds every call of a module, and from the trip counts of its loops how often each computation runs."""
-    callers: dict[Computation, list[CallEdge]] = {}
-    callees: dict[Computation, list[CallEdge]] = {}
-    trips: dict[tuple[Computation, int], int | None] = {}
-    for computation in module.walk(only_callers=True):
-        edges = []
+@attrs.define(eq=False)
+class Calls:
+    """The calls of a module, found computation by computation, in any order."""
+
+    module: Module
+    _edges: dict[Computation, tuple[CallEdge, ...]] = attrs.field(factory=dict)
+    """The calls that stand in each computation."""
+    _trips: dict[Computation, dict[int, int | None]] = attrs.field(factory=dict)
+
+    def add(self, computation: Computation) -> tuple[CallEdge, ...]:
+        """Finds the calls that stand in a computation."""
+        found = []
         for place, instruction in enumerate(computation._instructions):
             opcode = instruction._opcode
             if opcode in CALLS_NOTHING:
                 continue
             if opcode == "while":
-                trips[computation, place] = trip_count(instruction)
+                self._trips.setdefault(computation, {})[place] = trip_count(instruction)
             for attribute, callee in instruction.callees():
-                edges.append(CallEdge(computation, place, instruction._name, opcode, attribute, callee))
+                found.append(CallEdge(computation, place, instruction._name, opcode, attribute, callee))
+        edges = tuple(found)
         if edges:
-            callees[computation] = edges
-            for edge in edges:
+            self._edges[computation] = edges
+        return edges
+
+    def graph(self) -> CallGraph:
+        """The graph of all calls, once every computation that calls has been added."""
+        module, callees, trips = self.module, self._edges, self._trips
+        callers: dict[Computation, list[CallEdge]] = {}
+        for computation in module._computations:
+            for edge in callees.get(computation, ()):
                 callers.setdefault(edge.callee, []).append(edge)
-    order = _callers_first(module.entry, callees)
-    return CallGraph(
-        module,
-        {callee: tuple(edges) for callee, edges in callers.items()},
-        _runs(module.entry, order, callees, trips),
-        _stepped(module.entry, order, callees),
-        trips,
-    )
+        order = _callers_first(module.entry, callees)
+        by_place = {
+            (c, place): trip for c in module._computations if c in trips for place, trip in trips[c].items()
+        }
+        return CallGraph(
+            module,
+            {callee: tuple(edges) for callee, edges in callers.items()},
+            _runs(module.entry, order, callees, by_place),
+            _stepped(module.entry, order, callees),
+            by_place,
+        )
 
 
-def _callers_first(entry: Computation, callees: Mapping[Computation, list[CallEdge]]) -> list[Computation]:
+@fact
+def call_graph(module: Module) -> CallGraph:
+    """Finds every call of a module, and from the trip counts of its loops how often each computation runs."""
+    calls = Calls(module)
+    for computation in module.walk(only_callers=True):
+        calls.add(computation)
+    return calls.graph()
+
+
+def _callers_first(
+    entry: Computation, callees: Mapping[Computation, tuple[CallEdge, ...]]
+) -> list[Computation]:
     """The computations that run, each behind all that call it."""
     done: list[Computation] = []
     entered: set[Computation] = set()
@@ -174,7 +200,7 @@ def _callers_first(entry: Computation, callees: Mapping[Computation, list[CallEd
 def _runs(
     entry: Computation,
     order: Iterable[Computation],
-    callees: Mapping[Computation, list[CallEdge]],
+    callees: Mapping[Computation, tuple[CallEdge, ...]],
     trips: Mapping[tuple[Computation, int], int | None],
 ) -> dict[Computation, int | None]:
     """How often each computation runs; `order` has callers before callees."""
@@ -199,14 +225,14 @@ def _runs_per_call(edge: CallEdge, trips: Mapping[tuple[Computation, int], int |
 
 
 def _stepped(
-    entry: Computation, order: Iterable[Computation], callees: Mapping[Computation, list[CallEdge]]
+    entry: Computation, order: Iterable[Computation], callees: Mapping[Computation, tuple[CallEdge, ...]]
 ) -> frozenset[Computation]:
     found = {entry}
     for computation in order:
         edges = callees.get(computation, ())
         if computation in found:
-            found.update(edge.callee for edge in edges if edge.use in _STEPPED_INTO)
+            found.update(edge.callee for edge in edges if edge.use in STEPPED_INTO)
             # An asynchronous body is one instruction, whose result the start has; what it calls runs on.
             for body in (edge.callee for edge in edges if edge.use == ASYNC):
-                found.update(edge.callee for edge in callees.get(body, ()) if edge.use in _STEPPED_INTO)
+                found.update(edge.callee for edge in callees.get(body, ()) if edge.use in STEPPED_INTO)
     return frozenset(found)

@@ -118,7 +118,7 @@ def communications(module: Module) -> tuple[Communication, ...]:
         key = chain_of(instruction) or instruction
         if key not in found or is_started(instruction):
             found[key] = instruction
-    return tuple(communication(graph, instruction) for instruction in found.values())
+    return tuple(_communication(graph, instruction) for instruction in found.values())
 
 
 def chain_of(instruction: Instruction) -> tuple[str, str] | None:
@@ -136,49 +136,97 @@ def is_started(instruction: Instruction) -> bool:
     return "AsyncCollectiveStart" in targets
 
 
-def wrapper(graph: CallGraph, instruction: Instruction) -> CallEdge | None:
-    """The call by the `async-start` whose body a collective is, which names it; None for others."""
-    call = graph.call(instruction.computation)
-    return call if call is not None and call.opcode == "async-start" else None
+@attrs.frozen
+class Exchange:
+    """What an instruction that begins a communication says itself. See `Communication`."""
+
+    kind: str
+    is_pair: bool
+    is_sync: bool
+    groups: ReplicaGroups | None
+    pairs: tuple[tuple[int, ...], ...] | None
+    group_count: int | None
+    group_size: int | None
+    operand_bytes: int
+    result_bytes: int
 
 
-def communication(graph: CallGraph, instruction: Instruction) -> Communication:
-    """What there is to know about an instruction that begins a communication (one of `KINDS`)."""
-    call = graph.call(instruction.computation)
-    wrapping = wrapper(graph, instruction)
-    start = wrapping.caller if wrapping is not None else instruction
-    # In a computation that an asynchronous `call` runs it keeps its own name.
-    outer = graph.call(call.computation) if call is not None and call.opcode == "call" else None
+def exchange(instruction: Instruction) -> Exchange:
+    """What an instruction says that begins a communication (one of `KINDS`)."""
     attributes = instruction.attributes
     groups, pairs = attributes.get("replica_groups"), attributes.get("source_target_pairs")
     count, size = _counted(groups, pairs)
     kind = KINDS[instruction.opcode]
-    if attributes.get("is_host_transfer") is True:
-        kind = f"host {kind}"
-    home = start.computation
-    around = graph.call(home)
-    is_wrapped = wrapping is not None or (outer is not None and outer.opcode == "async-start")
-    is_pair = is_wrapped or chain_of(instruction) is not None or ROLES.get(instruction.opcode) == "start"
-    return Communication(
-        instruction=instruction,
-        start=start,
-        kind=kind,
-        is_async=is_pair and not (_is_sync(instruction) or _is_sync(start)),
-        is_pair=is_pair,
-        fusion_call=around if around is not None and around.opcode == "fusion" else None,
-        loop_call=graph.loop_call(home) if home is not None else None,
+    return Exchange(
+        kind=f"host {kind}" if attributes.get("is_host_transfer") is True else kind,
+        is_pair=chain_of(instruction) is not None or ROLES.get(instruction.opcode) == "start",
+        is_sync=is_sync(instruction),
         groups=groups if isinstance(groups, ReplicaGroups) else None,
         pairs=pairs if isinstance(pairs, tuple) else None,
         group_count=count,
         group_size=size,
-        participants=_participants(graph.module, instruction, count, size),
         operand_bytes=sum(total_of(operand.shape).unpadded_bytes for operand in instruction.operands),
         result_bytes=total_of(received_shape(instruction)).unpadded_bytes,
+    )
+
+
+@attrs.frozen
+class Surroundings:
+    """Where a communication stands, as the call graph tells it. See `Communication`."""
+
+    wrapping: CallEdge | None
+    """The call by the `async-start` whose body it is, which then names it."""
+    is_wrapped: bool
+    """Whether it runs inside an `async-start`; in a computation that an asynchronous `call` runs it keeps its own name."""
+    computation: Computation | None
+    """Where what names it stands."""
+    fusion_call: CallEdge | None
+    loop_call: CallEdge | None
+    runs: int | None
+
+
+def surroundings(graph: CallGraph, computation: Computation | None) -> Surroundings:
+    """What there is around an instruction in a computation that begins a communication."""
+    call = graph.call(computation)
+    wrapping = call if call is not None and call.opcode == "async-start" else None
+    outer = graph.call(call.computation) if call is not None and call.opcode == "call" else None
+    home = wrapping.computation if wrapping is not None else computation
+    around = graph.call(home)
+    return Surroundings(
+        wrapping=wrapping,
+        is_wrapped=wrapping is not None or (outer is not None and outer.opcode == "async-start"),
+        computation=home,
+        fusion_call=around if around is not None and around.opcode == "fusion" else None,
+        loop_call=graph.loop_call(home) if home is not None else None,
         runs=graph.runs.get(home, 0) if home is not None else 0,
     )
 
 
-def _is_sync(instruction: Instruction) -> bool:
+def _communication(graph: CallGraph, instruction: Instruction) -> Communication:
+    found, around = exchange(instruction), surroundings(graph, instruction.computation)
+    start = around.wrapping.caller if around.wrapping is not None else instruction
+    is_pair = found.is_pair or around.is_wrapped
+    return Communication(
+        instruction=instruction,
+        start=start,
+        kind=found.kind,
+        is_async=is_pair and not (found.is_sync or is_sync(start)),
+        is_pair=is_pair,
+        fusion_call=around.fusion_call,
+        loop_call=around.loop_call,
+        groups=found.groups,
+        pairs=found.pairs,
+        group_count=found.group_count,
+        group_size=found.group_size,
+        participants=_participants(graph.module, instruction, found.group_count, found.group_size),
+        operand_bytes=found.operand_bytes,
+        result_bytes=found.result_bytes,
+        runs=around.runs,
+    )
+
+
+def is_sync(instruction: Instruction) -> bool:
+    """Whether the GPU compiler marks an asynchronous operation as one that runs as if it were none."""
     config = instruction.backend_config
     if config is None or '"is_sync":true' not in config.text:
         return False

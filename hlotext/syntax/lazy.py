@@ -180,11 +180,13 @@ class Reader:
                 self.fill(computation)
 
     def _runs(self, computations: Iterable[Computation]) -> Iterator[list[Computation]]:
-        """The computations, unread ones that stand one behind the other together, as far as they are short."""
+        """The computations, unread ones that stand side by side together, forwards or backwards, as far as they are short."""
         run: list[Computation] = []
         for computation in computations:
-            is_next = run and computation._start == run[-1]._end + 2
-            if run and not (is_next and computation._end - run[0]._start <= _RUN):
+            is_next = run and (
+                computation._start == run[-1]._end + 2 or computation._end + 2 == run[-1]._start
+            )
+            if run and not (is_next and abs(computation._start - run[0]._start) <= _RUN):
                 yield run
                 run = []
             run.append(computation)
@@ -201,7 +203,7 @@ class Reader:
         """
         if len(run) > 1:
             with self._lock, collector.paused(), suppress(HloSyntaxError, _AloneError):
-                self._fill(run)
+                self._fill(sorted(run, key=lambda computation: computation._start))
 
     def _fill(self, run: list[Computation]) -> None:
         first, last = run[0], run[-1]

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from hlotext.analysis.call_graph import call_graph
+from hlotext.analysis.call_graph import CallGraph
 from hlotext.analysis.sizes import Total, arrays_of, total_of
 from hlotext.cli.summary.arrays import (
     ArrayGroup,
@@ -19,11 +19,11 @@ from hlotext.cli.summary.arrays import (
     most_padded,
     transfers,
 )
-from hlotext.cli.summary.communication import Collective, CollectiveGroup, collective_groups
+from hlotext.cli.summary.communication import Collective, CollectiveGroup, collective, collective_groups
 from hlotext.cli.summary.computations import ComputationUse, computation_uses
-from hlotext.cli.summary.loops import Loop
+from hlotext.cli.summary.loops import Loop, loop
 from hlotext.cli.summary.sources import SourceFile, SourceLine, source_files, source_lines
-from hlotext.cli.summary.survey import Survey
+from hlotext.cli.summary.survey import Survey, survey
 from hlotext.ir import collector
 from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
@@ -102,15 +102,14 @@ def summarize(module: Module) -> Summary:
     """The facts of a module with at least one computation. Of a large file that is read as it is touched nothing stays."""
     # What is made here stays, or is let go by reference counts.
     with collector.paused(pays=False):
-        return _summary(Survey(call_graph(module)))
+        return _summary(*survey(module))
 
 
-def _summary(survey: Survey) -> Summary:
-    survey.walk()
-    graph, module = survey.graph, survey.graph.module
+def _summary(survey: Survey, graph: CallGraph) -> Summary:
+    module = graph.module
     arrays = survey.arrays()
     groups = array_groups(arrays)
-    found = survey.collectives
+    found = tuple(collective(graph, survey.starts, one) for one in survey.collectives.values())
     by_label, by_place = survey.written_bytes()
     lines = source_lines(survey.places(), by_place)
     return Summary(
@@ -135,7 +134,7 @@ def _summary(survey: Survey) -> Summary:
         transfers=transfers(survey.moved),
         largest_arrays=groups,
         most_padded=most_padded(arrays),
-        loops=tuple(survey.loops),
+        loops=tuple(loop(graph, survey.sizes, one) for one in survey.loops),
         collective_groups=collective_groups(found, graph),
         collectives=found,
         custom_calls=tuple(

@@ -11,6 +11,7 @@ import attrs
 from hlotext.analysis.origins import Place
 from hlotext.analysis.sizes import Total, array_bytes, arrays_of, memory_space, written_arrays
 from hlotext.ir.instruction import Instruction
+from hlotext.ir.metadata import Metadata
 from hlotext.ir.shape import Shape
 
 LABELLED = frozenset({"fusion", "custom-call", "async-start"})
@@ -72,11 +73,11 @@ class Transfer:
 class Arrays:
     """Arrays of one shape, kind and origin, counted while the module is walked over."""
 
-    name: str
-    """The first instruction in the text that writes one. So are the next."""
-    shape_index: tuple[int, ...]
-    op_name: str
     count: int = 0
+    first: str = ""
+    """The first instruction in the text that writes one. So are the next."""
+    shape_index: tuple[int, ...] = ()
+    metadata: Metadata | None = None
 
 
 Counted: TypeAlias = Mapping[tuple[str, Shape, Place | None], Arrays]
@@ -88,8 +89,9 @@ def array_groups(counted: Counted) -> tuple[ArrayGroup, ...]:
     found = []
     for (label, array, place), row in counted.items():
         if (size := array_bytes(array)) is not None:
-            which = row.name, row.shape_index, label, str(array), memory_space(array)
-            found.append(ArrayGroup(*which, row.count, *size, place, row.op_name))
+            op_name = row.metadata.op_name if row.metadata is not None else ""
+            which = row.first, row.shape_index, label, str(array), memory_space(array)
+            found.append(ArrayGroup(*which, row.count, *size, place, op_name))
     return tuple(sorted(found, key=lambda group: (-group.allocated_bytes, -group.count)))
 
 
@@ -118,7 +120,7 @@ def most_padded(counted: Counted) -> tuple[PaddedShape, ...]:
         if size is not None and size[0] > size[1]:
             if array.layout is not None and array.layout.memory_space:
                 array = array.with_layout(attrs.evolve(array.layout, memory_space=0))
-            first.setdefault(array, row.name)
+            first.setdefault(array, row.first)
             counts[array] += row.count
     found = []
     for array, count in counts.items():

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 
 from hlotext.analysis.call_graph import CallGraph
-from hlotext.analysis.communication import Communication
+from hlotext.analysis.communication import Exchange, chain_of, exchange, is_started, is_sync, surroundings
 from hlotext.analysis.origins import Origins, Place
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Instruction
 from hlotext.ir.text import braced
 
 
@@ -66,28 +68,67 @@ class CollectiveGroup:
     in_loops: int
 
 
-def collective(origins: Origins, one: Communication) -> Collective:
-    """A communication as values that JSON can hold."""
-    start, home, metadata = one.start, one.computation, one.start.metadata
+@attrs.frozen
+class Named:
+    """What the instruction that names a communication says."""
+
+    name: str
+    is_sync: bool
+    place: Place | None
+    op_name: str
+
+
+@attrs.frozen
+class Begun:
+    """A communication as far as its instruction tells of it."""
+
+    home: Computation
+    named: Named
+    exchange: Exchange
+    channel_id: int | None
+    is_first: bool
+    """Whether it is the part of a chain that names it."""
+
+
+def named(origins: Origins, instruction: Instruction) -> Named:
+    """What an instruction says that may name a communication."""
+    metadata = instruction.metadata
+    op_name = metadata.op_name if metadata is not None else ""
+    return Named(instruction.name, is_sync(instruction), origins.place(instruction), op_name)
+
+
+def begun(origins: Origins, home: Computation, instruction: Instruction) -> Begun:
+    """What an instruction says that begins a communication."""
+    channel_id = instruction.attributes.get("channel_id")
+    is_first = chain_of(instruction) is not None and is_started(instruction)
+    return Begun(home, named(origins, instruction), exchange(instruction), channel_id, is_first)
+
+
+def collective(graph: CallGraph, starts: Mapping[tuple[Computation, int], Named], one: Begun) -> Collective:
+    """A communication as values that JSON can hold. `starts` are the `async-start`s of the module, by where they stand."""
+    around, found = surroundings(graph, one.home), one.exchange
+    call, home = around.wrapping, around.computation
+    start = starts[call.computation, call.place] if call is not None else one.named
+    is_pair = found.is_pair or around.is_wrapped
     return Collective(
         name=start.name,
-        kind=one.kind,
-        is_async=one.is_async,
+        kind=found.kind,
+        is_async=is_pair and not (found.is_sync or start.is_sync),
         computation=home.name if home is not None else "",
-        fusion=one.fusion_call.name if one.fusion_call is not None else None,
-        groups=_groups_text(one),
-        group_count=one.group_count,
-        group_size=one.group_size,
-        operand_bytes=one.operand_bytes,
-        result_bytes=one.result_bytes,
-        runs=one.runs,
-        channel_id=one.instruction.attributes.get("channel_id"),
-        place=origins.place(start),
-        op_name=metadata.op_name if metadata is not None else "",
+        fusion=around.fusion_call.name if around.fusion_call is not None else None,
+        groups=_groups_text(found),
+        group_count=found.group_count,
+        group_size=found.group_size,
+        operand_bytes=found.operand_bytes,
+        result_bytes=found.result_bytes,
+        runs=around.runs,
+        channel_id=one.channel_id,
+        place=start.place,
+        op_name=start.op_name,
     )
 
 
-def _groups_text(one: Communication) -> str:
+def _groups_text(one: Exchange) -> str:
     if one.groups is not None:
         return str(one.groups)
     return braced(map(braced, one.pairs)) if one.pairs is not None else ""

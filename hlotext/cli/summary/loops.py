@@ -34,30 +34,42 @@ class Loop:
     op_name: str
 
 
-def loop(
-    graph: CallGraph,
-    origins: Origins,
-    sizes: Mapping[Computation, int],
-    instruction: Instruction,
-    place: int,
-) -> Loop | None:
-    """A while, the so manieth instruction of its computation; None for one without a body.
+@attrs.frozen
+class While:
+    """A while as far as the instruction tells of it."""
 
-    `sizes` are the numbers of instructions of computations as far as they are known.
-    """
-    body, home, metadata = instruction.attributes.get("body"), instruction.computation, instruction.metadata
-    if body is None or home is None:
+    name: str
+    home: Computation
+    place: int
+    """Its number there."""
+    body: Computation
+    state: Total
+    source: Place | None
+    op_name: str
+
+
+def while_loop(origins: Origins, home: Computation, place: int, instruction: Instruction) -> While | None:
+    """What a while says; None for one without a body."""
+    body, metadata = instruction.attributes.get("body"), instruction.metadata
+    if body is None:
         return None
-    around = graph.loop_call(home)
+    op_name = metadata.op_name if metadata is not None else ""
+    state, source = total_of(instruction.shape), origins.place(instruction)
+    return While(instruction.name, home, place, body, state, source, op_name)
+
+
+def loop(graph: CallGraph, sizes: Mapping[Computation, int], one: While) -> Loop:
+    """A while among the others. `sizes` are the numbers of instructions."""
+    around = graph.loop_call(one.home)
     return Loop(
-        instruction.name,
-        home.name,
-        body.name,
-        graph.trips[home, place],
-        graph.runs.get(body, 0),
-        sizes[body] if body in sizes else len(body),
-        total_of(instruction.shape),
+        one.name,
+        one.home.name,
+        one.body.name,
+        graph.trips[one.home, one.place],
+        graph.runs.get(one.body, 0),
+        sizes[one.body],
+        one.state,
         around.name if around is not None else None,
-        origins.place(instruction),
-        metadata.op_name if metadata is not None else "",
+        one.source,
+        one.op_name,
     )

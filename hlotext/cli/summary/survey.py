@@ -12,15 +12,16 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from hlotext.analysis.call_graph import CallGraph
-from hlotext.analysis.communication import KINDS, chain_of, communication, is_started, wrapper
+from hlotext.analysis.call_graph import ASYNC, STEPPED_INTO, CallGraph, Calls
+from hlotext.analysis.communication import KINDS, chain_of
 from hlotext.analysis.origins import Origins, Place
 from hlotext.analysis.sizes import array_bytes, arrays_of, written_arrays
 from hlotext.cli.summary.arrays import COPIES, LABELLED, Arrays, moved_arrays, opcode_label
-from hlotext.cli.summary.communication import Collective, collective
-from hlotext.cli.summary.loops import Loop, loop
+from hlotext.cli.summary.communication import Begun, Named, begun, named
+from hlotext.cli.summary.loops import While, while_loop
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
 
 Origin: TypeAlias = int | tuple[str, int] | None
@@ -29,9 +30,16 @@ Origin: TypeAlias = int | tuple[str, int] | None
 
 @attrs.define(eq=False)
 class Survey:
-    """What is counted on the walk. Dictionaries are in the order of the text."""
+    """What is counted on the walk. Dictionaries are in the order of the text.
 
-    graph: CallGraph
+    The walk goes backwards: XLA writes callers behind what they call, so it is known of each computation whether it runs
+    instruction by instruction, when its turn comes. (What was met last is the first in the text, therefore, and goes to the
+    end of its dictionary, which is turned round at last.)
+    """
+
+    module: Module
+    stepped: set[Computation] = attrs.field(factory=set)
+    """The computations whose instructions were taken to run one by one (`CallGraph.stepped`)."""
     origins: Origins = attrs.field(factory=Origins)
     sizes: dict[Computation, int] = attrs.field(factory=dict)
     """The number of instructions of each computation."""
@@ -48,49 +56,54 @@ class Survey:
     """By target: how many, and the name of the first."""
     moved: dict[tuple[int, int], tuple[int, int]] = attrs.field(factory=dict)
     """From one memory space to another: arrays and bytes."""
-    loops: list[Loop] = attrs.field(factory=list)
+    loops: list[While] = attrs.field(factory=list)
+    collectives: dict[object, Begun] = attrs.field(factory=dict)
+    starts: dict[tuple[Computation, int], Named] = attrs.field(factory=dict)
+    """Every `async-start` by where it stands."""
     with_attribute: Counter[str] = attrs.field(factory=Counter)
     """How many instructions have each of the attributes that are counted."""
     backend_config_bytes: int = 0
     _origins_of: dict[Origin, list[Any]] = attrs.field(factory=dict)
     """The place of each origin, and how many instructions have it."""
-    _collectives: dict[object, Collective | tuple[Computation, int]] = attrs.field(factory=dict)
-    """Of those that an `async-start` names, which stands elsewhere, where they stand themselves."""
-    _wrapped: dict[Computation, list[object]] = attrs.field(factory=dict)
-    """The keys of these, by the computation of the start."""
 
-    def walk(self) -> None:
-        """Looks at every instruction once (and at wrapped collectives with their starts again)."""
-        module, entry = self.graph.module, self.graph.module.entry
-        for computation in module.walk():
+    def walk(self, calls: Calls | None) -> None:
+        """Looks at every instruction once. Finds what is `stepped` by the calls that it adds, unless it is given."""
+        module, entry = self.module, self.module.entry
+        following: set[Computation] = {entry}
+        asynchronous: set[Computation] = set()
+        for computation in module.walk(reversed(module._computations)):
             self.sizes[computation] = len(computation)
-            self._count(computation, computation in self.graph.stepped)
+            if calls is not None:
+                edges = calls.add(computation)
+                is_body = computation in asynchronous
+                if computation in following:
+                    self.stepped.add(computation)
+                    asynchronous.update(edge.callee for edge in edges if edge.use == ASYNC)
+                    is_body = True
+                if is_body:
+                    following.update(edge.callee for edge in edges if edge.use in STEPPED_INTO)
+            self._count(computation, computation in self.stepped)
             if computation is entry:
                 self._count_arguments(entry)
-        for home in module.walk(self._wrapped):
-            for key in self._wrapped[home]:
-                found = self._collectives[key]
-                if isinstance(found, tuple):
-                    body, place = found
-                    one = communication(self.graph, body._instructions[place])
-                    self._collectives[key] = collective(self.origins, one)
+        tables: tuple[dict[Any, Any], ...] = (
+            self.labels, self.arguments, self.written, self.custom_calls, self.collectives, self._origins_of
+        )  # fmt: skip
+        for table in tables:
+            _turn(table)
+        self.loops.reverse()
 
     # ---- what was found
-
-    @property
-    def collectives(self) -> tuple[Collective, ...]:
-        """Every communication; one that a chain of fusions carries out counts once."""
-        return tuple(one for one in self._collectives.values() if isinstance(one, Collective))
 
     def arrays(self) -> dict[tuple[str, Shape, Place | None], Arrays]:
         """All arrays that are memory of their own: the arguments of the entry, and what instructions write."""
         found: dict[tuple[str, Shape, Place | None], Arrays] = {}
         for rows in (self.arguments, self.written):
             for (label, array, origin), row in rows.items():
-                known = found.setdefault(
-                    (label, array, self._place(origin)), Arrays(row.name, row.shape_index, row.op_name)
-                )
-                known.count += row.count
+                key = label, array, self._place(origin)
+                if key in found:
+                    found[key].count += row.count
+                else:
+                    found[key] = attrs.evolve(row)
         return found
 
     def written_bytes(self) -> tuple[dict[str, int], dict[Place | None, int]]:
@@ -122,12 +135,12 @@ class Survey:
         labels, origins_of, special = self.labels, self._origins_of, _SPECIAL
         in_fusion = not is_stepped
         metadata_count = 0
-        for place, instruction in enumerate(computation._instructions):
+        instructions = computation._instructions
+        for place in range(len(instructions) - 1, -1, -1):
+            instruction = instructions[place]
             opcode, attributes = instruction._opcode, instruction._attributes
             label = opcode if opcode not in LABELLED else opcode_label(instruction)
-            row = labels.get(label)
-            if row is None:
-                row = labels[label] = [0, 0]
+            row = labels[label] = labels.pop(label, [0, 0])
             row[0] += 1
             row[1] += in_fusion
             origin: Origin = None
@@ -140,9 +153,10 @@ class Survey:
                     if not origin and metadata.source_file:
                         origin = metadata.source_file, metadata.source_line
                     if origin:
-                        known = origins_of.get(origin)
+                        known = origins_of.pop(origin, None)
                         if known is None:
-                            known = origins_of[origin] = [self.origins.place(instruction), 0]
+                            known = [self.origins.place(instruction), 0]
+                        origins_of[origin] = known
                         known[1] += 1
                     else:
                         origin = None
@@ -157,7 +171,7 @@ class Survey:
                 if "frontend_attributes" in attributes:
                     self.with_attribute["frontend_attributes"] += 1
             if is_stepped:
-                for index, array in written_arrays(instruction):
+                for index, array in reversed(written_arrays(instruction)):
                     self._add(self.written, (label, array, origin), instruction, index)
             if opcode in special:
                 special[opcode](self, computation, place, instruction)
@@ -170,26 +184,25 @@ class Survey:
         instruction: Instruction,
         index: tuple[int, ...],
     ) -> None:
-        row = rows.get(key)
+        row = rows.pop(key, None)
         if row is None:
-            metadata = instruction.metadata
-            row = rows[key] = Arrays(
-                instruction._name, index, metadata.op_name if metadata is not None else ""
-            )
+            row = Arrays()
+        rows[key] = row
         row.count += 1
+        row.first, row.shape_index, row.metadata = instruction._name, index, instruction.metadata
 
     def _count_arguments(self, entry: Computation) -> None:
         parameters = entry.parameters
         self.argument_shapes = tuple(p.shape for p in parameters if p.shape is not None)
         self.result_shape = entry.root.shape
-        for parameter in parameters:
+        for parameter in reversed(parameters):
             metadata = parameter.metadata
             origin: Origin = None
             if metadata is not None:
                 origin = metadata.stack_frame_id or None
                 if origin is None and metadata.source_file:
                     origin = metadata.source_file, metadata.source_line
-            for index, array in arrays_of(parameter.shape):
+            for index, array in reversed(arrays_of(parameter.shape)):
                 self._add(self.arguments, ("parameter", array, origin), parameter, index)
 
     def _constant(self, computation: Computation, place: int, constant: Instruction) -> None:
@@ -197,37 +210,58 @@ class Survey:
             self.constants[constant.shape] += 1
 
     def _custom_call(self, computation: Computation, place: int, call: Instruction) -> None:
-        row = self.custom_calls.setdefault(str(call.attributes.get("custom_call_target", "")), [0, call.name])
+        target = str(call.attributes.get("custom_call_target", ""))
+        row = self.custom_calls[target] = self.custom_calls.pop(target, [0, ""])
         row[0] += 1
+        row[1] = call.name
 
     def _copy(self, computation: Computation, place: int, copy: Instruction) -> None:
-        if computation in self.graph.stepped:
+        if computation in self.stepped:
             for way, array in moved_arrays(copy):
                 count, size = self.moved.get(way, (0, 0))
                 self.moved[way] = count + 1, size + (array_bytes(array) or (0, 0))[0]
 
+    def _start(self, computation: Computation, place: int, start: Instruction) -> None:
+        self.starts[computation, place] = named(self.origins, start)
+        self._copy(computation, place, start)
+
     def _loop(self, computation: Computation, place: int, instruction: Instruction) -> None:
-        found = loop(self.graph, self.origins, self.sizes, instruction, place)
+        found = while_loop(self.origins, computation, place, instruction)
         if found is not None:
             self.loops.append(found)
 
     def _communication(self, computation: Computation, place: int, instruction: Instruction) -> None:
         key = chain_of(instruction) or (computation, place)
-        if key in self._collectives and not is_started(instruction):
-            return
-        call = wrapper(self.graph, instruction)
-        if call is None:
-            self._collectives[key] = collective(self.origins, communication(self.graph, instruction))
-        else:
-            self._collectives[key] = computation, place
-            self._wrapped.setdefault(call.computation, []).append(key)
+        known = self.collectives.pop(key, None)
+        if known is None or not known.is_first:  # a chain is named by the last one that starts it
+            known = begun(self.origins, computation, instruction)
+        self.collectives[key] = known
+
+
+def survey(module: Module) -> tuple[Survey, CallGraph]:
+    """What is in a module, and the calls in it."""
+    found, calls = Survey(module), Calls(module)
+    found.walk(calls)
+    graph = calls.graph()
+    if found.stepped != graph.stepped:
+        # Something is called by what stands before it, so its use was not known in time. Now it is.
+        found = Survey(module, set(graph.stepped))
+        found.walk(None)
+    return found, graph
+
+
+def _turn(table: dict[Any, Any]) -> None:
+    """Turns the order of a dictionary round."""
+    rows = list(table.items())
+    table.clear()
+    table.update(reversed(rows))
 
 
 _SPECIAL: dict[str, Callable[[Survey, Computation, int, Instruction], None]] = {
     "constant": Survey._constant,
     "custom-call": Survey._custom_call,
     "while": Survey._loop,
-    "async-start": Survey._copy,
+    "async-start": Survey._start,
     **dict.fromkeys(COPIES, Survey._copy),
     **dict.fromkeys(KINDS, Survey._communication),
 }
