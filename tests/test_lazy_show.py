@@ -84,9 +84,9 @@ def test_a_summary_is_the_same(path: Path, tmp_path: Path, monkeypatch: pytest.M
         path.write_bytes(support.read_text(packed))
     at_once = said(path, "--format", "json")
     monkeypatch.setattr(common, "LEAST_LAZY", 0)
-    monkeypatch.setattr(lazy, "_HELD", 1)
-    for length in (1, 3_000, 1 << 20):
+    for length, held in ((1, 1), (1, 1 << 24), (3_000, 1), (1 << 20, 1)):
         monkeypatch.setattr(lazy, "_RUN", length)
+        monkeypatch.setattr(lazy, "_HELD", held)
         assert said(path, "--format", "json") == at_once
 
 

@@ -42,6 +42,8 @@ from hlotext.syntax.scanner import Scanner
 
 _HELD = 1 << 24
 """Characters of the computations that a walk reads before it lets go of them."""
+_REMEMBERED = 50_000
+"""Parts of op lines that the scanners remember on a walk before they are let go too."""
 _RUN = 1 << 20
 """Characters of the computations that a walk reads at once."""
 
@@ -228,8 +230,8 @@ class Reader:
         reporter = scanner.linker.reporter
         if reporter.diagnostics:
             self._take_notes(reporter.diagnostics, offset)
-            reporter.forget()
-        self._idle.append(scanner)
+        else:
+            self._idle.append(scanner)  # one that noted something might not note it again
         for computation, found in zip(run, read, strict=True):
             if type(computation) is UnreadComputation:  # not read on the way
                 _move(found, computation, offset)
@@ -292,7 +294,7 @@ class Reader:
                 if self._passing_size >= _HELD:
                     self._let_go()
         finally:
-            self._let_go()
+            self._let_go(is_end=True)
             with self._lock:
                 self._walkers.remove(me)
 
@@ -303,7 +305,7 @@ class Reader:
         text = self._text_of(computation)
         return any(name in text for name in _calling())
 
-    def _let_go(self) -> None:
+    def _let_go(self, *, is_end: bool = False) -> None:
         """Makes unread again what the only walk that goes on has read.
 
         Nothing where the module may hold instructions itself, since it was edited or asked for callers or names. (Facts
@@ -318,9 +320,10 @@ class Reader:
             else:
                 for computation in self._passing:
                     _forget(computation)
-                # What the scanners remember of texts grows with these too.
-                self._idle.clear()
-                del module._parts[self._parts_kept :]
+                # What the scanners remember of texts grows with the module's parts.
+                if is_end or len(module._parts) - self._parts_kept > _REMEMBERED:
+                    self._idle.clear()
+                    del module._parts[self._parts_kept :]
             self._passing.clear()
             self._passing_size = 0
 

@@ -77,12 +77,6 @@ class Reporter:
                 found, (found.code, found.message) if is_note else (found.code, found.span, found.message)
             )
 
-    def forget(self) -> None:
-        """Forgets what was found, so that it is said again."""
-        self.diagnostics.clear()
-        self._said.clear()
-        self._counts = dict.fromkeys(Severity, 0)
-
     def count(self, severity: Severity) -> int:
         """How much of a kind was found, kept or not."""
         return self._counts[severity]
