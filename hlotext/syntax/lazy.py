@@ -25,7 +25,7 @@ from typing import Any, cast
 import attrs
 
 from hlotext.ir import collector
-from hlotext.ir.computation import Computation
+from hlotext.ir.computation import Computation, opened
 from hlotext.ir.instruction import Instruction
 from hlotext.ir.module import Module
 from hlotext.ir.source import Source, Span
@@ -95,7 +95,7 @@ class _Linker(Linker):
     """Links one computation of a module whose computations are known: it is put beside the one of that name."""
 
     def begin(self, name: str, start: int, is_entry: bool, brace: int = -1) -> Scope:
-        computation = Computation(name, [], None, "main", self.module, False, False, start, -1, brace)
+        computation = opened(name, self.module, start, brace)
         if is_entry:
             self.module._entry = computation
         self.module._computations.append(computation)

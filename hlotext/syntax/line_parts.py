@@ -56,6 +56,8 @@ class LineParts:
         """Shapes with opcodes by text, as far as they have been met."""
         self._linker = linker
         self._reporter = linker.reporter
+        self._quiet: Reporter | None = None
+        """What hears whether conditions hold; nothing has been said to it yet."""
         self._parts = linker.module._parts
         self._tails: dict[str, dict[str, dict[str, Any]]] = {}
         self._shapes: dict[str, Shape] = {}
@@ -126,9 +128,12 @@ class LineParts:
         opcode = instruction._opcode
         if not opcodes.OPCODES[opcode].arity.accepts(len(shapes)):
             return False
-        quiet = Reporter(self._reporter.source, tolerant=True)
+        quiet = self._quiet
+        if quiet is None or quiet.source is not self._reporter.source:
+            quiet = self._quiet = Reporter(self._reporter.source, tolerant=True)
         checks.instruction(quiet, instruction, 0, {})
         if quiet.diagnostics:
+            self._quiet = None
             return False
         if opcode in opcodes.CONTEXT_DEPENDENT:
             if instruction.computation is not None:

@@ -12,7 +12,7 @@ import attrs
 
 from hlotext.ir import opcodes
 from hlotext.ir.bad_instruction import BadInstruction
-from hlotext.ir.computation import Computation
+from hlotext.ir.computation import Computation, opened
 from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.memo import late
 from hlotext.ir.module import Module
@@ -43,24 +43,26 @@ Infer = Callable[[Instruction], Shape]
 class Scope:
     """One computation while it is read."""
 
-    def __init__(self, computation: Computation, outer: Scope | None = None) -> None:
+    # A plain class, since one is made for every computation; what few of them need stands here.
+    outer: Scope | None = None
+    """The scope in which an inline body stands."""
+    elements: dict[tuple[Instruction, int], Instruction] | None = None
+    """The get-tuple-element behind each `%t#0` met so far, once there is one."""
+    takes_unknown = False
+    """Operands that are not defined become parameters: a pasted op line."""
+    numbers: dict[str, int] | None = None
+    """For names that were made, once there are some, the number from which on the next one of that stem is looked for."""
+    is_damaged = False
+    """A line could not be read, so what is missing may have stood there."""
+    has_lost_names = False
+    """Such a line had no name that could be made out."""
+
+    def __init__(self, computation: Computation) -> None:
         self.computation = computation
-        self.outer = outer
-        """The scope in which an inline body stands."""
         self.defined: dict[str, Instruction] = {}
         """Instructions by name, as far as they have been read."""
         self.parameters: list[Any] = []
         """The numbers of the parameters met so far."""
-        self.elements: dict[tuple[Instruction, int], Instruction] | None = None
-        """The get-tuple-element behind each `%t#0` met so far, once there is one."""
-        self.takes_unknown = False
-        """Operands that are not defined become parameters: a pasted op line."""
-        self.numbers: dict[str, int] | None = None
-        """For names that were made, once there are some, the number from which on the next one of that stem is looked for."""
-        self.is_damaged = False
-        """A line could not be read, so what is missing may have stood there."""
-        self.has_lost_names = False
-        """Such a line had no name that could be made out."""
 
 
 class Linker:
@@ -91,7 +93,7 @@ class Linker:
 
     def begin(self, name: str, start: int, is_entry: bool, brace: int = -1) -> Scope:
         """Opens a computation; its instructions follow."""
-        computation = Computation(name, [], None, "main", self.module, False, False, start, -1, brace)
+        computation = opened(name, self.module, start, brace)
         if (first := self.computations.get(name)) is not None:
             related: list[Place] = [("first defined here", first._start, first._brace)]
             self.reporter.error("X105", f"computation {name} is defined twice", start, related=related)
@@ -458,7 +460,8 @@ class Linker:
         computation = Computation(
             "", module=self.module, is_inline=True, start=body.position, brace=body.position
         )
-        inner = Scope(computation, outer=scope)
+        inner = Scope(computation)
+        inner.outer = scope
         for record in body.instructions:
             self.add_instruction(inner, record)
         self.finish(inner)

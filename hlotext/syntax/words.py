@@ -30,13 +30,16 @@ def unquote(quoted: str) -> str:
     Raises TermError for an escape that C does not know.
     """
     inner = quoted[1:-1]
-    if "\\" not in inner:
-        return inner
+    simple = inner.replace(
+        "\\'", "'"
+    )  # XLA escapes these too, and the names that JAX gives to arguments are full of them
+    if "\\" not in simple:
+        return simple
 
     def one(match: re.Match[bytes]) -> bytes:
-        octal, hexadecimal, short, long, simple, _bad = match.groups()
-        if simple:
-            return _SIMPLE[simple]
+        octal, hexadecimal, short, long, letter, _bad = match.groups()
+        if letter:
+            return _SIMPLE[letter]
         if octal and int(octal, 8) < 256:
             return bytes([int(octal, 8)])
         if hexadecimal and int(hexadecimal, 16) < 256:
