@@ -296,9 +296,13 @@ class Scanner:
         separator = f", {mark}"
         while (match := matches()) is not None:
             root, name, head_text, names, inner, tail = match.groups()
-            known = heads.get(head_text)
-            if known is None and (known := parts.head(head_text, match.start(3))) is None:
-                return position
+            try:
+                known = heads[head_text]  # faster than `get`, and there are few heads
+            except KeyError:
+                new_head = parts.head(head_text, match.start(3))
+                if new_head is None:
+                    return position
+                known = new_head
             shape, opcode, takes, arguments, met, tails, head = known
             operands: tuple[Instruction, ...] | None = None
             argument: Any = None
@@ -315,7 +319,11 @@ class Scanner:
                         first, _, second = names.partition(separator)
                         operands = defined[first], defined[second]
                     else:
-                        operands = parts.many(scope, head, names.split(separator))
+                        operands = tuple(map(defined.__getitem__, names.split(separator)))
+                        if len(operands) > 5:
+                            computation.name_mark = None  # XLA would have numbered them
+                        if not head.minimum <= len(operands) <= head.maximum:
+                            operands = None
                 except KeyError:
                     pass
             if operands is None:
