@@ -23,6 +23,7 @@ with _collector.paused(pays=False):
     from hlotext.ir.literal import Literal
     from hlotext.ir.module import Module
     from hlotext.ir.shape import Layout, Shape, Tile
+    from hlotext.syntax import linker as _linker
     from hlotext.verify import verify
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ _LATE = {
 }
 """Names that not every program uses, and the module of each: it is imported when they are first asked for.
 
-So are the readers, with the first text.
+So are the readers, with the first text; the rules that they apply come with the package, so that neither takes long.
 """
 
 _ROOMS = ("analysis", "layout", "lint", "matchers", "rewrite")
@@ -110,7 +111,7 @@ __all__ = [
     "verify",
 ]
 
-del _collector, _syntax
+del _collector, _linker, _syntax
 
 
 def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> Module:
