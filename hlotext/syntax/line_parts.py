@@ -39,6 +39,8 @@ class Head(NamedTuple):
     """The attributes met on the opcode so far by the text of all of them."""
     called: str | None
     """The attribute that names the one computation that the opcode calls; None for the others."""
+    mark: str
+    """What stands before that name in a tail."""
     minimum: int
     maximum: int
     """Bounds of the number of operands."""
@@ -75,7 +77,7 @@ class LineParts:
         if opcode == "async-start":
             self._linker.has_async_start = True
         tails = self._tails.setdefault(opcode, {})
-        arity, called = row.arity, row.stored_called_names
+        arity, called = row.arity, opcodes.CALLED_NAMES[row.name]
         has_conditions = (
             opcode in checks.BY_OPCODE
             or arity.count in (Count.EVEN, Count.ODD)
@@ -92,6 +94,7 @@ class LineParts:
             {} if has_conditions else None,
             tails,
             called[0] if len(called) == 1 else None,
+            f", {called[0]}=%" if called else "",
             arity.minimum,
             1 << 60 if arity.maximum is None else arity.maximum,
         )

@@ -521,6 +521,8 @@ def _is_missing(instruction: Instruction) -> bool:
 
 def note_unknown_types(reporter: Reporter, shape: Shape, start: int) -> None:
     """A note for each element type in a shape that this release does not know; the shape stands behind an offset."""
+    if not shape.tuple_shapes and shape.element_type.kind is not TypeKind.UNKNOWN:
+        return  # as nearly always
     for _, leaf in shape.leaves():
         if leaf.element_type.kind is TypeKind.UNKNOWN:
             name = leaf.element_type.name

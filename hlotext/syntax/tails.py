@@ -38,11 +38,10 @@ class Tails:
         """
         called = head.called
         if called is not None:
-            before, found, after = tail.partition(f", {called}=%")
+            before, found, after = tail.partition(head.mark)
             if found:
                 name, comma, behind = after.partition(",")
-                # No tail looks like this, since none holds a line end.
-                rest = f"{before}\n{comma}{behind}"
+                rest = f"{before}\n{comma}{behind}"  # no tail looks like this, since none holds a line end
                 common = head.tails.get(rest)
                 if common is not None and (callee := self._computations.get(name)) is not None:
                     shared = CallAttributes(common)
