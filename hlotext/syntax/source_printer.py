@@ -71,11 +71,27 @@ class _Copier:
             run.add(self.header())
         else:
             run.copy(module._start, module._header_end)
+        read = [c for c in module.computations if not (c.is_inline or (c.is_implicit and c._start < 0))]
+        starts = [c._start for c in read]
+        if module.removed or (starts and min(starts) < 0) or starts != sorted(starts):
+            self._moved_computations(read)
+        else:  # what was not edited need not be looked at
+            position = module._header_end
+            for computation in read:
+                if computation.is_touched:
+                    run.copy(position, computation._start)
+                    self.computation(computation)
+                    position = computation._end
+            run.copy(position, module._end)
+        run.flush()
+        return "".join(run.pieces)
+
+    def _moved_computations(self, computations: list[Computation]) -> None:
+        """Prints computations in their present order, each with what stood before it in the source."""
+        module, run = self.module, self.run
         ends = self._starts_of_gaps()
         written = False
-        for computation in module.computations:
-            if computation.is_inline or (computation.is_implicit and computation._start < 0):
-                continue
+        for computation in computations:
             if computation._start < 0:
                 run.add(("\n\n" if not written else "") + self.style.new_computation(computation) + "\n\n")
                 continue
@@ -87,8 +103,6 @@ class _Copier:
             written = True
         last = max(ends.get(-1, module._header_end), module._header_end)
         run.copy(last, module._end)
-        run.flush()
-        return "".join(run.pieces)
 
     def header(self) -> str:
         """The header printed anew; the tables behind it are copied."""
