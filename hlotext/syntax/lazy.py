@@ -36,9 +36,10 @@ from hlotext.syntax.errors import HloSyntaxError
 from hlotext.syntax.file_index import Index, UnfitFileError
 from hlotext.syntax.file_text import FileSource, FileText
 from hlotext.syntax.limits import MAX_DIAGNOSTICS
-from hlotext.syntax.linker import Infer, Linker, Scope
+from hlotext.syntax.linker import Infer, Linker
 from hlotext.syntax.reporter import Reporter
 from hlotext.syntax.scanner import Scanner
+from hlotext.syntax.scope import Scope
 
 _HELD = 1 << 24
 """Characters of the computations that a walk reads before it lets go of them."""

@@ -12,9 +12,11 @@ from hlotext.ir.opcode import Count, Payload
 from hlotext.ir.shape import Shape
 from hlotext.syntax import checks, fast_values, patterns
 from hlotext.syntax.errors import TermError
-from hlotext.syntax.linker import Linker, Scope, note_unknown_types
+from hlotext.syntax.linker import Linker
 from hlotext.syntax.literals import read_literal
 from hlotext.syntax.reporter import Reporter
+from hlotext.syntax.scope import Scope
+from hlotext.syntax.undefined import note_unknown_types
 
 _ODD = re.compile(r"[\r\n]|//")
 """What a shape in front of an opcode cannot hold on one line: a line end, or a comment that takes the opcode with it."""

@@ -14,16 +14,15 @@ from hlotext.ir import opcodes
 from hlotext.ir.bad_instruction import BadInstruction
 from hlotext.ir.computation import Computation, opened
 from hlotext.ir.instruction import Form, Instruction
-from hlotext.ir.memo import late
 from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
-from hlotext.ir.types import ELEMENT_TYPES, TypeKind
 from hlotext.ir.values import RawValue
 from hlotext.syntax import checks, module_checks, patterns, sugar
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.literals import read_literal
 from hlotext.syntax.reporter import Place, Reporter, shown
-from hlotext.syntax.undefined import Undefined
+from hlotext.syntax.scope import Scope
+from hlotext.syntax.undefined import Undefined, note_unknown_types
 
 if TYPE_CHECKING:
     from hlotext.syntax.records import (
@@ -38,31 +37,6 @@ if TYPE_CHECKING:
 
 Infer = Callable[[Instruction], Shape]
 """Infers an omitted result shape; raises ValueError where that is impossible."""
-
-
-class Scope:
-    """One computation while it is read."""
-
-    # A plain class, since one is made for every computation; what few of them need stands here.
-    outer: Scope | None = None
-    """The scope in which an inline body stands."""
-    elements: dict[tuple[Instruction, int], Instruction] | None = None
-    """The get-tuple-element behind each `%t#0` met so far, once there is one."""
-    takes_unknown = False
-    """Operands that are not defined become parameters: a pasted op line."""
-    numbers: dict[str, int] | None = None
-    """For names that were made, once there are some, the number from which on the next one of that stem is looked for."""
-    is_damaged = False
-    """A line could not be read, so what is missing may have stood there."""
-    has_lost_names = False
-    """Such a line had no name that could be made out."""
-
-    def __init__(self, computation: Computation) -> None:
-        self.computation = computation
-        self.defined: dict[str, Instruction] = {}
-        """Instructions by name, as far as they have been read."""
-        self.parameters: list[Any] = []
-        """The numbers of the parameters met so far."""
 
 
 class Linker:
@@ -301,7 +275,7 @@ class Linker:
         operation = record.operation
         assert operation is not None
         operands = self.operands(scope, operation)
-        name = self.unique(scope, f"{operation.opcode}.anon")
+        name = scope.unique(f"{operation.opcode}.anon")
         nested = Instruction(
             name, operation.opcode, record.shape, operands, {}, None, scope.computation, form=Form.NESTED
         )  # fmt: skip
@@ -325,7 +299,7 @@ class Linker:
             what = f"is {shown(shape)}" if shape is not None else "has no known shape"
             self.reporter.error("X112", f"{operand.name} {what}, so it has no element #{index}", position)
             return operand
-        name = self.unique(scope, f"{operand.name}_{index}")  # as XLA names it
+        name = scope.unique(f"{operand.name}_{index}")  # as XLA names it
         element = Instruction(
             name, "get-tuple-element", shape.tuple_shapes[index], (operand,), {"index": index}, None,
             scope.computation, form=Form.COMPACT,
@@ -346,7 +320,7 @@ class Linker:
         if record.shape is not None:
             note_unknown_types(self.reporter, record.shape, max(self.module._start, 0))
         number = len(scope.parameters)
-        name = name or self.unique(scope, f"_{number}")
+        name = name or scope.unique(f"_{number}")
         operand = Instruction(
             name, "parameter", record.shape, (), {}, number, scope.computation, form=Form.IMPLICIT
         )  # fmt: skip
@@ -361,19 +335,6 @@ class Linker:
             scope.defined[name] = missing
         scope.computation._instructions.append(missing)
         return missing
-
-    @staticmethod
-    def unique(scope: Scope, name: str) -> str:
-        """That name, or the first of `name.1`, `name.2` ... that is free."""
-        if name not in scope.defined:
-            return name
-        if scope.numbers is None:
-            scope.numbers = {}
-        number = scope.numbers.get(name, 1)
-        while f"{name}.{number}" in scope.defined:
-            number += 1
-        scope.numbers[name] = number
-        return f"{name}.{number}"
 
     def fill_shape(self, instruction: Instruction, position: int) -> None:
         """Infers an omitted result shape."""
@@ -517,30 +478,3 @@ class Linker:
 def _is_missing(instruction: Instruction) -> bool:
     """Whether an instruction only stands for one that nothing has defined so far."""
     return isinstance(instruction, BadInstruction) and instruction.is_missing
-
-
-def note_unknown_types(reporter: Reporter, shape: Shape, start: int) -> None:
-    """A note for each element type in a shape that this release does not know; the shape stands behind an offset."""
-    if not shape.tuple_shapes and shape.element_type.kind is not TypeKind.UNKNOWN:
-        return  # as nearly always
-    for _, leaf in shape.leaves():
-        if leaf.element_type.kind is TypeKind.UNKNOWN:
-            name = leaf.element_type.name
-            first = _place_of_type(reporter.source.text, name, start)
-            help = reporter.did_you_mean(name, ELEMENT_TYPES)
-            reporter.note(
-                "X202", f"element type {name} is unknown to this release", first, first + len(name), help
-            )
-
-
-def _place_of_type(text: str, name: str, start: int) -> int:
-    """The offset of an element type in a shape that stands somewhere behind an offset."""
-    while (place := text.find(name, start)) >= 0:
-        end = place + len(name)
-        if not (_NAME_CHARACTER().match(text, end) or (place and _NAME_CHARACTER().match(text, place - 1))):
-            return place
-        start = end
-    return max(start, 0)
-
-
-_NAME_CHARACTER = late(r"[\w.\-%]")

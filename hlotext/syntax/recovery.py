@@ -17,9 +17,10 @@ from hlotext.syntax import fast_values, grammar, patterns
 from hlotext.syntax.boundaries import begins_computation, begins_line, next_module
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.limits import MAX_STATEMENT
-from hlotext.syntax.linker import Infer, Scope
+from hlotext.syntax.linker import Infer
 from hlotext.syntax.reporter import Reporter
 from hlotext.syntax.scanner import Closing, Header, Scanner
+from hlotext.syntax.scope import Scope
 
 if TYPE_CHECKING:
     from hlotext.syntax.records import ModuleRecord

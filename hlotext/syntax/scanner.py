@@ -20,8 +20,9 @@ from hlotext.syntax import fast_values, module_checks, patterns
 from hlotext.syntax.boundaries import end_of_computations, is_behind, is_module, next_module
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.line_parts import LineParts
-from hlotext.syntax.linker import Infer, Linker, Scope
+from hlotext.syntax.linker import Infer, Linker
 from hlotext.syntax.reporter import Reporter
+from hlotext.syntax.scope import Scope
 from hlotext.syntax.tails import Tails
 from hlotext.syntax.words import unquote
 

@@ -12,7 +12,7 @@ from hlotext.syntax import checks, fast_values, patterns
 from hlotext.syntax.attribute_rules import attribute_rule
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.line_parts import Head
-from hlotext.syntax.linker import Scope
+from hlotext.syntax.scope import Scope
 
 _NAMED = frozenset({"computation", "computation_list", "instruction_list"})
 """Rules whose values name nodes of the module."""

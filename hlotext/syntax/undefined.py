@@ -1,4 +1,4 @@
-"""Names that nothing defines: what may have been meant, and where something of that name stands."""
+"""Names that nothing defines, here or in XLA: what may have been meant, and where something of that name stands."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import re
 from collections.abc import Collection
 
 from hlotext.ir.memo import late
+from hlotext.ir.shape import Shape
+from hlotext.ir.types import ELEMENT_TYPES, TypeKind
 from hlotext.syntax.reporter import Place, Reporter
 
 _DEFINITION = late(r"^[ \t]*+(?:ROOT[ \t]+)?(%?([A-Za-z_][\w.\-]*+))[ \t]*+=", re.MULTILINE | re.ASCII)
+
+_NAME_CHARACTER = late(r"[\w.\-%]")
 
 
 class Undefined:
@@ -59,3 +63,27 @@ class Undefined:
             for match in _DEFINITION().finditer(self.reporter.source.text):
                 self._places.setdefault(match[2], []).append(match.start(1))
         return self._places
+
+
+def note_unknown_types(reporter: Reporter, shape: Shape, start: int) -> None:
+    """A note for each element type in a shape that this release does not know; the shape stands behind an offset."""
+    if not shape.tuple_shapes and shape.element_type.kind is not TypeKind.UNKNOWN:
+        return  # as nearly always
+    for _, leaf in shape.leaves():
+        if leaf.element_type.kind is TypeKind.UNKNOWN:
+            name = leaf.element_type.name
+            first = _place_of_type(reporter.source.text, name, start)
+            help = reporter.did_you_mean(name, ELEMENT_TYPES)
+            reporter.note(
+                "X202", f"element type {name} is unknown to this release", first, first + len(name), help
+            )
+
+
+def _place_of_type(text: str, name: str, start: int) -> int:
+    """The offset of an element type in a shape that stands somewhere behind an offset."""
+    while (place := text.find(name, start)) >= 0:
+        end = place + len(name)
+        if not (_NAME_CHARACTER().match(text, end) or (place and _NAME_CHARACTER().match(text, place - 1))):
+            return place
+        start = end
+    return max(start, 0)

@@ -1,0 +1,45 @@
+"""A computation while it is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Instruction
+
+
+class Scope:
+    """One computation while it is read."""
+
+    # A plain class, since one is made for every computation; what few of them need stands here.
+    outer: Scope | None = None
+    """The scope in which an inline body stands."""
+    elements: dict[tuple[Instruction, int], Instruction] | None = None
+    """The get-tuple-element behind each `%t#0` met so far, once there is one."""
+    takes_unknown = False
+    """Operands that are not defined become parameters: a pasted op line."""
+    numbers: dict[str, int] | None = None
+    """For names that were made, once there are some, the number from which on the next one of that stem is looked for."""
+    is_damaged = False
+    """A line could not be read, so what is missing may have stood there."""
+    has_lost_names = False
+    """Such a line had no name that could be made out."""
+
+    def __init__(self, computation: Computation) -> None:
+        self.computation = computation
+        self.defined: dict[str, Instruction] = {}
+        """Instructions by name, as far as they have been read."""
+        self.parameters: list[Any] = []
+        """The numbers of the parameters met so far."""
+
+    def unique(self, name: str) -> str:
+        """That name, or the first of `name.1`, `name.2` ... that is free."""
+        if name not in self.defined:
+            return name
+        if self.numbers is None:
+            self.numbers = {}
+        number = self.numbers.get(name, 1)
+        while f"{name}.{number}" in self.defined:
+            number += 1
+        self.numbers[name] = number
+        return f"{name}.{number}"
