@@ -9,10 +9,8 @@ import functools
 import re
 
 from hlotext.ir.enums import ShardingType
-from hlotext.ir.mesh import AxisRef, Mesh, MeshAxis
 from hlotext.ir.replica_groups import (
     IotaReplicaGroupList,
-    MeshAxesReplicaGroupList,
     ReplicaGroupList,
     ReplicaGroups,
 )
@@ -33,10 +31,14 @@ def replica_groups(text: str) -> ReplicaGroups | None:
     """`{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` and `mesh['a'=2,'b'=4] {'b'}`."""
     if text[0] == "{":
         return ReplicaGroupList(_lists(text))
-    if (mesh := _MESH.fullmatch(text)) is not None:
-        return _along_axes(mesh[1], mesh[2])
-    iota = _iota(text)
-    return IotaReplicaGroupList(iota) if iota is not None and len(iota.dimensions) == 2 else None
+    if text.startswith("mesh["):
+        from hlotext.syntax.fast_meshes import along_axes  # few texts have meshes
+
+        return along_axes(text)
+    assignment = iota(text)
+    if assignment is None or len(assignment.dimensions) != 2:
+        return None
+    return IotaReplicaGroupList(assignment)
 
 
 def _pairs(text: str) -> tuple[tuple[int, ...], ...] | None:
@@ -52,24 +54,11 @@ source_target_pairs = exact(_pairs, _pairs_text)
 """`{{0,1},{1,2}}`."""
 
 
-_AXIS = "'[A-Za-z_][A-Za-z0-9_]*+'"
-_MESH = re.compile(rf"mesh\[({_AXIS}=[0-9]++(?:,{_AXIS}=[0-9]++)*+)\] \{{({_AXIS}(?:,{_AXIS})*+)\}}")
-
-
-def _along_axes(mesh: str, axes: str) -> MeshAxesReplicaGroupList | None:
-    sizes = {name[1:-1]: integer(size) for name, _, size in (axis.partition("=") for axis in mesh.split(","))}
-    named = [axis[1:-1] for axis in axes.split(",")]
-    if min(sizes.values()) < 1 or len(set(named)) != len(named) or not sizes.keys() >= set(named):
-        return None
-    return MeshAxesReplicaGroupList(
-        Mesh(tuple(MeshAxis(name, size) for name, size in sizes.items())), tuple(map(AxisRef, named))
-    )
-
-
 _IOTA = re.compile(r"\[([0-9,]*+)\]<=\[([0-9,]*+)\](?:T\(([0-9,]*+)\))?")
 
 
-def _iota(text: str) -> IotaTileAssignment | None:
+def iota(text: str) -> IotaTileAssignment | None:
+    """`[2,4]<=[4,2]T(1,0)`."""
     match = _IOTA.fullmatch(text)
     if match is None:
         return None
@@ -96,7 +85,10 @@ _ELEMENT = re.compile(r"\{[^{}]++(?:\{[^{}]*+\}[^{}]*+)*+\}")
 
 @exact
 def sharding(text: str) -> Sharding | None:
-    """`{replicated}`, `{maximal device=3}`, `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`, and tuples of these."""
+    """`{replicated}`, `{maximal device=3}`, `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`, `{mesh['a'=2], [{'a'}]}`.
+
+    Also tuples of these.
+    """
     if not text.startswith("{{"):
         return _single(text)
     elements = [_single(element) for element in _ELEMENT.findall(text, 1)]
@@ -105,7 +97,11 @@ def sharding(text: str) -> Sharding | None:
 
 
 @functools.lru_cache(maxsize=1 << 10)
-def _single(text: str) -> OpSharding | None:
+def _single(text: str) -> Sharding | None:
+    if text.startswith("{mesh["):
+        from hlotext.syntax.fast_meshes import named_sharding  # few texts have meshes
+
+        return named_sharding(text)
     word = _WORDS.get(text)
     if word is not None:
         return OpSharding(word)
@@ -118,7 +114,7 @@ def _single(text: str) -> OpSharding | None:
     last_tile_dims = tuple(ShardingType(type_) for type_ in types.split(", ")) if types is not None else None
     assignment: DeviceList | IotaTileAssignment | None
     if "<=" in tiles:
-        assignment = _iota(tiles)
+        assignment = iota(tiles)
     else:
         dimensions, _, devices = tiles[1:].partition("]")
         assignment = DeviceList(numbers(dimensions), numbers(devices))

@@ -9,6 +9,7 @@ from typing import Any
 from hlotext.ir.configs import BackendConfig, FrontendAttributes
 from hlotext.ir.metadata import Metadata
 from hlotext.syntax import patterns
+from hlotext.syntax.fast_plain import string
 from hlotext.syntax.words import unquote
 
 _METADATA_FIELDS = {
@@ -48,8 +49,11 @@ def metadata(text: str) -> Metadata | None:
 
 
 def backend_config(text: str) -> BackendConfig | None:
-    """A config in braces, which the caller has already found to balance."""
-    return BackendConfig(text) if text[0] == "{" else None
+    """A config in braces, which the caller has already found to balance, or in quotes."""
+    if text[0] == "{":
+        return BackendConfig(text)
+    unquoted = string(text)
+    return BackendConfig(unquoted) if unquoted is not None else None
 
 
 def frontend_attributes(text: str) -> FrontendAttributes | None:

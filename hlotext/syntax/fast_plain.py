@@ -10,6 +10,7 @@ from typing import TypeVar
 from hlotext.ir.memo import late
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.words import integer as integer_of
+from hlotext.syntax.words import unquote
 
 Value = TypeVar("Value")
 
@@ -40,6 +41,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
 _SHORT = re.compile(r"-?[0-9]{1,9}")
 _INT_LIST = re.compile(r"\{((?:[0-9]{1,18}(?:,[0-9]{1,18})*)?)\}")
+_NUMBER = late(r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
 _BOOL_LIST = late(r"\{(?:true|false)(?:,(?:true|false))*\}")
 
 
@@ -47,8 +49,13 @@ def integer(text: str) -> int | None:
     return int(text) if _SHORT.fullmatch(text) else None
 
 
+def number(text: str) -> float | None:
+    return float(text) if _NUMBER().fullmatch(text) else None
+
+
 def string(text: str) -> str | None:
-    return text[1:-1] if text[0] == '"' and "\\" not in text else None
+    """What the caller has found to be quoted; where a backslash stands last, the grammar says what it escapes."""
+    return unquote(text) if text[0] == '"' and text[-2:-1] != "\\" else None
 
 
 def int_list(text: str) -> tuple[int, ...] | None:

@@ -20,8 +20,10 @@ FAST_RULES: dict[str, str] = {
     "boolean": "fast_plain:boolean",
     "buffer_donor": "fast_aliases:buffer_donor",
     "comparison_direction": "fast_words:comparison_direction",
+    "comparison_type": "fast_words:comparison_type",
     "computation_layout": "fast_shapes:fast_computation_layout",
     "custom_call_api_version": "fast_words:custom_call_api_version",
+    "custom_call_schedule": "fast_words:custom_call_schedule",
     "dim_labels": "fast_convolutions:dim_labels",
     "fft_type": "fast_words:fft_type",
     "frontend_attributes": "fast_notes:frontend_attributes",
@@ -30,6 +32,7 @@ FAST_RULES: dict[str, str] = {
     "int_list": "fast_plain:int_list",
     "integer": "fast_plain:integer",
     "metadata": "fast_notes:metadata",
+    "number": "fast_plain:number",
     "operand_precision": "fast_words:operand_precision",
     "output_to_operand_aliasing": "fast_aliases:output_to_operand_aliasing",
     "padding": "fast_windows:padding",
@@ -42,6 +45,7 @@ FAST_RULES: dict[str, str] = {
     "slice_sizes": "fast_plain:int_list",
     "source_target_pairs": "fast_devices:source_target_pairs",
     "string": "fast_plain:string",
+    "transpose_a": "fast_words:transpose_a",
     "window": "fast_windows:window",
 }
 """Shortcuts by the grammar's rule: module of this package and function."""

@@ -7,13 +7,16 @@ from enum import StrEnum
 
 from hlotext.ir.enums import (
     ComparisonDirection,
+    ComparisonType,
     CustomCallApiVersion,
+    CustomCallSchedule,
     FftType,
     FusionKind,
     Precision,
     PrecisionAlgorithm,
     RandomAlgorithm,
     RandomDistribution,
+    TransposeA,
 )
 
 
@@ -35,7 +38,10 @@ def _word(*lists: type[StrEnum]) -> Callable[[str], StrEnum | None]:
 
 algorithm = _word(PrecisionAlgorithm, RandomAlgorithm)
 comparison_direction = _word(ComparisonDirection)
+comparison_type = _word(ComparisonType)
 custom_call_api_version = _word(CustomCallApiVersion)
+custom_call_schedule = _word(CustomCallSchedule)
 fft_type = _word(FftType)
 fusion_kind = _word(FusionKind)
 random_distribution = _word(RandomDistribution)
+transpose_a = _word(TransposeA)
