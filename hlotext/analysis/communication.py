@@ -184,6 +184,14 @@ class Surroundings:
     loop_call: CallEdge | None
     runs: int | None
 
+    def is_pair(self, found: Exchange) -> bool:
+        """Whether what stands here is written as a start and a done."""
+        return found.is_pair or self.is_wrapped
+
+    def is_async(self, found: Exchange, is_sync: bool) -> bool:
+        """Whether other work can run meanwhile; `is_sync` is what the start of what stands here says of itself."""
+        return self.is_pair(found) and not (found.is_sync or is_sync)
+
 
 def surroundings(graph: CallGraph, computation: Computation | None) -> Surroundings:
     """What there is around an instruction in a computation that begins a communication."""
@@ -205,13 +213,12 @@ def surroundings(graph: CallGraph, computation: Computation | None) -> Surroundi
 def _communication(graph: CallGraph, instruction: Instruction) -> Communication:
     found, around = exchange(instruction), surroundings(graph, instruction.computation)
     start = around.wrapping.caller if around.wrapping is not None else instruction
-    is_pair = found.is_pair or around.is_wrapped
     return Communication(
         instruction=instruction,
         start=start,
         kind=found.kind,
-        is_async=is_pair and not (found.is_sync or is_sync(start)),
-        is_pair=is_pair,
+        is_async=around.is_async(found, is_sync(start)),
+        is_pair=around.is_pair(found),
         fusion_call=around.fusion_call,
         loop_call=around.loop_call,
         groups=found.groups,

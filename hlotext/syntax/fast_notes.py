@@ -10,7 +10,7 @@ from hlotext.ir.configs import BackendConfig, FrontendAttributes
 from hlotext.ir.metadata import Metadata
 from hlotext.syntax import patterns
 from hlotext.syntax.fast_plain import string
-from hlotext.syntax.words import unquote
+from hlotext.syntax.words import plain, unquote
 
 _METADATA_FIELDS = {
     "op_type": str, "op_name": str, "source_file": str, "source_line": int, "source_end_line": int, "source_column": int,
@@ -34,10 +34,9 @@ _SOURCE = re.compile(r'\{op_name="([^"]*+)"(?: stack_frame_id=([0-9]{1,9}))?\}')
 def metadata(text: str) -> Metadata | None:
     """`{op_name="x" stack_frame_id=3}`."""
     if (match := _SOURCE.fullmatch(text)) is not None:
-        name, frame = match.groups("0")
-        name = name.replace("\\'", "'")
-        if "\\" not in name:
-            return Metadata.of_source(name, int(frame))
+        name = plain(match[1])
+        if name is not None:
+            return Metadata.of_source(name, int(match[2] or 0))
     match = _metadata().fullmatch(text)
     if match is None:
         return None

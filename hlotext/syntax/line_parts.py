@@ -160,13 +160,6 @@ class LineParts:
         self._shapes[text] = shape
         return shape
 
-    def many(self, scope: Scope, head: Head, names: list[str]) -> tuple[Instruction, ...] | None:
-        """Operands given by their names alone; None when there are too many or too few. Raises KeyError."""
-        operands = tuple(map(scope.defined.__getitem__, names))
-        if len(operands) > 5:
-            scope.computation.name_mark = None  # XLA would have numbered them
-        return operands if head.minimum <= len(operands) <= head.maximum else None
-
     def operands(
         self, scope: Scope, head: Head, match: re.Match[str], mark: str
     ) -> tuple[Instruction, ...] | None:

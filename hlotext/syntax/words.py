@@ -24,22 +24,28 @@ _SIMPLE = {
 }  # fmt: skip
 
 
+def plain(inner: str) -> str | None:
+    """What stands between quotes, where that holds no escape but `\\'`; None otherwise.
+
+    XLA escapes those too, and the names that JAX gives to arguments are full of them.
+    """
+    text = inner.replace("\\'", "'")
+    return None if "\\" in text else text
+
+
 def unquote(quoted: str) -> str:
     """The text of a quoted string, C escapes undone; bytes that are no UTF-8 become surrogates.
 
     Raises TermError for an escape that C does not know.
     """
     inner = quoted[1:-1]
-    simple = inner.replace(
-        "\\'", "'"
-    )  # XLA escapes these too, and the names that JAX gives to arguments are full of them
-    if "\\" not in simple:
-        return simple
+    if (text := plain(inner)) is not None:
+        return text
 
     def one(match: re.Match[bytes]) -> bytes:
-        octal, hexadecimal, short, long, letter, _bad = match.groups()
-        if letter:
-            return _SIMPLE[letter]
+        octal, hexadecimal, short, long, simple, _bad = match.groups()
+        if simple:
+            return _SIMPLE[simple]
         if octal and int(octal, 8) < 256:
             return bytes([int(octal, 8)])
         if hexadecimal and int(hexadecimal, 16) < 256:

@@ -109,11 +109,10 @@ def collective(graph: CallGraph, starts: Mapping[tuple[Computation, int], Named]
     around, found = surroundings(graph, one.home), one.exchange
     call, home = around.wrapping, around.computation
     start = starts[call.computation, call.place] if call is not None else one.named
-    is_pair = found.is_pair or around.is_wrapped
     return Collective(
         name=start.name,
         kind=found.kind,
-        is_async=is_pair and not (found.is_sync or start.is_sync),
+        is_async=around.is_async(found, start.is_sync),
         computation=home.name if home is not None else "",
         fusion=around.fusion_call.name if around.fusion_call is not None else None,
         groups=_groups_text(found),

@@ -21,6 +21,7 @@ from hlotext.cli.summary.communication import Begun, Named, begun, named
 from hlotext.cli.summary.loops import While, while_loop
 from hlotext.ir.computation import Computation
 from hlotext.ir.instruction import Instruction
+from hlotext.ir.metadata import Metadata
 from hlotext.ir.module import Module
 from hlotext.ir.shape import Shape
 
@@ -144,22 +145,17 @@ class Survey:
             row[0] += 1
             row[1] += in_fusion
             origin: Origin = None
-            metadata = None
             if attributes:
                 metadata = attributes.get("metadata")
                 if metadata is not None:
                     metadata_count += 1
-                    origin = metadata.stack_frame_id
-                    if not origin and metadata.source_file:
-                        origin = metadata.source_file, metadata.source_line
-                    if origin:
+                    origin = _origin(metadata)
+                    if origin is not None:
                         known = origins_of.pop(origin, None)
                         if known is None:
                             known = [self.origins.place(instruction), 0]
                         origins_of[origin] = known
                         known[1] += 1
-                    else:
-                        origin = None
                 if "backend_config" in attributes:
                     self.with_attribute["backend_config"] += 1
                     text = attributes["backend_config"].text
@@ -196,12 +192,7 @@ class Survey:
         self.argument_shapes = tuple(p.shape for p in parameters if p.shape is not None)
         self.result_shape = entry.root.shape
         for parameter in reversed(parameters):
-            metadata = parameter.metadata
-            origin: Origin = None
-            if metadata is not None:
-                origin = metadata.stack_frame_id or None
-                if origin is None and metadata.source_file:
-                    origin = metadata.source_file, metadata.source_line
+            origin = _origin(parameter.metadata) if parameter.metadata is not None else None
             for index, array in reversed(arrays_of(parameter.shape)):
                 self._add(self.arguments, ("parameter", array, origin), parameter, index)
 
@@ -248,6 +239,12 @@ def survey(module: Module) -> tuple[Survey, CallGraph]:
         found = Survey(module, set(graph.stepped))
         found.walk(None)
     return found, graph
+
+
+def _origin(metadata: Metadata) -> Origin:
+    if metadata.stack_frame_id:
+        return metadata.stack_frame_id
+    return (metadata.source_file, metadata.source_line) if metadata.source_file else None
 
 
 def _turn(table: dict[Any, Any]) -> None:
