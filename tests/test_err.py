@@ -135,3 +135,11 @@ def test_what_xla_aborts_on_is_an_ordinary_error(name: str) -> None:
         hlo.parse(data)
     assert error.value.line > 3
     assert hlo.parse_tolerant(data).module.name
+
+
+@pytest.mark.parametrize("text", [5, None, Path("module.txt")], ids=str)
+def test_what_is_no_text(text: object) -> None:
+    """Who passes a path is told what takes one."""
+    for read in (hlo.parse, hlo.parse_all, hlo.parse_tolerant):
+        with pytest.raises(TypeError, match=r"text is str or bytes, not \w+ \(hlotext.load takes files\)"):
+            read(text)  # type: ignore[arg-type]

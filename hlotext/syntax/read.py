@@ -30,13 +30,18 @@ if TYPE_CHECKING:
 Reader = Literal["fast", "reference"]
 
 
-def as_source(text: str | bytes | Source, name: str = "<text>") -> Source:
-    """A source for text, or for bytes, which may be packed; what cannot be unpacked is text that is no HLO."""
+def as_source(text: str | bytes, name: str = "<text>") -> Source:
+    """A source for text, or for bytes, which may be packed; what cannot be unpacked is text that is no HLO.
+
+    Raises TypeError for anything else.
+    """
     if isinstance(text, bytes):
         with suppress(InputError):
             text = unpack(text, name)
         return Source(decode(text), name)
-    return Source(text, name) if isinstance(text, str) else text
+    if not isinstance(text, str):
+        raise TypeError(f"text is str or bytes, not {type(text).__name__} (hlotext.load takes files)")
+    return Source(text, name)
 
 
 def read_modules(
