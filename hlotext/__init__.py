@@ -16,13 +16,13 @@ from hlotext.ir import collector as _collector
 # Nothing that is made here is garbage, and looking for some would take a quarter of the time.
 with _collector.paused(pays=False):
     from hlotext import syntax as _syntax
-    from hlotext.ir import judge
-    from hlotext.ir.computation import Computation
     from hlotext.ir.errors import EditError
-    from hlotext.ir.instruction import Instruction
-    from hlotext.ir.literal import Literal
-    from hlotext.ir.module import Module
-    from hlotext.ir.shape import Layout, Shape, Tile
+    from hlotext.ir.nodes import judge
+    from hlotext.ir.nodes.computation import Computation
+    from hlotext.ir.nodes.instruction import Instruction
+    from hlotext.ir.nodes.module import Module
+    from hlotext.ir.values.literal import Literal
+    from hlotext.ir.values.shape import Layout, Shape, Tile
     from hlotext.syntax import linker as _linker
     from hlotext.verify import verify
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from hlotext import lint as lint
     from hlotext import matchers as matchers
     from hlotext import rewrite as rewrite
-    from hlotext.ir.print_options import PrintOptions
-    from hlotext.ir.source import Source, Span
+    from hlotext.ir.nodes.source import Source, Span
+    from hlotext.ir.values.print_options import PrintOptions
     from hlotext.syntax.diagnostic import Diagnostic
     from hlotext.syntax.errors import HloSyntaxError, Severity
     from hlotext.syntax.inputs import InputError
@@ -54,10 +54,10 @@ _LATE = {
     "HloSyntaxError": "syntax.errors",
     "InputError": "syntax.inputs",
     "ParseResult": "syntax.parse_result",
-    "PrintOptions": "ir.print_options",
+    "PrintOptions": "ir.values.print_options",
     "Severity": "syntax.errors",
-    "Source": "ir.source",
-    "Span": "ir.source",
+    "Source": "ir.nodes.source",
+    "Span": "ir.nodes.source",
     "parse_dim_labels": "syntax.read_terms",
     "parse_layout": "syntax.read_terms",
     "parse_literal": "syntax.read_terms",
@@ -192,9 +192,9 @@ def infer_shape(instruction: Instruction) -> Shape:
     """The shape of an instruction's result as its operands and attributes determine it, without layouts.
 
     What they leave open is taken from the stated shape. Raises ValueError: `ShapeInferenceError` where they do not fit
-    together, `CannotInfer` where they do not determine the shape and none is stated (both in `hlotext.verify.infer`).
+    together, `CannotInfer` where they do not determine the shape and none is stated (both in `hlotext.semantics.infer`).
     """
-    from hlotext.verify import infer  # loaded when first needed: most texts state every shape
+    from hlotext.semantics import infer  # loaded when first needed: most texts state every shape
 
     return infer.infer_shape(instruction)
 

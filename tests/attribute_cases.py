@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from hlotext.ir.values import value_text
+from hlotext.ir.values.raw_value import value_text
 from hlotext.syntax import terms
 from hlotext.syntax.records import ParsedAttribute
 from tests import support

@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 
 import hlotext as hlo
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.opcode_rows import examples
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.opcode_rows import examples
 from tests import support
 
 FOLDER = support.DATA / "infer"

@@ -10,8 +10,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from hlotext import layout
-from hlotext.ir.shape import COMBINE_DIMENSION, Layout, Shape, Tile
-from hlotext.ir.types import element_type
+from hlotext.ir.values.shape import COMBINE_DIMENSION, Layout, Shape, Tile
+from hlotext.ir.values.types import element_type
 
 PADDING = -1
 MOST_ELEMENTS = 20_000

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hlotext.ir import numbers
-from hlotext.ir.literal import Literal
-from hlotext.ir.shape import Shape, default_layout
-from hlotext.ir.types import ELEMENT_TYPES, ElementType
+from hlotext.ir.values import numbers
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.shape import Shape, default_layout
+from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
 from hlotext.syntax import terms
 from hlotext.syntax.literal_tokens import literal_from_tokens
 from tests.support import DATA

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import attrs
 
 import hlotext as hlo
-from hlotext.ir.async_ops import ROLES
-from hlotext.ir.computation import post_order
-from hlotext.ir.instruction import Form
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.computation import post_order
+from hlotext.ir.nodes.instruction import Form
 from tests import support
 
 

@@ -9,11 +9,12 @@ from collections.abc import Callable
 import attrs
 
 import hlotext as hlo
-from hlotext.ir import compare, integrity, opcodes
-from hlotext.ir.cloning import clone_computation, clone_instruction
-from hlotext.ir.configs import FrontendAttributes
-from hlotext.ir.module import ENTRY_LAYOUT
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes import compare, integrity
+from hlotext.ir.nodes.cloning import clone_computation, clone_instruction
+from hlotext.ir.nodes.module import ENTRY_LAYOUT
+from hlotext.ir.tables import opcodes
+from hlotext.ir.values.configs import FrontendAttributes
+from hlotext.ir.values.shape import Shape
 from hlotext.rewrite import parameters
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.outlining import inline, outline

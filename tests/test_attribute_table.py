@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hlotext.ir.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, AttributeInfo
-from hlotext.ir.opcode import AttributeUse, Printing
-from hlotext.ir.opcode_attributes import COMMON_ATTRIBUTES
-from hlotext.ir.opcodes import OPCODES
+from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, AttributeInfo
+from hlotext.ir.tables.opcode import AttributeUse, Printing
+from hlotext.ir.tables.opcode_attributes import COMMON_ATTRIBUTES
+from hlotext.ir.tables.opcodes import OPCODES
 
 WORDS = {
     Printing.IF_PRESENT: ("if given", "always"),

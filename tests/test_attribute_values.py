@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import hlotext as hlo
-from hlotext.ir.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
-from hlotext.ir.replica_groups import ReplicaGroups
-from hlotext.ir.sharding import Sharding
-from hlotext.ir.values import RawValue
+from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
+from hlotext.ir.values.raw_value import RawValue
+from hlotext.ir.values.replica_groups import ReplicaGroups
+from hlotext.ir.values.sharding import Sharding
 from hlotext.syntax import terms
 from hlotext.syntax.errors import TermError
 from tests.attribute_cases import BAD, GOOD, Case, canonical, read, text_of

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import hlotext as hlo
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
 from tests import support
 from tests.attribute_cases import canonical, text_of
 

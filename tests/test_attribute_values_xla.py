@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from hlotext.ir.replica_groups import ReplicaGroups
+from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.syntax import terms
 from tests.attribute_cases import BAD, CASES, GOOD, Case, canonical, read, text_of
 

@@ -15,7 +15,7 @@ import zstandard
 
 import hlotext as hlo
 from hlotext.cli.print_style import STYLES, print_style
-from hlotext.ir.print_options import PrintOptions, SubcomputationMode
+from hlotext.ir.values.print_options import PrintOptions, SubcomputationMode
 from tests import support
 from tests.cli_support import GOLDEN, run
 

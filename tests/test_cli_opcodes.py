@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hlotext.ir import opcodes
+from hlotext.ir.tables import opcodes
 from tests.cli_support import GOLDEN, run, run_json
 
 GOLDENS = {

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 import hlotext as hlo
-from hlotext.ir import integrity
-from hlotext.ir.calls import OWNERS
-from hlotext.ir.cloning import clone_computation, clone_instruction
-from hlotext.ir.enums import FusionKind
-from hlotext.ir.naming import NameUniquer
-from hlotext.ir.opcode import Payload
-from hlotext.ir.opcodes import OPCODES
+from hlotext.ir.nodes import integrity
+from hlotext.ir.nodes.calls import OWNERS
+from hlotext.ir.nodes.cloning import clone_computation, clone_instruction
+from hlotext.ir.nodes.naming import NameUniquer
+from hlotext.ir.tables.opcode import Payload
+from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.ir.values.enums import FusionKind
 from hlotext.rewrite import parameters
 from hlotext.rewrite.builder import METHODS, Builder, shape_of
 from hlotext.rewrite.outlining import inline, outline
@@ -370,7 +370,7 @@ def test_every_opcode_can_be_built(row: object) -> None:
 
 
 def _needs_shape(given: hlo.Instruction) -> bool:
-    from hlotext.verify import infer
+    from hlotext.semantics import infer
 
     rule = infer.rule_of(given.opcode)
     return rule is None or rule.open is not infer.Open.NOTHING

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hlotext.ir.frames import FileLocation, FrameRow, StackFrame, StackFrameIndex
-from hlotext.ir.metadata import Metadata
+from hlotext.ir.values.frames import FileLocation, FrameRow, StackFrame, StackFrameIndex
+from hlotext.ir.values.metadata import Metadata
 
 INDEX = StackFrameIndex(
     ("a.py", "b.py"),

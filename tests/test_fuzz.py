@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 import hlotext as hlo
-from hlotext.ir.async_ops import ROLES
-from hlotext.ir.opcodes import OPCODES
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.tables.opcodes import OPCODES
 from tests import support
 from tests.fuzz import __main__ as command
 from tests.fuzz import generate, mutate, oracle, seeds

@@ -8,7 +8,7 @@ import re
 import lark
 import pytest
 
-from hlotext.ir.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
+from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
 from hlotext.syntax import attribute_rules, grammar, terms
 from hlotext.syntax.builders.builder import Builder
 from hlotext.syntax.builders.instruction import TokenTracker

@@ -14,7 +14,18 @@ from hlotext.syntax import limits
 from tests.support import ROOT
 
 PACKAGE = ROOT / "hlotext"
-FLOORS = ("ir", "syntax", "layout", "verify", "analysis", "matchers", "rewrite", "reports", "lint")
+FLOORS = (
+    "ir",
+    "semantics",
+    "syntax",
+    "layout",
+    "verify",
+    "analysis",
+    "matchers",
+    "rewrite",
+    "reports",
+    "lint",
+)
 """Rooms from the ground up; every other room stands above all of these."""
 LINES = (
     "add.936 = bf16[8,1,1280,16384]{3,2,0,1:T(8,128)(2,1)} add(exponential.183, broadcast.3115)",

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
-from hlotext.ir.instruction import Form
-from hlotext.ir.opcode import Opcode
-from hlotext.ir.opcodes import OPCODES
-from hlotext.verify import infer
-from hlotext.verify.infer.rules import RULES
+from hlotext.ir.nodes.instruction import Form
+from hlotext.ir.tables.opcode import Opcode
+from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.semantics import infer
+from hlotext.semantics.infer.rules import RULES
 from tests import infer_cases, support
 
 OK = [

@@ -8,7 +8,7 @@ import re
 import pytest
 
 import hlotext as hlo
-from hlotext.ir.opcodes import OPCODES
+from hlotext.ir.tables.opcodes import OPCODES
 from tests import infer_cases
 from tests.xla import ask_xla
 

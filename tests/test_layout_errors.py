@@ -12,8 +12,8 @@ import pytest
 
 import hlotext as hlo
 from hlotext import layout
-from hlotext.ir.shape import Layout, Shape, SplitConfig, Tile
-from hlotext.ir.types import element_type
+from hlotext.ir.values.shape import Layout, Shape, SplitConfig, Tile
+from hlotext.ir.values.types import element_type
 from hlotext.view import LayoutPicture
 
 F32 = element_type("f32")

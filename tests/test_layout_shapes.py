@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hlotext as hlo
 from hlotext import layout
-from hlotext.ir.shape import Layout
+from hlotext.ir.values.shape import Layout
 from tests.layout_cases import all_indices, shapes
 
 parse = hlo.parse_shape

@@ -14,7 +14,7 @@ import pytest
 import hlotext as hlo
 from hlotext import lint
 from hlotext.analysis.call_graph import call_graph
-from hlotext.ir.compare import difference
+from hlotext.ir.nodes.compare import difference
 from hlotext.syntax import file_index, file_text, lazy, limits
 from tests import support
 

@@ -10,7 +10,7 @@ import hlotext as hlo
 from hlotext.analysis.call_graph import call_graph
 from hlotext.cli import common
 from hlotext.cli.summary import summarize
-from hlotext.ir.compare import difference
+from hlotext.ir.nodes.compare import difference
 from hlotext.syntax import lazy
 from tests import support
 from tests.cli_support import run

@@ -13,9 +13,9 @@ import pytest
 
 import hlotext as hlo
 from hlotext import analysis, lint
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.source import Source
-from hlotext.ir.types import ELEMENT_TYPES
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.source import Source
+from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.lint import registry
 from tests import support
 

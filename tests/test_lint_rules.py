@@ -9,7 +9,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import lint
-from hlotext.ir.source import Source
+from hlotext.ir.nodes.source import Source
 from hlotext.syntax.inputs import read_source
 from tests import support
 

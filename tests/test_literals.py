@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hlotext.ir import numbers
-from hlotext.ir.literal import Literal
-from hlotext.ir.types import ElementType, TypeKind, element_type
+from hlotext.ir.values import numbers
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.types import ElementType, TypeKind, element_type
 from hlotext.syntax import literal_arrays, terms
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.literal_tokens import literal_from_tokens, read_tokens
@@ -153,7 +153,7 @@ def test_from_array() -> None:
 
 def test_nothing_heavy_is_imported() -> None:
     """The package's heart is light: numpy is imported when a literal is read or made, not before."""
-    code = "import sys, hlotext.ir.literal, hlotext.syntax.literals; sys.exit('numpy' in sys.modules)"
+    code = "import sys, hlotext.ir.values.literal, hlotext.syntax.literals; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

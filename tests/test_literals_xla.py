@@ -10,9 +10,9 @@ import sys
 import numpy as np
 import pytest
 
-from hlotext.ir import numbers
-from hlotext.ir.literal import Literal
-from hlotext.ir.types import ElementType, TypeKind
+from hlotext.ir.values import numbers
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.types import ElementType, TypeKind
 from tests.literal_cases import TYPES, array_shape, cases
 
 _ASK_XLA = """

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import hlotext as hlo
-from hlotext.ir import opcodes
-from hlotext.ir.opcode import Calls, Opcode, Payload, Printing
-from hlotext.ir.opcodes import OPCODES
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Calls, Opcode, Payload, Printing
+from hlotext.ir.tables.opcodes import OPCODES
 from tests.xla import ask_xla
 
 ROWS = [pytest.param(row, id=row.name) for row in OPCODES.values()]

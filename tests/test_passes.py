@@ -13,8 +13,8 @@ import pytest
 
 import hlotext as hlo
 from hlotext import rewrite
-from hlotext.ir import integrity
-from hlotext.ir.async_ops import ROLES
+from hlotext.ir.nodes import integrity
+from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.rewrite import passes as library
 from hlotext.rewrite.passes import PASSES, Pass, PassResult, parse_passes
 from hlotext.rewrite.pipeline import PassError, Pipeline, bisect

@@ -15,7 +15,7 @@ import attrs
 import pytest
 
 import hlotext as hlo
-from hlotext.ir.print_options import SubcomputationMode
+from hlotext.ir.values.print_options import SubcomputationMode
 from tests import support
 from tests.test_print_xla import SINGLE
 

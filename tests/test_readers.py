@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hlotext as hlo
-from hlotext.ir.compare import difference
+from hlotext.ir.nodes.compare import difference
 from hlotext.syntax.read import Reader, as_source, read_modules
 from tests import mutation, support
 

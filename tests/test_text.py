@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlotext.ir.source import Source
-from hlotext.ir.text import braced, is_json_dict, quote, quote_unless_dict, short_float
+from hlotext.ir.nodes.source import Source
+from hlotext.ir.values.text import braced, is_json_dict, quote, quote_unless_dict, short_float
 from hlotext.syntax.words import unquote
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlotext.ir.tile_assignment import MOST_DEVICES, DeviceList, IotaTileAssignment
+from hlotext.ir.values.tile_assignment import MOST_DEVICES, DeviceList, IotaTileAssignment
 
 RESHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=5).map(tuple)
 

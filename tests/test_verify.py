@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
-from hlotext.ir.opcodes import OPCODES
+from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.syntax import codes as syntax_codes
 from hlotext.verify import run as verify_run
 from hlotext.verify.checks import OP_CHECKS
@@ -112,19 +112,19 @@ def test_every_code_is_used() -> None:
 @pytest.mark.parametrize(
     "program",
     [
-        "import hlotext as hlo; import hlotext.verify.infer",
-        "import hlotext.verify.infer; import hlotext as hlo",
-        "import hlotext.verify.infer as infer; import hlotext as hlo; infer.infer_shape",
-        "from hlotext.verify.infer import infer_shape; import hlotext as hlo",
+        "import hlotext as hlo; import hlotext.semantics.infer",
+        "import hlotext.semantics.infer; import hlotext as hlo",
+        "import hlotext.semantics.infer as infer; import hlotext as hlo; infer.infer_shape",
+        "from hlotext.semantics.infer import infer_shape; import hlotext as hlo",
         "from hlotext.verify import infer, verify; import hlotext as hlo; assert hlo.verify is verify",
-        "import importlib; importlib.import_module('hlotext.verify.infer'); import hlotext as hlo",
+        "import importlib; importlib.import_module('hlotext.semantics.infer'); import hlotext as hlo",
         "import hlotext as hlo; hlo.verify(hlo.parse('f32[] negate(f32[] x)')); import hlotext.verify.run",
     ],
 )
 def test_function_and_package_of_one_name(program: str) -> None:
     """In whatever order they are imported, `hlotext.verify` is the function, and the package is found behind it."""
     rest = (
-        "import hlotext.verify.infer; hlotext.verify.infer.infer_shape; "
+        "import hlotext.semantics.infer; hlotext.semantics.infer.infer_shape; "
         "assert hlo.verify(hlo.parse('f32[2] negate(f32[] x)'))"
     )
     run = subprocess.run(

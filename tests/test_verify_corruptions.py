@@ -14,7 +14,7 @@ from collections import Counter
 import attrs
 
 import hlotext as hlo
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.instruction import Instruction
 from tests import support
 from tests.corruptions import KINDS, Corruption, corrupt, near
 from tests.corruptions.base import mixes_precisions

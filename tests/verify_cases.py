@@ -13,10 +13,10 @@ from pathlib import Path
 import attrs
 
 import hlotext as hlo
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.mesh import AxisRef
-from hlotext.ir.module import Module
-from hlotext.ir.named_sharding import DimensionSharding
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.mesh import AxisRef
+from hlotext.ir.values.named_sharding import DimensionSharding
 from tests import support
 
 FOLDER = support.DATA / "verify"

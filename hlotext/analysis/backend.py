@@ -7,7 +7,7 @@ import enum
 from hlotext.analysis.census import census
 from hlotext.analysis.facts import fact
 from hlotext.analysis.sizes import arrays_of
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.module import Module
 
 
 class Backend(enum.Enum):

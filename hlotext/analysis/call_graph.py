@@ -8,10 +8,10 @@ import attrs
 
 from hlotext.analysis.facts import fact
 from hlotext.analysis.trip_count import trip_count
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.opcodes import CALLS_NOTHING
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcodes import CALLS_NOTHING
 
 ENTRY, CALLED, ASYNC, BRANCH, APPLIED, UNUSED = "entry", "called", "async body", "branch", "applied", "unused"
 LOOP_BODY, LOOP_CONDITION = "loop body", "loop condition"

@@ -10,9 +10,9 @@ from operator import attrgetter
 import attrs
 
 from hlotext.analysis.facts import fact
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
 
 
 @attrs.frozen

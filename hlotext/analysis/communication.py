@@ -10,14 +10,14 @@ from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
 from hlotext.analysis.census import census
 from hlotext.analysis.facts import fact
 from hlotext.analysis.sizes import total_of
-from hlotext.ir import opcodes
-from hlotext.ir.async_ops import ROLES
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.opcode import Family
-from hlotext.ir.replica_groups import ReplicaGroups
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Family
+from hlotext.ir.values.replica_groups import ReplicaGroups
+from hlotext.ir.values.shape import Shape
 
 KINDS = {
     row.name: opcodes.NATIVE_ASYNC.get(row.name, row.name)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import TypeVar
 
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.module import Module
 
 _T = TypeVar("_T")
 

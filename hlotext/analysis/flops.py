@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from hlotext.ir.convolution import ConvolutionDimensionNumbers
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
+from hlotext.ir.values.shape import Shape
 
 
 def product_flops(instruction: Instruction) -> int | None:

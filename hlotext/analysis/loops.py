@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hlotext.analysis.facts import fact
-from hlotext.ir.async_ops import ROLES
-from hlotext.ir.computation import Computation, instruction_post_order
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.computation import Computation, instruction_post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 
 _CHANGING = frozenset(
     {

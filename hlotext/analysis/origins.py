@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from hlotext.ir.frames import StackFrame
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.frames import StackFrame
 
 _MOST_NEIGHBOURS = 64
 """How many instructions are looked at around one that does not say where it comes from."""

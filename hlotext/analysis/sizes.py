@@ -6,9 +6,9 @@ import functools
 
 import attrs
 
-from hlotext.ir.async_ops import ROLES
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
 from hlotext.layout import LayoutError, allocated_bytes, unpadded_bytes
 
 

@@ -8,7 +8,7 @@ import click
 
 from hlotext.cli.common import FORMAT, NOT_FOUND, Inputs, write_json
 from hlotext.cli.output import echo, is_colourful
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.matchers import Match, PatternError, parse_pattern
 
 

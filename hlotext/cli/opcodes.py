@@ -10,9 +10,9 @@ import click
 
 from hlotext.cli.common import FORMAT, NotFound, write_json
 from hlotext.cli.output import Column, Output, Table, output
-from hlotext.ir import opcodes
-from hlotext.ir.opcode import AttributeUse, Calls, Derived, Opcode
-from hlotext.ir.values import value_text
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Opcode
+from hlotext.ir.values.raw_value import value_text
 
 
 @click.command()

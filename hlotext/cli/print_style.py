@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 import click
 
-from hlotext.ir.module import Module
-from hlotext.ir.print_options import PrintOptions, SubcomputationMode
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.print_options import PrintOptions, SubcomputationMode
 from hlotext.syntax.printer import TextPrinter
 
 SOURCE = "source"

@@ -13,7 +13,7 @@ from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
 from hlotext.cli.output import Output, output
 from hlotext.cli.show_summary import show_summary
 from hlotext.cli.summary import Summary, summarize
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.module import Module
 
 if TYPE_CHECKING:
     from hlotext.cli.summary.details import InstructionDetails

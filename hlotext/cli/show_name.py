@@ -21,8 +21,8 @@ from hlotext.cli.summary.details import (
     computation_details,
     instruction_details,
 )
-from hlotext.ir.computation import Computation
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.module import Module
 from hlotext.syntax.limits import MAX_COMPARED_WORDS
 
 Details: TypeAlias = InstructionDetails | ComputationDetails

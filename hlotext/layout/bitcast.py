@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from hlotext.ir.shape import Layout, Shape
+from hlotext.ir.values.shape import Layout, Shape
 from hlotext.layout.checks import array_of, layout_of, product
 from hlotext.layout.index import dimension_strides
 from hlotext.layout.permutations import Permutation, compose, descending, inverse

@@ -9,7 +9,7 @@ import itertools
 import operator
 from collections.abc import Iterable, Sequence
 
-from hlotext.ir.shape import COMBINE_DIMENSION, UNBOUNDED_SIZE, Layout, Shape, default_layout
+from hlotext.ir.values.shape import COMBINE_DIMENSION, UNBOUNDED_SIZE, Layout, Shape, default_layout
 from hlotext.layout.errors import LayoutError, shorten
 
 INT64_MAX = 2**63 - 1

@@ -10,8 +10,8 @@ from typing import Any
 
 import attrs
 
-from hlotext.ir.shape import Layout, Shape
-from hlotext.ir.types import TypeKind
+from hlotext.ir.values.shape import Layout, Shape
+from hlotext.ir.values.types import TypeKind
 from hlotext.layout.checks import array_of, layout_of
 from hlotext.layout.errors import LayoutError
 from hlotext.layout.formats import Format, better_order, format_of, memory_space_name

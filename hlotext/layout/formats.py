@@ -12,8 +12,8 @@ from typing import Literal
 
 import attrs
 
-from hlotext.ir.shape import Shape, Tile
-from hlotext.ir.types import TypeKind
+from hlotext.ir.values.shape import Shape, Tile
+from hlotext.ir.values.types import TypeKind
 from hlotext.layout.checks import array_of, element_bits, layout_of
 from hlotext.layout.errors import LayoutError
 from hlotext.layout.shapes import physical_dimensions

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hlotext.ir.shape import Shape
+from hlotext.ir.values.shape import Shape
 from hlotext.layout.checks import array_of, checked_index, checked_integer, layout_of, product
 from hlotext.layout.errors import LayoutError
 from hlotext.layout.tiling import ravel, unravel

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hlotext.ir.shape import Shape
+from hlotext.ir.values.shape import Shape
 from hlotext.layout.errors import LayoutError
 from hlotext.layout.packing import pack, unpack
 from hlotext.layout.tiling import Placement, TileStep, placement

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from hlotext.ir.shape import Shape
+from hlotext.ir.values.shape import Shape
 from hlotext.layout.checks import INT64_MAX
 from hlotext.layout.errors import LayoutError
 from hlotext.layout.tiling import Placement, placement

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from hlotext.ir.shape import Shape
+from hlotext.ir.values.shape import Shape
 from hlotext.layout.checks import array_of, checked_index
 from hlotext.layout.errors import LayoutError
 from hlotext.layout.memory import Array, from_memory, to_memory

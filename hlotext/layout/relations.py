@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import attrs
 
-from hlotext.ir.shape import UNBOUNDED_SIZE, Layout, Shape, default_layout
+from hlotext.ir.values.shape import UNBOUNDED_SIZE, Layout, Shape, default_layout
 
 _COMPARED = tuple(
     field.name

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from hlotext.ir.shape import UNBOUNDED_SIZE, Layout, Shape, Tile, default_layout
-from hlotext.ir.types import ElementType, TypeKind, element_type
+from hlotext.ir.values.shape import UNBOUNDED_SIZE, Layout, Shape, Tile, default_layout
+from hlotext.ir.values.types import ElementType, TypeKind, element_type
 from hlotext.layout.checks import INT64_MAX, array_of, check_permutation, layout_of
 from hlotext.layout.errors import LayoutError
 from hlotext.layout.permutations import compose, descending, inverse

@@ -21,7 +21,7 @@ from typing import Literal
 
 import attrs
 
-from hlotext.ir.shape import COMBINE_DIMENSION, Shape
+from hlotext.ir.values.shape import COMBINE_DIMENSION, Shape
 from hlotext.layout.checks import array_of, bytes_for, checked_index, element_bits, layout_of, product
 from hlotext.layout.errors import LayoutError
 from hlotext.layout.tiling import placement

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from hlotext.ir.shape import Shape
+from hlotext.ir.values.shape import Shape
 from hlotext.layout.checks import checked_integer
 from hlotext.layout.errors import LayoutError
 from hlotext.layout.tiling import Placement, TileStep, dimensions_after, placement

@@ -3,8 +3,8 @@
 The rule is that of XLA's document on tiled layouts. A position counts elements from the start of the array's
 memory.
 
->>> from hlotext.ir.shape import Layout, Shape, Tile
->>> from hlotext.ir.types import element_type
+>>> from hlotext.ir.values.shape import Layout, Shape, Tile
+>>> from hlotext.ir.values.types import element_type
 >>> shape = Shape(element_type("f32"), (3, 5), layout=Layout((1, 0), (Tile((2, 2)),)))
 >>> linear_index(shape, (2, 3)), byte_offset(shape, (2, 3)), index_at(shape, 17), index_at(shape, 9)
 (17, 68, (2, 3), None)
@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 
-from hlotext.ir.shape import COMBINE_DIMENSION, Shape, Tile
+from hlotext.ir.values.shape import COMBINE_DIMENSION, Shape, Tile
 from hlotext.layout.checks import (
     array_of,
     bytes_for,

@@ -10,9 +10,9 @@ import attrs
 
 from hlotext.analysis import causing_frame
 from hlotext.ir import collector
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.source import Source, Span
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.source import Source, Span
 from hlotext.lint.config import Config
 from hlotext.lint.finding import LONGEST_LINE, Finding, from_diagnostic
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
@@ -68,7 +68,7 @@ def lint_source(source: Source, config: Config | None = None) -> Linted:
 
     Of a text with errors only what the reader says is reported: rules on half a module would guess.
     """
-    from hlotext.verify.infer import infer_shape
+    from hlotext.semantics.infer import infer_shape
 
     config = config or Config()
     result = read_tolerantly(source, infer_shape)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from hlotext.ir.frames import StackFrame
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.frames import StackFrame
 from hlotext.syntax.diagnostic import Diagnostic
 from hlotext.syntax.errors import Severity
 

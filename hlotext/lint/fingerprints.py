@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.values import value_text
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.raw_value import value_text
 from hlotext.lint.rule import Context, Report
 
 _LASTING = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlotext.ir.source import Source
+from hlotext.ir.nodes.source import Source
 from hlotext.lint.config import Config
 from hlotext.lint.engine import run
 from hlotext.lint.registry import all_rules
@@ -17,7 +17,7 @@ def fix_text(source: Source, config: Config | None = None) -> tuple[str, tuple[s
     Lines that no pass touches stay byte for byte. A text that does not parse, or that holds several modules, stays as it
     is: a printed module is a file of its own.
     """
-    from hlotext.verify.infer import infer_shape
+    from hlotext.semantics.infer import infer_shape
 
     try:
         modules, _ = read_modules(source, infer=infer_shape)

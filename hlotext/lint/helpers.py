@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from hlotext.analysis import Communication, arrays_of, invariant_instructions, product_flops, total_of
 from hlotext.analysis.sizes import VIEWS
-from hlotext.ir.async_ops import ROLES
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.opcodes import COLLECTIVES
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.opcodes import COLLECTIVES
+from hlotext.ir.values.shape import Shape
 from hlotext.lint.rule import Context
 
 MOVES = frozenset({"bitcast", "broadcast", "copy", "reshape", "slice", "transpose"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlotext.analysis import byte_text
-from hlotext.ir.source import Span
+from hlotext.ir.nodes.source import Span
 from hlotext.lint.engine import INTERNAL
 from hlotext.lint.finding import Finding
 from hlotext.lint.registry import all_rules

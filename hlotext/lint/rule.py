@@ -20,9 +20,9 @@ from hlotext.analysis import (
     communications,
     is_optimized,
 )
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.syntax.codes import Code
 from hlotext.syntax.errors import Severity
 

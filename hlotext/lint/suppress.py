@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.source import Source
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.source import Source
 
 COMMENT = re.compile(r"//[ \t]*hlotext:[ \t]*ignore(?:\[([A-Z0-9, \t]*)\])?")
 """`// hlotext: ignore[L101, C]` behind an op line or on the line before it; without brackets it means every code."""

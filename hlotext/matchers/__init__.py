@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from hlotext.ir import opcodes
+from hlotext.ir.tables import opcodes
 from hlotext.matchers.pattern import Condition, Match, Options, Pattern
 from hlotext.matchers.text import PatternError, parse_pattern
 
@@ -125,4 +125,4 @@ def __getattr__(name: str) -> Callable[..., Pattern]:
 
 
 if TYPE_CHECKING:
-    from hlotext.ir.instruction import Instruction
+    from hlotext.ir.nodes.instruction import Instruction

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.shape import Layout, Shape
-from hlotext.ir.types import ElementType
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Layout, Shape
+from hlotext.ir.values.types import ElementType
 
 Captures: TypeAlias = dict[str, Any]
 """What names stand for: instructions; in text patterns also texts of shapes and attributes."""

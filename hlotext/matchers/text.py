@@ -21,8 +21,8 @@ import re
 
 import attrs
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.values import value_text
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.raw_value import value_text
 from hlotext.matchers.pattern import Captures, Condition, Pattern
 
 _TOKEN = re.compile(

@@ -8,19 +8,19 @@ from typing import Any
 
 import attrs
 
-from hlotext.ir import opcodes
-from hlotext.ir.computation import Computation
-from hlotext.ir.enums import ComparisonDirection
 from hlotext.ir.errors import EditError
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.literal import Literal
-from hlotext.ir.module import Module
-from hlotext.ir.opcode import Opcode
-from hlotext.ir.shape import Shape, default_layout
-from hlotext.ir.types import ELEMENT_TYPES, ElementType
-from hlotext.ir.values import RawValue
-from hlotext.ir.window import SliceDimension, SliceDimensions
-from hlotext.verify.infer import CannotInfer, ShapeInferenceError, infer_shape
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Opcode
+from hlotext.ir.values.enums import ComparisonDirection
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.raw_value import RawValue
+from hlotext.ir.values.shape import Shape, default_layout
+from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
+from hlotext.ir.values.window import SliceDimension, SliceDimensions
+from hlotext.semantics.infer import CannotInfer, ShapeInferenceError, infer_shape
 
 INHERITED = ("metadata", "frontend_attributes")
 """What a new instruction takes over from the one in whose place it stands (`HloInstruction::SetupDerivedInstruction`);

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hlotext.ir.computation import Computation, post_order
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.opcode import Family
-from hlotext.ir.opcodes import COLLECTIVES, OPCODES
-from hlotext.ir.uses import is_finished_by
+from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.uses import is_finished_by
+from hlotext.ir.tables.opcode import Family
+from hlotext.ir.tables.opcodes import COLLECTIVES, OPCODES
 
 EFFECTS = frozenset(
     {"send", "send-done", "recv", "recv-done", "infeed", "outfeed", "rng", "rng-get-and-update-state"}

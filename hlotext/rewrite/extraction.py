@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hlotext.ir import edits
-from hlotext.ir.async_ops import FINISHERS
-from hlotext.ir.computation import Computation
 from hlotext.ir.errors import EditError
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.uses import is_finished_by
+from hlotext.ir.nodes import edits
+from hlotext.ir.nodes.async_ops import FINISHERS
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.uses import is_finished_by
 from hlotext.rewrite.parameters import remove_parameter
 from hlotext.rewrite.passes.dce import DeadCodeElimination, remove_unreached
 

@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from hlotext.ir.cloning import own_attributes
-from hlotext.ir.computation import Computation
-from hlotext.ir.edits import CONTROL
-from hlotext.ir.enums import FusionKind
 from hlotext.ir.errors import EditError
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.cloning import own_attributes
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.edits import CONTROL
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.enums import FusionKind
 from hlotext.rewrite.builder import Builder
 
 

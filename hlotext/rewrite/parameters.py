@@ -7,14 +7,13 @@ from typing import Any
 
 import attrs
 
-from hlotext.ir.aliasing import BufferDonorConfig, InputOutputAliasConfig
-from hlotext.ir.computation import Computation
-from hlotext.ir.computation_layout import ComputationLayout
 from hlotext.ir.errors import EditError
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.judge import Watch
-from hlotext.ir.module import ENTRY_LAYOUT, Module
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.judge import Watch
+from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
+from hlotext.ir.values.aliasing import BufferDonorConfig, InputOutputAliasConfig
+from hlotext.ir.values.shape import ComputationLayout, Shape
 
 BY_OPERANDS = frozenset({"call", "fusion", "async-start"})
 """Opcodes whose operands are, one by one, the parameters of the computation that they call."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import attrs
 
-from hlotext.ir import integrity
-from hlotext.ir.module import Module
+from hlotext.ir.nodes import integrity
+from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.syntax.errors import Severity
 from hlotext.verify import verify

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlotext.ir.computation import Computation
 from hlotext.ir.errors import EditError
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.judge import Watch
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.judge import Watch
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.builder import default_laid_out, laid_out
-from hlotext.verify.infer import Agreement, CannotInfer, ShapeInferenceError, agreement, infer_shape
+from hlotext.semantics.infer import Agreement, CannotInfer, ShapeInferenceError, agreement, infer_shape
 
 MAX_CHANGES = 64
 """Times that one instruction may change before the propagation gives up: no real module needs more than a few."""

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import attrs
 import numpy as np
 
-from hlotext.ir.async_ops import FINISHERS
-from hlotext.ir.computation import Computation
 from hlotext.ir.errors import EditError
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.literal import Literal
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.async_ops import FINISHERS
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.literal import Literal
 from hlotext.rewrite.extraction import drop_header_attributes
 from hlotext.rewrite.outlining import inline
 from hlotext.rewrite.parameters import remove_parameter

@@ -7,9 +7,9 @@ from typing import Protocol
 
 import attrs
 
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.matchers.pattern import NOTHING_SKIPPED, Match, Options, Pattern
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.effects import is_dead

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir import printing
+from hlotext.ir.nodes import printing
 
 if TYPE_CHECKING:
-    from hlotext.ir.computation import Computation
-    from hlotext.ir.instruction import Instruction
-    from hlotext.ir.module import Module
-    from hlotext.ir.print_options import PrintOptions
+    from hlotext.ir.nodes.computation import Computation
+    from hlotext.ir.nodes.instruction import Instruction
+    from hlotext.ir.nodes.module import Module
+    from hlotext.ir.values.print_options import PrintOptions
 
 
 class _NodePrinter:

@@ -9,16 +9,16 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from hlotext.ir import opcodes
-from hlotext.ir.computation import Computation
-from hlotext.ir.configs import BackendConfig, FrontendAttributes
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.metadata import Metadata
-from hlotext.ir.opcode import AttributeUse, Calls, Derived, Opcode, Printing
-from hlotext.ir.print_options import PrintOptions, SubcomputationMode
-from hlotext.ir.sharding import Sharding
-from hlotext.ir.types import TypeKind
-from hlotext.ir.values import RawValue, value_text
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Opcode, Printing
+from hlotext.ir.values.configs import BackendConfig, FrontendAttributes
+from hlotext.ir.values.metadata import Metadata
+from hlotext.ir.values.print_options import PrintOptions, SubcomputationMode
+from hlotext.ir.values.raw_value import RawValue, value_text
+from hlotext.ir.values.sharding import Sharding
+from hlotext.ir.values.types import TypeKind
 from hlotext.syntax.limits import MAX_NESTING
 
 Names: TypeAlias = Callable[[Instruction], str]

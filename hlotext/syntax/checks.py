@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hlotext.ir import opcodes
-from hlotext.ir.async_ops import ROLES
-from hlotext.ir.bad_instruction import BadInstruction
-from hlotext.ir.instruction import Form, Instruction
 from hlotext.ir.memo import late, memoised
-from hlotext.ir.opcode import Arity, Count, Opcode
-from hlotext.ir.shape import UNBOUNDED_SIZE, Shape
-from hlotext.ir.values import RawValue
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.bad_instruction import BadInstruction
+from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Arity, Count, Opcode
+from hlotext.ir.values.raw_value import RawValue
+from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
 from hlotext.syntax.attribute_rules import attribute_rule
 from hlotext.syntax.limits import MAX_UPDATES
 from hlotext.syntax.reporter import Place, Reporter, shown
@@ -129,7 +129,7 @@ def raw_value(
     if attribute_rule(name) is not None:
         reporter.note("X204", f"{name}={value} is unknown to this release", place)
         return
-    from hlotext.ir.attributes import ATTRIBUTES  # what is known is seldom needed
+    from hlotext.ir.tables.attributes import ATTRIBUTES  # what is known is seldom needed
 
     row = opcodes.opcode(instruction.opcode)
     known = opcodes.allowed_attributes(row) if row is not None else ATTRIBUTES

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hlotext.ir.source import Source, Span
-from hlotext.ir.value import Value
+from hlotext.ir.nodes.source import Source, Span
+from hlotext.ir.values.value import Value
 from hlotext.syntax.errors import Severity
 
 if TYPE_CHECKING:
-    from hlotext.ir.instruction import Instruction
+    from hlotext.ir.nodes.instruction import Instruction
 
 
 @attrs.frozen(repr=False)

@@ -6,7 +6,7 @@ import enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hlotext.ir.source import Span
+    from hlotext.ir.nodes.source import Span
     from hlotext.syntax.diagnostic import Diagnostic
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hlotext.ir.aliasing import (
+from hlotext.ir.values.aliasing import (
     BufferDonor,
     BufferDonorConfig,
     InputOutputAlias,
@@ -12,7 +12,7 @@ from hlotext.ir.aliasing import (
     OutputOperandAlias,
     OutputToOperandAliasing,
 )
-from hlotext.ir.enums import AliasKind
+from hlotext.ir.values.enums import AliasKind
 from hlotext.syntax.fast_plain import exact, numbers
 from hlotext.syntax.words import integer
 

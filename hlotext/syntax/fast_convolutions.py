@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlotext.ir.convolution import ConvolutionDimensionNumbers
+from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.syntax.fast_plain import exact
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 import functools
 import re
 
-from hlotext.ir.enums import ShardingType
-from hlotext.ir.replica_groups import (
+from hlotext.ir.values.enums import ShardingType
+from hlotext.ir.values.replica_groups import (
     IotaReplicaGroupList,
     ReplicaGroupList,
     ReplicaGroups,
 )
-from hlotext.ir.sharding import SUBGROUP_TYPES, OpSharding, Sharding, TupleSharding
-from hlotext.ir.text import braced
-from hlotext.ir.tile_assignment import DeviceList, IotaTileAssignment
+from hlotext.ir.values.sharding import SUBGROUP_TYPES, OpSharding, Sharding, TupleSharding
+from hlotext.ir.values.text import braced
+from hlotext.ir.values.tile_assignment import DeviceList, IotaTileAssignment
 from hlotext.syntax.fast_plain import exact, numbers
 from hlotext.syntax.words import integer
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 
-from hlotext.ir.mesh import AxisRef, Mesh, MeshAxis, SubAxis, check_axes
-from hlotext.ir.named_sharding import DimensionSharding, NamedSharding
-from hlotext.ir.replica_groups import MeshAxesReplicaGroupList
-from hlotext.ir.tile_assignment import DeviceList
+from hlotext.ir.values.mesh import AxisRef, Mesh, MeshAxis, SubAxis, check_axes
+from hlotext.ir.values.named_sharding import DimensionSharding, NamedSharding
+from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList
+from hlotext.ir.values.tile_assignment import DeviceList
 from hlotext.syntax.fast_devices import iota
 from hlotext.syntax.fast_plain import numbers
 from hlotext.syntax.words import integer

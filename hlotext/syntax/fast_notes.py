@@ -6,8 +6,8 @@ import functools
 import re
 from typing import Any
 
-from hlotext.ir.configs import BackendConfig, FrontendAttributes
-from hlotext.ir.metadata import Metadata
+from hlotext.ir.values.configs import BackendConfig, FrontendAttributes
+from hlotext.ir.values.metadata import Metadata
 from hlotext.syntax import patterns
 from hlotext.syntax.fast_plain import string
 from hlotext.syntax.words import plain, unquote

@@ -11,12 +11,12 @@ import re
 from typing import TYPE_CHECKING
 
 from hlotext.ir.memo import memoised
-from hlotext.ir.shape import COMBINE_DIMENSION, Layout, Shape, Tile
-from hlotext.ir.types import ELEMENT_TYPES
+from hlotext.ir.values.shape import COMBINE_DIMENSION, Layout, Shape, Tile
+from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.syntax.limits import MAX_NESTING
 
 if TYPE_CHECKING:
-    from hlotext.ir.computation_layout import ComputationLayout
+    from hlotext.ir.values.shape import ComputationLayout
 
 _ARRAY = re.compile(
     r"([a-z][a-z0-9]*)\[((?:(?:<=)?[0-9]{1,18}(?:,(?:<=)?[0-9]{1,18}){0,199})?)\]"
@@ -99,7 +99,7 @@ def _tuple(text: str, position: int, depth: int = 0) -> tuple[Shape, int] | None
 
 def fast_computation_layout(text: str) -> ComputationLayout | None:
     """`{(f32[2]{0}, s32[])->f32[2]{0}}`, often the longest line of a module."""
-    from hlotext.ir.computation_layout import ComputationLayout  # small texts have none
+    from hlotext.ir.values.shape import ComputationLayout  # small texts have none
 
     parameters = _tuple(text, 1) if text.startswith("{(") else None
     if parameters is None or not text.startswith("->", parameters[1]) or not text.endswith("}"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hlotext.ir.frames import FileLocation, FrameRow, StackFrameIndex
+from hlotext.ir.values.frames import FileLocation, FrameRow, StackFrameIndex
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.words import unquote
 

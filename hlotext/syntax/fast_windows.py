@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hlotext.ir.window import (
+from hlotext.ir.values.window import (
     PaddingConfig,
     PaddingConfigDimension,
     SliceDimension,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
-from hlotext.ir.enums import (
+from hlotext.ir.values.enums import (
     ComparisonDirection,
     ComparisonType,
     CustomCallApiVersion,

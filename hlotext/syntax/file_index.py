@@ -10,10 +10,10 @@ import re
 import string
 from collections.abc import Callable, Iterator
 
-from hlotext.ir import opcodes
-from hlotext.ir.computation import Computation
-from hlotext.ir.module import Module
-from hlotext.ir.source import Source
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.source import Source
+from hlotext.ir.tables import opcodes
 from hlotext.syntax import patterns
 from hlotext.syntax.diagnostic import Diagnostic
 from hlotext.syntax.errors import HloSyntaxError

@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex, overload
 
 import attrs
 
-from hlotext.ir.source import Source
+from hlotext.ir.nodes.source import Source
 from hlotext.syntax.inputs import InputError
 
 BLOCK = 1 << 18

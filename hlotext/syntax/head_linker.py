@@ -6,9 +6,9 @@ import itertools
 import re
 from typing import Any
 
-from hlotext.ir.frames import FileLocation, FrameRow, StackFrameIndex
-from hlotext.ir.module import Module
-from hlotext.ir.values import RawValue
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.frames import FileLocation, FrameRow, StackFrameIndex
+from hlotext.ir.values.raw_value import RawValue
 from hlotext.syntax.records import ModuleRecord, SectionRecord
 from hlotext.syntax.reporter import Reporter
 
@@ -31,7 +31,7 @@ def link_head(module: Module, reporter: Reporter, record: ModuleRecord) -> None:
             related = [("first given here", places[name], None)]
             reporter.error("X111", f"attribute {name} is given twice", attribute.position, related=related)
         if isinstance(attribute.value, RawValue):
-            from hlotext.ir.attributes import HEADER_ATTRIBUTES  # what is known is seldom needed
+            from hlotext.ir.tables.attributes import HEADER_ATTRIBUTES  # what is known is seldom needed
 
             message = f"header attribute {name} is unknown to this release"
             reporter.note(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hlotext.ir.frames import FileLocation, FrameRow, StackFrameIndex
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.frames import FileLocation, FrameRow, StackFrameIndex
 from hlotext.syntax import fast_values, patterns
 from hlotext.syntax.attribute_rules import header_attribute_rule
 from hlotext.syntax.errors import TermError

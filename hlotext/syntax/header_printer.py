@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlotext.ir.computation_layout import ComputationLayout
-from hlotext.ir.frames import StackFrameIndex
-from hlotext.ir.module import Module
-from hlotext.ir.print_options import PrintOptions
-from hlotext.ir.shape import Shape
-from hlotext.ir.text import quote
-from hlotext.ir.values import RawValue, value_text
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.frames import StackFrameIndex
+from hlotext.ir.values.print_options import PrintOptions
+from hlotext.ir.values.raw_value import RawValue, value_text
+from hlotext.ir.values.shape import ComputationLayout, Shape
+from hlotext.ir.values.text import quote
 
 _ORDER = (
     "is_scheduled",

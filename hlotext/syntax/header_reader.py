@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from hlotext.ir.memo import late
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.module import Module
 from hlotext.syntax import fast_values, grammar, patterns
 from hlotext.syntax.attribute_rules import header_attribute_rule
 from hlotext.syntax.boundaries import next_module

@@ -6,7 +6,7 @@ import difflib
 import functools
 import re
 
-from hlotext.ir import opcodes
+from hlotext.ir.tables import opcodes
 from hlotext.syntax import grammar
 from hlotext.syntax.attribute_rules import attribute_rule, header_attribute_rule
 from hlotext.syntax.stumble import Stumble

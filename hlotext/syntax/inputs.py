@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import IO, Any
 
-from hlotext.ir.source import Source
+from hlotext.ir.nodes.source import Source
 from hlotext.syntax.limits import MAX_UNPACKED
 
 

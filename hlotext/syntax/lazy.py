@@ -25,10 +25,10 @@ from typing import Any, cast
 import attrs
 
 from hlotext.ir import collector
-from hlotext.ir.computation import Computation, opened
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.source import Source, Span
+from hlotext.ir.nodes.computation import Computation, opened
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.source import Source, Span
 from hlotext.syntax import module_checks
 from hlotext.syntax.attribute_rules import attribute_rules
 from hlotext.syntax.diagnostic import Diagnostic

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir import opcodes
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import CallAttributes, Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.print_options import SubcomputationMode
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import CallAttributes, Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import opcodes
+from hlotext.ir.values.print_options import SubcomputationMode
+from hlotext.ir.values.shape import Shape
 
 if TYPE_CHECKING:
     from hlotext.syntax.printer import TextPrinter

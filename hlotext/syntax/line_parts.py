@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from hlotext.ir import opcodes
-from hlotext.ir.instruction import CallAttributes, Instruction
-from hlotext.ir.literal import Literal
-from hlotext.ir.opcode import Count, Payload
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.instruction import CallAttributes, Instruction
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Count, Payload
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.shape import Shape
 from hlotext.syntax import checks, fast_values, patterns
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.linker import Linker

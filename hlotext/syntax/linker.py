@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from hlotext.ir import opcodes
-from hlotext.ir.bad_instruction import BadInstruction
-from hlotext.ir.computation import Computation, opened
-from hlotext.ir.instruction import Form, Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
-from hlotext.ir.values import RawValue
+from hlotext.ir.nodes.bad_instruction import BadInstruction
+from hlotext.ir.nodes.computation import Computation, opened
+from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import opcodes
+from hlotext.ir.values.raw_value import RawValue
+from hlotext.ir.values.shape import Shape
 from hlotext.syntax import checks, module_checks, patterns, sugar
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.literals import read_literal

@@ -11,10 +11,10 @@ import functools
 import re
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir import numbers
-from hlotext.ir.literal import Literal
-from hlotext.ir.shape import Shape
-from hlotext.ir.types import TypeKind
+from hlotext.ir.values import numbers
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import TypeKind
 from hlotext.syntax import grammar, literal_values
 
 if TYPE_CHECKING:

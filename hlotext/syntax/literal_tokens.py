@@ -6,9 +6,9 @@ import functools
 import re
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir.literal import Literal
-from hlotext.ir.shape import UNBOUNDED_SIZE, Shape
-from hlotext.ir.types import TypeKind
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
+from hlotext.ir.values.types import TypeKind
 from hlotext.syntax import grammar, literal_values
 from hlotext.syntax.builders.literal import LiteralTokens
 from hlotext.syntax.errors import TermError

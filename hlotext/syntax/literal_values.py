@@ -6,8 +6,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir import numbers
-from hlotext.ir.types import ElementType, TypeKind
+from hlotext.ir.values import numbers
+from hlotext.ir.values.types import ElementType, TypeKind
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.words import integer
 

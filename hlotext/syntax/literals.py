@@ -11,10 +11,10 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir.literal import Literal
 from hlotext.ir.memo import late
-from hlotext.ir.shape import Shape
-from hlotext.ir.types import ElementType, TypeKind
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import ElementType, TypeKind
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import attrs
 
-from hlotext.ir import opcodes
-from hlotext.ir.types import ELEMENT_TYPES
+from hlotext.ir.tables import opcodes
+from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.syntax import grammar
 from hlotext.syntax.attribute_rules import attribute_rules
 from hlotext.syntax.boundaries import begins_line

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hlotext.ir.bad_instruction import BadInstruction
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
 from hlotext.ir.memo import late
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
-from hlotext.ir.types import ELEMENT_TYPES
-from hlotext.ir.values import RawValue
+from hlotext.ir.nodes.bad_instruction import BadInstruction
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.raw_value import RawValue
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.syntax import patterns
 from hlotext.syntax.checks import compatible
 from hlotext.syntax.errors import Severity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.module import Module
 from hlotext.syntax.diagnostic import Diagnostic
 
 

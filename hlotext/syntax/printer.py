@@ -5,14 +5,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 
-from hlotext.ir import opcodes
-from hlotext.ir.bad_instruction import BadInstruction
-from hlotext.ir.computation import Computation, instruction_post_order, post_order
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.literal import Literal
-from hlotext.ir.module import Module
-from hlotext.ir.print_options import PrintOptions
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.bad_instruction import BadInstruction
+from hlotext.ir.nodes.computation import Computation, instruction_post_order, post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import opcodes
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.print_options import PrintOptions
+from hlotext.ir.values.shape import Shape
 from hlotext.syntax.attribute_printer import MAX_NESTED_RATIO, MIN_NESTED, AttributePrinter, Names
 from hlotext.syntax.header_printer import header_text, stack_frame_tables
 from hlotext.syntax.line_copier import LineCopier

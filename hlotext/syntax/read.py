@@ -11,8 +11,8 @@ import attrs
 
 from hlotext.ir import collector
 from hlotext.ir.memo import late
-from hlotext.ir.module import Module
-from hlotext.ir.source import Source
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.source import Source
 from hlotext.syntax import patterns
 from hlotext.syntax.boundaries import end_of_computations, is_module, next_module
 from hlotext.syntax.errors import HloSyntaxError, Severity

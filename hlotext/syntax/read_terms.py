@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir.source import Source
+from hlotext.ir.nodes.source import Source
 from hlotext.syntax import terms
 from hlotext.syntax.errors import HloSyntaxError, TermError
 from hlotext.syntax.literals import read_literal
 from hlotext.syntax.reporter import Reporter
 
 if TYPE_CHECKING:
-    from hlotext.ir.convolution import ConvolutionDimensionNumbers
-    from hlotext.ir.literal import Literal
-    from hlotext.ir.replica_groups import ReplicaGroups
-    from hlotext.ir.shape import Layout, Shape
-    from hlotext.ir.sharding import Sharding
-    from hlotext.ir.window import PaddingConfig, Window
+    from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
+    from hlotext.ir.values.literal import Literal
+    from hlotext.ir.values.replica_groups import ReplicaGroups
+    from hlotext.ir.values.shape import Layout, Shape
+    from hlotext.ir.values.sharding import Sharding
+    from hlotext.ir.values.window import PaddingConfig, Window
 
 
 def _read(rule: str, text: str) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from hlotext.ir.shape import Shape
+from hlotext.ir.values.shape import Shape
 
 # Offsets are in the text that was read. Records are neither compared nor shown, and classes without that are made in a third
 # of the time, which counts whenever hlotext is imported.

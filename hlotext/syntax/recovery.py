@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
 from hlotext.syntax import fast_values, grammar, patterns
 from hlotext.syntax.boundaries import begins_computation, begins_line, next_module
 from hlotext.syntax.errors import TermError

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 import lark
 
-from hlotext.ir.source import Source
+from hlotext.ir.nodes.source import Source
 from hlotext.syntax import patterns, terms
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.expectation import expected_words

@@ -11,7 +11,7 @@ from hlotext.syntax.errors import HloSyntaxError, Severity
 from hlotext.syntax.limits import MAX_COMPARED_WORDS, MAX_DIAGNOSTICS, MAX_MESSAGE
 
 if TYPE_CHECKING:
-    from hlotext.ir.source import Source
+    from hlotext.ir.nodes.source import Source
     from hlotext.syntax.diagnostic import Diagnostic
 
 Place = tuple[str, int, int | None]

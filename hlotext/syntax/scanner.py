@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Form, Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
-from hlotext.ir.source import Source
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.source import Source
+from hlotext.ir.values.shape import Shape
 from hlotext.syntax import fast_values, module_checks, patterns
 from hlotext.syntax.boundaries import end_of_computations, is_behind, is_module, next_module
 from hlotext.syntax.errors import TermError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
 
 
 class Scope:

@@ -6,11 +6,11 @@ import re
 
 import attrs
 
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Form, Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.print_options import PrintOptions
-from hlotext.ir.source import Source
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.source import Source
+from hlotext.ir.values.print_options import PrintOptions
 from hlotext.syntax.header_printer import header_text
 from hlotext.syntax.printer import TextPrinter, signature
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlotext.ir import opcodes
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Form, Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import opcodes
+from hlotext.ir.values.shape import Shape
 
 ON_START = frozenset(
     {"async_execution_thread", "output_to_operand_aliasing", "sharding", "control-predecessors"}

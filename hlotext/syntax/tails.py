@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import CallAttributes
-from hlotext.ir.module import Module
-from hlotext.ir.values import RawValue
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import CallAttributes
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.raw_value import RawValue
 from hlotext.syntax import checks, fast_values, patterns
 from hlotext.syntax.attribute_rules import attribute_rule
 from hlotext.syntax.errors import TermError

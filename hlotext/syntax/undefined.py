@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection
 
 from hlotext.ir.memo import late
-from hlotext.ir.shape import Shape
-from hlotext.ir.types import ELEMENT_TYPES, TypeKind
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import ELEMENT_TYPES, TypeKind
 from hlotext.syntax.reporter import Place, Reporter
 
 _DEFINITION = late(r"^[ \t]*+(?:ROOT[ \t]+)?(%?([A-Za-z_][\w.\-]*+))[ \t]*+=", re.MULTILINE | re.ASCII)

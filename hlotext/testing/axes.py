@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hlotext.analysis import Communication
-from hlotext.ir.replica_groups import MeshAxesReplicaGroupList
+from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList
 
 Groups = frozenset[frozenset[int]]
 

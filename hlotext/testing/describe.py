@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.instruction import Instruction
 
 _SHOWN = 10
 _WIDTH = 200

@@ -16,11 +16,11 @@ from hlotext.analysis import (
     written_arrays,
 )
 from hlotext.analysis.communication import KINDS
-from hlotext.ir import opcodes
-from hlotext.ir.aliasing import ShapeIndex
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import opcodes
+from hlotext.ir.values.aliasing import ShapeIndex
+from hlotext.ir.values.shape import Shape
 from hlotext.matchers import parse_pattern
 from hlotext.testing.axes import groups_of_axis, is_along
 from hlotext.testing.describe import describe_all

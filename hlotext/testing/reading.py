@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 import hlotext as hlo
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.module import Module
 
 
 def module_of(value: Any) -> Module:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import attrs
 
-from hlotext.ir.module import Module
-from hlotext.ir.print_options import PrintOptions
-from hlotext.ir.values import value_text
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.print_options import PrintOptions
+from hlotext.ir.values.raw_value import value_text
 from hlotext.syntax.printer import TextPrinter
 
 FOLDER = "__hlo_snapshots__"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hlotext.ir.module import Module
+    from hlotext.ir.nodes.module import Module
     from hlotext.syntax.diagnostic import Diagnostic
 
 __all__ = ["verify"]
@@ -33,5 +33,5 @@ def verify(
 
 
 # The package `hlotext` shows this function under the name of this package, so `hlotext.verify` is the function. With the
-# names of the package as its attributes, `import hlotext.verify.infer` finds what it looks for behind that name.
+# names of the package as its attributes, `import hlotext.semantics.infer` finds what it looks for behind that name.
 verify.__dict__ = globals()

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import attrs
 
-from hlotext.ir.frames import StackFrameIndex
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.frames import StackFrameIndex
+from hlotext.ir.values.shape import Shape
 
 
 @attrs.frozen

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import attrs
 
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.layout.errors import shorten
 from hlotext.syntax.diagnostic import Diagnostic
 from hlotext.verify import places

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import attrs
 
-from hlotext.ir.async_ops import is_async_body
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.judge import Problems
-from hlotext.ir.module import Module
-from hlotext.ir.shape import holds_buffer
+from hlotext.ir.nodes.async_ops import is_async_body
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.judge import Problems
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import holds_buffer
 from hlotext.syntax.diagnostic import Diagnostic
 from hlotext.syntax.errors import Severity
 from hlotext.verify.checks import aliasing, custom, edited

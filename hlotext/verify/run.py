@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 
 from hlotext.ir import collector
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import CallAttributes, Instruction
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import CallAttributes, Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.syntax.diagnostic import Diagnostic
 from hlotext.syntax.errors import Severity
 from hlotext.verify.checks import (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import attrs
 
-from hlotext.ir.async_ops import ROLES
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.opcodes import OPCODES
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.ir.values.shape import Shape
 
 CALLING = frozenset(row.name for row in OPCODES.values() if row.stored_called_names)
 """Opcodes that may call computations."""

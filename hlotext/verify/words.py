@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlotext.ir.aliasing import ShapeIndex
+from hlotext.ir.values.aliasing import ShapeIndex
 
 
 def plural(count: int, noun: str) -> str:

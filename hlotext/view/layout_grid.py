@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hlotext import layout
-from hlotext.ir.shape import Shape
+from hlotext.ir.values.shape import Shape
 
 Numbers = npt.NDArray[np.int64]
 

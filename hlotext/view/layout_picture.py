@@ -41,7 +41,7 @@ import attrs
 import numpy as np
 
 from hlotext import layout
-from hlotext.ir.shape import Shape
+from hlotext.ir.values.shape import Shape
 from hlotext.view.layout_grid import GAP, PIECE, TILE, Axis, Grid, grid
 
 MOST_ROWS = 16

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import hlotext as hlo
-from hlotext.verify import infer
+from hlotext.semantics import infer
 from tests import support
 
 OPEN = "not inferred"

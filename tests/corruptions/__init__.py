@@ -2,7 +2,7 @@
 
 import random
 
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.module import Module
 from tests.corruptions import attributes, devices, operands, shapes
 from tests.corruptions.base import KINDS, Corruption, near
 

@@ -6,11 +6,11 @@ import random
 
 import attrs
 
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.opcodes import OPCODES
-from hlotext.ir.window import SliceDimensions, Window
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.ir.values.window import SliceDimensions, Window
 from tests.corruptions.base import Corruption, candidates, choose, done, kind, put
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import attrs
 
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Form, Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
 
 
 @attrs.frozen

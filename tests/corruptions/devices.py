@@ -6,13 +6,17 @@ import random
 from typing import Any
 
 import hlotext as hlo
-from hlotext.ir.aliasing import BufferDonor, BufferDonorConfig, InputOutputAlias, InputOutputAliasConfig
-from hlotext.ir.computation_layout import ComputationLayout
-from hlotext.ir.module import Module
-from hlotext.ir.replica_groups import ReplicaGroupList
-from hlotext.ir.shape import Shape
-from hlotext.ir.sharding import OpSharding, TupleSharding
-from hlotext.ir.types import ELEMENT_TYPES
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.aliasing import (
+    BufferDonor,
+    BufferDonorConfig,
+    InputOutputAlias,
+    InputOutputAliasConfig,
+)
+from hlotext.ir.values.replica_groups import ReplicaGroupList
+from hlotext.ir.values.shape import ComputationLayout, Shape
+from hlotext.ir.values.sharding import OpSharding, TupleSharding
+from hlotext.ir.values.types import ELEMENT_TYPES
 from tests.corruptions.base import Corruption, choose, done, kind, put
 
 

@@ -6,8 +6,8 @@ import random
 
 import attrs
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from tests.corruptions.base import Corruption, before, choose, done, kind, plain, put
 
 

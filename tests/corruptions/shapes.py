@@ -8,10 +8,10 @@ from typing import Any
 
 import attrs
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
-from hlotext.ir.types import ELEMENT_TYPES
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import ELEMENT_TYPES
 from tests.corruptions.base import Corruption, choose, done, kind, mixes_precisions, shape_of, state
 
 

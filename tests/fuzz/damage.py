@@ -16,8 +16,8 @@ from pathlib import Path
 import attrs
 
 import hlotext as hlo
-from hlotext.ir.bad_instruction import BadInstruction
-from hlotext.ir.values import value_text
+from hlotext.ir.nodes.bad_instruction import BadInstruction
+from hlotext.ir.values.raw_value import value_text
 from tests import mutation, support
 from tests.fuzz import mutate
 

@@ -15,10 +15,10 @@ import attrs
 from hypothesis import strategies as st
 
 import hlotext as hlo
-from hlotext.ir import opcodes
-from hlotext.ir.async_ops import ROLES
-from hlotext.ir.opcode import Calls, Opcode, Payload
-from hlotext.ir.types import ELEMENT_TYPES, ElementType, TypeKind
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Calls, Opcode, Payload
+from hlotext.ir.values.types import ELEMENT_TYPES, ElementType, TypeKind
 from hlotext.syntax import checks
 from tests import attribute_cases
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from hlotext.ir.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
-from hlotext.ir.opcodes import OPCODES
-from hlotext.ir.types import ELEMENT_TYPES
+from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
+from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.ir.values.types import ELEMENT_TYPES
 from tests import mutation
 
 MOST_DAMAGES = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import hlotext as hlo
-from hlotext.ir.compare import difference
+from hlotext.ir.nodes.compare import difference
 from hlotext.syntax.codes import CODES
 from hlotext.syntax.read import as_source
 

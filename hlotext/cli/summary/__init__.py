@@ -25,9 +25,9 @@ from hlotext.cli.summary.loops import Loop, loop
 from hlotext.cli.summary.sources import SourceFile, SourceLine, source_files, source_lines
 from hlotext.cli.summary.survey import Survey, survey
 from hlotext.ir import collector
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
-from hlotext.ir.values import value_text
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.raw_value import value_text
+from hlotext.ir.values.shape import Shape
 
 
 @attrs.frozen

@@ -10,9 +10,9 @@ import attrs
 
 from hlotext.analysis.origins import Place
 from hlotext.analysis.sizes import Total, array_bytes, arrays_of, memory_space, written_arrays
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.metadata import Metadata
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.metadata import Metadata
+from hlotext.ir.values.shape import Shape
 
 LABELLED = frozenset({"fusion", "custom-call", "async-start"})
 """Opcodes of which the label says more than the opcode."""

@@ -9,9 +9,9 @@ import attrs
 from hlotext.analysis.call_graph import CallGraph
 from hlotext.analysis.communication import Exchange, chain_of, exchange, is_started, is_sync, surroundings
 from hlotext.analysis.origins import Origins, Place
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.text import braced
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.text import braced
 
 
 @attrs.frozen

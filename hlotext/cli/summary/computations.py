@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import attrs
 
 from hlotext.analysis.call_graph import USES, CallGraph
-from hlotext.ir.computation import Computation
+from hlotext.ir.nodes.computation import Computation
 
 
 @attrs.frozen

@@ -10,12 +10,12 @@ import attrs
 from hlotext.analysis.call_graph import CallGraph
 from hlotext.analysis.sizes import Total, total_of
 from hlotext.cli.summary.arrays import opcode_label
-from hlotext.ir.computation import Computation
-from hlotext.ir.configs import BackendConfig
-from hlotext.ir.frames import StackFrame
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.print_options import PrintOptions
-from hlotext.ir.values import value_text
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.configs import BackendConfig
+from hlotext.ir.values.frames import StackFrame
+from hlotext.ir.values.print_options import PrintOptions
+from hlotext.ir.values.raw_value import value_text
 from hlotext.syntax.printer import TextPrinter
 
 _SHORT = PrintOptions(print_metadata=False, print_backend_config=False, print_original_value=False)

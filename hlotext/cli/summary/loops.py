@@ -9,8 +9,8 @@ import attrs
 from hlotext.analysis.call_graph import CallGraph
 from hlotext.analysis.origins import Origins, Place
 from hlotext.analysis.sizes import Total, total_of
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
 
 
 @attrs.frozen

@@ -19,11 +19,11 @@ from hlotext.analysis.sizes import array_bytes, arrays_of, written_arrays
 from hlotext.cli.summary.arrays import COPIES, LABELLED, Arrays, moved_arrays, opcode_label
 from hlotext.cli.summary.communication import Begun, Named, begun, named
 from hlotext.cli.summary.loops import While, while_loop
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.metadata import Metadata
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.metadata import Metadata
+from hlotext.ir.values.shape import Shape
 
 Origin: TypeAlias = int | tuple[str, int] | None
 """What tells a place: the number of the stack frame, or file and line; None where the text has none."""

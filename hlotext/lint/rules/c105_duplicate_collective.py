@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import Communication, byte_text
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import COLLECTIVE_KINDS
 from hlotext.lint.rule import Context, Report, Rule
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.opcodes import ELEMENTWISE
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.helpers import size_of
 from hlotext.lint.rule import Context, Report, Rule
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.syntax.errors import Severity
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import size_of
 from hlotext.lint.rule import Context, Report, Rule
 

@@ -9,8 +9,8 @@ import attrs
 
 from hlotext import layout
 from hlotext.analysis import Backend, array_bytes, arrays_of, byte_text, written_arrays
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
 from hlotext.lint.rule import Context, Report, Rule
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import Backend, array_bytes, byte_text, written_arrays
-from hlotext.ir.shape import Shape
+from hlotext.ir.values.shape import Shape
 from hlotext.lint.rule import Context, Report, Rule
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text, written_bytes
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import changes_layout, is_argument
 from hlotext.lint.rule import Context, Report, Rule
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import arrays_of, byte_text, memory_space
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
 from hlotext.lint.helpers import size_of, times
 from hlotext.lint.rule import Context, Report, Rule
 

@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.analysis import written_bytes
 from hlotext.analysis.sizes import VIEWS
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.rule import Context, Report, Rule
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import arrays_of, byte_text, memory_space
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import scheduled_between, size_of, times, works
 from hlotext.lint.rule import Context, Report, Rule
 

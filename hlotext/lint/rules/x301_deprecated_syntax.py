@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.ir.attributes import ATTRIBUTES
+from hlotext.ir.tables.attributes import ATTRIBUTES
 from hlotext.lint.rule import Context, Report, Rule
 
 

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.algebra import RULES
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.rewriter import Rewrite, Rule, apply_rules

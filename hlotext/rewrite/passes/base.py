@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.ir.computation import Computation
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.module import Module
 
 
 def nonfusion_computations(module: Module) -> list[Computation]:

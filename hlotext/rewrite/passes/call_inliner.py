@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.ir.computation import post_order
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.computation import post_order
+from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.outlining import inline
 from hlotext.rewrite.passes.base import Pass, PassResult
 

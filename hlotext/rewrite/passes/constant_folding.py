@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.literal import Literal
-from hlotext.ir.module import Module
-from hlotext.ir.types import TypeKind
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.types import TypeKind
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.rewriter import remove_dead_operands
 

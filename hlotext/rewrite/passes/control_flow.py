@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.outlining import inline
 from hlotext.rewrite.passes.base import Pass, PassResult

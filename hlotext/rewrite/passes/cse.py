@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import attrs
 
-from hlotext.ir.async_ops import ROLES
-from hlotext.ir.computation import Computation
 from hlotext.ir.errors import EditError
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.effects import fixed
 from hlotext.rewrite.passes.base import Pass, PassResult
 

@@ -9,14 +9,14 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.ir import edits
-from hlotext.ir.computation import Computation
-from hlotext.ir.enums import FusionKind
 from hlotext.ir.errors import EditError
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
-from hlotext.ir.uses import is_finished_by
+from hlotext.ir.nodes import edits
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.uses import is_finished_by
+from hlotext.ir.values.enums import FusionKind
+from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.effects import fixed, has_effect
 from hlotext.rewrite.parameters import remove_parameter
 from hlotext.rewrite.passes.base import Pass, PassResult

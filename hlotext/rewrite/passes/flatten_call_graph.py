@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.ir.cloning import clone_computation
-from hlotext.ir.computation import Computation, post_order
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.cloning import clone_computation
+from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.properties import FLAT_CALL_GRAPH
 

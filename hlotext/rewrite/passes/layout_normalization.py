@@ -8,9 +8,9 @@ import attrs
 
 from hlotext import layout as layouts
 from hlotext import matchers as m
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape, default_layout
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.rewrite.builder import Builder, retyped
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.properties import DESCENDING, LAYOUTS, NORMALIZED, is_descending, is_plain

@@ -6,9 +6,9 @@ from typing import TypeGuard
 
 import attrs
 
-from hlotext.ir.module import Module
-from hlotext.ir.opcodes import ELEMENTWISE
-from hlotext.ir.shape import Layout, Shape, default_layout
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.ir.values.shape import Layout, Shape, default_layout
 from hlotext.rewrite.passes.base import Property, nonfusion_computations
 
 NORMALIZED = ELEMENTWISE | {"copy"}

@@ -7,12 +7,12 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.literal import Literal
-from hlotext.ir.module import Module
-from hlotext.ir.opcodes import ELEMENTWISE
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.builder import Builder, retyped
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.properties import NOT_SCHEDULED

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.ir.async_ops import ROLES
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.opcodes import NATIVE_ASYNC
-from hlotext.ir.shape import Shape
-from hlotext.ir.window import SliceDimension, SliceDimensions
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcodes import NATIVE_ASYNC
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.window import SliceDimension, SliceDimensions
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.passes.base import Pass, PassResult
 

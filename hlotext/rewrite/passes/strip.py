@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.ir import edits
-from hlotext.ir.frames import StackFrameIndex
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.naming import NameUniquer
+from hlotext.ir.nodes import edits
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.naming import NameUniquer
+from hlotext.ir.values.frames import StackFrameIndex
 from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.properties import NO_SHARDINGS
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 import attrs
 
 from hlotext import matchers as m
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.rewriter import Rewrite, apply_rules, pattern
 

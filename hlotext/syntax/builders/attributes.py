@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlotext.ir.values import RawValue
+from hlotext.ir.values.raw_value import RawValue
 from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.builders.values import name_of
 from hlotext.syntax.errors import TermError

@@ -5,17 +5,22 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hlotext.ir.aliasing import BufferDonor, BufferDonorConfig, InputOutputAlias, InputOutputAliasConfig
-from hlotext.ir.computation_layout import ComputationLayout
-from hlotext.ir.enums import AliasKind, DebugLogMode
-from hlotext.ir.module_attributes import (
+from hlotext.ir.values.aliasing import (
+    BufferDonor,
+    BufferDonorConfig,
+    InputOutputAlias,
+    InputOutputAliasConfig,
+)
+from hlotext.ir.values.enums import AliasKind, DebugLogMode
+from hlotext.ir.values.module_attributes import (
     DebugAttribute,
     DebugAttributes,
     DebugEntry,
     RecoveryEntry,
     RecoveryTable,
 )
-from hlotext.ir.original_value import OriginalArray
+from hlotext.ir.values.original_value import OriginalArray
+from hlotext.ir.values.shape import ComputationLayout
 from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.builders.values import Field, name_of, one_of, unique_fields, unquote_at
 from hlotext.syntax.words import integer

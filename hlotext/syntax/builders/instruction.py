@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 from lark import Token
 
-from hlotext.ir.shape import Shape
+from hlotext.ir.values.shape import Shape
 from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.builders.values import unquote_at
 from hlotext.syntax.errors import TermError

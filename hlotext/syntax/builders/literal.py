@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from hlotext.ir.literal import Literal
+from hlotext.ir.values.literal import Literal
 from hlotext.syntax.builders.tokens import Children
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from hlotext.ir.accuracy import ResultAccuracy, Tolerance
-from hlotext.ir.configs import BackendConfig, FrontendAttributes
-from hlotext.ir.enums import ResultAccuracyMode
-from hlotext.ir.metadata import Metadata, metadata_from_fields
-from hlotext.ir.original_value import OriginalArray, OriginalNode, OriginalValue
-from hlotext.ir.statistics import Statistic, Statistics
+from hlotext.ir.values.accuracy import ResultAccuracy, Tolerance
+from hlotext.ir.values.configs import BackendConfig, FrontendAttributes
+from hlotext.ir.values.enums import ResultAccuracyMode
+from hlotext.ir.values.metadata import Metadata, metadata_from_fields
+from hlotext.ir.values.original_value import OriginalArray, OriginalNode, OriginalValue
+from hlotext.ir.values.statistics import Statistic, Statistics
 from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.builders.values import Field, name_of, number, one_of, unique_fields, unquote_at
 from hlotext.syntax.errors import TermError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from hlotext.ir.shape import COMBINE_DIMENSION, UNBOUNDED_SIZE, Layout, Shape, SplitConfig, Tile
-from hlotext.ir.types import ElementType, element_type
+from hlotext.ir.values.shape import COMBINE_DIMENSION, UNBOUNDED_SIZE, Layout, Shape, SplitConfig, Tile
+from hlotext.ir.values.types import ElementType, element_type
 from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.errors import TermError
 from hlotext.syntax.limits import MAX_DIMENSIONS, MAX_NESTING

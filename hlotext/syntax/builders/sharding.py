@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from hlotext.ir.domain import Domain
-from hlotext.ir.enums import ShardingType
-from hlotext.ir.mesh import AxisRef, Mesh, MeshAxis, SubAxis, check_axes
-from hlotext.ir.named_sharding import DimensionSharding, NamedSharding
-from hlotext.ir.replica_groups import (
+from hlotext.ir.values.enums import ShardingType
+from hlotext.ir.values.mesh import AxisRef, Mesh, MeshAxis, SubAxis, check_axes
+from hlotext.ir.values.named_sharding import DimensionSharding, NamedSharding
+from hlotext.ir.values.replica_groups import (
     IotaReplicaGroupList,
     MeshAxesReplicaGroupList,
     ReplicaGroupList,
 )
-from hlotext.ir.sharding import OpSharding, ShardGroup, Sharding, TupleSharding
-from hlotext.ir.tile_assignment import DeviceList, IotaTileAssignment
+from hlotext.ir.values.sharding import Domain, OpSharding, ShardGroup, Sharding, TupleSharding
+from hlotext.ir.values.tile_assignment import DeviceList, IotaTileAssignment
 from hlotext.syntax.builders.tokens import Children
 from hlotext.syntax.builders.values import Field, name_of, unique_fields, unquote_at
 from hlotext.syntax.errors import TermError

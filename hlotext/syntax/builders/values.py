@@ -7,9 +7,9 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from hlotext.ir.aliasing import OutputOperandAlias, OutputToOperandAliasing
-from hlotext.ir.convolution import ConvolutionDimensionNumbers
-from hlotext.ir.enums import (
+from hlotext.ir.values.aliasing import OutputOperandAlias, OutputToOperandAliasing
+from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
+from hlotext.ir.values.enums import (
     CollectiveMode,
     ComparisonDirection,
     ComparisonType,
@@ -26,8 +26,9 @@ from hlotext.ir.enums import (
     ShuffleMode,
     TransposeA,
 )
-from hlotext.ir.shape import Shape
-from hlotext.ir.sparsity import (
+from hlotext.ir.values.raw_value import RawValue
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.sparsity import (
     BlockScalingConfig,
     DotSparsity,
     OperandBlockScaling,
@@ -35,8 +36,7 @@ from hlotext.ir.sparsity import (
     SparsityConfig,
     SparsityDescriptor,
 )
-from hlotext.ir.values import RawValue
-from hlotext.ir.window import (
+from hlotext.ir.values.window import (
     PaddingConfig,
     PaddingConfigDimension,
     SliceDimension,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.verify.checks import (
     aliasing,
     calls,

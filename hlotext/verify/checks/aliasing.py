@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlotext.ir.aliasing import (
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.aliasing import (
     BufferDonorConfig,
     InputOutputAlias,
     InputOutputAliasConfig,
@@ -12,17 +14,14 @@ from hlotext.ir.aliasing import (
     OutputToOperandAliasing,
     ShapeIndex,
 )
-from hlotext.ir.computation_layout import ComputationLayout
-from hlotext.ir.enums import AliasKind
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
+from hlotext.ir.values.enums import AliasKind
+from hlotext.ir.values.shape import ComputationLayout, Shape
 from hlotext.layout import LayoutError, allocated_bytes, shapes_equal
 from hlotext.layout.errors import shorten
+from hlotext.semantics.infer.shapes import compatible
 from hlotext.verify.checks.passing import SPACE, TAIL, TILES, equal_but_for
 from hlotext.verify.facts import Facts
 from hlotext.verify.findings import Findings
-from hlotext.verify.infer.shapes import compatible
 from hlotext.verify.problems import Problem
 from hlotext.verify.words import index_text, plural
 

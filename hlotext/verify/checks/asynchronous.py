@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hlotext.ir.async_ops import FINISHERS, ROLES, STARTS
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.async_ops import FINISHERS, ROLES, STARTS
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.semantics.infer.shapes import compatible
 from hlotext.verify.findings import Findings
-from hlotext.verify.infer.shapes import compatible
 from hlotext.verify.survey import Survey
 
 

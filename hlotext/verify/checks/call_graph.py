@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hlotext.ir.async_ops import COLLECTIVES_GROUP, extra_operation
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.async_ops import COLLECTIVES_GROUP, extra_operation
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.verify.findings import Findings
 from hlotext.verify.survey import Survey
 from hlotext.verify.words import plural

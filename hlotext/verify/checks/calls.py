@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.sparsity import DotSparsity
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.sparsity import DotSparsity
+from hlotext.semantics.infer.shapes import is_scalar, same_type_or_floats
 from hlotext.verify.facts import Facts
-from hlotext.verify.infer.shapes import is_scalar, same_type_or_floats
 from hlotext.verify.problems import Callee, Problem
 from hlotext.verify.words import plural
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from hlotext.ir.aliasing import OutputToOperandAliasing, ShapeIndex
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape, holds_buffer
-from hlotext.ir.types import ELEMENT_TYPES
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.aliasing import OutputToOperandAliasing, ShapeIndex
+from hlotext.ir.values.shape import Shape, holds_buffer
+from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.layout.errors import shorten
+from hlotext.semantics.infer.shapes import compatible
 from hlotext.verify.facts import Facts
 from hlotext.verify.findings import Findings
-from hlotext.verify.infer.shapes import compatible
 from hlotext.verify.problems import Problem
 from hlotext.verify.survey import Survey
 

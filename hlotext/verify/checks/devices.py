@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.mesh import check_axes
-from hlotext.ir.replica_groups import MeshAxesReplicaGroupList, ReplicaGroupList, ReplicaGroups
-from hlotext.ir.shape import Shape
-from hlotext.ir.tile_assignment import DeviceList
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.mesh import check_axes
+from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList, ReplicaGroupList, ReplicaGroups
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.tile_assignment import DeviceList
 from hlotext.verify.facts import Facts
 from hlotext.verify.findings import Findings
 from hlotext.verify.problems import Problem

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from hlotext.ir.instruction import Form, Instruction
-from hlotext.ir.source import Source
+from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.nodes.source import Source
 from hlotext.syntax import checks
 from hlotext.syntax.diagnostic import Diagnostic
 from hlotext.syntax.reporter import Reporter

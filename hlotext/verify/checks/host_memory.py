@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.opcode import Family
-from hlotext.ir.opcodes import OPCODES
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcode import Family
+from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.ir.values.shape import Shape
 from hlotext.layout.errors import shorten
 from hlotext.verify.checks.passing import SPACE, equal_but_for
 from hlotext.verify.facts import Facts

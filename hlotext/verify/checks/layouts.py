@@ -6,9 +6,9 @@ import functools
 import itertools
 from collections.abc import Iterator
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.shape import Layout, Shape, default_layout
-from hlotext.ir.types import TypeKind
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Layout, Shape, default_layout
+from hlotext.ir.values.types import TypeKind
 from hlotext.layout import LayoutError, layout_of
 from hlotext.verify.facts import Facts
 from hlotext.verify.problems import Part, Problem

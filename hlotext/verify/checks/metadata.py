@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlotext.ir.frames import StackFrameIndex
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.metadata import Metadata
-from hlotext.ir.module import Module
-from hlotext.ir.original_value import OriginalNode, OriginalValue
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.frames import StackFrameIndex
+from hlotext.ir.values.metadata import Metadata
+from hlotext.ir.values.original_value import OriginalNode, OriginalValue
+from hlotext.ir.values.shape import Shape
 from hlotext.layout.errors import shorten
 from hlotext.verify.facts import Facts
 from hlotext.verify.findings import Findings

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.verify.findings import Findings
 
 

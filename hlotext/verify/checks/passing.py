@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.shape import Layout, Shape
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Layout, Shape
 from hlotext.layout import (
     LayoutError,
     allocated_bytes,

@@ -5,17 +5,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from hlotext.ir import opcodes
-from hlotext.ir.enums import ComparisonType
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.opcode import Calls
-from hlotext.ir.shape import UNBOUNDED_SIZE, Shape
-from hlotext.ir.types import ElementType, TypeKind
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Calls
+from hlotext.ir.values.enums import ComparisonType
+from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
+from hlotext.ir.values.types import ElementType, TypeKind
 from hlotext.layout.checks import INT64_MAX
 from hlotext.layout.errors import shorten
+from hlotext.semantics.infer import Agreement, CannotInfer, ShapeInferenceError, agreement, infer_shape
+from hlotext.semantics.infer.shapes import compatible, without_layout
 from hlotext.verify.facts import Facts
-from hlotext.verify.infer import Agreement, CannotInfer, ShapeInferenceError, agreement, infer_shape
-from hlotext.verify.infer.shapes import compatible, without_layout
 from hlotext.verify.problems import Callee, Part, Problem
 from hlotext.verify.words import index_text
 

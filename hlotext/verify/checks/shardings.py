@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.mesh import Mesh, check_axes
-from hlotext.ir.named_sharding import NamedSharding
-from hlotext.ir.shape import Shape
-from hlotext.ir.sharding import OpSharding, Sharding
-from hlotext.ir.tile_assignment import DeviceList
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.mesh import Mesh, check_axes
+from hlotext.ir.values.named_sharding import NamedSharding
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.sharding import OpSharding, Sharding
+from hlotext.ir.values.tile_assignment import DeviceList
 from hlotext.layout.errors import shorten
 from hlotext.verify.facts import Facts
 from hlotext.verify.findings import Findings

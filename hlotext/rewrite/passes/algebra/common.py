@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.shape import Shape
-from hlotext.ir.types import TypeKind
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import TypeKind
 from hlotext.rewrite.rewriter import Rewrite
 
 INTEGERS = frozenset({TypeKind.SIGNED, TypeKind.UNSIGNED})

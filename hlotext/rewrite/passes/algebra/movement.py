@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hlotext import matchers as m
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.window import SliceDimension, SliceDimensions
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.window import SliceDimension, SliceDimensions
 from hlotext.rewrite.passes.algebra.common import make, same_sizes, shape_of
 from hlotext.rewrite.rewriter import Rewrite, pattern
 

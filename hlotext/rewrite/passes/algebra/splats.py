@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlotext import matchers as m
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.rewrite.passes.algebra.common import make
 from hlotext.rewrite.rewriter import Rewrite, pattern
 

@@ -1,0 +1,1 @@
+"""Nodes: modules, computations and instructions, joined by references and compared by identity."""

@@ -1,0 +1,84 @@
+"""Which instruction may call which computation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from hlotext.ir.errors import EditError
+
+if TYPE_CHECKING:
+    from hlotext.ir.nodes.computation import Computation
+    from hlotext.ir.nodes.instruction import Instruction
+
+
+def check(
+    computation: Computation,
+    instruction: Instruction,
+    opcode: str,
+    attributes: Mapping[str, Any],
+    before: Mapping[str, Any] = MappingProxyType({}),
+) -> list[Computation]:
+    """The computations that an instruction did not call before. Raises EditError where it may not call one of them.
+
+    It is of the module, not the entry (a module that is being built has none yet), and does not lead back; what a fusion or
+    an async-start runs is called by it alone, and on the thread that it says.
+    """
+    known = {callee for _, callee in _callees(before)}
+    new = []
+    thread = computation.execution_thread
+    if opcode == "async-start":
+        thread = attributes.get("async_execution_thread", "main")
+        if thread != before.get("async_execution_thread", "main"):
+            known.clear()
+    for attribute, callee in _callees(attributes):
+        if callee in known:
+            continue
+        what = f"{attribute} of {instruction.name} names {callee.name}"
+        if callee.module is not computation.module:
+            raise EditError(f"{what}, which is not in its module")
+        if callee.is_entry and computation.module is not None and computation.module.source is not None:
+            raise EditError(f"{what}, which is the entry")
+        if _leads_to(callee, computation):
+            raise EditError(f"{what}, which would call itself")
+        if opcode in _ON_ONE_THREAD and callee.execution_thread != thread:
+            raise EditError(f"{what}, which runs on {callee.execution_thread}, not on {thread}")
+        # One of its callers tells: what an owner calls has no other.
+        other = next((caller for caller in _callers(callee) if caller is not instruction), None)
+        if other is not None and {opcode, other._opcode} & OWNERS:
+            raise EditError(f"{what}, which {other.name} calls already")
+        new.append(callee)
+    return new
+
+
+OWNERS = frozenset({"async-start", "fusion"})
+"""Opcodes whose computation nothing else may call."""
+
+_ON_ONE_THREAD = frozenset({"async-start", "conditional", "fusion", "while"})
+"""Opcodes that say on which thread they run what they call, most of them by standing on it."""
+
+
+def _callees(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Computation]]:
+    for attribute, value in attributes.items():
+        for item in value if type(value) is tuple else (value,):
+            if hasattr(item, "execution_thread"):
+                yield attribute, item
+
+
+def _leads_to(callee: Computation, computation: Computation) -> bool:
+    """Whether one computation is another or, over others, calls it."""
+    seen: set[Computation] = set()
+    stack = [computation]
+    while stack:
+        above = stack.pop()
+        if above is callee:
+            return True
+        if above not in seen:
+            seen.add(above)
+            stack.extend(c.computation for c in _callers(above) if c.computation is not None)
+    return False
+
+
+def _callers(computation: Computation) -> Collection[Instruction]:
+    return computation.module.calls_of(computation) if computation.module is not None else ()

@@ -1,0 +1,138 @@
+"""Copies of instructions, computations and modules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.calls import OWNERS
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+
+Nodes = dict[Any, Any]
+"""Old node -> new node."""
+
+
+def clone_instruction(
+    instruction: Instruction, before: Instruction | None = None, name: str | None = None
+) -> Instruction:
+    """A copy with the same operands and attributes, in the same computation: behind the original, or before another.
+
+    The name is made from the original's (XLA appends `.clone`). Raises EditError.
+    """
+    computation = instruction.computation
+    if computation is None:
+        raise EditError(f"{instruction.name} is in no computation")
+    if instruction.opcode == "parameter":
+        raise EditError(f"{instruction.name} is a parameter, which stands once in its computation")
+    if instruction.opcode in ROLES:
+        raise EditError(f"{instruction.name} is a part of an asynchronous operation: clone its computation")
+    names = computation.module.instruction_names if computation.module is not None else None
+    new_name = name or f"{instruction.name}.clone"
+    copy = Instruction(
+        names.unique(new_name) if names is not None and name is None else new_name,
+        instruction._opcode, instruction._shape, instruction._operands, own_attributes(instruction), instruction._argument,
+    )  # fmt: skip
+    if before is None:
+        place = computation.order.place(instruction) + 1
+        before = computation._instructions[place] if place < len(computation) else None
+    return computation.add(copy, before, typed=False)
+
+
+def clone_computation(
+    computation: Computation, name: str | None = None, callees: Mapping[Any, Any] | None = None
+) -> Computation:
+    """A copy of a computation in the same module, behind nothing that calls it yet.
+
+    Instructions get names that are free in the module. Called computations stay shared unless `callees` maps them.
+    """
+    module = computation.module
+    if module is None:
+        raise EditError(f"{computation.name} is in no module")
+    copy = Computation(
+        module.computation_names.unique(name or f"{computation.name or 'inline_body'}.clone"),
+        execution_thread=computation.execution_thread,
+    )
+    nodes: Nodes = dict(callees or {})
+    for old in computation:
+        new = Instruction(
+            module.instruction_names.unique(f"{old.name}.clone"), old._opcode, old._shape,
+            tuple(nodes[operand] for operand in old._operands), _mapped_attributes(old, nodes, own=True), old._argument,
+            copy,
+        )  # fmt: skip
+        nodes[old] = new
+        copy._instructions.append(new)
+    if len(computation):
+        copy._root = nodes[computation.root]
+    return module.add(copy, before=computation)
+
+
+def clone_module(module: Module) -> Module:
+    """A copy of a module with the same text and the same edits; see `Module.clone`."""
+    nodes: Nodes = {}
+    module.materialize()
+    copy = Module(
+        module._name, dict(module.attributes), [], None, module.stack_frames, module.source,
+        module._start, module._header_end, module._end,
+    )  # fmt: skip
+    for name in ("is_touched", "is_header_touched", "revision"):
+        setattr(copy, name, getattr(module, name))
+    for computation in (*module._computations, *module.removed):
+        new = attrs.evolve(
+            computation, instructions=[], root=None, module=copy, by_name=None, order=None, successors=None,
+            removed_spans=list(computation.removed_spans),
+        )  # fmt: skip
+        nodes[computation] = new
+    copy._computations = [nodes[c] for c in module._computations]
+    copy.removed = [nodes[c] for c in module.removed]
+    for gone in copy.removed:
+        gone.module = None
+    copy._entry = nodes[module._entry] if module._entry is not None else None
+    for computation in module._computations:
+        new = nodes[computation]
+        for old in computation._instructions:
+            node = Instruction(
+                old._name, old._opcode, old._shape, tuple(nodes[o] for o in old._operands), old._attributes,
+                old._argument, new, old._place, old.form, old.is_touched,
+            )  # fmt: skip
+            nodes[old] = node
+            new._instructions.append(node)
+        new._root = nodes[computation._root] if computation._root is not None else None
+    for instruction in copy.instructions():
+        if instruction._attributes:
+            instruction._attributes = _mapped_attributes(instruction, nodes)
+    return copy
+
+
+def own_attributes(instruction: Instruction) -> dict[str, Any]:
+    """The attributes for a copy. What an async-start or a fusion runs is copied too: only one instruction may call it."""
+    callees = instruction.called_computations if instruction.opcode in OWNERS else ()
+    return (
+        {**instruction._attributes, "calls": clone_computation(callees[0])}
+        if callees
+        else instruction._attributes
+    )
+
+
+def _mapped_attributes(instruction: Instruction, nodes: Nodes, *, own: bool = False) -> dict[str, Any]:
+    """The attributes with references to nodes replaced; the same dict where there are none."""
+    found = {}
+    if own and instruction.opcode in OWNERS:
+        nodes = {
+            **nodes,
+            **{c: nodes[c] if c in nodes else clone_computation(c) for c in instruction.called_computations},
+        }
+    for name, value in instruction._attributes.items():
+        if type(value) is tuple and any(isinstance(item, Computation | Instruction) for item in value):
+            found[name] = tuple(nodes.get(item, item) for item in value)
+        elif isinstance(value, Computation):
+            found[name] = nodes.get(value, value)
+    return {**instruction._attributes, **found} if found else instruction._attributes
+
+
+__all__ = ["clone_computation", "clone_instruction", "clone_module", "own_attributes"]

@@ -1,0 +1,435 @@
+"""Instructions: the nodes of the HLO graph."""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes import edits, printing, uses
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.tables import opcodes
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.shape import Shape
+
+if TYPE_CHECKING:
+    from hlotext.ir.nodes.computation import Computation
+    from hlotext.ir.nodes.source import Span
+    from hlotext.ir.values.configs import BackendConfig
+    from hlotext.ir.values.frames import StackFrame
+    from hlotext.ir.values.metadata import Metadata
+    from hlotext.ir.values.sharding import Sharding
+
+
+class Form(enum.Enum):
+    """How an instruction stands in the text that it was read from."""
+
+    LINE = "line"
+    """A line of its own. New instructions have this form too."""
+    NESTED = "nested"
+    """An operand written out in place: `add(negate(x), y)`."""
+    COMPACT = "compact"
+    """A get-tuple-element written `%t#0` in an operand list."""
+    IMPLICIT = "implicit"
+    """Not in the text: what the text refers to without defining it, such as the operands of a pasted op line."""
+
+
+class CallAttributes(dict[str, Any]):
+    """Attributes that equal those of many other lines except for the one computation that is called."""
+
+    __slots__ = ("common",)
+    common: dict[str, Any]
+    """The attributes of the first such line, shared by all of them."""
+
+
+class Attributes(MutableMapping[str, Any]):
+    """The attributes of one instruction, a live view: a change marks the instruction as edited.
+
+    Keys are the names in the text. Values are typed (int, bool, str, tuples of int, enums, the value classes of
+    `hlotext.ir`, `Computation` and `Instruction` references); `RawValue` for what this release does not know.
+    """
+
+    __slots__ = ("_instruction",)
+
+    def __init__(self, instruction: Instruction) -> None:
+        self._instruction = instruction
+
+    def __getitem__(self, name: str) -> Any:
+        return self._instruction._attributes[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._instruction.change(attributes={**self._instruction._attributes, name: value})
+
+    def __delitem__(self, name: str) -> None:
+        if name not in self._instruction._attributes:
+            raise KeyError(name)
+        self._instruction.change(
+            attributes={k: v for k, v in self._instruction._attributes.items() if k != name}
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._instruction._attributes)
+
+    def __len__(self) -> int:
+        return len(self._instruction._attributes)
+
+    def __repr__(self) -> str:
+        return repr(self._instruction._attributes)
+
+
+@attrs.define(eq=False, repr=False)
+class Instruction:
+    """One instruction. Mutable, compared by identity; made by the readers or by `Computation.add`.
+
+    Setting a property marks the instruction, and where needed its users, as edited: `str(module)` prints those lines
+    anew and copies all others.
+    """
+
+    _name: str
+    _opcode: str
+    _shape: Shape | None
+    _operands: tuple[Instruction, ...] = ()
+    _attributes: dict[str, Any] = attrs.field(factory=dict)
+    """Shared by all instructions whose attributes have the same text, so it is replaced, never changed in place."""
+    _argument: int | Literal | None = None
+    """What stands in the parentheses of `parameter` and `constant`."""
+    computation: Computation | None = None
+    """The computation that holds this instruction; None before it is added to one."""
+    _place: int | tuple[int, int] | None = None
+    """Where the instruction stands in the source: start and end, or only the end for an op line without line ends inside."""
+    form: Form = Form.LINE
+    is_touched: bool = False
+    """True once edited: the source text no longer says what this is."""
+    _users: dict[Instruction, None] | None = None
+
+    @property
+    def _start(self) -> int:
+        """Offset of its first character in the source text; -1 for one that was not read."""
+        place = self._place
+        if isinstance(place, int):
+            source = self.computation.module.source if self.computation and self.computation.module else None
+            assert source is not None
+            start = source.text.rfind("\n", 0, place) + 1
+            while source.text[start] == " ":
+                start += 1
+            return start
+        return -1 if place is None else place[0]
+
+    @property
+    def _end(self) -> int:
+        """Offset behind its last character in the source text; -1 for one that was not read."""
+        place = self._place
+        return place if isinstance(place, int) else -1 if place is None else place[1]
+
+    # ---- what it is
+
+    @property
+    def name(self) -> str:
+        """Name without `%`, unique in its computation."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        if self.computation is not None:
+            self.computation.rename(self, name)
+        else:
+            self._name = name
+
+    @property
+    def opcode(self) -> str:
+        """The opcode as XLA knows it: for the sugared `all-to-all-start` of the text this is `async-start`."""
+        return self._opcode
+
+    @opcode.setter
+    def opcode(self, opcode: str) -> None:
+        self.change(opcode=opcode)
+
+    @property
+    def shape(self) -> Shape | None:
+        """Shape of the result; None where the text omits it and it could not be inferred."""
+        return self._shape
+
+    @shape.setter
+    def shape(self, shape: Shape) -> None:
+        self.change(shape=shape)
+
+    @property
+    def operands(self) -> tuple[Instruction, ...]:
+        """The instructions whose results this one takes, in order."""
+        return self._operands
+
+    @operands.setter
+    def operands(self, operands: tuple[Instruction, ...]) -> None:
+        self.change(operands=tuple(operands))
+
+    @property
+    def attributes(self) -> Attributes:
+        """Everything after the operands, by name, in the order of the text."""
+        return Attributes(self)
+
+    @property
+    def literal(self) -> Literal | None:
+        """The value of a `constant`; None for every other opcode."""
+        return self._argument if isinstance(self._argument, Literal) else None
+
+    @literal.setter
+    def literal(self, literal: Literal) -> None:
+        self.change(literal=literal)
+
+    @property
+    def parameter_number(self) -> int | None:
+        """The number of a `parameter`; None for every other opcode."""
+        return self._argument if isinstance(self._argument, int) else None
+
+    @parameter_number.setter
+    def parameter_number(self, number: int) -> None:
+        self._argument = number
+        self.touch()
+        if self.computation is not None:
+            self.computation.touch_signature()
+
+    # ---- attributes that every instruction may have
+
+    @property
+    def sharding(self) -> Sharding | None:
+        """How the result is laid out over devices; None when the text says nothing."""
+        return self._attributes.get("sharding")
+
+    @property
+    def metadata(self) -> Metadata | None:
+        """Where the instruction comes from; None when the text says nothing."""
+        return self._attributes.get("metadata")
+
+    @property
+    def backend_config(self) -> BackendConfig | None:
+        """The compiler's own settings, as text; `.json()` when it is JSON; None when absent."""
+        return self._attributes.get("backend_config")
+
+    @property
+    def frontend_attributes(self) -> Mapping[str, str]:
+        """Key-value pairs from the program that was compiled; empty when absent."""
+        found: Mapping[str, str] = self._attributes.get("frontend_attributes", {})
+        return found
+
+    @property
+    def frames(self) -> tuple[StackFrame, ...]:
+        """Python frames that led to this instruction, innermost first; empty when the text names none."""
+        metadata = self.metadata
+        if metadata is None:
+            return ()
+        if metadata.stack_frame_id and self.computation is not None and self.computation.module is not None:
+            return self.computation.module.stack_frames.frames(metadata.stack_frame_id)
+        frame = metadata.frame
+        return () if frame is None else (frame,)
+
+    # ---- the graph
+
+    @property
+    def is_root(self) -> bool:
+        """True for the instruction whose result is its computation's result."""
+        return self.computation is not None and self.computation.root is self
+
+    @property
+    def users(self) -> tuple[Instruction, ...]:
+        """The instructions that take this one's result, each once, in the order of the computation."""
+        if self._users is None:
+            if self.computation is None:
+                return ()
+            self.computation.find_users()
+        return tuple(self._users or ())
+
+    @property
+    def called_computations(self) -> tuple[Computation, ...]:
+        """The computations that this instruction calls, in XLA's order (a while's body before its condition)."""
+        if not self._attributes or opcodes.CALLED_NAMES.get(self._opcode) == ():
+            return ()
+        return tuple(callee for _, callee in self.callees())
+
+    def callees(self) -> Iterator[tuple[str, Computation]]:
+        """Attribute name and computation of every call, in XLA's order."""
+        for name in opcodes.CALLED_NAMES.get(self._opcode, self._attributes):
+            value: Any = self._attributes.get(name)
+            if type(value) is tuple:
+                # Only a list of computations has entries that can be entered.
+                yield from ((name, callee) for callee in value if hasattr(callee, "execution_thread"))
+            elif hasattr(value, "execution_thread"):
+                yield name, value
+
+    @property
+    def control_predecessors(self) -> tuple[Instruction, ...]:
+        """Instructions that must run before this one although it takes no result of theirs."""
+        found: tuple[Instruction, ...] = self._attributes.get("control-predecessors", ())
+        return found
+
+    @property
+    def control_successors(self) -> tuple[Instruction, ...]:
+        """Instructions that name this one as a control predecessor."""
+        if self.computation is None:
+            return ()
+        return self.computation.control_successors_of(self)
+
+    # ---- asynchronous pairs
+
+    @property
+    def async_chain(self) -> tuple[Instruction, ...]:
+        """The start, the updates and the done that belong together, in order; empty for what is not asynchronous.
+
+        Covers `async-start` and the native pairs (`all-gather-start`, `copy-start`, `send` ...).
+        """
+        if self._opcode not in ROLES:
+            return ()
+        first = self
+        while ROLES[first._opcode] != "start" and first._operands and first._operands[0]._opcode in ROLES:
+            first = first._operands[0]
+        chain = [first]
+        while True:
+            following = [user for user in chain[-1].users if ROLES.get(user._opcode) in ("update", "done")]
+            if not following or following[0] in chain:
+                return tuple(chain)
+            chain.append(following[0])
+
+    @property
+    def async_wrapped_instruction(self) -> Instruction | None:
+        """The instruction that an `async-start`, `-update` or `-done` runs; None for everything else."""
+        start = self
+        while start._opcode in ("async-update", "async-done") and start._operands:
+            start = start._operands[0]
+        callees = start.called_computations if start._opcode == "async-start" else ()
+        return callees[0].root if callees and len(callees[0]) else None
+
+    # ---- text
+
+    @property
+    def span(self) -> Span | None:
+        """Where this stands in the source text; None for an instruction that was not read."""
+        module = self.computation.module if self.computation is not None else None
+        if module is None or module.source is None or self._start < 0:
+            return None
+        return module.source.span(self._start, self._end)
+
+    def touch(self) -> None:
+        """Marks this instruction as edited, so that it is printed anew; what stands inside its line gets a line."""
+        self.is_touched = True
+        if self.form is Form.NESTED or self.form is Form.COMPACT:
+            self.form, self._place = Form.LINE, None
+            for user in self.users:
+                user.touch()
+        for operand in self._operands:
+            if operand.form is Form.NESTED or operand.form is Form.COMPACT:
+                operand.touch()
+        if self.computation is None:
+            return
+        for callee in self.called_computations:
+            if callee.is_inline:
+                callee.own_text()
+        self.computation.touch()
+
+    # ---- editing
+
+    def change(
+        self,
+        *,
+        opcode: str | None = None,
+        shape: Shape | None = None,
+        operands: Sequence[Instruction] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        literal: Literal | None = None,
+        typed: bool = True,
+    ) -> None:
+        """Changes several parts at once; None leaves a part as it is. `attributes` replaces all of them.
+
+        Raises EditError, and changes nothing, where the result would need itself, name what is not there, or (with
+        `typed`) be of another type than operands and attributes give it or its users need. Operands that stand behind
+        this instruction are moved before it.
+        """
+        changes: dict[str, Any] = {}
+        if opcode is not None and opcode != self._opcode:
+            changes["_opcode"] = opcode
+        if shape is not None:
+            changes["_shape"] = shape
+        if operands is not None:
+            changes["_operands"] = tuple(operands)
+        if attributes is not None:
+            changes["_attributes"] = dict(attributes)
+        if literal is not None:
+            changes["_argument"] = literal
+        edits.change(self, changes, typed=typed)
+
+    def replace_operand(self, number: int, operand: Instruction) -> None:
+        """Takes another operand in one place. Raises EditError as `change` does, IndexError for no such operand."""
+        operands = list(self._operands)
+        operands[number] = operand
+        self.change(operands=operands)
+
+    def replace_all_uses_with(self, new: Instruction) -> None:
+        """Makes every user take `new` instead; a root hands on its role (`HloInstruction::ReplaceAllUsesWith`).
+
+        `new` may itself use this instruction: that use stays. What is needed is moved before the first user. Raises
+        EditError for another shape (layouts aside), another computation, and where a cycle would come of it.
+        """
+        edits.replace_uses(self, new)
+
+    def replace_with(self, new: Instruction) -> None:
+        """`replace_all_uses_with`, hands on control dependencies, and takes this instruction out if nothing uses it.
+
+        What finishes an asynchronous operation stays, since that must end.
+        """
+        if self.computation is None:
+            raise EditError(f"{self.name} is in no computation")
+        if new is self:
+            return
+        successors = [i for i in self.control_successors if i is not new]
+        for successor in successors:
+            edits.moves_before([new], successor)  # raises where that cannot follow the new one
+        is_done = any(uses.is_finished_by(operand, self) for operand in self._operands)
+        leaving = self._opcode != "parameter" and not is_done
+        edits.replace_uses(self, new, leaving=leaving)
+        for successor in self.control_successors:
+            kept = [p for p in successor.control_predecessors if p is not self]
+            if new is not successor and new not in kept:
+                kept.append(new)
+            successor.attributes[edits.CONTROL] = tuple(kept)
+        if leaving and not self.users:
+            self.computation.remove(self)
+
+    def erase(self) -> None:
+        """Takes this instruction out of its computation. Raises EditError while something uses it."""
+        if self.computation is None:
+            raise EditError(f"{self.name} is in no computation")
+        self.computation.remove(self)
+
+    def move_before(self, other: Instruction) -> None:
+        """Gives this instruction another place in its computation.
+
+        Raises EditError if it would stand before what it needs or behind what needs it.
+        """
+        computation = self.computation
+        if computation is None or other.computation is not computation:
+            raise EditError(f"{self.name} and {other.name} are not in one computation")
+        if other is self:
+            return
+        order = computation.order
+        needed = (*self._operands, *self.control_predecessors)
+        if any(order[i] >= order[other] for i in needed) or any(
+            order[i] < order[other] for i in (*self.users, *self.control_successors)
+        ):
+            raise EditError(f"{self.name} cannot stand before {other.name}")
+        computation.move_all([self], other)
+
+    def __str__(self) -> str:
+        return printing.printer().instruction(self)
+
+    def __repr__(self) -> str:
+        return f"<Instruction %{self._name} = {self._shape} {self._opcode}>"
+
+
+# Every walk over a module reads these, so their getters are C functions: a third of the time of a method call.
+for _name in ("name", "opcode", "shape", "operands"):
+    _property = vars(Instruction)[_name]
+    setattr(
+        Instruction, _name, property(operator.attrgetter(f"_{_name}"), _property.fset, doc=_property.__doc__)
+    )

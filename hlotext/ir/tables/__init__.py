@@ -1,0 +1,1 @@
+"""Tables of knowledge: a row for each opcode and for each attribute."""

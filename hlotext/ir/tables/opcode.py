@@ -1,0 +1,185 @@
+"""What a row of the opcode table says of an opcode: operands, attributes in print order, shape rule."""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+from hlotext.ir.values.value import Value
+
+
+class Family(enum.Enum):
+    """What kind of thing an opcode does; shape rules and checks are kept by family."""
+
+    ELEMENTWISE_UNARY = "elementwise, one operand"
+    ELEMENTWISE_BINARY = "elementwise, two operands"
+    ELEMENTWISE_TERNARY = "elementwise, three operands"
+    DATA_MOVEMENT = "data movement"
+    DYNAMIC_SIZE = "run-time sizes"
+    INDEXING = "indexing"
+    REDUCTION = "reductions and windows"
+    SORTING = "sorting"
+    CONTRACTION = "dot and convolution"
+    LINEAR_ALGEBRA = "linear algebra and transforms"
+    NORMALIZATION = "normalization"
+    RANDOM = "random numbers"
+    COLLECTIVE = "collectives"
+    POINT_TO_POINT = "point to point and host transfer"
+    ASYNC = "asynchronous wrappers"
+    CONTROL_FLOW = "control flow"
+    ORDERING = "ordering"
+    TUPLE = "tuples"
+    SOURCE = "values without operands"
+    CUSTOM = "custom calls"
+
+
+class Payload(enum.Enum):
+    """What stands in the parentheses behind the opcode."""
+
+    OPERANDS = "operands"
+    PARAMETER_NUMBER = "parameter number"
+    LITERAL = "literal"
+
+
+class Count(enum.Enum):
+    """What XLA's reader asks of the number of operands besides the bounds."""
+
+    ANY = "any number"
+    EVEN = "an even number"
+    ODD = "an odd number"
+    BRANCHES = "one more than there are branches"
+    RESULT_DIMENSIONS = "one more than the result has dimensions"
+    INDICES = "one start index for each dimension of operand 0, or one index vector"
+    CALLED_PARAMETERS = "as many as the called computation has parameters"
+    TUPLE_ELEMENTS = "as many as the result has elements"
+    FOUR_WITH_SLICES = "four when slice_sizes is given"
+
+
+@attrs.frozen(repr=False)
+class Arity(Value):
+    """How many operands XLA's reader requires."""
+
+    minimum: int = 0
+    maximum: int | None = None
+    """None: no bound."""
+    count: Count = Count.ANY
+
+    def accepts(self, operands: int) -> bool:
+        """Whether that many operands can be right, judged by bounds and parity alone."""
+        if operands < self.minimum or (self.maximum is not None and operands > self.maximum):
+            return False
+        if self.count is Count.EVEN:
+            return operands % 2 == 0
+        return self.count is not Count.ODD or operands % 2 == 1
+
+    def __str__(self) -> str:
+        if self.maximum is None:
+            bound = f"at least {self.minimum}" if self.minimum else "any number"
+        elif self.minimum == self.maximum:
+            bound = str(self.minimum)
+        else:
+            bound = f"{self.minimum} to {self.maximum}"
+        return bound if self.count is Count.ANY else f"{bound}, {self.count.value}"
+
+
+class Printing(enum.Enum):
+    """When XLA prints an attribute."""
+
+    IF_PRESENT = "whenever it is given, be it empty"
+    ALWAYS = "always, absent or not; `AttributeUse.default` where absent"
+    DERIVED = (
+        "always, and always as derived from the shapes, whatever was read (`AttributeUse.default` says how)"
+    )
+    IF_TRUE = "only when true"
+    IF_NOT_DEFAULT = "only when it differs from `AttributeUse.default`"
+    IF_ANY_NOT_DEFAULT = "only when one of its entries differs from `AttributeUse.default`"
+    IF_NOT_EMPTY = "only when its text is neither empty nor `{}`"
+    INPUT_ONLY = "never; it is accepted and means nothing"
+
+
+class Derived(enum.Enum):
+    """Defaults that depend on the shapes of the instruction and its first operand."""
+
+    COMPARISON_TYPE = "the comparison type of operand 0's element type"
+    OPERAND_SHAPE = "operand 0's shape"
+    RESULT_DIMENSIONS = "every dimension number of the result, ascending"
+
+
+class Calls(enum.Enum):
+    """What an attribute that names computations holds."""
+
+    NONE = "no computation"
+    ONE = "one computation"
+    LIST = "a list of computations in braces"
+
+
+@attrs.frozen(repr=False)
+class AttributeUse(Value):
+    """One attribute as one opcode uses it."""
+
+    name: str
+    """The name before `=`."""
+    printed: Printing = Printing.IF_PRESENT
+    required: bool = False
+    """XLA's reader rejects the instruction without it."""
+    default: object = None
+    """What an absent attribute stands for; None where that is nothing. A `Derived` depends on operand 0."""
+    calls: Calls = Calls.NONE
+    optional_for_scalar: bool = False
+    """A required attribute that may be missing when operand 0 is a scalar."""
+    new: bool = False
+    """Unknown to the XLA release whose printing is imitated; accepted, and printed where it was given."""
+    old: bool = False
+    """Only in text of older releases; accepted, and printed where it was given."""
+
+
+@attrs.frozen(
+    eq=False, repr=False
+)  # each row is the only one of its name, and the memories below ask for it often
+class Opcode(Value):
+    """One opcode of HLO."""
+
+    name: str
+    """The word in the text."""
+    family: Family
+    arity: Arity
+    doc: str
+    """What it computes, in a sentence or two."""
+    example: str
+    """A whole op line that uses it, readable on its own."""
+    attributes: tuple[AttributeUse, ...] = ()
+    """Its own attributes in print order, called computations included; then come the common attributes."""
+    shape_rule: str | None = None
+    """Name of the shape inference rule; None where operands and attributes say nothing of the result."""
+    shape_optional: bool = False
+    """XLA's reader infers the result shape when it is left out."""
+    result_accuracy: bool = False
+    """Accepts the common attribute `result_accuracy`."""
+    payload: Payload = Payload.OPERANDS
+    stored_calls: tuple[str, ...] = ()
+    """The attributes that name computations in XLA's stored order, where that is not the print order."""
+    alternatives: tuple[tuple[str, ...], ...] = ()
+    """Sets of attributes of which exactly one set is required (conditional: by operand 0's type)."""
+    new: bool = False
+    """Unknown to the XLA release whose printing is imitated."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def called_attributes(self) -> tuple[AttributeUse, ...]:
+        """The attributes that name computations, in print order."""
+        return tuple(use for use in self.attributes if use.calls is not Calls.NONE)
+
+    @property
+    def stored_called_names(self) -> tuple[str, ...]:
+        """Names of the attributes that name computations, in XLA's stored order."""
+        return self.stored_calls or tuple(use.name for use in self.called_attributes)
+
+    def attribute(self, name: str) -> AttributeUse | None:
+        """How this opcode uses its own attribute of that name; None where it has none."""
+        for use in self.attributes:
+            if use.name == name:
+                return use
+        return None

@@ -1,0 +1,160 @@
+"""Rows of the opcode table: what works on each element by itself."""
+
+from __future__ import annotations
+
+from hlotext.ir.tables import opcode_attributes as a
+from hlotext.ir.tables.opcode import Arity, Family, Opcode
+
+
+def _unary(name: str, doc: str, *, accuracy: bool = False, sample: str = "f32", new: bool = False) -> Opcode:
+    """An elementwise opcode of one operand; `sample` is the element type of its example."""
+    return Opcode(
+        name,
+        Family.ELEMENTWISE_UNARY,
+        Arity(1, 1),
+        doc,
+        f"{sample}[4] {name}({sample}[4] x)",
+        shape_rule="unary",
+        shape_optional=True,
+        result_accuracy=accuracy,
+        new=new,
+    )
+
+
+def _binary(name: str, doc: str, sample: str = "f32") -> Opcode:
+    """An elementwise opcode of two operands of one shape; `sample` is the element type of its example."""
+    return Opcode(
+        name,
+        Family.ELEMENTWISE_BINARY,
+        Arity(2, 2),
+        doc,
+        f"{sample}[4] {name}({sample}[4] x, {sample}[4] y)",
+        shape_rule="binary",
+        shape_optional=True,
+    )
+
+
+ROWS: tuple[Opcode, ...] = (
+    _unary("abs", "Absolute value; of a complex number its magnitude, so the result is real."),
+    _unary("acos", "Inverse cosine.", accuracy=True),
+    _unary("acosh", "Inverse hyperbolic cosine.", accuracy=True),
+    _binary("add", "Sum; for pred the logical or."),
+    _binary("and", "Bitwise, for pred logical, and.", "s32"),
+    _unary("asin", "Inverse sine.", accuracy=True),
+    _unary("asinh", "Inverse hyperbolic sine.", accuracy=True),
+    _unary("atan", "Inverse tangent.", accuracy=True, new=True),
+    _binary("atan2", "Angle of the point (operand 1, operand 0)."),
+    _unary("atanh", "Inverse hyperbolic tangent.", accuracy=True),
+    _unary("cbrt", "Cube root.", accuracy=True),
+    _unary("ceil", "Rounds up to an integer."),
+    Opcode(
+        "clamp",
+        Family.ELEMENTWISE_TERNARY,
+        Arity(3, 3),
+        "Operand 1 kept between operand 0 (below) and operand 2 (above), which may be scalars.",
+        "f32[4] clamp(f32[] low, f32[4] x, f32[] high)",
+        shape_rule="clamp",
+        shape_optional=True,
+    ),
+    Opcode(
+        "compare",
+        Family.ELEMENTWISE_BINARY,
+        Arity(2, 2),
+        "Whether each pair of elements stands in the relation `direction`.",
+        "pred[4] compare(f32[4] x, f32[4] y), direction=LT",
+        attributes=(a.required("direction"), a.COMPARISON_TYPE),
+        shape_rule="binary",
+        shape_optional=True,
+    ),
+    Opcode(
+        "complex",
+        Family.ELEMENTWISE_BINARY,
+        Arity(2, 2),
+        "Complex numbers of these real and imaginary parts.",
+        "c64[4] complex(f32[4] x, f32[4] y)",
+        shape_rule="binary",
+        shape_optional=True,
+    ),
+    Opcode(
+        "convert",
+        Family.ELEMENTWISE_UNARY,
+        Arity(1, 1),
+        "The elements as another type, value by value.",
+        "s32[4] convert(f32[4] x)",
+        shape_rule="convert",
+    ),
+    _unary("cosine", "Cosine.", accuracy=True),
+    _unary("cosh", "Hyperbolic cosine.", accuracy=True),
+    _unary("count-leading-zeros", "Number of zero bits in front of the highest one bit.", sample="s32"),
+    _binary("divide", "Quotient; for integers rounded towards zero."),
+    _unary("erf", "Error function.", accuracy=True),
+    _unary("exponential", "e to the power of the operand.", accuracy=True),
+    _unary(
+        "exponential-minus-one", "e to the power of the operand, minus one, exact near zero.", accuracy=True
+    ),
+    _unary("floor", "Rounds down to an integer."),
+    _unary("imag", "Imaginary part; zero for real operands."),
+    Opcode(
+        "is-finite",
+        Family.ELEMENTWISE_UNARY,
+        Arity(1, 1),
+        "Whether each element is neither infinite nor NaN.",
+        "pred[4] is-finite(f32[4] x)",
+        shape_rule="unary",
+        shape_optional=True,
+    ),
+    _unary("log", "Natural logarithm.", accuracy=True),
+    _unary("log-plus-one", "Natural logarithm of one plus the operand, exact near zero.", accuracy=True),
+    _unary("logistic", "1 / (1 + exp(-x)).", accuracy=True),
+    _binary("maximum", "The greater element; NaN if either is."),
+    _binary("minimum", "The lesser element; NaN if either is."),
+    _binary("mulhi", "High half of the product of two integers.", "s32"),
+    _binary("multiply", "Product; for pred the logical and."),
+    _unary("negate", "Minus the operand."),
+    _unary("not", "Every bit inverted; for pred the logical not.", sample="s32"),
+    _binary("or", "Bitwise, for pred logical, or.", "s32"),
+    _unary("popcnt", "Number of one bits.", sample="s32"),
+    _binary("power", "Operand 0 to the power of operand 1."),
+    _unary("real", "Real part; a real operand unchanged."),
+    Opcode(
+        "reduce-precision",
+        Family.ELEMENTWISE_UNARY,
+        Arity(1, 1),
+        "Rounds as a float of these exponent and mantissa widths would, keeping the type.",
+        "f32[4] reduce-precision(f32[4] x), exponent_bits=8, mantissa_bits=7",
+        attributes=(a.required("exponent_bits"), a.required("mantissa_bits")),
+        shape_rule="reduce_precision",
+    ),
+    _binary("remainder", "Remainder of the division, with the sign of operand 0."),
+    _unary("round-nearest-afz", "Rounds to the nearest integer, halves away from zero."),
+    _unary("round-nearest-even", "Rounds to the nearest integer, halves to even."),
+    _unary("rsqrt", "1 / square root.", accuracy=True),
+    Opcode(
+        "select",
+        Family.ELEMENTWISE_TERNARY,
+        Arity(3, 3),
+        "Elements of operand 1 where operand 0 is true, else of operand 2.",
+        "f32[4] select(pred[4] p, f32[4] x, f32[4] y)",
+        shape_rule="select",
+        shape_optional=True,
+    ),
+    _binary("shift-left", "Bits moved up; zero once the amount reaches the width.", "s32"),
+    _binary("shift-right-arithmetic", "Bits moved down, the sign bit repeated.", "s32"),
+    _binary("shift-right-logical", "Bits moved down, zeros from above.", "s32"),
+    _unary("sign", "-1, 0 or 1; of a complex number its direction."),
+    _unary("sine", "Sine.", accuracy=True),
+    _unary("sinh", "Hyperbolic sine.", accuracy=True),
+    _unary("sqrt", "Square root.", accuracy=True),
+    Opcode(
+        "stochastic-convert",
+        Family.ELEMENTWISE_BINARY,
+        Arity(2, 2),
+        "Operand 0 as a narrower type, rounded up or down by the random bits of operand 1.",
+        "bf16[4] stochastic-convert(f32[4] x, u32[4] bits)",
+        shape_rule="stochastic_convert",
+    ),
+    _binary("subtract", "Difference."),
+    _unary("tan", "Tangent.", accuracy=True),
+    _unary("tanh", "Hyperbolic tangent.", accuracy=True),
+    _binary("xor", "Bitwise, for pred logical, exclusive or.", "s32"),
+)

@@ -1,0 +1,94 @@
+"""The opcode table: every opcode of HLO by its word in the text, and questions that are answered from it.
+
+Names, operand counts and attributes are those of XLA's HLO reader and printer (`HloOpcode`, `HloParser`,
+`HloInstruction::PrintExtraAttributes`); the rows stand in `hlotext.ir.tables.opcode_rows`.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from hlotext.ir.memo import memoised
+from hlotext.ir.tables.opcode import AttributeUse, Derived, Family, Opcode, Printing
+from hlotext.ir.tables.opcode_attributes import COMMON_ATTRIBUTES, RESULT_ACCURACY
+from hlotext.ir.tables.opcode_rows import communication, compute, control, elementwise, movement
+
+_ROWS = (*elementwise.ROWS, *movement.ROWS, *compute.ROWS, *communication.ROWS, *control.ROWS)
+
+OPCODES: dict[str, Opcode] = {row.name: row for row in sorted(_ROWS, key=lambda row: row.name)}
+"""Every opcode by its word in the text, in alphabetical order."""
+
+COLLECTIVES: frozenset[str] = frozenset(row.name for row in _ROWS if row.family is Family.COLLECTIVE)
+"""Opcodes in which several devices take part at once, with their `-start` and `-done` halves."""
+
+ASYNC_SUFFIXES = ("-start", "-update", "-done")
+"""What follows the wrapped opcode in the short spelling of async-start, async-update and async-done."""
+
+NATIVE_ASYNC: dict[str, str] = {
+    row.name: row.name.removesuffix(suffix)
+    for row in _ROWS
+    for suffix in ASYNC_SUFFIXES
+    if row.name.endswith(suffix) and not row.name.startswith("async-")
+}
+"""Halves that are opcodes of their own, and what they are halves of: `copy-done` is one of `copy`."""
+
+NOT_WRAPPABLE = frozenset(NATIVE_ASYNC.values())
+"""Opcodes that have halves of their own and so no short spelling (`HloParser::ParseOpcode`)."""
+
+
+CALLED_NAMES: dict[str, tuple[str, ...]] = {name: row.stored_called_names for name, row in OPCODES.items()}
+"""For each opcode the attributes that call computations, in XLA's order; most have none."""
+
+ELEMENTWISE = frozenset(
+    row.name
+    for row in _ROWS
+    if row.family in (Family.ELEMENTWISE_UNARY, Family.ELEMENTWISE_BINARY, Family.ELEMENTWISE_TERNARY)
+)
+"""Opcodes that compute each element of the result from the elements in the same place."""
+
+CALLS_NOTHING = frozenset(name for name, called in CALLED_NAMES.items() if not called)
+"""Opcodes that call no computation."""
+
+
+CONTEXT_DEPENDENT = frozenset(
+    row.name
+    for row in OPCODES.values()
+    if row.name.startswith("async-")
+    or any(
+        isinstance(use.default, Derived) and use.printed is not Printing.IF_NOT_DEFAULT
+        for use in row.attributes
+    )
+)
+"""Opcodes whose text depends on other instructions."""
+
+
+def opcode(name: str) -> Opcode | None:
+    """The row of that opcode; None for a word that is none, such as the short spelling `call-start`."""
+    return OPCODES.get(name)
+
+
+@memoised(1024)
+def async_wrapped(name: str) -> tuple[Opcode, Opcode] | None:
+    """What the short spelling `call-start` stands for: the rows of `async-start` and of the wrapped `call`.
+
+    None for a word that is an opcode itself, and for one whose stem cannot be wrapped.
+    """
+    if name in OPCODES:
+        return None
+    for suffix in ASYNC_SUFFIXES:
+        stem = name.removesuffix(suffix)
+        if stem != name and stem in OPCODES and stem not in NOT_WRAPPABLE:
+            return OPCODES[f"async{suffix}"], OPCODES[stem]
+    return None
+
+
+@functools.cache
+def common_attributes(row: Opcode) -> tuple[AttributeUse, ...]:
+    """The attributes that this opcode shares with all others, in print order."""
+    return tuple(use for use in COMMON_ATTRIBUTES if use is not RESULT_ACCURACY or row.result_accuracy)
+
+
+@functools.cache
+def allowed_attributes(row: Opcode) -> dict[str, AttributeUse]:
+    """Every attribute that may stand on this opcode, by name, in print order."""
+    return {use.name: use for use in (*row.attributes, *common_attributes(row))}

@@ -1,0 +1,149 @@
+"""Meshes of devices with named axes, and the axes that shardings and replica groups name."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+
+from hlotext.ir.values.tile_assignment import DeviceList, IotaTileAssignment
+from hlotext.ir.values.value import Value
+
+
+@attrs.frozen(repr=False)
+class MeshAxis(Value):
+    """One axis of a mesh (`MeshProto::MeshAxis`)."""
+
+    name: str
+    size: int
+    """Number of devices along the axis."""
+
+    def __str__(self) -> str:
+        # XLA escapes nothing in axis names.
+        return f"'{self.name}'={self.size}"
+
+
+@attrs.frozen(repr=False)
+class Mesh(Value):
+    """Devices on a grid with named axes (`Mesh`): `mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))`."""
+
+    axes: tuple[MeshAxis, ...] = ()
+    """The first is the most major; none for an empty or a maximal mesh."""
+    device_assignment: DeviceList | IotaTileAssignment | None = None
+    """Device ids over the grid; None for 0, 1, 2, ... in row-major order."""
+    device_id: int | None = None
+    """The one device of a maximal mesh; None otherwise."""
+
+    @property
+    def is_maximal(self) -> bool:
+        """True for `maximal_mesh[device_id=3]`."""
+        return self.device_id is not None
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """Names of the axes, the most major first."""
+        return tuple(axis.name for axis in self.axes)
+
+    @property
+    def axis_sizes(self) -> tuple[int, ...]:
+        """Sizes of the axes, the most major first."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices the grid has; 1 for a maximal mesh, 0 for an empty one."""
+        return math.prod(self.axis_sizes) if self.axes else int(self.is_maximal)
+
+    def axis_number(self, name: str) -> int:
+        """The number of the axis of that name. Raises ValueError where there is none."""
+        try:
+            return self.axis_names.index(name)
+        except ValueError:
+            known = ", ".join(f"'{known}'" for known in self.axis_names) or "no axes"
+            raise ValueError(f"the mesh has no axis '{name}', but {known}") from None
+
+    def axis_size(self, axis: AxisRef) -> int:
+        """Number of devices along an axis or a part of one. Raises ValueError where the mesh lacks it."""
+        size = self.axes[self.axis_number(axis.name)].size
+        return size if axis.sub_axis_info is None else axis.sub_axis_info.size
+
+    def canonical(self) -> Mesh:
+        """As XLA holds it: an iota of devices with the fewest dimensions, none where it is row-major."""
+        if self.device_assignment is None:
+            return self
+        assignment = self.device_assignment.canonical()
+        if isinstance(assignment, IotaTileAssignment) and len(assignment.reshape_dims) == 1:
+            return attrs.evolve(self, device_assignment=None)
+        return attrs.evolve(self, device_assignment=assignment)
+
+    def __str__(self) -> str:
+        if self.device_id is not None:
+            return f"maximal_mesh[device_id={self.device_id}]"
+        axes = f"mesh[{','.join(map(str, self.axes))}]"
+        if self.device_assignment is None:
+            return axes
+        if isinstance(self.device_assignment, DeviceList):
+            return f"{axes}, device_ids=({','.join(map(str, self.device_assignment.device_ids))})"
+        return f"{axes}, device_ids=({self.device_assignment.iota_text})"
+
+
+@attrs.frozen(repr=False)
+class SubAxis(Value):
+    """A part of an axis (`AxisRef::SubAxis`), the axis seen as [pre_size, size, rest]: `(2)4`."""
+
+    pre_size: int
+    """Product of the sizes of the parts in front, the more major ones."""
+    size: int
+
+    @property
+    def next_pre_size(self) -> int:
+        """`pre_size` of a part that directly follows."""
+        return self.pre_size * self.size
+
+    def __str__(self) -> str:
+        return f"({self.pre_size}){self.size}"
+
+
+@attrs.frozen(repr=False)
+class AxisRef(Value):
+    """An axis of a mesh or a part of one (`AxisRef`): `'x'`, `'x':(2)4`."""
+
+    name: str
+    """The axis's name in its mesh."""
+    sub_axis_info: SubAxis | None = None
+    """None for the whole axis."""
+
+    def overlaps(self, other: AxisRef) -> bool:
+        """Whether both tell some of the same devices apart (not `AxisRef::CanCoexistWithoutOverlap`)."""
+        if self.name != other.name:
+            return False
+        mine, theirs = self.sub_axis_info, other.sub_axis_info
+        if mine is None or theirs is None:
+            return True
+        if mine.next_pre_size > theirs.pre_size and theirs.next_pre_size > mine.pre_size:
+            return True
+        first, second = sorted((mine, theirs), key=lambda sub: sub.pre_size)
+        return second.pre_size % first.next_pre_size != 0
+
+    def __str__(self) -> str:
+        quoted = f"'{self.name}'"
+        return quoted if self.sub_axis_info is None else f"{quoted}:{self.sub_axis_info}"
+
+
+def check_axes(mesh: Mesh, axes: tuple[AxisRef, ...]) -> None:
+    """Raises ValueError where XLA would abort: an unknown axis, a part that does not fit, an overlap."""
+    sizes = {axis.name: axis.size for axis in mesh.axes}
+    earlier_of: dict[str, list[AxisRef]] = {}
+    for axis in axes:
+        size = sizes[axis.name] if axis.name in sizes else mesh.axis_size(axis)
+        sub = axis.sub_axis_info
+        if sub is not None and (
+            sub.pre_size < 1 or sub.size < 2 or size % sub.next_pre_size or sub.size >= size
+        ):
+            raise ValueError(f"{axis} is no part of an axis of size {size}")
+        # Parts of one axis that do not overlap divide its size, so there are few of them.
+        others = earlier_of.setdefault(axis.name, [])
+        for earlier in others:
+            if axis.overlaps(earlier):
+                raise ValueError(f"the axes {earlier} and {axis} overlap")
+        others.append(axis)

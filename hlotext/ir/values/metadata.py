@@ -1,0 +1,128 @@
+"""Where an instruction came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from hlotext.ir.values.text import braced, quote
+from hlotext.ir.values.value import Value
+
+if TYPE_CHECKING:
+    from hlotext.ir.values.frames import StackFrame
+
+
+# Without slots, so that `of_source` can fill in what lies behind a frozen value.
+@attrs.frozen(repr=False, slots=False)
+class Metadata(Value):
+    """`metadata=` (`OpMetadata`): the operation of the source program that an instruction implements.
+
+    `str()` prints what is set, in XLA's order; see `is_printed` for whether XLA prints the attribute at all.
+    """
+
+    op_type: str = ""
+    """The framework's operation, such as `MatMul`; empty when absent."""
+    op_name: str = ""
+    """The operation's name with its scopes: `jit(f)/while/body/dot_general`; empty when absent."""
+    source_file: str = ""
+    """Empty when absent, as in modules that hold stack-frame tables instead."""
+    source_line: int = 0
+    """Counted from 1; 0 when absent. So are the next three."""
+    source_end_line: int = 0
+    source_column: int = 0
+    source_end_column: int = 0
+    profile_type: tuple[int, ...] = ()
+    """Numbers of XLA's `ProfileType`."""
+    deduplicated_name: str = ""
+    """Name of the first of several equal computations; empty when absent."""
+    scheduling_name: str = ""
+    """Name that the scheduler uses; XLA writes it without escapes. Empty when absent."""
+    stack_frame_id: int = 0
+    """Row of the module's StackFrames table, counted from 1; 0 when absent."""
+    metadata_payload: str | None = None
+    """None when absent."""
+    other_fields: tuple[tuple[str, str], ...] = ()
+    """Fields that XLA no longer has, or does not yet have: name and the value's text, in the order given."""
+
+    @classmethod
+    def of_source(cls, op_name: str, stack_frame_id: int) -> Metadata:
+        """`Metadata(op_name=..., stack_frame_id=...)`, in a fifth of the time: nearly every line has one of its own."""
+        made = object.__new__(cls)
+        made.__dict__.update(_DEFAULTS, op_name=op_name, stack_frame_id=stack_frame_id)
+        return made
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether XLA prints the attribute: only if one of its key fields is set."""
+        return bool(
+            self.op_type
+            or self.op_name
+            or self.source_file
+            or self.scheduling_name
+            or self.stack_frame_id
+            or self.metadata_payload is not None
+        )
+
+    @property
+    def frame(self) -> StackFrame | None:
+        """The one frame that file, line and column tell, as in modules without stack-frame tables; None without a file."""
+        from hlotext.ir.values.frames import StackFrame  # most modules have tables, or no frames at all
+
+        if not self.source_file:
+            return None
+        return StackFrame(
+            self.source_file, "", self.source_line, self.source_column,
+            self.source_end_line, self.source_end_column,
+        )  # fmt: skip
+
+    def with_frame(self, frame: StackFrame) -> Metadata:
+        """The same with a frame's file, line and column in place of the frame's number."""
+        return attrs.evolve(
+            self, source_file=frame.file, source_line=frame.line, source_column=frame.column, stack_frame_id=0
+        )
+
+    def __str__(self) -> str:
+        parts = []
+        if self.op_type:
+            parts.append(f"op_type={quote(self.op_type)}")
+        if self.op_name:
+            parts.append(f"op_name={quote(self.op_name)}")
+        if self.source_file:
+            parts.append(f"source_file={quote(self.source_file)}")
+        if self.source_line:
+            parts.append(f"source_line={self.source_line}")
+        if self.source_end_line:
+            parts.append(f"source_end_line={self.source_end_line}")
+        if self.source_column:
+            parts.append(f"source_column={self.source_column}")
+        if self.source_end_column:
+            parts.append(f"source_end_column={self.source_end_column}")
+        if self.profile_type:
+            parts.append(f"profile_type={braced(self.profile_type)}")
+        if self.deduplicated_name:
+            parts.append(f"deduplicated_name={quote(self.deduplicated_name)}")
+        if self.scheduling_name:
+            parts.append(f'scheduling_name="{self.scheduling_name}"')
+        if self.stack_frame_id:
+            parts.append(f"stack_frame_id={self.stack_frame_id}")
+        if self.metadata_payload is not None:
+            parts.append(f"metadata_payload={quote(self.metadata_payload)}")
+        parts.extend(f"{name}={value}" for name, value in self.other_fields)
+        return f"{{{' '.join(parts)}}}"
+
+
+_DEFAULTS = vars(Metadata())
+
+METADATA_FIELDS = frozenset(field.name for field in attrs.fields(Metadata)) - {"other_fields"}
+"""Names of the fields that the text may hold."""
+
+
+def metadata_from_fields(fields: Mapping[str, Any]) -> Metadata:
+    """The metadata with these fields; those of unknown names (values as text) are kept in `other_fields`."""
+    if fields.keys() <= METADATA_FIELDS:
+        return Metadata(**fields)
+    known = {name: value for name, value in fields.items() if name in METADATA_FIELDS}
+    others = tuple((name, str(value)) for name, value in fields.items() if name not in METADATA_FIELDS)
+    return Metadata(**known, other_fields=others)

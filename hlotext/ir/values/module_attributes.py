@@ -1,0 +1,96 @@
+"""Larger values in a module's header: recovery of original values, debug attributes."""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+from hlotext.ir.values.enums import DebugLogMode
+from hlotext.ir.values.original_value import OriginalArray
+from hlotext.ir.values.text import braced
+from hlotext.ir.values.value import Value
+
+_BLOCK = re.compile(r"\s*\n[\s\S]*\n[ \t]*")
+"""A module on lines of its own; XLA writes it without escapes."""
+
+
+@attrs.frozen(repr=False)
+class RecoveryEntry(Value):
+    """How one lost original array is computed again (`OriginalValueRecoveryTable::Entry`)."""
+
+    old_original_array: OriginalArray
+    """The array that is gone. An empty name where the text has none."""
+    new_original_array: OriginalArray
+    """The array from which it is recovered."""
+    recovery_module: str | None = None
+    """Text of the module that does so, as it stands between the quotes, unescaped; None for equal arrays."""
+
+    def __str__(self) -> str:
+        arrays = f"{self.old_original_array} : {self.new_original_array}"
+        if self.recovery_module is None:
+            return arrays
+        if _BLOCK.fullmatch(self.recovery_module):
+            return f'{arrays},\n  "{self.recovery_module}"'
+        escaped = self.recovery_module.replace("\\", "\\\\").replace('"', '\\"')
+        return f'{arrays},\n  "{escaped}"'
+
+
+@attrs.frozen(repr=False)
+class RecoveryTable(Value):
+    """`origin_recovery_table=` of a module (`OriginalValueRecoveryTable`), one entry on a line.
+
+    The text is that of indentation 0; a recovery module keeps the indentation that it was read with.
+    """
+
+    entries: tuple[RecoveryEntry, ...] = ()
+
+    def __str__(self) -> str:
+        return "".join(["{\n", *(f"  {entry}\n" for entry in self.entries), "}"]) if self.entries else "{}"
+
+
+@attrs.frozen(repr=False)
+class DebugAttribute(Value):
+    """What is logged of an original array; zeros and false are not printed."""
+
+    log_mode: DebugLogMode | None = None
+    """None when absent."""
+    callback_id: int = 0
+    """Which of the program's callbacks gets the array."""
+    partitioned: bool = False
+    """Whether each device logs its own part."""
+    op_id: int = 0
+    """Number of the logging operation."""
+
+    def __str__(self) -> str:
+        parts = []
+        if self.log_mode is not None:
+            parts.append(f"log_mode={self.log_mode}")
+        if self.callback_id:
+            parts.append(f"callback_id={self.callback_id}")
+        if self.partitioned:
+            parts.append("partitioned=true")
+        if self.op_id:
+            parts.append(f"op_id={self.op_id}")
+        return braced(parts)
+
+
+@attrs.frozen(repr=False)
+class DebugEntry(Value):
+    """An original array and what is logged of it: `{"add.1" {0}}:({log_mode=default,callback_id=1})`."""
+
+    original_array: OriginalArray
+    attributes: tuple[DebugAttribute, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.original_array}:({','.join(map(str, self.attributes))})"
+
+
+@attrs.frozen(repr=False)
+class DebugAttributes(Value):
+    """`debug_attributes=` of a module, one entry on a line; in text from the middle of 2026 on."""
+
+    entries: tuple[DebugEntry, ...] = ()
+
+    def __str__(self) -> str:
+        return "{\n" + ",\n".join(f"  {entry}" for entry in self.entries) + "\n}" if self.entries else "{}"

@@ -1,0 +1,164 @@
+"""Which devices a collective operation joins: the three forms of `replica_groups=`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.ir.values.mesh import AxisRef, Mesh, check_axes
+from hlotext.ir.values.text import braced
+from hlotext.ir.values.tile_assignment import MOST_DEVICES, DeviceList, IotaTileAssignment
+from hlotext.ir.values.value import Value
+
+
+class ReplicaGroups(Value):
+    """Groups of devices (XLA's `CollectiveDeviceListBase`): a list, an iota or mesh axes.
+
+    All forms answer `group_count`, `group_size` and `groups()`; only `groups()` enumerates devices.
+    """
+
+    __slots__ = ()
+
+    @property
+    def group_count(self) -> int:
+        """Number of groups; 0 where none are given, which means one group of all."""
+        raise NotImplementedError
+
+    @property
+    def group_size(self) -> int | None:
+        """Devices in each group; None where there are no groups, or groups of different sizes."""
+        raise NotImplementedError
+
+    def groups(self) -> Iterator[tuple[int, ...]]:
+        """The device ids (or replica ids, as the operation has it) of each group, made one group at a time.
+
+        Raises ValueError for mesh axes that the mesh lacks or that overlap.
+        """
+        raise NotImplementedError
+
+    def canonical(self) -> ReplicaGroups:
+        """The groups as XLA holds them after reading."""
+        return self
+
+    def full_list(self) -> ReplicaGroups:
+        """The groups written out, whatever the form (XLA's option `print_full_replica_group_list`).
+
+        More than `MOST_DEVICES` devices stay as they are.
+        """
+        if self.group_count * (self.group_size or 0) > MOST_DEVICES:
+            return self
+        return ReplicaGroupList(tuple(self.groups()))
+
+
+@attrs.frozen(repr=False)
+class ReplicaGroupList(ReplicaGroups):
+    """Groups written one by one (`CollectiveDeviceList`): `{{0,1},{2,3}}`; `{}` means all devices."""
+
+    replica_groups: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def group_count(self) -> int:
+        return len(self.replica_groups)
+
+    @property
+    def group_size(self) -> int | None:
+        sizes = {len(group) for group in self.replica_groups}
+        return sizes.pop() if len(sizes) == 1 else None
+
+    def groups(self) -> Iterator[tuple[int, ...]]:
+        return iter(self.replica_groups)
+
+    def full_list(self) -> ReplicaGroupList:
+        return self
+
+    def __str__(self) -> str:
+        return braced(braced(group) for group in self.replica_groups)
+
+
+@attrs.frozen(repr=False)
+class IotaReplicaGroupList(ReplicaGroups):
+    """Groups as a reshaped and transposed 0, 1, 2, ... (`IotaReplicaGroupList`): `[2,4]<=[4,2]T(1,0)`."""
+
+    iota: IotaTileAssignment
+    """Its two dimensions are the number of groups and the devices in each."""
+
+    @property
+    def group_count(self) -> int:
+        return self.iota.dimensions[0]
+
+    @property
+    def group_size(self) -> int:
+        return self.iota.dimensions[1]
+
+    def groups(self) -> Iterator[tuple[int, ...]]:
+        return _batches(self.iota.devices(), self.group_size)
+
+    def canonical(self) -> IotaReplicaGroupList:
+        """With the fewest reshape dimensions that give the same groups."""
+        return IotaReplicaGroupList(self.iota.canonical())
+
+    def __str__(self) -> str:
+        return str(self.iota)
+
+
+@attrs.frozen(repr=False)
+class MeshAxesReplicaGroupList(ReplicaGroups):
+    """Groups along axes of a mesh: `mesh['a'=2,'b'=4] {'b'}` has two groups of four."""
+
+    mesh: Mesh
+    axes: tuple[AxisRef, ...]
+    """Devices that differ only along these are one group; the last one varies fastest in it."""
+
+    @property
+    def group_count(self) -> int:
+        return self.mesh.num_devices // max(1, self.group_size)
+
+    @property
+    def group_size(self) -> int:
+        return math.prod(self.mesh.axis_size(axis) for axis in self.axes)
+
+    def groups(self) -> Iterator[tuple[int, ...]]:
+        check_axes(self.mesh, self.axes)
+        sizes, grouped = _split_axes(self.mesh, self.axes)
+        order = tuple(i for i in range(len(sizes)) if i not in grouped) + grouped
+        shape = (self.group_count, self.group_size)
+        positions = IotaTileAssignment(shape, sizes, order)
+        assignment = self.mesh.device_assignment
+        if assignment is None:
+            return _batches(positions.devices(), self.group_size)
+        # Positions in the mesh are looked up in its device ids, which are as many as there are devices.
+        ids = assignment.device_ids if isinstance(assignment, DeviceList) else tuple(assignment.devices())
+        return _batches((ids[i] for i in positions.devices()), self.group_size)
+
+    def canonical(self) -> MeshAxesReplicaGroupList:
+        """With the mesh's canonical form."""
+        return attrs.evolve(self, mesh=self.mesh.canonical())
+
+    def __str__(self) -> str:
+        return f"{self.mesh} {braced(self.axes)}"
+
+
+def _batches(devices: Iterator[int], size: int) -> Iterator[tuple[int, ...]]:
+    while size and (group := tuple(itertools.islice(devices, size))):
+        yield group
+
+
+def _split_axes(mesh: Mesh, axes: tuple[AxisRef, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The mesh's shape with the named parts of axes as dimensions of their own, and where these are."""
+    sizes: list[int] = []
+    places: dict[AxisRef, int] = {}
+    for mesh_axis in mesh.axes:
+        named = [axis for axis in axes if axis.name == mesh_axis.name]
+        before = 1
+        for axis in sorted(named, key=lambda axis: axis.sub_axis_info.pre_size if axis.sub_axis_info else 1):
+            pre_size = axis.sub_axis_info.pre_size if axis.sub_axis_info else 1
+            size = mesh.axis_size(axis)
+            sizes.append(pre_size // before)
+            places[axis] = len(sizes)
+            sizes.append(size)
+            before = pre_size * size
+        sizes.append(mesh_axis.size // before)
+    return tuple(sizes), tuple(places[axis] for axis in axes)

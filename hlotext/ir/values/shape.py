@@ -1,0 +1,307 @@
+"""Shapes and layouts: what an HLO value is, and how its elements are ordered in memory. Pure values, no arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.ir.values.types import BUFFER, OPAQUE, TOKEN, TUPLE, ElementType
+from hlotext.ir.values.value import Value
+
+UNBOUNDED_SIZE = -(2**63)
+"""Size of a dimension printed `?`, as XLA's `Shape::kUnboundedSize`."""
+
+COMBINE_DIMENSION = -(2**63)
+"""Tile size printed `*`: merge this dimension into the next more minor one (XLA's `Tile::kCombineDimension`)."""
+
+
+def join_indexed(texts: list[str]) -> str:
+    """Joins with `, `, writing `/*index=N*/` before every fifth element, as XLA does for tuples and operands."""
+    if len(texts) <= 5:
+        return ", ".join(texts)
+    return ", ".join(f"/*index={i}*/{text}" if i and i % 5 == 0 else text for i, text in enumerate(texts))
+
+
+@attrs.frozen(repr=False)
+class Tile(Value):
+    """One tile of a tiled layout, sizes major to minor: `(8,128)`."""
+
+    dimensions: tuple[int, ...]
+    """Sizes in elements; `COMBINE_DIMENSION` for `*`."""
+
+    def __str__(self) -> str:
+        return "(" + ",".join("*" if d == COMBINE_DIMENSION else str(d) for d in self.dimensions) + ")"
+
+
+@attrs.frozen(repr=False)
+class SplitConfig(Value):
+    """Where a physical dimension is cut into pieces that lie in different memories: `(1:1,2)`."""
+
+    dimension: int
+    """Physical dimension number, counted from the major end."""
+    split_indices: tuple[int, ...]
+    """Indices at which the dimension is cut, ascending."""
+
+    def __str__(self) -> str:
+        return f"({self.dimension}:{','.join(map(str, self.split_indices))})"
+
+
+@attrs.frozen(cache_hash=True, repr=False)
+class Layout(Value):
+    """How the elements of an array are ordered in memory: `{3,2,0,1:T(8,128)(2,1)S(1)}`.
+
+    Nothing here is checked against a shape: `minor_to_major` may be no permutation, as XLA's reader allows.
+    """
+
+    minor_to_major: tuple[int, ...] = ()
+    """Logical dimension numbers, the fastest varying first."""
+    tiles: tuple[Tile, ...] = ()
+    """Tiles in the order in which they apply."""
+    tail_padding_alignment_in_elements: int = 1
+    """The number of elements is rounded up to a multiple of this, after tiling; 1 when absent."""
+    index_type: ElementType | None = None
+    """Type of the indices of a sparse array; None when absent."""
+    pointer_type: ElementType | None = None
+    """Type of the pointers of a sparse array; None when absent."""
+    element_size_in_bits: int = 0
+    """Bits that one element takes in memory; 0 = the type's whole bytes."""
+    memory_space: int = 0
+    """0 is the default device memory; 1 is VMEM on TPU; 5 is host memory; others are the device's own."""
+    split_configs: tuple[SplitConfig, ...] = ()
+    physical_shape: Shape | None = None
+    """Physical shape of a sparse array; None when absent."""
+    dynamic_shape_metadata_prefix_bytes: int = 0
+    """Bytes in front of the data that hold the sizes of a dynamic shape; 0 when absent."""
+    dim_level_types: tuple[str, ...] = attrs.field(default=(), eq=False)
+    """Level types of old sparse layouts (`C+`); XLA reads and drops them, so they are neither compared nor printed."""
+
+    def __str__(self) -> str:
+        numbers = ",".join(map(str, self.minor_to_major))
+        parts = self._parts()
+        return f"{{{numbers}:{parts}}}" if parts else f"{{{numbers}}}"
+
+    def _parts(self) -> str:
+        """Everything behind the colon, in XLA's fixed order; defaults print nothing."""
+        if self == Layout(self.minor_to_major):
+            return ""
+        out = []
+        if self.tiles:
+            out.append("T" + "".join(map(str, self.tiles)))
+        if self.tail_padding_alignment_in_elements != 1:
+            out.append(f"L({self.tail_padding_alignment_in_elements})")
+        for mark, type_ in (("#", self.index_type), ("*", self.pointer_type)):
+            if type_ is not None:
+                out.append(f"{mark}({type_ if type_.is_integral else 'invalid'})")
+        if self.element_size_in_bits:
+            out.append(f"E({self.element_size_in_bits})")
+        if self.memory_space:
+            out.append(f"S({self.memory_space})")
+        if self.split_configs:
+            out.append("SC" + "".join(map(str, self.split_configs)))
+        if self.physical_shape is not None:
+            out.append(f"P({self.physical_shape})")
+        if self.dynamic_shape_metadata_prefix_bytes > 0:
+            out.append(f"M({self.dynamic_shape_metadata_prefix_bytes})")
+        return "".join(out)
+
+
+@attrs.frozen(cache_hash=True, repr=False)
+class Shape:
+    """The type of an HLO value: an array, a tuple of shapes, a token, an opaque value or a buffer.
+
+    `str()` is XLA's text with layouts; `without_layout()` first for the text without. Compared by every field.
+    """
+
+    element_type: ElementType
+    """Type of one element; `types.TUPLE`, `TOKEN`, `OPAQUE` or `BUFFER` for what is no array."""
+    dimensions: tuple[int, ...] = ()
+    """Sizes by logical dimension number: the bound of a bounded dynamic one, `UNBOUNDED_SIZE` for `?`."""
+    dynamic_dimensions: tuple[bool, ...] = attrs.field()
+    """For each dimension whether its size is known only at run time."""
+    layout: Layout | None = None
+    """None where the text gives none (then XLA means the default, descending one)."""
+    tuple_shapes: tuple[Shape, ...] = ()
+    """Shapes of a tuple's elements; the one array shape inside a buffer; empty otherwise."""
+    depth: int = attrs.field(eq=False, init=False)
+    """Levels of tuples in each other: 0 for an array, 1 for a tuple of arrays."""
+    _text: str | None = attrs.field(default=None, eq=False, init=False)
+    _text_without_layout: str | None = attrs.field(default=None, eq=False, init=False)
+
+    @dynamic_dimensions.default
+    def _all_static(self) -> tuple[bool, ...]:
+        return (False,) * len(self.dimensions)
+
+    @depth.default
+    def _deepest(self) -> int:
+        return 1 + max([s.depth for s in self.tuple_shapes], default=0) if self.element_type is TUPLE else 0
+
+    def __str__(self) -> str:
+        if self._text is None:
+            # A frozen value writes to itself only here and below: its own text, made once.
+            object.__setattr__(self, "_text", self._make_text())
+        return self._text  # type: ignore[return-value]
+
+    def text_without_layout(self) -> str:
+        """The text with no layout anywhere inside, as computation headers show shapes."""
+        if self._text_without_layout is None:
+            object.__setattr__(self, "_text_without_layout", str(self.without_layout()))
+        return self._text_without_layout  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"Shape({self})"
+
+    def _make_text(self) -> str:
+        if self.element_type is TUPLE:
+            return f"({join_indexed([str(s) for s in self.tuple_shapes])})"
+        if self.element_type is BUFFER:
+            return f"b({self.tuple_shapes[0]})"
+        if not (self.dimensions or self.layout):
+            return f"{self.element_type}[]"
+        sizes = self.dimensions
+        if any(self.dynamic_dimensions):
+            names = [
+                ("?" if size == UNBOUNDED_SIZE else f"<={size}") if dynamic else str(size)
+                for size, dynamic in zip(sizes, self.dynamic_dimensions, strict=True)
+            ]
+        else:
+            names = [str(size) for size in sizes]
+        layout = str(self.layout) if self.layout is not None else ""
+        return f"{self.element_type}[{','.join(names)}]{layout if layout != '{}' else ''}"
+
+    # ---- kinds
+
+    @property
+    def is_array(self) -> bool:
+        """True for arrays, scalars included."""
+        return self.element_type.is_array_type
+
+    @property
+    def is_tuple(self) -> bool:
+        return self.element_type is TUPLE
+
+    @property
+    def is_token(self) -> bool:
+        return self.element_type is TOKEN
+
+    @property
+    def is_opaque(self) -> bool:
+        return self.element_type is OPAQUE
+
+    @property
+    def is_buffer(self) -> bool:
+        """True for `b(array)`, the shape of a value that lives in a buffer of its own."""
+        return self.element_type is BUFFER
+
+    @property
+    def is_static(self) -> bool:
+        """True where every size of every leaf is known at compile time."""
+        return not any(self.dynamic_dimensions) and all(s.is_static for s in self.tuple_shapes)
+
+    # ---- sizes
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions; 0 for scalars and for what is no array."""
+        return len(self.dimensions)
+
+    @property
+    def true_rank(self) -> int:
+        """Number of dimensions whose size is not 1 (a zero size counts), as `ShapeUtil::TrueNumDimensions`."""
+        return sum(size != 1 for size in self.dimensions)
+
+    @property
+    def element_count(self) -> int:
+        """Product of the sizes, bounds for dynamic ones; 1 for a scalar.
+
+        Raises ValueError for an unbounded dimension and for what is no array.
+        """
+        if not self.is_array:
+            raise ValueError(f"{self} has no elements")
+        count = 1
+        for size in self.dimensions:
+            if size == UNBOUNDED_SIZE:
+                raise ValueError(f"{self} has an unbounded dimension, so its elements cannot be counted")
+            count *= size
+        return count
+
+    # ---- parts
+
+    def subshapes(self) -> Iterator[tuple[tuple[int, ...], Shape]]:
+        """Every shape inside, this one first, in pre-order, each with its shape index."""
+        stack: list[tuple[tuple[int, ...], Shape]] = [((), self)]
+        while stack:
+            index, shape = stack.pop()
+            yield index, shape
+            if shape.is_tuple:
+                parts = shape.tuple_shapes
+                stack.extend(((*index, i), parts[i]) for i in range(len(parts) - 1, -1, -1))
+
+    def leaves(self) -> Iterator[tuple[tuple[int, ...], Shape]]:
+        """Every shape inside that is no tuple, with its shape index, left to right."""
+        return ((index, shape) for index, shape in self.subshapes() if not shape.is_tuple)
+
+    def subshape(self, index: tuple[int, ...]) -> Shape:
+        """The shape at a shape index such as `(0, 1)`. Raises IndexError where there is none."""
+        shape = self
+        for i in index:
+            if not shape.is_tuple or not 0 <= i < len(shape.tuple_shapes):
+                raise IndexError(f"{{{','.join(map(str, index))}}} is no shape index of {self}")
+            shape = shape.tuple_shapes[i]
+        return shape
+
+    # ---- changed copies
+
+    def with_layout(self, layout: Layout | None) -> Shape:
+        """This array shape with another layout."""
+        return self if layout == self.layout else attrs.evolve(self, layout=layout)
+
+    def without_layout(self) -> Shape:
+        """This shape with no layout anywhere inside."""
+        if self.tuple_shapes:
+            return attrs.evolve(self, tuple_shapes=tuple(s.without_layout() for s in self.tuple_shapes))
+        return self if self.layout is None else attrs.evolve(self, layout=None)
+
+    def with_default_layout(self) -> Shape:
+        """This shape with the descending layout wherever an array has none, as XLA's reader fills it in."""
+        if self.tuple_shapes:
+            return attrs.evolve(self, tuple_shapes=tuple(s.with_default_layout() for s in self.tuple_shapes))
+        if self.layout is not None or not self.is_array:
+            return self
+        return attrs.evolve(self, layout=default_layout(self.rank))
+
+    # ---- making; last, because `tuple` means this method in what follows it
+
+    @classmethod
+    def tuple(cls, shapes: tuple[Shape, ...]) -> Shape:
+        """The tuple of these shapes."""
+        return cls(TUPLE, tuple_shapes=shapes)
+
+    @classmethod
+    def buffer(cls, shape: Shape) -> Shape:
+        """The buffer `b(shape)` of an array shape."""
+        return cls(BUFFER, tuple_shapes=(shape,))
+
+
+def holds_buffer(shape: Shape | None) -> bool:
+    """Whether a shape is, or has as a part, a buffer."""
+    return shape is not None and (shape.is_buffer or any(map(holds_buffer, shape.tuple_shapes)))
+
+
+def default_layout(rank: int) -> Layout:
+    """The descending layout `{rank-1,...,1,0}`: dimension 0 is the most major."""
+    return Layout(tuple(range(rank - 1, -1, -1)))
+
+
+@attrs.frozen(repr=False)
+class ComputationLayout(Value):
+    """`entry_computation_layout=` (`ComputationLayout`): `{(f32[2]{0}, s32[])->f32[2]{0}}`.
+
+    Shapes may lack layouts, where the compiler is to choose them.
+    """
+
+    parameter_shapes: tuple[Shape, ...]
+    result_shape: Shape
+
+    def __str__(self) -> str:
+        return f"{{({join_indexed([str(shape) for shape in self.parameter_shapes])})->{self.result_shape}}}"

@@ -1,0 +1,300 @@
+"""How a value is spread over devices: shardings with tile assignments, and tuples of shardings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.ir.values.enums import ShardingType
+from hlotext.ir.values.metadata import Metadata
+from hlotext.ir.values.shape import Shape, join_indexed
+from hlotext.ir.values.tile_assignment import MOST_DEVICES, DeviceList, IotaTileAssignment
+from hlotext.ir.values.value import Value
+
+SUBGROUP_TYPES = (
+    ShardingType.MAXIMAL,
+    ShardingType.MANUAL,
+    ShardingType.UNREDUCED,
+    ShardingType.REPLICATED,
+)
+"""What a subgroup dimension may mean, in the order of XLA's canonical form."""
+
+_PLAIN = frozenset({ShardingType.MANUAL, ShardingType.REPLICATED, ShardingType.UNREDUCED})
+"""Subgroup types that make a plain word where nothing is tiled."""
+
+
+class Sharding(Value):
+    """Any sharding: an `OpSharding`, a `NamedSharding` or a `TupleSharding`."""
+
+    __slots__ = ()
+
+    @property
+    def is_tuple(self) -> bool:
+        """True for one sharding for each leaf of a tuple shape."""
+        return False
+
+    @property
+    def is_replicated(self) -> bool:
+        """True where every device holds the whole value; for a tuple, where that is so of every leaf."""
+        return False
+
+    @property
+    def is_maximal(self) -> bool:
+        """True where one device holds the whole value."""
+        return False
+
+    @property
+    def is_manual(self) -> bool:
+        """True where the program itself says what each device holds."""
+        return False
+
+    @property
+    def is_unreduced(self) -> bool:
+        """True where each device holds a part of a sum that is not yet made."""
+        return False
+
+    @property
+    def tuple_elements(self) -> tuple[Sharding, ...]:
+        """The leaves' shardings of a tuple; this one alone otherwise."""
+        return (self,)
+
+    def canonical(self) -> Sharding:
+        """The sharding as XLA holds it after reading; for what XLA does not simplify, this one."""
+        return self
+
+    def for_shape(self, shape: Shape) -> Sharding:
+        """As XLA's reader gives it to an instruction of that shape: for a tuple, one for each leaf."""
+        if self.is_tuple or not shape.is_tuple:
+            return self
+        return TupleSharding((self,) * max(1, sum(1 for _ in shape.leaves())))
+
+    def without_metadata(self) -> Sharding:
+        """The same sharding without the metadata of where it came from."""
+        raise NotImplementedError
+
+
+@attrs.frozen(repr=False)
+class ShardGroup(Value):
+    """Values that are to be sharded alike (`HloSharding::ShardGroup`): `shard_as 3`, `shard_like 3`."""
+
+    shard_group_id: int
+    shard_like: bool = False
+    """True for `shard_like`: compatible with the group; False for `shard_as`: equal in the group."""
+
+    def __str__(self) -> str:
+        return f"{'shard_like' if self.shard_like else 'shard_as'} {self.shard_group_id}"
+
+
+@attrs.frozen(repr=False)
+class OpSharding(Sharding):
+    """The sharding of one array, without a mesh: `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`."""
+
+    type: ShardingType
+    """`OTHER` for a tiled one."""
+    maximal_device: int | None = None
+    """The one device of a maximal sharding; None otherwise."""
+    tile_assignment: DeviceList | IotaTileAssignment | None = None
+    """Of a tiled sharding; its dimensions are the array's, then `subgroup` ones. None otherwise."""
+    replicate_on_last_tile_dim: bool = False
+    """True where the last tile dimension says how many devices hold the same tile."""
+    last_tile_dims: tuple[ShardingType, ...] | None = None
+    """What the last tile dimensions mean, one word each; None where the text says nothing."""
+    shard_group: ShardGroup | None = None
+    metadata: tuple[Metadata, ...] = ()
+
+    @property
+    def is_replicated(self) -> bool:
+        return self.type is ShardingType.REPLICATED
+
+    @property
+    def is_maximal(self) -> bool:
+        return self.type is ShardingType.MAXIMAL
+
+    @property
+    def is_manual(self) -> bool:
+        return self.type is ShardingType.MANUAL
+
+    @property
+    def is_unreduced(self) -> bool:
+        return self.type is ShardingType.UNREDUCED
+
+    @property
+    def is_tiled(self) -> bool:
+        """True where the array is cut into tiles."""
+        return self.type is ShardingType.OTHER
+
+    @property
+    def subgroup_types(self) -> tuple[ShardingType, ...]:
+        """What the last tile dimensions mean, however the text says it; empty where all are the array's."""
+        if self.replicate_on_last_tile_dim:
+            return (ShardingType.REPLICATED,)
+        return self.last_tile_dims or ()
+
+    @property
+    def tile_dimensions(self) -> tuple[int, ...]:
+        """Number of tiles along each dimension of the array; empty where it is not tiled."""
+        if self.tile_assignment is None:
+            return ()
+        dims = self.tile_assignment.dimensions
+        return dims[: max(0, len(dims) - len(self.subgroup_types))]
+
+    @property
+    def num_tiles(self) -> int:
+        """Into how many different tiles the array is cut; 1 where it is not tiled."""
+        return math.prod(self.tile_dimensions)
+
+    def devices(self) -> Iterator[int]:
+        """Device ids in tile order, made one by one; the device of a maximal sharding; nothing otherwise."""
+        if self.tile_assignment is not None:
+            return self.tile_assignment.devices()
+        return iter(() if self.maximal_device is None else (self.maximal_device,))
+
+    def without_metadata(self) -> OpSharding:
+        return attrs.evolve(self, metadata=())
+
+    def canonical(self) -> OpSharding:
+        """As XLA holds it after reading (`HloSharding::Subgroup`, `HloSharding::PartialTile`).
+
+        Iota dimensions merged; subgroup dimensions of size 1 dropped, equal ones merged and sorted, the
+        replicated one last; a tiling that is none turned into the plain word.
+        """
+        if self.tile_assignment is None:
+            return self
+        tiles = self.tile_assignment.canonical()
+        count = math.prod(tiles.dimensions)
+        if not self.subgroup_types or tiles.num_devices != count or count > MOST_DEVICES:
+            return attrs.evolve(self, tile_assignment=tiles)
+        plain = attrs.evolve(self, tile_assignment=tiles, last_tile_dims=None)
+        if self.replicate_on_last_tile_dim:
+            return _with_replicated_last(plain, tiles)
+        return _with_subgroups(plain, tiles, self.subgroup_types)
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        if self.tile_assignment is not None:
+            parts.append(f"devices={self.tile_assignment}")
+        elif self.maximal_device is not None:
+            parts.append(f"maximal device={self.maximal_device}")
+        else:
+            parts.append(self.type.value)
+        if self.replicate_on_last_tile_dim:
+            parts.append("last_tile_dim_replicate")
+        elif self.last_tile_dims:
+            parts.append(f"last_tile_dims={{{', '.join(self.last_tile_dims)}}}")
+        if self.shard_group is not None:
+            parts.append(str(self.shard_group))
+        if self.metadata:
+            inner = ", ".join(map(str, self.metadata))
+            parts.append(f"metadata={inner}" if len(self.metadata) == 1 else f"metadata={{{inner}}}")
+        return f"{{{' '.join(parts)}}}"
+
+
+@attrs.frozen(repr=False)
+class TupleSharding(Sharding):
+    """One sharding for each leaf of a tuple shape, the leaves in order: `{{replicated}, {manual}}`."""
+
+    elements: tuple[Sharding, ...]
+
+    @property
+    def is_tuple(self) -> bool:
+        return True
+
+    @property
+    def is_replicated(self) -> bool:
+        return all(element.is_replicated for element in self.elements)
+
+    @property
+    def is_manual(self) -> bool:
+        return all(element.is_manual for element in self.elements)
+
+    @property
+    def tuple_elements(self) -> tuple[Sharding, ...]:
+        return self.elements
+
+    def without_metadata(self) -> TupleSharding:
+        return TupleSharding(tuple(element.without_metadata() for element in self.elements))
+
+    def canonical(self) -> TupleSharding:
+        """Each element's canonical form."""
+        return TupleSharding(tuple(element.canonical() for element in self.elements))
+
+    def __str__(self) -> str:
+        return f"{{{join_indexed([str(element) for element in self.elements])}}}"
+
+
+def _simple(sharding: OpSharding, type_: ShardingType) -> OpSharding:
+    """The sharding turned into a plain word; its group and metadata stay."""
+    return OpSharding(type_, shard_group=sharding.shard_group, metadata=sharding.metadata)
+
+
+def _with_replicated_last(sharding: OpSharding, tiles: DeviceList | IotaTileAssignment) -> OpSharding:
+    """The canonical form where the last tile dimension is a replicated one."""
+    dims = tiles.dimensions
+    if math.prod(dims[:-1]) == 1:
+        return _simple(sharding, ShardingType.REPLICATED)
+    if dims[-1] == 1:
+        tiles = attrs.evolve(tiles, dimensions=dims[:-1])
+        return attrs.evolve(sharding, tile_assignment=tiles, replicate_on_last_tile_dim=False)
+    return attrs.evolve(sharding, tile_assignment=_sorted_groups(tiles), replicate_on_last_tile_dim=True)
+
+
+def _with_subgroups(
+    sharding: OpSharding, tiles: DeviceList | IotaTileAssignment, types: tuple[ShardingType, ...]
+) -> OpSharding:
+    """The canonical form where the last tile dimensions have these types."""
+    dims = tiles.dimensions
+    data = len(dims) - len(types)
+    is_whole = math.prod(dims[:data]) == 1
+    if is_whole and len(set(types)) == 1 and types[0] in _PLAIN:
+        return _simple(sharding, types[0])
+    groups: dict[ShardingType, list[int]] = {}
+    for number, type_ in enumerate(types, start=data):
+        if dims[number] != 1:
+            groups.setdefault(type_, []).append(number)
+    ordered = sorted(groups, key=SUBGROUP_TYPES.index)
+    # XLA asks again here, but forgets the unreduced ones.
+    if is_whole and ordered == [ShardingType.MANUAL]:
+        return _simple(sharding, ShardingType.MANUAL)
+    permutation = tuple(range(data)) + tuple(number for type_ in ordered for number in groups[type_])
+    dropped = tuple(number for number in range(data, len(dims)) if number not in permutation)
+    merged = dims[:data] + tuple(math.prod(dims[number] for number in groups[type_]) for type_ in ordered)
+    moved = tiles.transposed(permutation + dropped, merged)
+    if moved is None:
+        assert isinstance(tiles, IotaTileAssignment)
+        moved = tiles.device_list().transposed(permutation + dropped, merged)
+    if ordered == [ShardingType.REPLICATED]:
+        return _with_replicated_last(sharding, moved)
+    if ordered and ordered[-1] is ShardingType.REPLICATED:
+        moved = _sorted_groups(moved)
+    return attrs.evolve(sharding, tile_assignment=moved, last_tile_dims=tuple(ordered) or None)
+
+
+def _sorted_groups(tiles: DeviceList | IotaTileAssignment) -> DeviceList | IotaTileAssignment:
+    """Device ids sorted inside each group of replicas, where order means nothing; written out if need be."""
+    size = tiles.dimensions[-1]
+    if isinstance(tiles, IotaTileAssignment):
+        in_order = tiles.sorted_in_groups(size)
+        if in_order is not None:
+            return in_order
+        tiles = tiles.device_list()
+    ids: list[int] = []
+    for start in range(0, len(tiles.device_ids), size):
+        ids.extend(sorted(tiles.device_ids[start : start + size]))
+    return attrs.evolve(tiles, device_ids=tuple(ids))
+
+
+@attrs.frozen(repr=False)
+class Domain(Value):
+    """`domain=` (`DomainMetadata`): `{kind="sharding", entry={replicated}, exit={manual}}`."""
+
+    kind: str
+    """Always `sharding`; XLA has no other."""
+    entry: Sharding
+    """On the users' side."""
+    exit: Sharding
+    """On the operand's side."""
+
+    def __str__(self) -> str:
+        return f'{{kind="{self.kind}", entry={self.entry}, exit={self.exit}}}'

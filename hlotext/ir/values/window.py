@@ -1,0 +1,123 @@
+"""Windows that slide over an array, and paddings and slices: one entry for each dimension."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.ir.values.value import Value
+
+
+@attrs.frozen(repr=False)
+class WindowDimension(Value):
+    """How the window moves over one dimension (`WindowDimension`); sizes and distances in elements."""
+
+    size: int
+    stride: int = 1
+    padding_low: int = 0
+    """Elements put in front; negative ones are cut off."""
+    padding_high: int = 0
+    """Elements put behind; negative ones are cut off."""
+    window_dilation: int = 1
+    """Distance between neighbouring window elements, `rhs_dilate` in the text."""
+    base_dilation: int = 1
+    """Distance between neighbouring input elements, `lhs_dilate` in the text."""
+    window_reversal: bool = False
+    """True where the window runs backwards, `rhs_reversal=1` in the text."""
+
+
+@attrs.frozen(repr=False)
+class Window(Value):
+    """A window over all dimensions (`Window`): `{size=3x3 stride=2x1 pad=1_1x0_0}`.
+
+    Each part after `size` is printed only if it is not the default somewhere, and then for every dimension.
+    """
+
+    dimensions: tuple[WindowDimension, ...] = ()
+
+    def __str__(self) -> str:
+        dims = self.dimensions
+        if not dims:
+            return "{}"
+        parts = [f"size={_by_x(d.size for d in dims)}"]
+        if any(d.stride != 1 for d in dims):
+            parts.append(f"stride={_by_x(d.stride for d in dims)}")
+        if any(d.padding_low or d.padding_high for d in dims):
+            parts.append(f"pad={_by_x(f'{d.padding_low}_{d.padding_high}' for d in dims)}")
+        if any(d.base_dilation != 1 for d in dims):
+            parts.append(f"lhs_dilate={_by_x(d.base_dilation for d in dims)}")
+        if any(d.window_dilation != 1 for d in dims):
+            parts.append(f"rhs_dilate={_by_x(d.window_dilation for d in dims)}")
+        if any(d.window_reversal for d in dims):
+            parts.append(f"rhs_reversal={_by_x(int(d.window_reversal) for d in dims)}")
+        return f"{{{' '.join(parts)}}}"
+
+
+@attrs.frozen(repr=False)
+class PaddingConfigDimension(Value):
+    """Padding of one dimension (`PaddingConfigDimension`), in elements; edges may be negative."""
+
+    edge_padding_low: int
+    edge_padding_high: int
+    interior_padding: int = 0
+    """Elements put between every two neighbours."""
+
+
+@attrs.frozen(repr=False)
+class PaddingConfig(Value):
+    """`padding=` (`PaddingConfig`): `1_2x0_1`, with interior padding `1_2_1x0_1_0`; nothing for a scalar."""
+
+    dimensions: tuple[PaddingConfigDimension, ...] = ()
+
+    @property
+    def has_interior_padding(self) -> bool:
+        """True where some dimension has elements put between its own."""
+        return any(d.interior_padding for d in self.dimensions)
+
+    def __str__(self) -> str:
+        if self.has_interior_padding:
+            return _by_x(
+                f"{d.edge_padding_low}_{d.edge_padding_high}_{d.interior_padding}" for d in self.dimensions
+            )
+        return _by_x(f"{d.edge_padding_low}_{d.edge_padding_high}" for d in self.dimensions)
+
+
+@attrs.frozen(repr=False)
+class SliceDimension(Value):
+    """The elements `start`, `start + stride`, ... below `limit` of one dimension."""
+
+    start: int
+    limit: int
+    stride: int = 1
+
+
+@attrs.frozen(repr=False)
+class SliceDimensions(Value):
+    """`slice=`: `{[0:5], [0:8]}`; strides are printed for every dimension if one of them is not 1."""
+
+    dimensions: tuple[SliceDimension, ...] = ()
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """First index of each dimension."""
+        return tuple(d.start for d in self.dimensions)
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        """The index behind the last one, of each dimension."""
+        return tuple(d.limit for d in self.dimensions)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Distance of neighbouring elements, of each dimension."""
+        return tuple(d.stride for d in self.dimensions)
+
+    def __str__(self) -> str:
+        if all(d.stride == 1 for d in self.dimensions):
+            ranges = [f"[{d.start}:{d.limit}]" for d in self.dimensions]
+        else:
+            ranges = [f"[{d.start}:{d.limit}:{d.stride}]" for d in self.dimensions]
+        return f"{{{', '.join(ranges)}}}"
+
+
+def _by_x(values: object) -> str:
+    return "x".join(map(str, values))  # type: ignore[call-overload]

@@ -1,0 +1,1 @@
+"""What XLA demands of an instruction and which shape it has: functions without text and places."""

@@ -1,0 +1,75 @@
+"""Shape inference: the shape of an instruction's result, from its operands and attributes.
+
+Rules are functions from an `Op` (a value: shapes and attributes) to a shape, one file for each family of
+opcodes; the opcode table names the rule of each opcode. They follow XLA's `ShapeInference` and
+`ShapeVerifier`. Layouts play no part.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import opcodes
+from hlotext.ir.values.shape import Shape
+from hlotext.semantics.infer import (
+    communication,
+    contraction,
+    control,
+    elementwise,
+    indexing,
+    linear_algebra,
+    movement,
+    windows,
+)
+from hlotext.semantics.infer.agreement import Agreement, agreement
+from hlotext.semantics.infer.errors import CannotInfer, ShapeInferenceError
+from hlotext.semantics.infer.op import Op, ProgramShape, op_of
+from hlotext.semantics.infer.rules import RULES, Open, Rule
+
+__all__ = [
+    "Agreement",
+    "CannotInfer",
+    "Op",
+    "Open",
+    "ProgramShape",
+    "Rule",
+    "ShapeInferenceError",
+    "agreement",
+    "infer_op",
+    "infer_shape",
+    "rule_of",
+]
+
+FAMILIES = (communication, contraction, control, elementwise, indexing, linear_algebra, movement, windows)
+"""The modules that hold the rules."""
+
+
+def rule_of(opcode: str) -> Rule | None:
+    """The shape rule of an opcode; None where operands determine nothing (`parameter`, `custom-call`)."""
+    row = opcodes.opcode(opcode)
+    return RULES[row.shape_rule] if row is not None and row.shape_rule is not None else None
+
+
+def infer_shape(instruction: Instruction) -> Shape:
+    """The shape of an instruction's result as its operands and attributes determine it, without layouts.
+
+    What they leave open (a convert's element type, a broadcast's sizes: see `Open`) is taken from the shape
+    that the instruction states. Raises ShapeInferenceError where operands and attributes do not fit
+    together, and CannotInfer where they do not determine the shape and the instruction states none. Equal
+    operations are inferred once.
+    """
+    row = opcodes.opcode(instruction.opcode)
+    if row is None or row.shape_rule is None:
+        raise CannotInfer(f"the operands of {instruction.opcode} do not determine its result")
+    rule = RULES[row.shape_rule]
+    return infer_op(op_of(instruction, row, with_stated=rule.open is not Open.NOTHING))
+
+
+@functools.lru_cache(maxsize=1 << 15)
+def infer_op(op: Op) -> Shape:
+    """The result's shape of an operation given as a value. Raises ShapeInferenceError and CannotInfer."""
+    rule = rule_of(op.opcode)
+    if rule is None:
+        raise CannotInfer(f"the operands of {op.opcode} do not determine its result")
+    return rule.infer(op)

@@ -1,0 +1,41 @@
+"""How well a stated result shape agrees with the inferred one."""
+
+from __future__ import annotations
+
+import enum
+
+from hlotext.ir.values.shape import Shape
+from hlotext.semantics.infer.shapes import compatible, without_layout
+
+EXACT_TYPES = frozenset(
+    [
+        *("bitcast", "call", "conditional", "constant", "copy-done", "copy-start", "custom-call", "fusion"),
+        *("get-tuple-element", "infeed", "opt-barrier", "outfeed", "parameter", "recv", "recv-done", "send"),
+        *("send-done", "tuple", "while"),
+    ]
+)
+"""Opcodes that hand values on as they are, so that types may not change (`ShapeVerifier::CheckShape`)."""
+
+
+class Agreement(enum.Enum):
+    """What differs between a stated and an inferred shape, layouts aside."""
+
+    EQUAL = "nothing"
+    FLOAT_PRECISION = "which real float types; XLA allows that once its passes mix precisions"
+    DYNAMIC = "which dimensions are dynamic; XLA's verifier does not look at that"
+    NONE = "the shape"
+
+
+def agreement(opcode: str, stated: Shape, inferred: Shape) -> Agreement:
+    """What differs between the shape that an instruction states and the inferred one.
+
+    A mixed precision counts as another shape for opcodes that compute nothing (`EXACT_TYPES`).
+    """
+    stated = without_layout(stated)
+    if stated == inferred:
+        return Agreement.EQUAL
+    if compatible(stated, inferred):
+        return Agreement.DYNAMIC
+    if opcode not in EXACT_TYPES and compatible(stated, inferred, any_float=True):
+        return Agreement.FLOAT_PRECISION
+    return Agreement.NONE

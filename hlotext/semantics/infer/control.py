@@ -1,0 +1,189 @@
+"""Shape rules of what calls computations: call, fusion, map, while, conditional, asynchronous wrappers."""
+
+from __future__ import annotations
+
+from hlotext.ir.values.shape import Shape
+from hlotext.semantics.infer.errors import ShapeInferenceError
+from hlotext.semantics.infer.op import Op, ProgramShape
+from hlotext.semantics.infer.rules import Open, rule
+from hlotext.semantics.infer.shapes import (
+    PRED,
+    S32,
+    U32,
+    array,
+    compatible,
+    dimensions,
+    is_scalar,
+    same_type_or_floats,
+    scalar,
+)
+from hlotext.semantics.infer.signatures import check_parameters, check_scalar_parameters
+
+
+@rule("call")
+def infer_call(op: Op) -> Shape:
+    """`ShapeInference::InferCallShape`: what the computation gives for these operands."""
+    program = op.program("to_apply")
+    check_parameters(op, "to_apply", program, op.operands)
+    return program.result
+
+
+@rule("fusion")
+def infer_fusion(op: Op) -> Shape:
+    """What the fused computation gives; it may leave the last operands unused.
+
+    As `ShapeVerifier::HandleFusion`.
+    """
+    program = op.program("calls")
+    check_parameters(op, "calls", program, op.operands[: len(program.parameters)])
+    return program.result
+
+
+@rule("map")
+def infer_map(op: Op) -> Shape:
+    """The operands' sizes, with the type that to_apply gives. Scalars go with any size.
+
+    As `ShapeInference::InferMapShape`.
+    """
+    operands = op.arrays()
+    full = operands[0]
+    for number, operand in enumerate(operands):
+        if compatible(operand, full, any_type=True):
+            continue
+        if not same_type_or_floats(operand.element_type, full.element_type) or not (
+            is_scalar(operand) or is_scalar(full)
+        ):
+            raise ShapeInferenceError(f"map of different sizes: {full} and {operand}", operand=number)
+        full = full if is_scalar(operand) else operand
+    program = op.program("to_apply")
+    check_scalar_parameters(op, "to_apply", program, tuple(o.element_type for o in operands))
+    if not is_scalar(program.result):
+        raise ShapeInferenceError(
+            f"to_apply of map must give a scalar, not {program.result}", attribute="to_apply"
+        )
+    return array(program.result.element_type, dimensions(full))
+
+
+@rule("while")
+def infer_while(op: Op) -> Shape:
+    """The operand's shape, which body and condition take and the body gives.
+
+    As `ShapeInference::InferWhileShape`.
+    """
+    init = op.operand(0)
+    body, condition = op.program("body"), op.program("condition")
+    for name, program in (("condition", condition), ("body", body)):
+        check_parameters(op, name, program, (init,))
+    if not compatible(body.result, init):
+        raise ShapeInferenceError(f"body takes {init}, but gives {body.result}", attribute="body")
+    if condition.result != scalar(PRED):
+        raise ShapeInferenceError(
+            f"condition must give pred[], not {condition.result}", attribute="condition"
+        )
+    return init
+
+
+@rule("conditional")
+def infer_conditional(op: Op) -> Shape:
+    """What every branch gives; dynamic where one branch's result is.
+
+    As `ShapeInference::InferConditionalShape`.
+    """
+    selector = op.operand(0)
+    if selector not in (scalar(PRED), scalar(S32)):
+        raise ShapeInferenceError(
+            f"operand 0 of conditional must be pred[] or s32[], not {selector}", operand=0
+        )
+    branches = _branches(op, selector)
+    if len(op.operands) != len(branches) + 1:
+        raise ShapeInferenceError(
+            f"{len(branches)} branches need as many operands, not {len(op.operands) - 1}"
+        )
+    first = branches[0][1].result
+    result = first
+    for (name, program), operand in zip(branches, op.operands[1:], strict=True):
+        check_parameters(op, name, program, (operand,))
+        if not compatible(program.result, first):
+            raise ShapeInferenceError(f"branches give {first} and {program.result}", attribute=name)
+        result = _dynamic_in_either(result, program.result)
+    return result
+
+
+def _branches(op: Op, selector: Shape) -> list[tuple[str, ProgramShape]]:
+    """Every branch with the attribute that names it."""
+    if selector == scalar(PRED):
+        return [(name, op.program(name)) for name in ("true_computation", "false_computation")]
+    return [("branch_computations", program) for program in op.programs("branch_computations")]
+
+
+def _dynamic_in_either(a: Shape, b: Shape) -> Shape:
+    """Shape `a`, dynamic also where the compatible shape `b` is."""
+    if a == b or b.is_static:
+        return a
+    if a.is_tuple:
+        return Shape.tuple(tuple(map(_dynamic_in_either, a.tuple_shapes, b.tuple_shapes)))
+    if not a.is_array:
+        return a
+    return array(
+        a.element_type, [(s, d or e) for (s, d), e in zip(dimensions(a), b.dynamic_dimensions, strict=True)]
+    )
+
+
+# ---- asynchronous wrappers
+
+
+@rule("async_start", Open.CONTEXTS)
+def infer_async_start(op: Op) -> Shape:
+    """The operands' tuple, the wrapped computation's result, the stated contexts.
+
+    As `ShapeVerifier::CheckAsyncOp`.
+    """
+    program = op.program("calls")
+    # Newer XLA lets an async-update hand in the last operands.
+    check_parameters(
+        op, "calls", ProgramShape(program.parameters[: len(op.operands)], program.result), op.operands
+    )
+    stated = op.open_shape("context")
+    return Shape.tuple((Shape.tuple(op.operands), program.result, *stated.tuple_shapes[2:]))
+
+
+def _started(op: Op) -> tuple[Shape, ...]:
+    """The elements of operand 0: what an asynchronous operation that has begun holds."""
+    parts = op.operand(0).tuple_shapes
+    if len(parts) < 2 or not op.operands[0].is_tuple or not parts[0].is_tuple:
+        raise ShapeInferenceError(
+            f"operand 0 of {op.opcode} must be ((operands), result, contexts...), not {op.operands[0]}",
+            operand=0,
+        )
+    return parts
+
+
+@rule("async_update")
+def infer_async_update(op: Op) -> Shape:
+    """`ShapeVerifier::CheckAsyncUpdateOperands`: as operand 0; further operands join those of the start."""
+    taken, *others = _started(op)
+    return Shape.tuple((Shape.tuple((*taken.tuple_shapes, *op.operands[1:])), *others))
+
+
+@rule("async_done")
+def infer_async_done(op: Op) -> Shape:
+    """`ShapeVerifier::CheckAsyncOpComputationShapes`: the result that the started operation holds."""
+    return _started(op)[1]
+
+
+@rule("copy_start")
+def infer_copy_start(op: Op) -> Shape:
+    """`ShapeVerifier::HandleCopyStart`: the copy, the operand, and a context."""
+    operand = op.operand(0)
+    return Shape.tuple((operand, operand, scalar(U32)))
+
+
+@rule("copy_done")
+def infer_copy_done(op: Op) -> Shape:
+    """`ShapeVerifier::HandleCopyDone`: the copy, which is as its source."""
+    parts = op.operand(0).tuple_shapes
+    if not op.operands[0].is_tuple or len(parts) < 2 or not compatible(parts[0], parts[1]):
+        raise ShapeInferenceError(
+            f"operand 0 of copy-done must be (copy, source, context), not {op.operands[0]}", operand=0
+        )
+    return parts[0]

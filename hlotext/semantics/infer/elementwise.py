@@ -1,0 +1,225 @@
+"""Shape rules of what works on each element by itself.
+
+HLO has no implicit broadcasting (`HloVerifier`): operands have equal sizes, where an unbounded size equals
+any. Real float types may mix; the result then has the more precise one.
+"""
+
+from __future__ import annotations
+
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import ELEMENT_TYPES, ElementType, TypeKind
+from hlotext.semantics.infer.errors import ShapeInferenceError
+from hlotext.semantics.infer.op import Op
+from hlotext.semantics.infer.rules import Open, rule
+from hlotext.semantics.infer.shapes import (
+    PRED,
+    Dimension,
+    array,
+    compatible,
+    component_type,
+    dimensions,
+    is_scalar,
+    is_unbounded,
+    same_type_or_floats,
+    with_type,
+)
+
+Kinds = frozenset[TypeKind]
+
+_PREDICATE = TypeKind.PREDICATE
+_FLOAT: Kinds = frozenset({TypeKind.FLOAT})
+_FLOAT_OR_COMPLEX: Kinds = _FLOAT | {TypeKind.COMPLEX}
+_INTEGRAL: Kinds = frozenset({TypeKind.SIGNED, TypeKind.UNSIGNED})
+_BITS: Kinds = _INTEGRAL | {_PREDICATE}
+_SIGNED: Kinds = _FLOAT_OR_COMPLEX | {TypeKind.SIGNED}
+_ARITHMETIC: Kinds = _FLOAT_OR_COMPLEX | _INTEGRAL
+_ANY: Kinds = _ARITHMETIC | {_PREDICATE}
+
+_UNARY: dict[str, Kinds] = {
+    **dict.fromkeys(("cbrt", "ceil", "erf", "floor", "round-nearest-afz", "round-nearest-even"), _FLOAT),
+    **dict.fromkeys(("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "cosine"), _FLOAT_OR_COMPLEX),
+    **dict.fromkeys(("exponential", "exponential-minus-one", "log", "log-plus-one"), _FLOAT_OR_COMPLEX),
+    **dict.fromkeys(("logistic", "rsqrt", "sine", "sinh", "sqrt", "tan", "tanh"), _FLOAT_OR_COMPLEX),
+    **dict.fromkeys(("imag", "real"), _FLOAT_OR_COMPLEX),
+    **dict.fromkeys(("count-leading-zeros", "popcnt"), _INTEGRAL),
+    **dict.fromkeys(("abs", "sign"), _SIGNED),
+    "is-finite": _FLOAT,
+    "negate": _ARITHMETIC,
+    "not": _BITS,
+}
+"""Which kinds of element type each opcode takes (`ShapeInference::InferUnaryOpShape`)."""
+
+_BINARY: dict[str, Kinds] = {
+    **dict.fromkeys(("add", "compare", "maximum", "minimum", "mulhi", "multiply"), _ANY),
+    **dict.fromkeys(("divide", "power", "remainder", "subtract"), _ARITHMETIC),
+    **dict.fromkeys(("shift-left", "shift-right-arithmetic", "shift-right-logical"), _ARITHMETIC),
+    **dict.fromkeys(("and", "or", "xor"), _BITS),
+    "atan2": _FLOAT_OR_COMPLEX,
+    "complex": _FLOAT,
+}
+"""Which kinds of element type each opcode takes (`ShapeInference::InferBinaryOpShape`)."""
+
+_COMPLEX_OF = {ELEMENT_TYPES["f32"]: ELEMENT_TYPES["c64"], ELEMENT_TYPES["f64"]: ELEMENT_TYPES["c128"]}
+
+
+def _check_kind(op: Op, number: int, kinds: Kinds) -> None:
+    """Raises ShapeInferenceError unless that operand's element type is of one of these kinds."""
+    found = op.operands[number].element_type
+    if found.kind not in kinds and found.kind is not TypeKind.UNKNOWN:
+        wanted = ", ".join(sorted(kind.value for kind in kinds))
+        raise ShapeInferenceError(f"{op.opcode} takes {wanted}, not {found}", operand=number)
+
+
+@rule("unary")
+def infer_unary(op: Op) -> Shape:
+    """The operand's shape; is-finite gives pred, parts of complex numbers are real.
+
+    As `ShapeInference::InferUnaryOpShape`.
+    """
+    operand = op.array(0)
+    _check_kind(op, 0, _UNARY[op.opcode])
+    if op.opcode == "is-finite":
+        return with_type(operand, PRED)
+    if op.opcode in ("abs", "imag", "real"):
+        return with_type(operand, component_type(operand.element_type))
+    return operand
+
+
+@rule("binary")
+def infer_binary(op: Op) -> Shape:
+    """The operands' common shape; compare gives pred, complex the complex type.
+
+    As `ShapeInference::InferBinaryOpShape`.
+    """
+    lhs, rhs = op.array(0), op.array(1)
+    for number in (0, 1):
+        _check_kind(op, number, _BINARY[op.opcode])
+    if not same_type_or_floats(lhs.element_type, rhs.element_type):
+        raise ShapeInferenceError(f"{op.opcode} of different element types: {lhs} and {rhs}")
+    sizes = _common_dimensions(op, lhs, rhs)
+    if op.opcode == "compare":
+        return array(PRED, sizes)
+    if op.opcode == "complex":
+        return array(_complex_type(lhs.element_type, rhs.element_type), sizes)
+    return array(op.common_type(lhs.element_type, rhs.element_type), sizes)
+
+
+def _complex_type(real: ElementType, imaginary: ElementType) -> ElementType:
+    if real is not imaginary or real not in _COMPLEX_OF:
+        raise ShapeInferenceError(f"there is no complex type of {real} and {imaginary}")
+    return _COMPLEX_OF[real]
+
+
+def _common_dimensions(op: Op, lhs: Shape, rhs: Shape) -> list[Dimension]:
+    """The sizes of both (`InferDegenerateDimensionBroadcastShape` less its broadcasting of size 1)."""
+    if not compatible(lhs, rhs, any_type=True):
+        raise ShapeInferenceError(f"{op.opcode} of different sizes: {lhs} and {rhs}")
+    return [_common_dimension(a, b) for a, b in zip(dimensions(lhs), dimensions(rhs), strict=True)]
+
+
+def _common_dimension(a: Dimension, b: Dimension) -> Dimension:
+    if a[0] == b[0]:
+        return a[0], a[1] or b[1]
+    if 1 in (a[0], b[0]):  # one of them is unbounded, and XLA lets it win over a 1
+        return b if a[0] == 1 else a
+    return b if is_unbounded(a[0]) else a
+
+
+@rule("clamp")
+def infer_clamp(op: Op) -> Shape:
+    """`ShapeInference::InferClampShape`: the shape of operand 1; the limits are scalars or of that shape."""
+    operand = op.array(1)
+    for number in (0, 2):
+        limit = op.array(number)
+        if not same_type_or_floats(limit.element_type, operand.element_type) or not (
+            is_scalar(limit) or compatible(limit, operand, any_float=True)
+        ):
+            raise ShapeInferenceError(
+                f"a limit of clamp must be a scalar of the type of {operand} or have its shape, not {limit}",
+                operand=number,
+            )
+    return operand
+
+
+@rule("select")
+def infer_select(op: Op) -> Shape:
+    """The common shape of operands 1 and 2; operand 0 is pred, scalar or alike.
+
+    As `ShapeInference::InferSelectShape`.
+    """
+    chooser, on_true, on_false = op.array(0), op.array(1), op.array(2)
+    if chooser.element_type is not PRED:
+        raise ShapeInferenceError(f"operand 0 of select must be of type pred, not {chooser}", operand=0)
+    if not compatible(on_true, on_false, any_float=True):
+        raise ShapeInferenceError(f"select between different shapes: {on_true} and {on_false}")
+    for choice in (on_true, on_false):
+        if not is_scalar(chooser) and not compatible(chooser, choice, any_type=True):
+            raise ShapeInferenceError(f"{chooser} cannot select elements of {choice}", operand=0)
+    element_type = op.common_type(on_true.element_type, on_false.element_type)
+    full = on_true if is_scalar(chooser) else chooser
+    sizes = []
+    for i, (size, dynamic) in enumerate(dimensions(full)):
+        a, b = on_true.dimensions[i], on_false.dimensions[i]
+        flags = on_true.dynamic_dimensions[i], on_false.dynamic_dimensions[i]
+        if is_unbounded(a) or is_unbounded(b):
+            sizes.append((b if is_unbounded(a) else a, all(flags)))
+        else:
+            sizes.append((size, dynamic or any(flags)))
+    return array(element_type, sizes)
+
+
+@rule("convert", Open.ELEMENT_TYPE)
+def infer_convert(op: Op) -> Shape:
+    """`ShapeInference::InferConvertShape`: the operand's sizes with the stated element type."""
+    return with_type(op.array(0), op.open_array("element type").element_type)
+
+
+@rule("reduce_precision")
+def infer_reduce_precision(op: Op) -> Shape:
+    """`ShapeInference::InferReducePrecisionShape`: the operand's shape, which must be floating."""
+    operand = op.array(0)
+    _check_kind(op, 0, _FLOAT)
+    for name, least in (("exponent_bits", 1), ("mantissa_bits", 0)):
+        if op.get(name, int) < least:
+            raise ShapeInferenceError(f"{name} must be at least {least}", attribute=name)
+    return operand
+
+
+@rule("stochastic_convert", Open.ELEMENT_TYPE)
+def infer_stochastic_convert(op: Op) -> Shape:
+    """`ShapeInference::InferStochasticConvertShape`: operand 0's sizes with the stated element type."""
+    operand, bits = op.array(0), op.array(1)
+    _check_kind(op, 0, _FLOAT)
+    if bits.element_type.kind is not TypeKind.UNSIGNED or bits.element_type.bits != operand.element_type.bits:
+        raise ShapeInferenceError(
+            f"the random bits for {operand} must be unsigned and as wide, not {bits}", operand=1
+        )
+    if bits.dimensions != operand.dimensions or bits.dynamic_dimensions != operand.dynamic_dimensions:
+        raise ShapeInferenceError(f"the random bits {bits} differ in size from {operand}", operand=1)
+    return with_type(operand, op.open_array("element type").element_type)
+
+
+@rule("bitcast_convert", Open.ELEMENT_TYPE)
+def infer_bitcast_convert(op: Op) -> Shape:
+    """The stated type; widths that differ add or take a last dimension.
+
+    As `ShapeInference::InferBitcastConvertShape`.
+    """
+    operand = op.array(0)
+    old, new = operand.element_type, op.open_array("element type").element_type
+    if old.is_complex != new.is_complex:
+        raise ShapeInferenceError(f"the bits of {old} cannot be seen as {new}", operand=0)
+    # A pred takes a whole byte here (`primitive_util::StorageBitWidth`).
+    old_bits, new_bits = (8 if t is PRED else t.bits for t in (old, new))
+    if not old_bits or not new_bits or max(old_bits, new_bits) % min(old_bits, new_bits):
+        raise ShapeInferenceError(f"the bits of {old} do not divide evenly into {new}", operand=0)
+    if old_bits > new_bits:
+        return array(new, [*dimensions(operand), (old_bits // new_bits, False)])
+    if old_bits == new_bits:
+        return with_type(operand, new)
+    if not operand.dimensions or operand.dimensions[-1] != new_bits // old_bits:
+        raise ShapeInferenceError(
+            f"the last dimension of {operand} must have size {new_bits // old_bits} to become one {new}",
+            operand=0,
+        )
+    return array(new, dimensions(operand)[:-1])

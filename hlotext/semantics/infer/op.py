@@ -1,0 +1,225 @@
+"""What shape inference sees of an instruction: a value, so that equal operations are inferred once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.tables.opcode import Calls, Family, Opcode
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import ElementType
+from hlotext.semantics.infer import shapes
+from hlotext.semantics.infer.errors import CannotInfer, ShapeInferenceError
+
+if TYPE_CHECKING:
+    from hlotext.ir.nodes.instruction import Instruction
+
+T = TypeVar("T")
+
+NO_DEFAULT = object()
+
+
+@attrs.frozen(cache_hash=True)
+class ProgramShape:
+    """Signature of a computation, without layouts."""
+
+    parameters: tuple[Shape, ...]
+    result: Shape
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.parameters))}) -> {self.result}"
+
+
+@attrs.frozen(cache_hash=True)
+class Op:
+    """The part of an instruction that decides its result's shape. No shape in it has a layout."""
+
+    opcode: str
+    operands: tuple[Shape, ...] = ()
+    attributes: tuple[tuple[str, Any], ...] = ()
+    """The opcode's own attributes by name, without the ones that name computations."""
+    called: tuple[tuple[str, tuple[ProgramShape, ...]], ...] = ()
+    """Signatures of the called computations, by the name of the attribute."""
+    stated: Shape | None = None
+    """The shape that the instruction states; decides only what the operands leave open.
+
+    None where it states none.
+    """
+    literal: Shape | None = None
+    """Shape of a constant's value; None for everything else."""
+    replica_count: int = 1
+    num_partitions: int = 1
+
+    # ---- operands
+
+    def operand(self, number: int) -> Shape:
+        """The shape of that operand. Raises ShapeInferenceError where there is none."""
+        if number >= len(self.operands):
+            raise ShapeInferenceError(f"{self.opcode} has no operand {number}", operand=number)
+        return self.operands[number]
+
+    def array(self, number: int) -> Shape:
+        """The shape of that operand, which must be an array. Raises ShapeInferenceError."""
+        shape = self.operand(number)
+        if not shape.is_array:
+            raise ShapeInferenceError(
+                f"operand {number} of {self.opcode} must be an array, not {shape}", operand=number
+            )
+        return shape
+
+    def arrays(self) -> tuple[Shape, ...]:
+        """The shapes of all operands, which must be one or more arrays. Raises ShapeInferenceError."""
+        self.operand(0)
+        return tuple(self.array(number) for number in range(len(self.operands)))
+
+    # ---- attributes
+
+    def get(self, name: str, kind: type[T], default: object = NO_DEFAULT) -> T:
+        """The value of an attribute, of that type.
+
+        Raises ShapeInferenceError if it is missing or of another type.
+        """
+        for key, value in self.attributes:
+            if key == name:
+                if isinstance(value, kind):
+                    return value
+                raise ShapeInferenceError(f"{name}={value} is no {kind.__name__}", attribute=name)
+        if default is NO_DEFAULT:
+            raise ShapeInferenceError(f"{self.opcode} needs the attribute {name}", attribute=name)
+        return default  # type: ignore[return-value]
+
+    def integers(self, name: str, default: object = NO_DEFAULT) -> tuple[int, ...]:
+        """The value of an attribute that is a list of numbers. Raises ShapeInferenceError."""
+        numbers: tuple[int, ...] = self.get(name, tuple, default)
+        if not all(isinstance(number, int) for number in numbers):
+            raise ShapeInferenceError(f"{name}={numbers} must be a list of numbers", attribute=name)
+        return numbers
+
+    def dimension_numbers(self, name: str, rank: int, default: object = NO_DEFAULT) -> tuple[int, ...]:
+        """A list of different dimension numbers below `rank`. Raises ShapeInferenceError."""
+        numbers = self.integers(name, default)
+        for number in numbers:
+            self.check_dimension(name, number, rank)
+        if len(set(numbers)) != len(numbers):
+            raise ShapeInferenceError(f"{name}={_braced(numbers)} names a dimension twice", attribute=name)
+        return numbers
+
+    def sorted_dimension_numbers(self, name: str, rank: int, default: object = NO_DEFAULT) -> tuple[int, ...]:
+        """An ascending list of different dimension numbers below `rank`. Raises ShapeInferenceError."""
+        numbers = self.dimension_numbers(name, rank, default)
+        if list(numbers) != sorted(numbers):
+            raise ShapeInferenceError(f"{name}={_braced(numbers)} must be ascending", attribute=name)
+        return numbers
+
+    def dimension(self, rank: int, name: str = "dimensions") -> int:
+        """The only entry of a list of dimension numbers. Raises ShapeInferenceError."""
+        numbers = self.dimension_numbers(name, rank)
+        if len(numbers) != 1:
+            raise ShapeInferenceError(f"{self.opcode} needs exactly one dimension in {name}", attribute=name)
+        return numbers[0]
+
+    def check_dimension(self, name: str, number: int, rank: int) -> None:
+        """Raises ShapeInferenceError unless `number` is a dimension number of an array of that rank."""
+        if not 0 <= number < rank:
+            raise ShapeInferenceError(
+                f"dimension {number} in {name} is out of range for {rank} dimensions", attribute=name
+            )
+
+    # ---- called computations
+
+    def programs(self, name: str) -> tuple[ProgramShape, ...]:
+        """Signatures of the computations that an attribute names.
+
+        Raises ShapeInferenceError if it is missing.
+        """
+        for key, signatures in self.called:
+            if key == name:
+                return signatures
+        raise ShapeInferenceError(f"{self.opcode} needs the attribute {name}", attribute=name)
+
+    def program(self, name: str) -> ProgramShape:
+        """Signature of the computation that an attribute names.
+
+        Raises ShapeInferenceError if it is missing.
+        """
+        signatures = self.programs(name)
+        if len(signatures) != 1:
+            raise ShapeInferenceError(f"{name} of {self.opcode} must name one computation", attribute=name)
+        return signatures[0]
+
+    # ---- what the operands leave open
+
+    def open_shape(self, what: str) -> Shape:
+        """The stated shape, for what only it can say.
+
+        Raises CannotInfer where the instruction states none.
+        """
+        if self.stated is None:
+            raise CannotInfer(f"{self.opcode} leaves the {what} of its result open")
+        return self.stated
+
+    def open_array(self, what: str) -> Shape:
+        """The stated shape, which must be an array. Raises CannotInfer or ShapeInferenceError."""
+        shape = self.open_shape(what)
+        if not shape.is_array:
+            raise ShapeInferenceError(f"the result of {self.opcode} must be an array, not {shape}")
+        return shape
+
+    def common_type(self, a: ElementType, b: ElementType) -> ElementType:
+        """The type that holds both. Raises ShapeInferenceError where neither does."""
+        found = shapes.higher_precision(a, b)
+        if found is None:
+            raise ShapeInferenceError(f"{self.opcode} of {a} and {b} has no common type")
+        return found
+
+
+def _braced(numbers: tuple[int, ...]) -> str:
+    return "{" + ",".join(map(str, numbers)) + "}"
+
+
+def op_of(instruction: Instruction, row: Opcode, *, with_stated: bool) -> Op:
+    """What inference needs of an instruction. Raises CannotInfer if the shape of an operand is not known."""
+    operands = []
+    for operand in instruction.operands:
+        if operand.shape is None:
+            raise CannotInfer(f"the shape of operand {operand.name} is not known")
+        operands.append(shapes.without_layout(operand.shape))
+    attributes = instruction.attributes
+    given = [use for use in row.attributes if use.name in attributes]
+    stated = instruction.shape if with_stated else None
+    literal = instruction.literal
+    module = instruction.computation.module if instruction.computation is not None else None
+    devices = module.attributes if module is not None and row.family is Family.COLLECTIVE else {}
+    return Op(
+        row.name,
+        tuple(operands),
+        tuple((use.name, attributes[use.name]) for use in given if use.calls is Calls.NONE),
+        tuple((use.name, _signatures(attributes[use.name])) for use in given if use.calls is not Calls.NONE),
+        shapes.without_layout(stated) if stated is not None else None,
+        shapes.without_layout(literal.shape) if literal is not None else None,
+        devices.get("replica_count", 1),
+        devices.get("num_partitions", 1),
+    )
+
+
+def _signatures(value: object) -> tuple[ProgramShape, ...]:
+    """Signatures of the computation, or computations, that an attribute holds."""
+    callees = value if isinstance(value, tuple) else (value,)
+    return tuple(program_shape(callee) for callee in callees)
+
+
+def program_shape(computation: object) -> ProgramShape:
+    """The signature of a computation, without layouts.
+
+    Raises CannotInfer for what is none (a name that nothing defines), and if one of its shapes is not known.
+    """
+    if not isinstance(computation, Computation) or not len(computation):
+        raise CannotInfer(f"the computation {getattr(computation, 'name', computation)} is not known")
+    found = []
+    for instruction in (*computation.parameters, computation.root):
+        if instruction.shape is None:
+            raise CannotInfer(f"the shape of {instruction.name} in {computation.name} is not known")
+        found.append(shapes.without_layout(instruction.shape))
+    return ProgramShape(tuple(found[:-1]), found[-1])

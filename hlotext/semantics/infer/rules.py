@@ -1,0 +1,51 @@
+"""The shape rules by name, as the opcode table names them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+
+import attrs
+
+from hlotext.ir.values.shape import Shape
+from hlotext.semantics.infer.op import Op
+
+RuleFunction = Callable[[Op], Shape]
+
+
+class Open(enum.Enum):
+    """What operands and attributes leave open, so that the stated shape is asked."""
+
+    NOTHING = "nothing"
+    ELEMENT_TYPE = "the element type"
+    DIMENSIONS = "the dimensions"
+    CONTEXTS = "the elements that hold the transfer's state"
+    DEVICES = "the number of devices in a group, where the groups do not say it"
+    PART = "one element of the tuple"
+    ALL = "everything; the rule only checks"
+
+
+@attrs.frozen
+class Rule:
+    """How the result shape of some opcodes follows."""
+
+    name: str
+    open: Open
+    infer: RuleFunction
+    """Gives the shape without layouts. Raises ShapeInferenceError and CannotInfer."""
+
+
+RULES: dict[str, Rule] = {}
+"""Every rule; filled by the decorator when the modules of this package are imported."""
+
+
+def rule(name: str, leaves_open: Open = Open.NOTHING) -> Callable[[RuleFunction], RuleFunction]:
+    """Makes a function the rule of that name."""
+
+    def register(function: RuleFunction) -> RuleFunction:
+        if name in RULES:
+            raise ValueError(f"there is a shape rule {name} already")
+        RULES[name] = Rule(name, leaves_open, function)
+        return function
+
+    return register

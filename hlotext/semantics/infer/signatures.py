@@ -1,0 +1,73 @@
+"""What the computations that an operation calls must take and give."""
+
+from __future__ import annotations
+
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import ElementType
+from hlotext.semantics.infer.errors import ShapeInferenceError
+from hlotext.semantics.infer.op import Op, ProgramShape
+from hlotext.semantics.infer.shapes import compatible, scalar
+
+
+def check_parameters(op: Op, attribute: str, program: ProgramShape, operands: tuple[Shape, ...]) -> None:
+    """Raises ShapeInferenceError unless the computation takes exactly these (`CheckOperandAndParameter`)."""
+    if len(program.parameters) != len(operands):
+        raise ShapeInferenceError(
+            f"{attribute} of {op.opcode} takes {len(program.parameters)} parameters, not {len(operands)}",
+            attribute=attribute,
+        )
+    for number, (parameter, operand) in enumerate(zip(program.parameters, operands, strict=True)):
+        if not compatible(parameter, operand):
+            raise ShapeInferenceError(
+                f"parameter {number} of {attribute} is {parameter}, but gets {operand}", attribute=attribute
+            )
+
+
+def check_scalar_parameters(
+    op: Op, attribute: str, program: ProgramShape, types: tuple[ElementType, ...]
+) -> None:
+    """Raises ShapeInferenceError unless the computation takes scalars of these types; floats may mix."""
+    if len(program.parameters) != len(types):
+        raise ShapeInferenceError(
+            f"{attribute} of {op.opcode} takes {len(program.parameters)} parameters, not {len(types)}",
+            attribute=attribute,
+        )
+    for number, (parameter, element_type) in enumerate(zip(program.parameters, types, strict=True)):
+        if not compatible(parameter, scalar(element_type), any_float=True):
+            raise ShapeInferenceError(
+                f"parameter {number} of {attribute} must be {element_type}[], not {parameter}",
+                attribute=attribute,
+            )
+
+
+def reduced_types(
+    op: Op, attribute: str, inits: tuple[Shape, ...], element_types: tuple[ElementType, ...]
+) -> tuple[ElementType, ...]:
+    """The element types that a reduction computation gives, one for each reduced array.
+
+    It takes the accumulators, then one element of each array, all scalars, and gives the accumulators. Raises
+    ShapeInferenceError where that does not hold (`VerifyReducerShape`).
+    """
+    program = op.program(attribute)
+    result = program.result
+    results = result.tuple_shapes if result.is_tuple else (result,)
+    if len(results) != len(inits) or not all(r.is_array and not r.dimensions for r in results):
+        raise ShapeInferenceError(
+            f"{attribute} of {op.opcode} must give {len(inits)} scalars, not {result}", attribute=attribute
+        )
+    given = tuple(r.element_type for r in results)
+    check_scalar_parameters(op, attribute, program, given + given)
+    check_scalar_parameters(op, attribute, program, given + element_types)
+    for accumulator, parameter in zip(results, program.parameters, strict=False):
+        if not compatible(accumulator, parameter):
+            raise ShapeInferenceError(
+                f"{attribute} of {op.opcode} takes the accumulator as {parameter}, but gives {accumulator}",
+                attribute=attribute,
+            )
+    for accumulator, init in zip(results, inits, strict=True):
+        if not compatible(accumulator, init, any_float=True):
+            raise ShapeInferenceError(
+                f"{attribute} of {op.opcode} accumulates {accumulator}, but starts from {init}",
+                attribute=attribute,
+            )
+    return given
