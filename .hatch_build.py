@@ -10,12 +10,13 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class TablesHook(BuildHookInterface[Any]):
-    """Makes hlotext/syntax/tables.json."""
+    """Makes hlotext/syntax/reading/tables.json."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         sys.path.insert(0, self.root)
         try:
-            from hlotext.syntax import grammar, tables, terms
+            from hlotext.syntax.language import grammar
+            from hlotext.syntax.reading import tables, terms
         finally:
             sys.path.remove(self.root)
         path = tables.write(grammar.text(), terms.STARTS)

@@ -23,7 +23,7 @@ with _collector.paused(pays=False):
     from hlotext.ir.nodes.module import Module
     from hlotext.ir.values.literal import Literal
     from hlotext.ir.values.shape import Layout, Shape, Tile
-    from hlotext.syntax import linker as _linker
+    from hlotext.syntax.linking import linker as _linker
     from hlotext.verify import verify
 
 if TYPE_CHECKING:
@@ -32,12 +32,10 @@ if TYPE_CHECKING:
     from hlotext import lint as lint
     from hlotext import matchers as matchers
     from hlotext import rewrite as rewrite
+    from hlotext.findings.diagnostic import Diagnostic
+    from hlotext.findings.errors import HloSyntaxError, Severity
     from hlotext.ir.nodes.source import Source, Span
     from hlotext.ir.values.print_options import PrintOptions
-    from hlotext.syntax.diagnostic import Diagnostic
-    from hlotext.syntax.errors import HloSyntaxError, Severity
-    from hlotext.syntax.inputs import InputError
-    from hlotext.syntax.parse_result import ParseResult
     from hlotext.syntax.read_terms import (
         parse_dim_labels,
         parse_layout,
@@ -48,14 +46,16 @@ if TYPE_CHECKING:
         parse_sharding,
         parse_window,
     )
+    from hlotext.syntax.recovery import ParseResult
+    from hlotext.syntax.source.inputs import InputError
 
 _LATE = {
-    "Diagnostic": "syntax.diagnostic",
-    "HloSyntaxError": "syntax.errors",
-    "InputError": "syntax.inputs",
-    "ParseResult": "syntax.parse_result",
+    "Diagnostic": "findings.diagnostic",
+    "HloSyntaxError": "findings.errors",
+    "InputError": "syntax.source.inputs",
+    "ParseResult": "syntax.recovery",
     "PrintOptions": "ir.values.print_options",
-    "Severity": "syntax.errors",
+    "Severity": "findings.errors",
     "Source": "ir.nodes.source",
     "Span": "ir.nodes.source",
     "parse_dim_labels": "syntax.read_terms",
@@ -138,18 +138,18 @@ def load(
     Raises InputError (an OSError) for what cannot be read, HloSyntaxError for what is not HLO.
     """
     if isinstance(place, str | os.PathLike) and place != "-" and (_is_large(place) if lazy is None else lazy):
-        from hlotext.syntax import lazy as lazily  # few files need it
+        from hlotext.syntax.lazy import lazy_module as lazily  # few files need it
 
         module = lazily.load(os.fspath(place), strict=strict, infer=infer_shape)
         if module is not None:
             return module
-    from hlotext.syntax.inputs import read_source
+    from hlotext.syntax.source.inputs import read_source
 
     return _first(read_source(place), strict)
 
 
 def _is_large(place: str | os.PathLike[str]) -> bool:
-    from hlotext.syntax.limits import LEAST_LAZY
+    from hlotext.syntax.source.limits import LEAST_LAZY
 
     try:
         return os.path.getsize(place) >= LEAST_LAZY

@@ -23,8 +23,8 @@ from typing import Any
 import pytest
 
 from hlotext.ir.values.raw_value import value_text
-from hlotext.syntax import terms
-from hlotext.syntax.records import ParsedAttribute
+from hlotext.syntax.reading import terms
+from hlotext.syntax.reading.records import ParsedAttribute
 from tests import support
 
 Case = dict[str, Any]

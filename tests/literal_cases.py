@@ -12,8 +12,8 @@ from hlotext.ir.values import numbers
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
-from hlotext.syntax import terms
-from hlotext.syntax.literal_tokens import literal_from_tokens
+from hlotext.syntax.literals.tokens import literal_from_tokens
+from hlotext.syntax.reading import terms
 from tests.support import DATA
 
 FOLDER = DATA / "literals"

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import hlotext as hlo
+from hlotext.findings.errors import TermError
 from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.ir.values.sharding import Sharding
-from hlotext.syntax import terms
-from hlotext.syntax.errors import TermError
+from hlotext.syntax.reading import terms
 from tests.attribute_cases import BAD, GOOD, Case, canonical, read, text_of
 
 VALUES = [case for case in GOOD if "reference" not in case.values[0]]

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from hlotext.ir.values.replica_groups import ReplicaGroups
-from hlotext.syntax import terms
+from hlotext.syntax.reading import terms
 from tests.attribute_cases import BAD, CASES, GOOD, Case, canonical, read, text_of
 
 _BODIES = """add {

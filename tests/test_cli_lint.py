@@ -11,7 +11,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import lint
-from hlotext.syntax.inputs import read_source
+from hlotext.syntax.source.inputs import read_source
 from tests import support
 from tests.cli_support import run, run_process
 

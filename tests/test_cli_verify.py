@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 import hlotext as hlo
-from hlotext.syntax import codes as syntax_codes
+from hlotext.syntax.source import codes as syntax_codes
 from hlotext.verify.codes import CODES
 from tests import support
 from tests.cli_support import run, run_process

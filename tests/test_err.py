@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
-from hlotext.syntax import inputs
-from hlotext.syntax.codes import CODES
 from hlotext.syntax.read import Reader, as_source, read_modules
+from hlotext.syntax.source import inputs
+from hlotext.syntax.source.codes import CODES
 from tests import support
 
 FOLDER = support.DATA / "err"

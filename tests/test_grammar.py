@@ -9,9 +9,10 @@ import lark
 import pytest
 
 from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
-from hlotext.syntax import attribute_rules, grammar, terms
-from hlotext.syntax.builders.builder import Builder
-from hlotext.syntax.builders.instruction import TokenTracker
+from hlotext.syntax.language import grammar
+from hlotext.syntax.reading import terms
+from hlotext.syntax.reading.builders import Builder
+from hlotext.syntax.reading.builders.instruction import TokenTracker
 
 EXAMPLES = list(grammar.examples())
 RULES = [(name, example) for name, example in EXAMPLES if name.islower()]
@@ -78,8 +79,8 @@ def test_the_readers_starts_are_rules() -> None:
 
 def test_grammar_and_attribute_table_know_the_same_attributes() -> None:
     """Each attribute of the table has a rule for its value, and each rule's attribute has a row."""
-    assert set(ATTRIBUTES) == set(attribute_rules.attribute_rules())
-    assert set(HEADER_ATTRIBUTES) == set(attribute_rules.header_attribute_rules())
+    assert set(ATTRIBUTES) == set(grammar.attribute_rules())
+    assert set(HEADER_ATTRIBUTES) == set(grammar.header_attribute_rules())
 
 
 def test_attribute_rules_are_rules() -> None:
@@ -94,8 +95,8 @@ def test_attribute_rules_are_rules() -> None:
 
 def test_rules_of_attributes() -> None:
     """Some names and their rules; None for what is not known."""
-    assert attribute_rules.attribute_rule("dimensions") == "int_list"
-    assert attribute_rules.attribute_rule("control-predecessors") == "instruction_list"
-    assert attribute_rules.attribute_rule("replica_count") is None
-    assert attribute_rules.header_attribute_rule("replica_count") == "integer"
-    assert attribute_rules.header_attribute_rule("dimensions") is None
+    assert grammar.attribute_rule("dimensions") == "int_list"
+    assert grammar.attribute_rule("control-predecessors") == "instruction_list"
+    assert grammar.attribute_rule("replica_count") is None
+    assert grammar.header_attribute_rule("replica_count") == "integer"
+    assert grammar.header_attribute_rule("dimensions") is None

@@ -10,23 +10,22 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
-from hlotext.syntax import limits
+from hlotext.syntax.source import limits
 from tests.support import ROOT
 
 PACKAGE = ROOT / "hlotext"
 FLOORS = (
-    "ir",
-    "semantics",
-    "syntax",
-    "layout",
-    "verify",
-    "analysis",
-    "matchers",
-    "rewrite",
-    "reports",
-    "lint",
+    *("ir", "semantics", "findings", "syntax", "layout", "verify", "analysis", "matchers", "rewrite"),
+    *("reports", "lint"),
 )
 """Rooms from the ground up; every other room stands above all of these."""
+INNER_FLOORS = {
+    "syntax": (
+        *("source", "language", "hints", "literals", "reading", "checks", "module_checks"),
+        *("linking", "fast", "recovery", "lazy"),
+    ),
+}
+"""Inner rooms of a room from the ground up; its other files, which are its doors, stand above all of these."""
 LINES = (
     "add.936 = bf16[8,1,1280,16384]{3,2,0,1:T(8,128)(2,1)} add(exponential.183, broadcast.3115)",
     "%fusion.3 = bf16[32,32,4096]{2,1,0:T(8,128)(2,1)S(1)} "
@@ -34,15 +33,15 @@ LINES = (
 )
 
 
-def imported(path: Path) -> Iterator[str]:
-    """The rooms of hlotext that a file imports from, wherever in the file it does so."""
+def imported(path: Path, prefix: str = "hlotext.") -> Iterator[str]:
+    """The rooms of hlotext, or of one of its rooms, that a file imports from, wherever in the file it does so."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = []
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        yield from (name.split(".")[1] for name in names if name.startswith("hlotext."))
+        yield from (name.removeprefix(prefix).split(".")[0] for name in names if name.startswith(prefix))
 
 
 @pytest.mark.parametrize("room", FLOORS)
@@ -51,6 +50,24 @@ def test_a_room_imports_only_from_below(room: str) -> None:
     above = {path.name for path in PACKAGE.iterdir() if path.is_dir()} - set(FLOORS[: FLOORS.index(room) + 1])
     for path in sorted((PACKAGE / room).rglob("*.py")):
         assert not above.intersection(imported(path)), path
+
+
+@pytest.mark.parametrize(
+    ("room", "inner"), [(room, inner) for room in INNER_FLOORS for inner in INNER_FLOORS[room]]
+)
+def test_an_inner_room_imports_only_from_below(room: str, inner: str) -> None:
+    """One-way arrows between the inner rooms of a room, and none to the files that are its doors."""
+    floors = INNER_FLOORS[room]
+    allowed = floors[: floors.index(inner) + 1]
+    place = PACKAGE / room / inner
+    for path in sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]:
+        assert not set(imported(path, f"hlotext.{room}.")).difference(allowed), path
+
+
+def test_printing_does_not_know_the_readers() -> None:
+    """It takes limits from them, and nothing else."""
+    for path in sorted((PACKAGE / "syntax" / "printing").rglob("*.py")):
+        assert set(imported(path, "hlotext.syntax.")) <= {"printing", "source"}, path
 
 
 @pytest.mark.parametrize("line", LINES)

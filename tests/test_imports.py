@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
-from hlotext.syntax import fast_values, grammar
+from hlotext.syntax.fast import shortcuts
+from hlotext.syntax.language import grammar
 from tests.support import DATA, ROOT
 
 SMALL = "HloModule m\n\nENTRY %e (p: f32[2]) -> f32[2] {\n  ROOT %p = f32[2]{0} parameter(0)\n}\n"
@@ -55,11 +56,11 @@ def test_public_names_are_there_before_they_are_imported() -> None:
         hlo.pars  # type: ignore[attr-defined] # noqa: B018
 
 
-@pytest.mark.parametrize("rule", fast_values.FAST_RULES)
+@pytest.mark.parametrize("rule", shortcuts.FAST_RULES)
 def test_shortcuts_are_where_the_table_says(rule: str) -> None:
     """Each is for a rule of the grammar."""
     assert rule in grammar.names()
-    assert callable(fast_values.shortcut(rule))
+    assert callable(shortcuts.shortcut(rule))
 
 
 def test_values_show_their_fields() -> None:

@@ -15,7 +15,8 @@ import hlotext as hlo
 from hlotext import lint
 from hlotext.analysis.call_graph import call_graph
 from hlotext.ir.nodes.compare import difference
-from hlotext.syntax import file_index, file_text, lazy, limits
+from hlotext.syntax.lazy import file_index, lazy_module
+from hlotext.syntax.source import file_text, limits
 from tests import support
 
 CORPUS = (
@@ -77,14 +78,14 @@ def file(tmp_path: Path) -> Callable[[str | bytes], Path]:
 def opened(path: Path) -> hlo.Module:
     """A module of which nothing has been read."""
     module = hlo.load(path, lazy=True)
-    assert isinstance(module.source, lazy.LazySource)
+    assert isinstance(module.source, lazy_module.LazySource)
     assert unread(module) == len(module.computations)
     return module
 
 
 def unread(module: hlo.Module) -> int:
     """How many computations have not been read."""
-    return sum(isinstance(computation, lazy.UnreadComputation) for computation in module.computations)
+    return sum(isinstance(computation, lazy_module.UnreadComputation) for computation in module.computations)
 
 
 def attempt(path: Path, *, lazily: bool) -> tuple[hlo.Module | None, hlo.HloSyntaxError | None]:
@@ -96,7 +97,7 @@ def attempt(path: Path, *, lazily: bool) -> tuple[hlo.Module | None, hlo.HloSynt
 
 
 def is_lazy(path: Path) -> bool:
-    return isinstance(hlo.load(path, lazy=True).source, lazy.LazySource)
+    return isinstance(hlo.load(path, lazy=True).source, lazy_module.LazySource)
 
 
 # ---- the same as a module that is read at once
@@ -205,11 +206,11 @@ def test_small_files_are_read_at_once(
 ) -> None:
     """Unless asked; from a size on files are read lazily, unless asked not to."""
     path = file(TWO)
-    assert not isinstance(hlo.load(path).source, lazy.LazySource)
+    assert not isinstance(hlo.load(path).source, lazy_module.LazySource)
     monkeypatch.setattr(limits, "LEAST_LAZY", len(TWO))
-    assert isinstance(hlo.load(path).source, lazy.LazySource)
-    assert isinstance(hlo.load(str(path)).source, lazy.LazySource)
-    assert not isinstance(hlo.load(path, lazy=False).source, lazy.LazySource)
+    assert isinstance(hlo.load(path).source, lazy_module.LazySource)
+    assert isinstance(hlo.load(str(path)).source, lazy_module.LazySource)
+    assert not isinstance(hlo.load(path, lazy=False).source, lazy_module.LazySource)
 
 
 def test_errors_come_when_they_are_touched(file: Callable[[str | bytes], Path]) -> None:

@@ -11,7 +11,7 @@ from hlotext.analysis.call_graph import call_graph
 from hlotext.cli import common
 from hlotext.cli.summary import summarize
 from hlotext.ir.nodes.compare import difference
-from hlotext.syntax import lazy
+from hlotext.syntax.lazy import lazy_module
 from tests import support
 from tests.cli_support import run
 
@@ -54,19 +54,19 @@ ENTRY %main (x: f32[4]) -> f32[4] {
 def lazily(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Files of every size are read as they are touched, and let go of after each computation."""
     monkeypatch.setattr(common, "LEAST_LAZY", 0)
-    monkeypatch.setattr(lazy, "_HELD", 1)
-    monkeypatch.setattr(lazy, "_RUN", 1)
+    monkeypatch.setattr(lazy_module, "_HELD", 1)
+    monkeypatch.setattr(lazy_module, "_RUN", 1)
     return monkeypatch
 
 
 def opened(path: Path) -> hlo.Module:
-    module = lazy.load(str(path), strict=False, infer=hlo.infer_shape)
+    module = lazy_module.load(str(path), strict=False, infer=hlo.infer_shape)
     assert module is not None
     return module
 
 
 def unread(module: hlo.Module) -> int:
-    return sum(isinstance(computation, lazy.UnreadComputation) for computation in module.computations)
+    return sum(isinstance(computation, lazy_module.UnreadComputation) for computation in module.computations)
 
 
 def said(*arguments: str | Path) -> tuple[int, str, str]:
@@ -85,15 +85,17 @@ def test_a_summary_is_the_same(path: Path, tmp_path: Path, monkeypatch: pytest.M
     at_once = said(path, "--format", "json")
     monkeypatch.setattr(common, "LEAST_LAZY", 0)
     for length, held in ((1, 1), (1, 1 << 24), (3_000, 1), (1 << 20, 1)):
-        monkeypatch.setattr(lazy, "_RUN", length)
-        monkeypatch.setattr(lazy, "_HELD", held)
+        monkeypatch.setattr(lazy_module, "_RUN", length)
+        monkeypatch.setattr(lazy_module, "_HELD", held)
         assert said(path, "--format", "json") == at_once
 
 
 def test_most_of_these_files_can_be_read_lazily() -> None:
     """The test above compares something."""
     plain = [path for path in FILES if path.suffix in (".txt", ".hlo")]
-    lazy_ones = [lazy.load(str(path), strict=False, infer=hlo.infer_shape) is not None for path in plain]
+    lazy_ones = [
+        lazy_module.load(str(path), strict=False, infer=hlo.infer_shape) is not None for path in plain
+    ]
     assert sum(lazy_ones) > len(plain) // 4
 
 

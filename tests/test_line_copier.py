@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
-from hlotext.syntax.printer import TextPrinter
+from hlotext.syntax.printing.xla_styles import TextPrinter
 from tests.support import corpus_files, corpus_id, read_text
 
 OPTIONS = {

@@ -10,7 +10,7 @@ import pytest
 import hlotext as hlo
 from hlotext import lint
 from hlotext.ir.nodes.source import Source
-from hlotext.syntax.inputs import read_source
+from hlotext.syntax.source.inputs import read_source
 from tests import support
 
 FOLDER = support.DATA / "lint"

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from hlotext.findings.errors import TermError
 from hlotext.ir.values import numbers
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.types import ElementType, TypeKind, element_type
-from hlotext.syntax import literal_arrays, terms
-from hlotext.syntax.errors import TermError
-from hlotext.syntax.literal_tokens import literal_from_tokens, read_tokens
-from hlotext.syntax.literals import read_literal
+from hlotext.syntax.literals import arrays, read_literal
+from hlotext.syntax.literals.tokens import literal_from_tokens, read_tokens
+from hlotext.syntax.reading import terms
 from tests.literal_cases import TYPES, array_shape, by_grammar, cases, from_bits, shape_of
 
 FLOATS = [row for row in TYPES if row.is_floating]
@@ -203,7 +203,7 @@ def test_random_literals_survive(literal: Literal) -> None:
     text = str(literal)
     assert read_literal(text, literal.shape) == literal
     assert by_grammar(text, literal.shape) == literal
-    at_once = literal_arrays.read(text, literal.shape)
+    at_once = arrays.read(text, literal.shape)
     assert at_once is None or at_once == literal
 
 
@@ -217,7 +217,7 @@ def test_both_roads_agree_on_damaged_text(literal: Literal, random: Any) -> None
         ["", " ", ",", "{", "}", "(", ")", "1", "-", ".", "+", "e5", "inf", "nan", "/*,*/", "//", "9" * 19]
     )
     text = text[:place] + piece + text[place + random.randrange(3) :]
-    at_once = literal_arrays.read(text, literal.shape)
+    at_once = arrays.read(text, literal.shape)
     try:
         expected = literal_from_tokens(read_tokens(text), literal.shape)
     except TermError:
@@ -237,7 +237,7 @@ def test_long_arrays_are_read_at_once(type_: ElementType, dimensions: tuple[int,
         array / 8 if type_.is_floating and type_.bits > 16 else array, array_shape(type_, dimensions)
     )
     text = str(literal)
-    assert literal_arrays.read(text, literal.shape) == literal
+    assert arrays.read(text, literal.shape) == literal
     assert literal_from_tokens(read_tokens(text), literal.shape) == literal
 
 

@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from hlotext import reports
+from hlotext.findings.errors import Severity
 from hlotext.reports import Entry
-from hlotext.syntax.errors import Severity
 from tests import support
 
 ODD = "a, b: 100 % <of> 'it'\n\x00\udc80 | é"

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from hlotext.syntax import attribute_rules, fast_values, patterns, terms
-from hlotext.syntax.errors import TermError
+from hlotext.findings.errors import TermError
+from hlotext.syntax.fast import shortcuts
+from hlotext.syntax.language import grammar, patterns
+from hlotext.syntax.reading import terms
 from tests.attribute_cases import CASES
 
-RULES = {**attribute_rules.header_attribute_rules(), **attribute_rules.attribute_rules()}
+RULES = {**grammar.header_attribute_rules(), **grammar.attribute_rules()}
 TEXTS = sorted({str(case.values[0]["text"]) for case in CASES})
 DAMAGED = 40
 """How often each text is damaged."""
@@ -39,7 +41,7 @@ def damaged(text: str) -> Iterator[str]:
 @pytest.mark.parametrize("text", TEXTS)
 def test_equal_to_the_grammar(text: str) -> None:
     rule = RULES.get(text.partition("=")[0])
-    fast = fast_values.shortcut(rule) if rule is not None else None
+    fast = shortcuts.shortcut(rule) if rule is not None else None
     if rule is None or fast is None:
         return
     for one in filter(is_cut, (text, *damaged(text))):
@@ -66,7 +68,7 @@ def test_equal_to_the_grammar(text: str) -> None:
 )
 def test_what_xla_writes_needs_no_grammar(text: str) -> None:
     name, _, value = text.partition("=")
-    fast = fast_values.shortcut(RULES[name])
+    fast = shortcuts.shortcut(RULES[name])
     assert fast is not None
     assert is_cut(text)
     assert fast(value) == terms.read(RULES[name], value) is not None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hlotext.ir.nodes.source import Source
 from hlotext.ir.values.text import braced, is_json_dict, quote, quote_unless_dict, short_float
-from hlotext.syntax.words import unquote
+from hlotext.syntax.language.words import unquote
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext.ir.tables.opcodes import OPCODES
-from hlotext.syntax import codes as syntax_codes
+from hlotext.syntax.source import codes as syntax_codes
 from hlotext.verify import run as verify_run
 from hlotext.verify.checks import OP_CHECKS
 from hlotext.verify.codes import CODES

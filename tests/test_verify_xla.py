@@ -7,7 +7,7 @@ import random
 import pytest
 
 import hlotext as hlo
-from hlotext.syntax.diagnostic import Diagnostic
+from hlotext.findings.diagnostic import Diagnostic
 from tests import infer_cases, support
 from tests.corruptions import KINDS, Corruption, corrupt
 from tests.xla import compile_with_xla

@@ -13,8 +13,8 @@ import click
 import hlotext as hlo
 from hlotext.cli import UNREADABLE
 from hlotext.cli.output import ReadingBar
-from hlotext.syntax.inputs import read_source
-from hlotext.syntax.limits import LEAST_LAZY
+from hlotext.syntax.source.inputs import read_source
+from hlotext.syntax.source.limits import LEAST_LAZY
 
 T = TypeVar("T")
 
@@ -76,13 +76,13 @@ def read(place: str, *, with_errors: bool = False) -> hlo.ParseResult:
 
 def _used_lazily(place: str, use: Callable[[tuple[hlo.Module, ...]], T]) -> tuple[T, list[str]] | None:
     """What `Inputs.used` says of a file that is read as it is touched; None where it must be read at once."""
-    from hlotext.syntax import lazy  # few files need it
+    from hlotext.syntax.lazy import lazy_module  # few files need it
 
-    module = lazy.load(place, strict=False, infer=hlo.infer_shape)
+    module = lazy_module.load(place, strict=False, infer=hlo.infer_shape)
     if module is None:
         return None
     try:
-        return use((module,)), list(map(one_line, lazy.notes(module)))
+        return use((module,)), list(map(one_line, lazy_module.notes(module)))
     except hlo.HloSyntaxError:
         return None
     except hlo.InputError as error:

@@ -13,7 +13,7 @@ from hlotext.cli.common import FILES, Inputs, Unreadable, say
 from hlotext.cli.files import Rewriting
 from hlotext.cli.output import echo, is_colourful
 from hlotext.cli.print_style import STYLES, PrintStyle, print_style
-from hlotext.syntax import grammar
+from hlotext.syntax.language import grammar
 
 WOULD_CHANGE = 1
 """Exit status of `--check` where a file is not in the style."""

@@ -19,7 +19,7 @@ from hlotext.cli.common import Unreadable, say
 from hlotext.cli.files import Rewriting
 from hlotext.cli.findings import FOUND, QUIET, show
 from hlotext.cli.output import echo
-from hlotext.syntax.inputs import read_source
+from hlotext.syntax.source.inputs import read_source
 
 FORMATS = ("full", "concise", "json", "json-lines", "junit", "github", "gitlab", "sarif", "markdown")
 

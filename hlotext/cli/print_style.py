@@ -11,7 +11,7 @@ import click
 
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.print_options import PrintOptions, SubcomputationMode
-from hlotext.syntax.printer import TextPrinter
+from hlotext.syntax.printing.xla_styles import TextPrinter
 
 SOURCE = "source"
 STYLES: dict[str, Callable[[], PrintOptions] | None] = {

@@ -8,8 +8,8 @@ import click
 
 from hlotext.cli.common import FORMAT, NotFound
 from hlotext.cli.output import Column, Table, echo, is_colourful, output
-from hlotext.syntax import codes as syntax_codes
-from hlotext.syntax.reporter import did_you_mean
+from hlotext.syntax.source import codes as syntax_codes
+from hlotext.syntax.source.reporter import did_you_mean
 from hlotext.verify import codes as verify_codes
 
 RULES = {**syntax_codes.RULES, **verify_codes.CODES}

@@ -23,7 +23,7 @@ from hlotext.cli.summary.details import (
 )
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
-from hlotext.syntax.limits import MAX_COMPARED_WORDS
+from hlotext.syntax.source.limits import MAX_COMPARED_WORDS
 
 Details: TypeAlias = InstructionDetails | ComputationDetails
 

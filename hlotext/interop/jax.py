@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from hlotext import layout, parse
+from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Layout, Shape, default_layout
 from hlotext.ir.values.types import TypeKind
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.pipeline import Pipeline
-from hlotext.syntax.errors import Severity
 from hlotext.verify import verify
 
 ModulePass = Callable[[Module], "object"]

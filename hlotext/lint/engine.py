@@ -9,6 +9,7 @@ from itertools import chain
 import attrs
 
 from hlotext.analysis import causing_frame
+from hlotext.findings.errors import Severity
 from hlotext.ir import collector
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -18,9 +19,8 @@ from hlotext.lint.finding import LONGEST_LINE, Finding, from_diagnostic
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
 from hlotext.lint.rule import Context, Report, Rule, make_context
 from hlotext.lint.suppress import is_suppressed
-from hlotext.syntax.codes import CODES as SYNTAX_CODES
-from hlotext.syntax.errors import Severity
 from hlotext.syntax.read import read_tolerantly
+from hlotext.syntax.source.codes import CODES as SYNTAX_CODES
 
 INTERNAL = "X900"
 """The code of a rule that failed. It is always reported."""

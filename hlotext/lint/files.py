@@ -13,7 +13,7 @@ import attrs
 
 from hlotext.lint.config import Config
 from hlotext.lint.engine import Linted, lint_source
-from hlotext.syntax.inputs import InputError, read_source
+from hlotext.syntax.source.inputs import InputError, read_source
 
 _LAST_STAGES = re.compile(r"after_(?:optimizations|codegen)\.(?:txt|hlo)(?:\.(?:gz|xz|zst))?$")
 """How the names of modules end that the compiler has finished with."""

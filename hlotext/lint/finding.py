@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import attrs
 
+from hlotext.findings.diagnostic import Diagnostic
+from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.frames import StackFrame
-from hlotext.syntax.diagnostic import Diagnostic
-from hlotext.syntax.errors import Severity
 
 
 @attrs.frozen

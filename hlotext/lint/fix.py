@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from hlotext.findings.errors import HloSyntaxError
 from hlotext.ir.nodes.source import Source
 from hlotext.lint.config import Config
 from hlotext.lint.engine import run
 from hlotext.lint.registry import all_rules
 from hlotext.rewrite.passes import make_pass
-from hlotext.syntax.errors import HloSyntaxError
 from hlotext.syntax.read import read_modules
 
 

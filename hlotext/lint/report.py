@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from hlotext.analysis import byte_text
+from hlotext.findings.diagnostic import excerpt
 from hlotext.ir.nodes.source import Span
 from hlotext.lint.engine import INTERNAL
 from hlotext.lint.finding import Finding
 from hlotext.lint.registry import all_rules
 from hlotext.reports import Entry
-from hlotext.syntax.codes import RULES as SYNTAX_RULES
-from hlotext.syntax.diagnostic import excerpt
+from hlotext.syntax.source.codes import RULES as SYNTAX_RULES
 from hlotext.verify.codes import CODES as VERIFY_RULES
 
 

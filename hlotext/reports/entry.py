@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
-from hlotext.syntax.diagnostic import Diagnostic
-from hlotext.syntax.errors import Severity
+from hlotext.findings.diagnostic import Diagnostic
+from hlotext.findings.errors import Severity
 
 
 @attrs.frozen

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hlotext.findings.errors import Severity
 from hlotext.reports.entry import Entry
-from hlotext.syntax.errors import Severity
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 

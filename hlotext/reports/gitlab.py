@@ -10,8 +10,8 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 
+from hlotext.findings.errors import Severity
 from hlotext.reports.entry import Entry
-from hlotext.syntax.errors import Severity
 
 _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE: "info"}
 

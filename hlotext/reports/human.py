@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from hlotext.findings.errors import Severity
 from hlotext.reports.entry import Entry
-from hlotext.syntax.errors import Severity
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from hlotext.findings.errors import Severity
 from hlotext.reports.entry import Entry, Place
-from hlotext.syntax.errors import Severity
 
 
 def json_report(entries: Sequence[Entry], files: Sequence[str], tool_version: str) -> str:

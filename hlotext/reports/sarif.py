@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from hlotext.findings.errors import Severity
 from hlotext.reports.entry import Entry, Place
-from hlotext.syntax.errors import Severity
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 

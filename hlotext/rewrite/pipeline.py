@@ -9,10 +9,10 @@ from pathlib import Path
 
 import attrs
 
+from hlotext.findings.errors import Severity
 from hlotext.ir.nodes import integrity
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.base import Pass, PassResult
-from hlotext.syntax.errors import Severity
 from hlotext.verify import verify
 
 

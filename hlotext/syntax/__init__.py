@@ -17,22 +17,22 @@ class _NodePrinter:
     """What `str()` and `to_text()` of nodes call; the printers are loaded when first needed."""
 
     def source(self, module: Module) -> str:
-        from hlotext.syntax.source_printer import source_text
+        from hlotext.syntax.printing.source_style import source_text
 
         return source_text(module)
 
     def module(self, module: Module, options: PrintOptions) -> str:
-        from hlotext.syntax.printer import TextPrinter
+        from hlotext.syntax.printing.xla_styles import TextPrinter
 
         return TextPrinter(options).module(module)
 
     def computation(self, computation: Computation) -> str:
-        from hlotext.syntax.source_printer import computation_text
+        from hlotext.syntax.printing.source_style import computation_text
 
         return computation_text(computation)
 
     def instruction(self, instruction: Instruction) -> str:
-        from hlotext.syntax.source_printer import instruction_text
+        from hlotext.syntax.printing.source_style import instruction_text
 
         return instruction_text(instruction)
 

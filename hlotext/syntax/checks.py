@@ -17,9 +17,9 @@ from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Arity, Count, Opcode
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
-from hlotext.syntax.attribute_rules import attribute_rule
-from hlotext.syntax.limits import MAX_UPDATES
-from hlotext.syntax.reporter import Place, Reporter, shown
+from hlotext.syntax.language.grammar import attribute_rule
+from hlotext.syntax.source.limits import MAX_UPDATES
+from hlotext.syntax.source.reporter import Place, Reporter, shown
 
 
 @memoised(1 << 14)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from hlotext.findings.errors import Severity
 from hlotext.ir.memo import late
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
@@ -13,10 +14,9 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES
-from hlotext.syntax import patterns
 from hlotext.syntax.checks import compatible
-from hlotext.syntax.errors import Severity
-from hlotext.syntax.reporter import Reporter, shown
+from hlotext.syntax.language import patterns
+from hlotext.syntax.source.reporter import Reporter, shown
 
 _TYPE_NAMES = frozenset(ELEMENT_TYPES)
 _FIRST = [list(range(count)) for count in range(16)]

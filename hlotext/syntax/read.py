@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Literal
 
 import attrs
 
+from hlotext.findings.errors import HloSyntaxError, Severity
 from hlotext.ir import collector
 from hlotext.ir.memo import late
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source
-from hlotext.syntax import patterns
-from hlotext.syntax.boundaries import end_of_computations, is_module, next_module
-from hlotext.syntax.errors import HloSyntaxError, Severity
-from hlotext.syntax.header_reader import read_head
-from hlotext.syntax.inputs import InputError, decode, unpack
-from hlotext.syntax.linker import Infer, Linker
-from hlotext.syntax.reporter import Reporter, did_you_mean, word_end
-from hlotext.syntax.scanner import Scanner
+from hlotext.syntax.fast.header_reader import read_head
+from hlotext.syntax.fast.scanner import Scanner
+from hlotext.syntax.language import patterns
+from hlotext.syntax.language.boundaries import is_module, next_module
+from hlotext.syntax.linking.linker import Infer, Linker
+from hlotext.syntax.source.inputs import InputError, decode, unpack
+from hlotext.syntax.source.reporter import Reporter, did_you_mean, word_end
 
 if TYPE_CHECKING:
-    from hlotext.syntax.diagnostic import Diagnostic
-    from hlotext.syntax.parse_result import ParseResult
-    from hlotext.syntax.records import InstructionRecord, ModuleRecord
+    from hlotext.findings.diagnostic import Diagnostic
+    from hlotext.syntax.reading.records import InstructionRecord, ModuleRecord
+    from hlotext.syntax.recovery import ParseResult
 
 Reader = Literal["fast", "reference"]
 
@@ -54,7 +54,7 @@ def read_modules(
 
 def read_tolerantly(source: Source, infer: Infer | None = None) -> ParseResult:
     """All modules of a text, and all errors and notes."""
-    from hlotext.syntax.parse_result import ParseResult
+    from hlotext.syntax.recovery import ParseResult
 
     reporter = Reporter(source, tolerant=True)
     modules = _read(source, reporter, infer, "fast")
@@ -136,7 +136,7 @@ class _Reading:
             nothing = "is empty but for blanks and comments" if text else "is empty"
             self.reporter.error("X123", f"the text {nothing}", 0)
             return
-        from hlotext.syntax.stranger import what_it_seems
+        from hlotext.syntax.hints.stranger import what_it_seems
 
         kind = what_it_seems(text)
         message = f"this is no HLO text; it seems to be {kind}" if kind else "this is no HLO text"
@@ -166,7 +166,9 @@ class _Reading:
         else:
             self.reporter.take(attempt.diagnostics)
             return module, end
-        from hlotext.syntax.recovery import TolerantScanner  # its patterns are made when it is imported
+        from hlotext.syntax.recovery.tolerant_scanner import (
+            TolerantScanner,  # its patterns are made when it is imported
+        )
 
         errors = self.reporter.count(Severity.ERROR)
         module, end = self._by_scanner(TolerantScanner, self.reporter, start)
@@ -178,7 +180,7 @@ class _Reading:
         module = self._module("", start)
         position = start
         if self.text.startswith("HloModule", start):
-            position = read_head(module, reporter, start)
+            position = read_head(module, reporter, start, kind.recover_head)
         module._header_end = position
         scanner = kind(module, reporter, self.infer)
         end = scanner.computations(position, len(self.text))
@@ -187,7 +189,7 @@ class _Reading:
 
     def _by_reference(self, start: int) -> tuple[Module, int]:
         """The same by the grammar alone."""
-        from hlotext.syntax import reference  # imports Lark, which most texts do not need
+        from hlotext.syntax.reading import reference  # imports Lark, which most texts do not need
 
         rule = "module" if self.text.startswith("HloModule", start) else "headerless_module"
         stop = next_module(self.text, start)
@@ -197,7 +199,7 @@ class _Reading:
             record: ModuleRecord = reference.parse(self.source, rule, start, stop)
         except reference.ParseError as failure:
             linker.add_partial(failure.read)
-            end = end_of_computations(failure.read, self.text, stop)
+            end = failure.read.end_of_computations(self.text, stop)
             if end is None:
                 failure.report(self.reporter)
             if failure.read.head is not None:
@@ -205,7 +207,7 @@ class _Reading:
             self._finish(module, linker)
             return module, stop if end is None else end
         if record.name:
-            from hlotext.syntax.head_linker import link_head
+            from hlotext.syntax.linking.head_linker import link_head
 
             link_head(module, self.reporter, record)
         module._header_end = record.header_end
@@ -224,7 +226,7 @@ class _Reading:
 
         None for what proves to be the rest of a computation whose beginning is missing.
         """
-        from hlotext.syntax import reference  # imports Lark, which most texts do not need
+        from hlotext.syntax.reading import reference  # imports Lark, which most texts do not need
 
         module = self._module("_", start)
         module._start, module._header_end = 0, 0

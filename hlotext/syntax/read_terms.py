@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hlotext.findings.errors import HloSyntaxError, TermError
 from hlotext.ir.nodes.source import Source
-from hlotext.syntax import terms
-from hlotext.syntax.errors import HloSyntaxError, TermError
 from hlotext.syntax.literals import read_literal
-from hlotext.syntax.reporter import Reporter
+from hlotext.syntax.reading import terms
+from hlotext.syntax.source.reporter import Reporter
 
 if TYPE_CHECKING:
     from hlotext.ir.values.convolution import ConvolutionDimensionNumbers

@@ -11,7 +11,7 @@ import attrs
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.print_options import PrintOptions
 from hlotext.ir.values.raw_value import value_text
-from hlotext.syntax.printer import TextPrinter
+from hlotext.syntax.printing.xla_styles import TextPrinter
 
 FOLDER = "__hlo_snapshots__"
 """The folder beside a test file that holds its snapshots."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hlotext.findings.diagnostic import Diagnostic
     from hlotext.ir.nodes.module import Module
-    from hlotext.syntax.diagnostic import Diagnostic
 
 __all__ = ["verify"]
 

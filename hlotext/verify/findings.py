@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import attrs
 
+from hlotext.findings.diagnostic import Diagnostic
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.layout.errors import shorten
-from hlotext.syntax.diagnostic import Diagnostic
 from hlotext.verify import places
 from hlotext.verify.codes import CODES
 from hlotext.verify.problems import Callee, Part, Problem, Where

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import attrs
 
+from hlotext.findings.diagnostic import Diagnostic
+from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.async_ops import is_async_body
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.judge import Problems
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import holds_buffer
-from hlotext.syntax.diagnostic import Diagnostic
-from hlotext.syntax.errors import Severity
 from hlotext.verify.checks import aliasing, custom, edited
 from hlotext.verify.codes import CODES
 from hlotext.verify.facts import Facts, facts_of

@@ -7,12 +7,12 @@ from typing import Any
 
 import attrs
 
+from hlotext.findings.diagnostic import Diagnostic
+from hlotext.findings.errors import Severity
 from hlotext.ir import collector
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import CallAttributes, Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.syntax.diagnostic import Diagnostic
-from hlotext.syntax.errors import Severity
 from hlotext.verify.checks import (
     aliasing,
     asynchronous,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import hlotext as hlo
 from hlotext.ir.nodes.compare import difference
-from hlotext.syntax.codes import CODES
 from hlotext.syntax.read import as_source
+from hlotext.syntax.source.codes import CODES
 
 STYLES = (
     hlo.PrintOptions.default(), hlo.PrintOptions.short_parsable(), hlo.PrintOptions.canonical(),

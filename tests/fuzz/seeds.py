@@ -6,8 +6,8 @@ import functools
 from pathlib import Path
 
 import hlotext as hlo
-from hlotext.syntax import grammar
-from hlotext.syntax.attribute_rules import attribute_rules, header_attribute_rules
+from hlotext.syntax.language import grammar
+from hlotext.syntax.language.grammar import attribute_rules, header_attribute_rules
 from tests import mutation, support
 
 LONGEST = 6_000

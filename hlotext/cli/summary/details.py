@@ -16,7 +16,7 @@ from hlotext.ir.values.configs import BackendConfig
 from hlotext.ir.values.frames import StackFrame
 from hlotext.ir.values.print_options import PrintOptions
 from hlotext.ir.values.raw_value import value_text
-from hlotext.syntax.printer import TextPrinter
+from hlotext.syntax.printing.xla_styles import TextPrinter
 
 _SHORT = PrintOptions(print_metadata=False, print_backend_config=False, print_original_value=False)
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import Backend, byte_text
+from hlotext.findings.errors import Severity
 from hlotext.lint.helpers import COLLECTIVE_KINDS, times
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.syntax.errors import Severity
 
 
 @attrs.frozen

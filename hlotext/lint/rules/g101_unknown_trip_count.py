@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.findings.errors import Severity
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.syntax.errors import Severity
 
 
 @attrs.frozen

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import counted
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.syntax.errors import Severity
 
 
 @attrs.frozen

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text
+from hlotext.findings.errors import Severity
 from hlotext.lint.helpers import donors, size_of, unaliased_results
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.syntax.errors import Severity
 
 
 @attrs.frozen

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import attrs
 
+from hlotext.findings.diagnostic import Diagnostic
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.source import Source
 from hlotext.syntax import checks
-from hlotext.syntax.diagnostic import Diagnostic
-from hlotext.syntax.reporter import Reporter
+from hlotext.syntax.source.reporter import Reporter
 from hlotext.verify import places
 from hlotext.verify.findings import Findings
 from hlotext.verify.problems import Part

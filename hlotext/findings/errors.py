@@ -1,0 +1,66 @@
+"""What can be wrong with a text."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hlotext.findings.diagnostic import Diagnostic
+    from hlotext.ir.nodes.source import Span
+
+
+class Severity(enum.Enum):
+    """How bad a diagnostic is."""
+
+    ERROR = "error"
+    """The text cannot be HLO, or the HLO is wrong: XLA refuses it."""
+    WARNING = "warning"
+    """XLA accepts it, but it can hardly be meant."""
+    NOTE = "note"
+    """Something that this release does not know and keeps as it stands, or that is worth knowing."""
+
+
+class TermError(Exception):
+    """A term that cannot be read. `position` is the offset in the term's text; callers turn it into an `HloSyntaxError`."""
+
+    def __init__(self, message: str, position: int, help: str = "", code: str = "X112") -> None:
+        super().__init__(message)
+        self.message = message
+        self.position = position
+        self.help = help
+        self.code = code
+
+
+class HloSyntaxError(ValueError):
+    """The text is not HLO. `str()` is the full report: place, message, source line, caret, help."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(str(diagnostic))
+        self.diagnostic = diagnostic
+
+    @property
+    def code(self) -> str:
+        return self.diagnostic.code
+
+    @property
+    def message(self) -> str:
+        return self.diagnostic.message
+
+    @property
+    def line(self) -> int:
+        """Line of the offending token, from 1."""
+        return self.diagnostic.line
+
+    @property
+    def column(self) -> int:
+        """Column of the offending token in characters, from 1."""
+        return self.diagnostic.column
+
+    @property
+    def source_line(self) -> str:
+        return self.diagnostic.source_line
+
+    @property
+    def span(self) -> Span:
+        return self.diagnostic.span

@@ -1,0 +1,373 @@
+"""The fast reader: lines cut by one regular expression each, terms by exact text through a memo.
+
+It reads the form in which XLA writes text. Whatever does not fit - a line over several lines, an unknown opcode, an error -
+goes through the grammar (`reference`) and the linker, first the line alone, then everything from its computation on; so the
+two readers give equal modules, and errors are the grammar's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from hlotext.findings.errors import TermError
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.source import Source
+from hlotext.ir.values.shape import Shape
+from hlotext.syntax import module_checks
+from hlotext.syntax.fast import shortcuts
+from hlotext.syntax.fast.header_reader import Recover
+from hlotext.syntax.fast.line_parts import LineParts
+from hlotext.syntax.fast.tails import Tails
+from hlotext.syntax.language import patterns
+from hlotext.syntax.language.boundaries import is_behind, is_module, next_module
+from hlotext.syntax.language.words import unquote
+from hlotext.syntax.linking.linker import Infer, Linker
+from hlotext.syntax.linking.scope import Scope
+from hlotext.syntax.source.reporter import Reporter
+
+if TYPE_CHECKING:
+    from hlotext.syntax.reading.records import InstructionRecord
+
+_CONTINUES = re.compile(r"[,(\[{]|T\s*\(")
+"""What shows that an op line which looks complete goes on below."""
+
+_WIDEST = 32
+"""Line end and blanks before op lines up to which they are read fast; each width has a pattern of its own."""
+
+
+Header = tuple[bool, str, int, str]
+"""The line that opens a computation: whether it is the entry, the name, the offset of its brace, and the result's shape,
+which stands before the brace (empty without a signature). (A plain tuple, like the next one: there are many.)"""
+
+Closing = tuple[int, str | None]
+"""The end of a computation: the offset behind its closing brace and its thread, and the thread as it is quoted."""
+
+
+LineForm = tuple[Callable[[str, int, int], Any], str]
+"""What reads the op lines of a body, a `re.Pattern.scanner`, and what stands before names."""
+
+
+class UnfitError(Exception):
+    """The computation is not of the form that the fast reader reads."""
+
+
+class Scanner:
+    """Reads the computations of one module."""
+
+    recover_head: Recover | None = None
+    """Reads what the grammar cannot of the header before them."""
+
+    def __init__(self, module: Module, reporter: Reporter, infer: Infer | None) -> None:
+        self.source: Source = reporter.source
+        self.text = reporter.source.text
+        self.reporter = reporter
+        self.linker = self.new_linker(module, reporter, infer)
+        self._header = patterns.computation_header().match
+        self._plain_header = patterns.plain_header().match
+        self._next_header = patterns.plain_header(behind_brace=True).match
+        self._usual_line = patterns.op_line("\n  ", "%").scanner  # type: ignore[attr-defined]
+        self._closing = patterns.computation_end().match
+        self._parts = LineParts(self.linker)
+        self._tail = Tails(module, self.linker.computations).read
+        self._results: dict[tuple[str, int], Shape | None] = {}
+        """Results in headers that were found to fit a root's shape: by text and the shape's id, with the shape."""
+
+    def new_linker(self, module: Module, reporter: Reporter, infer: Infer | None) -> Linker:
+        """What makes nodes of what is read."""
+        return Linker(module, reporter, infer)
+
+    # ---- computations
+
+    def computations(self, position: int, end: int) -> int:
+        """Reads computations from an offset on, up to the next module or the end; gives the offset behind the last."""
+        text, blank = self.text, patterns.blank().match
+        while True:
+            position = self._usual_computations(position, end)
+            match = blank(text, position, end)
+            start = match.end() if match is not None else position
+            if start >= end or is_module(text, start):
+                return position
+            following = self._other_computation(start, end)
+            if following == start:
+                return position  # what stands here belongs to no module
+            position = following
+
+    def _usual_computations(self, position: int, end: int) -> int:
+        """Reads computations as long as they begin as XLA writes most; gives the offset behind the last."""
+        text, begin, lines, scanner = self.text, self.linker.begin, self._lines, self._usual_line
+        match = self._plain_header(text, position, end)
+        while match is not None:
+            entry, name, result = match.groups()
+            brace = match.end() - 1
+            scope = begin(name, position + 2, entry is not None, brace)
+            scope.computation.name_mark = "%"
+            behind = lines(scope, scanner(text, brace + 1, end).match, brace + 1, "%")
+            match = self._next_header(text, behind, end)
+            if match is not None:
+                position = self._close(scope, behind + 2, None, result)
+            else:
+                position = self._go_on(scope, (scanner, "%"), behind, result, end)
+                match = self._plain_header(text, position, end)
+        return position
+
+    def _other_computation(self, start: int, end: int) -> int:
+        """Reads one computation; gives the offset behind it, or `start` when it stands before something else."""
+        header = self.header(start, end)
+        linker = self.linker
+        if header is None:
+            if linker.computations and is_behind(self.text, start, next_module(self.text, start)):
+                return start
+            return self._rest(start, end)
+        is_entry, name, brace, result = header
+        scope = linker.begin(name, start, is_entry, brace)
+        form = self._form(scope, brace + 1, end)
+        return self._go_on(scope, form, brace + 1, result, end)
+
+    def _go_on(self, scope: Scope, form: LineForm | None, position: int, result: str, end: int) -> int:
+        """Reads a computation from an offset in its body on; gives the offset behind it."""
+        linker, computation = self.linker, scope.computation
+        earlier, pending = len(linker.module._computations) - 1, len(linker.pending)
+        try:
+            closing = self._to_brace(scope, form, position, end)
+        except UnfitError:
+            # Forget what was read of it and let the grammar see the whole computation.
+            linker.taken.difference_update(c.name for c in linker.module._computations[earlier:])
+            del linker.module._computations[earlier:]
+            del linker.pending[pending:]
+            linker.computations.pop(computation.name, None)
+            if linker.module._entry is computation:
+                linker.module._entry = None
+            return self._rest(computation._start, end)
+        return self._close(scope, *closing, result)
+
+    def header(self, start: int, end: int) -> Header | None:
+        """The header of a computation that stands at an offset; None when the grammar must look at it."""
+        match = self._header(self.text, start, end)
+        if match is None:
+            return None
+        entry, name, signature, _ = match.groups()
+        result = ""
+        if signature is not None:
+            found = self._result(signature, match.start(3))
+            if found is None:
+                return None
+            result = found
+        return entry is not None, name.removeprefix("%"), match.end() - 1, result
+
+    def _goes_on(self, position: int, end: int) -> bool:
+        """Whether a comma follows a closing brace on one of the lines below."""
+        blank = patterns.blank().match(self.text, position, end)
+        return self.text.startswith(",", position if blank is None else blank.end())
+
+    def _result(self, text: str, start: int) -> str | None:
+        """The result's shape in the signature at an offset; None when the grammar must look."""
+        place, separator = 1, ", "
+        if text.startswith(") -> ", 1):
+            place, separator = 6, ""
+        while separator == ", ":
+            parameter = patterns.signature_parameter().match(text, place)
+            if parameter is None or self._parts.shape(parameter[1], start + parameter.start(1)) is None:
+                return None
+            place, separator = parameter.end(), parameter[2]
+        return text[place:-2]
+
+    def _close(self, scope: Scope, end: int, thread: str | None, result: str) -> int:
+        """Checks a computation that ends at an offset, whose lines have been read; gives the offset."""
+        computation = scope.computation
+        computation._end = end
+        if computation._parts_read is not None:
+            computation._parts_read = len(self.linker.module._parts)
+        if thread is not None:
+            try:
+                computation.execution_thread = unquote(thread)
+            except TermError as error:
+                self.reporter.error("X112", error.message, end - len(thread) + error.position)
+        instructions = computation._instructions
+        if len(scope.defined) != len(instructions):
+            module_checks.duplicates(self.reporter, computation)
+        self.linker.finish(scope)
+        root = computation._root
+        if not result or not instructions or (root is None and scope.is_damaged):
+            return end
+        if (result, id((root or instructions[-1])._shape)) not in self._results:
+            self._check_result(computation, result)
+        return end
+
+    def _check_result(self, computation: Computation, text: str) -> None:
+        """The result shape in the header against the root."""
+        end = computation._brace - 1
+        position = end - len(text)
+        blank = patterns.blank().match(text)
+        if blank is not None and blank.end():
+            text, position = text[blank.end() :], position + blank.end()
+        shape = self._parts.shape(text, position)
+        if shape is None:
+            try:
+                shortcuts.read("shape", text)
+            except TermError as error:
+                self.reporter.error("X101", error.message, position + error.position)
+            return
+        module_checks.signature(self.reporter, computation, shape, position, end)
+        shape = computation.root._shape
+        self._results[text, id(shape)] = shape
+
+    def _rest(self, start: int, end: int) -> int:
+        """The grammar reads everything from here to the next module."""
+        from hlotext.syntax.reading import reference  # imports Lark, which most texts do not need
+
+        stop = next_module(self.text, start)
+        try:
+            record = reference.parse(self.source, "headerless_module", start, stop)
+        except reference.ParseError as failure:
+            behind = failure.read.end_of_computations(self.text, stop)
+            self.linker.add_partial(failure.read)
+            if behind is None:
+                failure.report(self.reporter)
+                return end
+            return behind
+        for computation in record.computations:
+            self.linker.add_computation(computation)
+        return int(record.end)
+
+    # ---- op lines
+
+    def _form(self, scope: Scope, position: int, end: int) -> LineForm | None:
+        """How the op lines of a body are written, judged by the first one; None when the grammar must look at them."""
+        text = self.text
+        match = patterns.indentation().match(text, position, end)
+        if match is None or len(match[0]) > _WIDEST:
+            return None
+        mark = "%" if text.startswith(("%", "ROOT %"), match.end()) else ""
+        if match[0] == "\n  ":
+            scope.computation.name_mark = mark
+        return patterns.op_line(match[0], mark).scanner, mark  # type: ignore[attr-defined]
+
+    def _to_brace(self, scope: Scope, form: LineForm | None, position: int, end: int) -> Closing:
+        """Reads the op lines of a computation from an offset on up to its closing brace. Raises UnfitError."""
+        if form is None:
+            raise UnfitError
+        scanner, mark = form
+        while True:
+            position = self._lines(scope, scanner(self.text, position, end).match, position, mark)
+            closing = self.closing(position, end)
+            if closing is not None:
+                if self._goes_on(closing[0], end):
+                    raise UnfitError
+                return closing
+            scope.computation.name_mark = None
+            position = self._slow_line(scope, position, end)
+
+    def closing(self, position: int, end: int) -> Closing | None:
+        """The end of a computation, if it stands at an offset in the form in which XLA writes it."""
+        match = self._closing(self.text, position, end)
+        return (match.end(), match[1]) if match is not None else None
+
+    def _slow_line(self, scope: Scope, position: int, end: int) -> int:
+        """The grammar reads the next op line; gives the offset behind it."""
+        from hlotext.syntax.reading import reference  # imports Lark, which most texts do not need
+
+        if len(scope.defined) != len(scope.computation._instructions):
+            raise UnfitError  # a name stands twice, which comes before anything that may be wrong here
+        blank = patterns.blank().match(self.text, position, end)
+        start = blank.end() if blank is not None else position
+        stop = self.text.find("\n", start, end)
+        stop = end if stop < 0 else stop
+        try:
+            record: InstructionRecord = reference.parse(self.source, "instruction", start, stop)
+        except reference.ParseError:
+            raise UnfitError from None
+        following = patterns.blank().match(self.text, record.end, end)
+        if following is not None and _CONTINUES.match(self.text, following.end()):
+            raise UnfitError
+        self.linker.add_instruction(scope, record)
+        return record.end
+
+    def _lines(
+        self, scope: Scope, matches: Callable[[], re.Match[str] | None], position: int, mark: str
+    ) -> int:
+        """Reads op lines as long as they have the usual form; gives the offset behind the last one.
+
+        `mark` is what stands before names.
+
+        The hot loop of the reader, one turn for each op line, so its steps stand here and not in methods. What it buys is
+        in the benchmarks; what it gives is compared with the reference reader on every file of the corpus.
+        """
+        parts, tail_of, defined, new, line = self._parts, self._tail, scope.defined, object.__new__, Form.LINE
+        heads = parts.heads
+        computation = scope.computation
+        append, parameters = computation._instructions.append, scope.parameters
+        separator = f", {mark}"
+        while (match := matches()) is not None:
+            root, name, head_text, names, inner, tail = match.groups()
+            try:
+                known = heads[head_text]  # faster than `get`, and there are few heads
+            except KeyError:
+                new_head = parts.head(head_text, match.start(3))
+                if new_head is None:
+                    return position
+                known = new_head
+            shape, opcode, takes, arguments, met, tails, head = known
+            operands: tuple[Instruction, ...] | None = None
+            argument: Any = None
+            if arguments is not None:
+                argument = arguments.get(inner)
+                if argument is None and (argument := parts.argument(head, inner)) is None:
+                    return position
+                operands = ()
+            elif names is not None:
+                try:
+                    if takes == 1:
+                        operands = (defined[names],)
+                    elif takes == 2:
+                        first, _, second = names.partition(separator)
+                        operands = defined[first], defined[second]
+                    else:
+                        operands = tuple(map(defined.__getitem__, names.split(separator)))
+                        if len(operands) > 5:
+                            computation.name_mark = None  # XLA would have numbered them
+                        if not head.minimum <= len(operands) <= head.maximum:
+                            operands = None
+                except KeyError:
+                    pass
+            if operands is None:
+                operands = parts.operands(scope, head, match, mark)
+                if operands is None:
+                    return position
+            attributes = tails.get(tail)
+            if attributes is None and (attributes := tail_of(scope, head, tail)) is None:
+                return position
+            end = match.end()
+            # What `Instruction(...)` would do, in less than half of its time.
+            instruction = new(Instruction)
+            instruction._name = name
+            instruction._opcode = opcode
+            instruction._shape = shape
+            instruction._operands = operands
+            instruction._attributes = attributes
+            instruction._argument = argument
+            instruction.computation = computation
+            instruction._place = end
+            instruction.form = line
+            instruction.is_touched = False
+            instruction._users = None
+            if (
+                met is not None
+                # One operand is what most have; this asks sooner what `meets_conditions` begins with.
+                and (takes != 1 or (id(attributes), id(operands[0]._shape)) not in met)
+                and not parts.meets_conditions(instruction, met)
+            ):
+                return position
+            if root is not None:
+                if computation._root is not None:
+                    return position
+                computation._root = instruction
+            if takes == 0:
+                parameters.append(argument)
+            defined[name] = instruction
+            append(instruction)
+            position = end
+        return position

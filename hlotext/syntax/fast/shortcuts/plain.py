@@ -1,0 +1,73 @@
+"""Shortcuts for numbers, flags, strings and lists of them, and what shortcuts of other kinds share."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from hlotext.findings.errors import TermError
+from hlotext.ir.memo import late
+from hlotext.syntax.language.words import integer as integer_of
+from hlotext.syntax.language.words import unquote
+
+Value = TypeVar("Value")
+
+
+def exact(
+    shortcut: Callable[[str], Value | None], written: Callable[[Value], str] = str
+) -> Callable[[str], Value | None]:
+    """The shortcut, but None for a text that is not, letter for letter, how its value is written.
+
+    So a shortcut may take a text for what it seems to be, and need not ask.
+    """
+
+    @functools.wraps(shortcut)
+    def read(text: str) -> Value | None:
+        try:
+            value = shortcut(text)
+        except (ValueError, LookupError, TypeError, TermError):
+            return None
+        return value if value is not None and written(value) == text else None
+
+    return read
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """`2,0,1`; nothing for an empty text. Raises ValueError or TermError for anything else."""
+    return tuple(map(integer_of, text.split(","))) if text else ()
+
+
+_SHORT = re.compile(r"-?[0-9]{1,9}")
+_INT_LIST = re.compile(r"\{((?:[0-9]{1,18}(?:,[0-9]{1,18})*)?)\}")
+_NUMBER = late(r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
+_BOOL_LIST = late(r"\{(?:true|false)(?:,(?:true|false))*\}")
+
+
+def integer(text: str) -> int | None:
+    return int(text) if _SHORT.fullmatch(text) else None
+
+
+def number(text: str) -> float | None:
+    return float(text) if _NUMBER().fullmatch(text) else None
+
+
+def string(text: str) -> str | None:
+    """What the caller has found to be quoted; where a backslash stands last, the grammar says what it escapes."""
+    return unquote(text) if text[0] == '"' and text[-2:-1] != "\\" else None
+
+
+def int_list(text: str) -> tuple[int, ...] | None:
+    match = _INT_LIST.fullmatch(text)
+    if match is None:
+        return None
+    return tuple(map(int, match[1].split(","))) if match[1] else ()
+
+
+def boolean(text: str) -> bool | None:
+    return {"true": True, "false": False}.get(text)
+
+
+def bool_or_list(text: str) -> tuple[bool, ...] | None:
+    return tuple(word == "true" for word in text[1:-1].split(",")) if _BOOL_LIST().fullmatch(text) else None

@@ -1,0 +1,104 @@
+"""What may be the matter with a text that is merely not what the grammar expected."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+
+from hlotext.ir.tables import opcodes
+from hlotext.syntax.hints.stumble import Stumble
+from hlotext.syntax.language import grammar
+from hlotext.syntax.language.grammar import attribute_rule, header_attribute_rule
+
+_CLOSERS = {"RPAREN": ")", "RPAR": ")", "RSQB": "]", "RBRACE": "}", "RAW_CLOSE": "}"}
+_NUMBER = re.compile(r"[+\-]?[0-9.][0-9A-Za-z.+\-]*")
+
+
+def hint(place: Stumble) -> str:
+    """A guess, or the form that was expected; empty when there is neither."""
+    return _value(place) or _end(place) or _missing_sign(place) or _near(place) or form_of(place.within)
+
+
+def _value(place: Stumble) -> str:
+    """A value of the wrong kind."""
+    word, expected = place.word, place.expected
+    if "BOOL" in expected and word.lower() in ("true", "false", "0", "1"):
+        return f"write `{'true' if word.lower() in ('true', '1') else 'false'}`"
+    if "STRING" in expected and (word[:1].isalnum() or word[:1] in "-_."):
+        return f'put it in quotes: `"{word}"`'
+    if expected <= {"LBRACE", "RBRACE"} and re.fullmatch(r"-?[\w.]+", word) and place.within not in _GROUPED:
+        return f"a list stands in braces: `{{{word}}}`"
+    if place.within == "sharding" and expected & {"LESSTHAN", "BOUNDED"}:
+        return "the devices follow the tile dimensions: `devices=[2,4]<=[8]`"
+    if "LITERAL_NUMBER" in expected and word.startswith("."):
+        return f"digits come first: `0{word}`"
+    if word == "/":
+        return "a comment begins with `//` or `/*`"
+    if "INT" in expected and word == "+":
+        return "numbers have no plus sign"
+    if "INT" in expected and _NUMBER.fullmatch(word):
+        return "only whole numbers in decimal digits can stand here"
+    is_unquoted = expected & {"INT", "NAME", "WORD"}
+    return "leave the quotes out" if is_unquoted and word in ("'", '"') else ""
+
+
+_GROUPED = frozenset({"replica_groups", "source_target_pairs"})
+
+
+def _missing_sign(place: Stumble) -> str:
+    """A comma or a closing bracket that may be missing before the word."""
+    word = place.word
+    if "LBRACE" in place.expected and not place.within and "\n" in place.text[place.behind : place.start]:
+        return "is a `{` missing at the end of the line above?"
+    closers = {_CLOSERS[name] for name in place.expected if name in _CLOSERS}
+    is_next = (
+        word in ("}", ")", "]") or word in opcodes.OPCODES or place.follows(r"\s*=(?!=)") or word == "ENTRY"
+    )
+    if closers and word not in closers and is_next and not _is_attribute(place):
+        return f"is a `{min(closers)}` missing before `{word}`?" if len(closers) == 1 else ""
+    is_item = word[:1].isalnum() or word[:1] in "%_{\"'"
+    if "RSQB" in place.expected:
+        is_item = word[:1].isdigit()
+    if "COMMA" in place.expected and is_item and place.precedes(r"[\w)}\]\"'][ \t]*"):
+        return f"is a comma missing before `{word}`?"
+    return ""
+
+
+def _is_attribute(place: Stumble) -> bool:
+    """Whether the word is the name of an attribute: `=` is glued to it."""
+    return place.follows("=")
+
+
+def _near(place: Stumble) -> str:
+    """The word that may have been meant, of those that the grammar spells out."""
+    known = {word for name in place.expected for word in _spelled(name)}
+    close = difflib.get_close_matches(place.word[:60], sorted(known), n=1, cutoff=0.7)
+    return f"did you mean `{close[0]}`?" if close else ""
+
+
+@functools.cache
+def _spelled(terminal: str) -> tuple[str, ...]:
+    """The words that a terminal's expression consists of; none for those of names and attributes."""
+    if terminal.endswith("ATTRIBUTE") or terminal in ("NAME", "COMMENT"):
+        return ()
+    words = re.findall(r"[A-Za-z][a-z_]{3,}", grammar.terminals().get(terminal, ""))
+    return tuple(word for word in words if len(word) > 3)
+
+
+def _end(place: Stumble) -> str:
+    """Nothing more follows, so the text may be cut off."""
+    if place.word in _CLOSERS.values() or "$END" in place.expected:
+        return ""
+    rest = place.text[place.after : place.after + 200]
+    return "the text ends here" if place.after + len(rest) == len(place.text) and not rest.strip() else ""
+
+
+@functools.cache
+def form_of(attribute: str) -> str:
+    """How an attribute is written, as the grammar's example shows it; empty for an unknown one."""
+    rule = attribute_rule(attribute) or header_attribute_rule(attribute)
+    for name, example in grammar.examples():
+        if rule is not None and name == rule and "\n" not in example:
+            return f"for example: `{attribute}={example}`"
+    return ""

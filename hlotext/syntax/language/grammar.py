@@ -1,0 +1,109 @@
+"""The grammar folder as Python sees it: one text for Lark, and the terminals' regular expressions for the fast reader."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Iterator
+
+from hlotext.ir.memo import late
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+"""Paths are texts here: importing pathlib takes milliseconds, and every start of a program would wait for it."""
+
+_TERMINAL = late(r"^(?P<name>[A-Z_]+)(?:\.\d+)?: (?:/(?P<regex>.+)/|\"(?P<literal>[^\"]+)\")$", re.MULTILINE)
+_RULE = late(r"^(?P<name>[a-z_A-Z]+)(?:\.\d+)?:", re.MULTILINE)
+_EXAMPLE = late(r"^// example: ?(.*)$")
+
+
+@functools.cache
+def folder() -> str:
+    """Where the `.lark` files lie: inside an installed package, or beside it in a source checkout."""
+    for place in (_PACKAGE, os.path.dirname(_PACKAGE)):
+        place = os.path.join(place, "grammar")
+        if os.path.isfile(os.path.join(place, "tokens.lark")):
+            return place
+    raise FileNotFoundError(
+        f"hlotext's grammar files are missing: no grammar/tokens.lark in or beside {_PACKAGE}"
+    )
+
+
+def files() -> list[str]:
+    """The paths of the grammar's files by name; joined in this order they are one grammar."""
+    return sorted(os.path.join(folder(), name) for name in os.listdir(folder()) if name.endswith(".lark"))
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+@functools.cache
+def text() -> str:
+    """The whole grammar as one Lark text."""
+    return "\n".join(map(_read, files()))
+
+
+@functools.cache
+def terminals() -> dict[str, str]:
+    """The regular expression of every terminal that the grammar writes on one line."""
+    return {
+        match["name"]: match["regex"].replace("\\/", "/") if match["regex"] else re.escape(match["literal"])
+        for match in _TERMINAL().finditer(text())
+    }
+
+
+def examples() -> Iterator[tuple[str, str]]:
+    """Every example line of the grammar with the name of the rule or terminal that it stands above."""
+    for path in files():
+        waiting: list[str] = []
+        for line in _read(path).splitlines():
+            if match := _EXAMPLE().match(line):
+                waiting.append(match[1].replace("\\n", "\n"))
+            elif match := _RULE().match(line):
+                for example in waiting:
+                    yield match["name"], example
+                waiting = []
+
+
+def names() -> list[str]:
+    """Names of all rules and terminals, in the order of the files."""
+    return [match["name"] for match in _RULE().finditer(text())]
+
+
+_INSTRUCTION = "_ATTRIBUTE"
+_HEADER = "_HEADER_ATTRIBUTE"
+
+
+def attribute_rule(name: str) -> str | None:
+    """The rule that reads an instruction attribute's value: `int_list` for `dimensions`; None for an unknown name."""
+    return attribute_rules().get(name)
+
+
+def header_attribute_rule(name: str) -> str | None:
+    """The rule that reads a header attribute's value: `integer` for `replica_count`; None for an unknown name."""
+    return header_attribute_rules().get(name)
+
+
+@functools.cache
+def attribute_rules() -> dict[str, str]:
+    """Every known instruction attribute and the rule that reads its value."""
+    return _rules(is_header=False)
+
+
+@functools.cache
+def header_attribute_rules() -> dict[str, str]:
+    """Every known header attribute and the rule that reads its value."""
+    return _rules(is_header=True)
+
+
+def _rules(is_header: bool) -> dict[str, str]:
+    """Name -> rule, of the terminals with that suffix; each is written `name=` or `(?:name|name)=`."""
+    suffix = _HEADER if is_header else _INSTRUCTION
+    return {
+        name: terminal.removesuffix(suffix).lower()
+        for terminal, regex in terminals().items()
+        if terminal.endswith(suffix) and terminal.endswith(_HEADER) == is_header
+        for name in regex.removesuffix("=").removeprefix("(?:").removesuffix(")").split("|")
+    }

@@ -1,0 +1,77 @@
+"""What names, strings and numbers of the text stand for; shared by both readers."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from hlotext.findings.errors import TermError
+from hlotext.syntax.source.limits import MAX_DIGITS
+
+
+@functools.cache
+def _escape() -> re.Pattern[bytes]:
+    """An escape. Groups: by an octal, hexadecimal, short or long number, by a letter, and one that C does not know."""
+    return re.compile(
+        rb"""\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([ntr"'\\abfv?]))|(\\.)""",
+        re.DOTALL,
+    )
+
+
+_SIMPLE = {
+    b"n": b"\n", b"t": b"\t", b"r": b"\r", b'"': b'"', b"'": b"'", b"\\": b"\\",
+    b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v", b"?": b"?",
+}  # fmt: skip
+
+
+def plain(inner: str) -> str | None:
+    """What stands between quotes, where that holds no escape but `\\'`; None otherwise.
+
+    XLA escapes those too, and the names that JAX gives to arguments are full of them.
+    """
+    text = inner.replace("\\'", "'")
+    return None if "\\" in text else text
+
+
+def unquote(quoted: str) -> str:
+    """The text of a quoted string, C escapes undone; bytes that are no UTF-8 become surrogates.
+
+    Raises TermError for an escape that C does not know.
+    """
+    inner = quoted[1:-1]
+    if (text := plain(inner)) is not None:
+        return text
+
+    def one(match: re.Match[bytes]) -> bytes:
+        octal, hexadecimal, short, long, simple, _bad = match.groups()
+        if simple:
+            return _SIMPLE[simple]
+        if octal and int(octal, 8) < 256:
+            return bytes([int(octal, 8)])
+        if hexadecimal and int(hexadecimal, 16) < 256:
+            return bytes([int(hexadecimal, 16)])
+        if (short or long) and int(short or long, 16) < 0x110000:
+            return chr(int(short or long, 16)).encode("utf-8", "surrogatepass")
+        place = 1 + len(
+            inner.encode("utf-8", "surrogateescape")[: match.start()].decode("utf-8", "surrogateescape")
+        )
+        shown = match[0].decode("utf-8", "replace")
+        raise TermError(f"`{shown}` is no escape in a string", place, r"a backslash itself is written `\\`")
+
+    return _escape().sub(one, inner.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+
+
+def integer(token: str) -> int:
+    """The value of an INT token as XLA stores it: signed 64 bits, larger unsigned ones wrapped.
+
+    Raises TermError outside -2^63 ... 2^64-1.
+    """
+    # A limit on the digits first: Python's int() is quadratic in them, and refuses more than 4,300 with a ValueError.
+    if len(token) > MAX_DIGITS or not -(2**63) <= (value := int(token)) < 2**64:
+        raise TermError(f"{token[:40]} does not fit into 64 bits", getattr(token, "start_pos", 0))
+    return value if value < 2**63 else value - 2**64
+
+
+def bare(name: str) -> str:
+    """A name as it stands in the text, without `%` and without a colon glued to it."""
+    return name.removeprefix("%").removesuffix(":")

@@ -1,0 +1,482 @@
+"""From records to nodes: names become references, and XLA's conditions on a module are checked.
+
+Both readers end here, so an error is found and said the same way whichever reader met the text first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from hlotext.findings.errors import TermError
+from hlotext.ir.nodes.bad_instruction import BadInstruction
+from hlotext.ir.nodes.computation import Computation, opened
+from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import opcodes
+from hlotext.ir.values.raw_value import RawValue
+from hlotext.ir.values.shape import Shape
+from hlotext.syntax import checks, module_checks
+from hlotext.syntax.language import patterns
+from hlotext.syntax.linking import sugar
+from hlotext.syntax.linking.scope import Scope
+from hlotext.syntax.linking.undefined import Undefined, note_unknown_types
+from hlotext.syntax.literals import read_literal
+from hlotext.syntax.source.reporter import Place, Reporter, shown
+
+if TYPE_CHECKING:
+    from hlotext.syntax.reading.records import (
+        ComputationRecord,
+        InlineBody,
+        InstructionRecord,
+        InstructionReference,
+        OperandRecord,
+        OperationRecord,
+        PartialRecord,
+    )
+
+Infer = Callable[[Instruction], Shape]
+"""Infers an omitted result shape; raises ValueError where that is impossible."""
+
+
+class Linker:
+    """Builds one module."""
+
+    def __init__(
+        self,
+        module: Module,
+        reporter: Reporter,
+        infer: Infer | None = None,
+        computations: dict[str, Computation] | None = None,
+    ) -> None:
+        self.module = module
+        self.reporter = reporter
+        self.infer = infer
+        self.computations = {} if computations is None else computations
+        self.taken: set[str] = set()
+        """Names of computations made for sugared asynchronous operations."""
+        self.undefined = Undefined(reporter)
+        self.pending: list[tuple[Scope, Instruction, str, Any]] = []
+        """Attributes that name computations which were not defined yet: scope, instruction, attribute name, value."""
+        self.has_async_start = False
+        """There may be an `async-start` in the module."""
+        self.has_lost_computations = False
+        """The name of a computation could not be made out."""
+
+    # ---- computations
+
+    def begin(self, name: str, start: int, is_entry: bool, brace: int = -1) -> Scope:
+        """Opens a computation; its instructions follow."""
+        computation = opened(name, self.module, start, brace)
+        if (first := self.computations.get(name)) is not None:
+            related: list[Place] = [("first defined here", first._start, first._brace)]
+            self.reporter.error("X105", f"computation {name} is defined twice", start, related=related)
+        self.computations[name] = computation
+        if is_entry:
+            if self.module._entry is not None:
+                related = [("the first one", self.module._entry._start, self.module._entry._start + 5)]
+                self.reporter.error("X107", "a module has only one ENTRY computation", start, related=related)
+            self.module._entry = computation
+        self.module._computations.append(computation)
+        return Scope(computation)
+
+    def add_computation(self, record: ComputationRecord) -> Computation:
+        """Links a whole computation."""
+        scope = self.begin(record.name, record.start, record.is_entry, record.brace)
+        scope.computation._end = record.end
+        scope.computation.execution_thread = record.execution_thread
+        for instruction in record.instructions:
+            self.add_instruction(scope, instruction)
+        self.finish(scope)
+        if record.signature is not None:
+            signature = record.signature
+            blank = patterns.blank().match(self.reporter.source.text, signature.position)
+            start = signature.position if blank is None else blank.end()
+            module_checks.signature(self.reporter, scope.computation, signature.result, start, signature.end)
+        return scope.computation
+
+    def add_partial(self, record: PartialRecord) -> None:
+        """Links what stands before a syntax error, since an error of another kind in there comes first."""
+        if record.head is not None:
+            from hlotext.syntax.linking.head_linker import link_head  # only errors and rare headers need it
+
+            link_head(self.module, self.reporter, record.head)
+        for computation in record.computations:
+            self.add_computation(computation)
+        if record.unfinished is not None:
+            unfinished = record.unfinished
+            scope = self.begin(unfinished.name, unfinished.start, unfinished.is_entry, unfinished.brace)
+            scope.computation._end = unfinished.end
+            for instruction in unfinished.instructions:
+                self.add_instruction(scope, instruction)
+
+    def finish(self, scope: Scope) -> None:
+        """Closes a computation."""
+        computation = scope.computation
+        if not computation._instructions:
+            what = f"computation {computation.name}" if computation.name else "this computation"
+            self.reporter.error("X122", f"{what} has no instructions", max(computation._brace, 0))
+        if not scope.is_damaged:
+            module_checks.parameters(self.reporter, computation, scope.parameters)
+        module_checks.names(self.reporter, computation, scope.defined)
+
+    # ---- instructions
+
+    def add_instruction(self, scope: Scope, record: InstructionRecord) -> Instruction:
+        """Links one op line into the computation."""
+        operation = record.operation
+        if operation.shape is not None:
+            note_unknown_types(self.reporter, operation.shape, record.start)
+        attributes = self.attributes(scope, record)
+        operands = self.operands(scope, operation)
+        name = record.name or "_"
+        instruction = Instruction(
+            name, operation.opcode, operation.shape, operands, attributes, None, scope.computation, (record.start, record.end)
+        )  # fmt: skip
+        if not self.set_argument(instruction, operation):
+            return self.add_bad(scope, record.start, record.end, name, operation.shape, record.is_root)
+        position = {attribute.name: attribute.position for attribute in record.attributes}
+        self.resolve(scope, instruction, position)
+        if opcodes.async_wrapped(operation.opcode) is not None:
+            self.unsweeten(scope, instruction, operation.position, position)
+        self.has_async_start = self.has_async_start or instruction._opcode == "async-start"
+        checks.opcode(self.reporter, instruction, operation.position, position)
+        self.fill_shape(instruction, operation.position)
+        checks.instruction(self.reporter, instruction, operation.position, position)
+        self.define(scope, instruction, record.is_root)
+        return instruction
+
+    def add_bad(
+        self, scope: Scope, start: int, end: int, name: str, shape: Shape | None, is_root: bool
+    ) -> BadInstruction:
+        """Puts lines that cannot be read into the computation, so that their text and their name are not lost."""
+        text = self.reporter.source.text[start:end].rstrip()
+        bad = BadInstruction(
+            name,
+            shape,
+            scope.computation,
+            place=(start, start + len(text)),
+            text=text,
+        )
+        scope.is_damaged = True
+        scope.has_lost_names = scope.has_lost_names or not name
+        first = scope.defined.get(name)
+        if name and (first is None or _is_missing(first)):
+            scope.defined[name] = bad
+        scope.computation._instructions.append(bad)
+        if is_root and scope.computation._root is None:
+            scope.computation._root = bad
+        return bad
+
+    def unsweeten(
+        self, scope: Scope, instruction: Instruction, position: int, places: dict[str, int]
+    ) -> None:
+        """Turns the short spelling of an asynchronous operation into the plain one."""
+        found = opcodes.async_wrapped(instruction._opcode)
+        assert found is not None
+        plain, wrapped = found[0].name, found[1].name
+        if plain == "async-start":
+            inner = {
+                key: value for key, value in instruction._attributes.items() if key not in sugar.ON_START
+            }
+            shadow = Instruction("", wrapped, None, instruction._operands, inner)
+            checks.opcode(self.reporter, shadow, position, places)
+            body = sugar.wrap(self.module, instruction, wrapped, self.taken)
+            self.taken.add(body.name)
+            self._put_before(scope, body)
+            self._hand_on_pending(scope, instruction, body.root)
+            return
+        instruction._opcode = plain
+        sugar.pass_on(instruction)
+        operation = instruction.async_wrapped_instruction
+        if operation is not None and operation.opcode != wrapped:
+            start = instruction._operands[0]
+            message = f"this ends an asynchronous {wrapped}, but {start.name} is part of one that runs {operation.opcode}"
+            related = [(f"{start.name} is defined here", start._start, start._end)]
+            self.reporter.error("X120", message, position, related=related)
+
+    def _hand_on_pending(self, scope: Scope, start: Instruction, operation: Instruction) -> None:
+        """What a short spelling names before its definition is now named by the operation that it wraps."""
+        for place in range(len(self.pending) - 1, -1, -1):
+            inside, instruction, name, value = self.pending[place]
+            if instruction is start and name in operation._attributes:
+                self.pending[place] = inside, operation, name, value
+            elif inside is scope and instruction is not start:
+                return  # an earlier line
+
+    def define(self, scope: Scope, instruction: Instruction, is_root: bool) -> None:
+        """Puts an instruction at the end of its computation and makes its name known."""
+        computation = scope.computation
+        first = scope.defined.get(instruction.name)
+        if first is not None and not _is_missing(first):
+            module_checks.duplicate(self.reporter, instruction, first)
+        scope.defined[instruction.name] = instruction
+        computation._instructions.append(instruction)
+        if instruction._opcode == "parameter":
+            scope.parameters.append(instruction._argument)
+        if is_root:
+            if computation._root is not None:
+                start = computation._root._start
+                related: list[Place] = [("the first one", start, start + 4)]
+                self.reporter.error(
+                    "X106", "a computation has only one ROOT", instruction._start, related=related
+                )
+            computation._root = instruction
+
+    def attributes(self, scope: Scope, record: InstructionRecord) -> dict[str, Any]:
+        """The attributes as a dict; a repeated one is an error."""
+        values: dict[str, Any] = {}
+        places: dict[str, int] = {}
+        for attribute in record.attributes:
+            name = attribute.name
+            if name in values:
+                related = [("first given here", places[name], None)]
+                message = f"attribute {name} is given twice"
+                self.reporter.error("X111", message, attribute.position, related=related)
+            values[name], places[name] = attribute.value, attribute.position
+        return values
+
+    def set_argument(self, instruction: Instruction, operation: OperationRecord) -> bool:
+        """Reads what stands in the parentheses of `parameter` and `constant`; False where that is impossible."""
+        if operation.opcode == "parameter":
+            instruction._argument = operation.argument
+        elif operation.opcode == "constant":
+            if instruction._shape is None:
+                self.reporter.error("X117", "a constant needs its shape", operation.position)
+                return False
+            start, end = operation.argument
+            try:
+                instruction._argument = read_literal(self.reporter.source.text[start:end], instruction._shape)
+            except TermError as error:
+                self.reporter.error("X118", error.message, start + error.position, help=error.help)
+                return False
+        return True
+
+    def operands(self, scope: Scope, operation: OperationRecord) -> tuple[Instruction, ...]:
+        return tuple(self.operand(scope, operand) for operand in operation.operands)
+
+    def operand(self, scope: Scope, record: OperandRecord) -> Instruction:
+        """The instruction that an operand stands for, made where the operand makes one."""
+        if record.operation is not None:
+            return self.nested(scope, record)
+        if record.name is None:
+            return self.unknown_operand(scope, record)
+        found = scope.defined.get(record.name)
+        if found is None:
+            return self.unknown_operand(scope, record)
+        for index in record.indices:
+            found = self.element(scope, found, index, record.position)
+        if record.shape is not None:
+            checks.operand_shape(self.reporter, found, record.shape, record.position)
+        return found
+
+    def nested(self, scope: Scope, record: OperandRecord) -> Instruction:
+        """An operation written in place becomes an instruction of its own, named as XLA names it."""
+        operation = record.operation
+        assert operation is not None
+        operands = self.operands(scope, operation)
+        name = scope.unique(f"{operation.opcode}.anon")
+        nested = Instruction(
+            name, operation.opcode, record.shape, operands, {}, None, scope.computation, form=Form.NESTED
+        )  # fmt: skip
+        self.set_argument(nested, attrs.evolve(operation, shape=record.shape))
+        checks.opcode(self.reporter, nested, operation.position, {})
+        self.fill_shape(nested, operation.position)
+        self.define(scope, nested, is_root=False)
+        return nested
+
+    def element(self, scope: Scope, operand: Instruction, index: int, position: int) -> Instruction:
+        """The get-tuple-element that `%t#index` stands for, one for each element."""
+        if scope.elements is None:
+            scope.elements = {}
+        found = scope.elements.get((operand, index))
+        if found is not None:
+            return found
+        shape = operand.shape
+        if shape is None and isinstance(operand, BadInstruction):
+            return operand  # which element of it is not known either
+        if shape is None or not shape.is_tuple or not 0 <= index < len(shape.tuple_shapes):
+            what = f"is {shown(shape)}" if shape is not None else "has no known shape"
+            self.reporter.error("X112", f"{operand.name} {what}, so it has no element #{index}", position)
+            return operand
+        name = scope.unique(f"{operand.name}_{index}")  # as XLA names it
+        element = Instruction(
+            name, "get-tuple-element", shape.tuple_shapes[index], (operand,), {"index": index}, None,
+            scope.computation, form=Form.COMPACT,
+        )  # fmt: skip
+        self.define(scope, element, is_root=False)
+        scope.elements[operand, index] = element
+        return element
+
+    def unknown_operand(self, scope: Scope, record: OperandRecord) -> Instruction:
+        """An operand that nothing defines: a parameter in a pasted op line, else an error."""
+        name = record.name
+        if not scope.takes_unknown:
+            if name is None:
+                self.reporter.error("X101", "an operand needs a name here", record.position)
+            elif not scope.has_lost_names:
+                self.undefined.instruction("X102", "operand", name, record.position, scope.defined)
+            return self._missing(scope, name or "")
+        if record.shape is not None:
+            note_unknown_types(self.reporter, record.shape, max(self.module._start, 0))
+        number = len(scope.parameters)
+        name = name or scope.unique(f"_{number}")
+        operand = Instruction(
+            name, "parameter", record.shape, (), {}, number, scope.computation, form=Form.IMPLICIT
+        )  # fmt: skip
+        self.define(scope, operand, is_root=False)
+        return operand
+
+    @staticmethod
+    def _missing(scope: Scope, name: str) -> BadInstruction:
+        """What stands for an operand that nothing defines, so that its users have one."""
+        missing = BadInstruction(name, None, scope.computation, form=Form.IMPLICIT)
+        if name:
+            scope.defined[name] = missing
+        scope.computation._instructions.append(missing)
+        return missing
+
+    def fill_shape(self, instruction: Instruction, position: int) -> None:
+        """Infers an omitted result shape."""
+        if instruction._shape is not None or instruction.opcode == "constant":
+            return
+        if any(isinstance(operand, BadInstruction) for operand in instruction._operands):
+            return  # what is wrong has been said where the operand should be defined
+        row = opcodes.opcode(instruction.opcode)
+        reason = (
+            f"the result shape of {instruction.opcode} must be written: it does not follow from the operands"
+        )
+        if (
+            row is not None
+            and row.shape_optional
+            and all(operand.shape is not None for operand in instruction.operands)
+        ):
+            if self.infer is None:
+                return
+            try:
+                instruction._shape = self.infer(instruction)
+                return
+            except ValueError as error:
+                reason = f"the omitted result shape cannot be inferred: {error}"
+        self.reporter.error("X117", reason, position, position + len(instruction.opcode))
+
+    # ---- references
+
+    def resolve(self, scope: Scope, instruction: Instruction, places: dict[str, int]) -> None:
+        """Replaces the references among an instruction's attributes by nodes; unknown computations wait for the end."""
+        from hlotext.syntax.reading.records import (  # only the grammar makes records
+            ComputationReference,
+            InlineBody,
+            InstructionReference,
+        )
+
+        for name, value in instruction._attributes.items():
+            kind = type(value)
+            if kind is ComputationReference or kind is InlineBody:
+                instruction._attributes[name] = self.computation(scope, instruction, name, value)
+            elif kind is tuple and value:
+                first = type(value[0])
+                if first is InstructionReference:
+                    instruction._attributes[name] = self.predecessors(scope, value)
+                elif first is ComputationReference or first is InlineBody:
+                    callees = tuple(self.computation(scope, instruction, name, item) for item in value)
+                    instruction._attributes[name] = callees
+            elif kind is RawValue:
+                checks.raw_value(self.reporter, instruction, name, value, places)
+
+    def computation(self, scope: Scope, instruction: Instruction, name: str, value: Any) -> Any:
+        """The computation that a reference names, or the reference itself for now when it comes later."""
+        from hlotext.syntax.reading.records import InlineBody  # only the grammar makes records
+
+        if type(value) is InlineBody:
+            return self.inline(scope, value)
+        found = self.computations.get(value.name)
+        if found is None:
+            self.pending.append((scope, instruction, name, value))
+            return value
+        return found
+
+    def predecessors(
+        self, scope: Scope, references: tuple[InstructionReference, ...]
+    ) -> tuple[Instruction, ...]:
+        """The instructions that control-predecessors names, each once."""
+        found: dict[Instruction, None] = {}
+        for reference in references:
+            predecessor = scope.defined.get(reference.name)
+            if predecessor is None and scope.takes_unknown:
+                from hlotext.syntax.reading.records import OperandRecord
+
+                predecessor = self.unknown_operand(scope, OperandRecord(None, reference.name))
+            if predecessor is None and scope.has_lost_names:
+                continue
+            if predecessor is None:
+                what, place = "control predecessor", reference.position
+                self.undefined.instruction("X121", what, reference.name, place, scope.defined)
+            else:
+                found[predecessor] = None
+        return tuple(found)
+
+    def inline(self, scope: Scope, body: InlineBody) -> Computation:
+        """A body written in place of a name; it sees only its own instructions."""
+        computation = Computation(
+            "", module=self.module, is_inline=True, start=body.position, brace=body.position
+        )
+        inner = Scope(computation)
+        inner.outer = scope
+        for record in body.instructions:
+            self.add_instruction(inner, record)
+        self.finish(inner)
+        self._put_before(scope, computation)
+        return computation
+
+    def _put_before(self, scope: Scope, computation: Computation) -> None:
+        """Puts a computation before the one that is being read, which is among the last."""
+        while scope.outer is not None:
+            scope = scope.outer
+        computations = self.module._computations
+        place = len(computations) - 1
+        while computations[place] is not scope.computation:
+            place -= 1
+        computations.insert(place, computation)
+
+    def finish_module(self) -> None:
+        """Resolves what was named before it was defined, and checks the header against the computations."""
+        lists: dict[tuple[Instruction, str], None] = {}
+        for scope, instruction, name, reference in self.pending:
+            found = self.computations.get(reference.name)
+            if found is None and scope.takes_unknown:
+                # A pasted op line: the computation stands elsewhere, and only its name is known.
+                found = self.computations[reference.name] = Computation(reference.name, is_implicit=True)
+            if found is None and not self.has_lost_computations:
+                help = self.reporter.did_you_mean(reference.name, self.computations)
+                message = f"computation {reference.name} is not defined"
+                self.reporter.error("X104", message, reference.position, help=help)
+            if isinstance(instruction._attributes[name], tuple):
+                lists[instruction, name] = None
+            else:
+                # What nothing defines stays as text.
+                instruction._attributes[name] = RawValue(f"%{reference.name}") if found is None else found
+        self.pending.clear()
+        for instruction, name in lists:
+            instruction._attributes[name] = self._resolved(instruction._attributes[name])
+        module_checks.module(self.reporter, self.module, has_async_start=self.has_async_start)
+
+    def _resolved(self, value: tuple[Any, ...]) -> tuple[Computation, ...] | RawValue:
+        """A list of computations, some of which were named before they were defined; as text where one never is."""
+        from hlotext.syntax.reading.records import ComputationReference  # only the grammar makes records
+
+        names = [item.name for item in value]
+        found: list[Any] = [
+            self.computations.get(item.name, item) if type(item) is ComputationReference else item
+            for item in value
+        ]
+        if any(type(item) is ComputationReference for item in found):
+            return RawValue(f"{{{', '.join(f'%{name}' for name in names)}}}")
+        return tuple(found)
+
+
+def _is_missing(instruction: Instruction) -> bool:
+    """Whether an instruction only stands for one that nothing has defined so far."""
+    return isinstance(instruction, BadInstruction) and instruction.is_missing

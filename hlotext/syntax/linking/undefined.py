@@ -1,0 +1,89 @@
+"""Names that nothing defines, here or in XLA: what may have been meant, and where something of that name stands."""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Collection
+
+from hlotext.ir.memo import late
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import ELEMENT_TYPES, TypeKind
+from hlotext.syntax.source.reporter import Place, Reporter
+
+_DEFINITION = late(r"^[ \t]*+(?:ROOT[ \t]+)?(%?([A-Za-z_][\w.\-]*+))[ \t]*+=", re.MULTILINE | re.ASCII)
+
+_NAME_CHARACTER = late(r"[\w.\-%]")
+
+
+class Undefined:
+    """Says that a name is not defined. Looks through the text once, when the first such name is met."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.reporter = reporter
+        self._places: dict[str, list[int]] | None = None
+        """Where the lines that define a name stand, by name."""
+        self._body = (0, 0)
+        """A piece of the text, from somewhere to the end of a computation."""
+
+    def instruction(self, code: str, what: str, name: str, position: int, known: Collection[str]) -> None:
+        """Reports an instruction that is named at an offset, but not defined before it."""
+        places = self._all_places().get(name, [])
+        following = bisect.bisect_right(places, position)
+        related: list[Place] = []
+        message = f"{what} {name} is not defined"
+        if following < len(places) and places[following] < self._end_of_body(position):
+            message = f"{what} {name} is not defined before this line"
+            related = [("it is defined here", places[following], None)]
+        elif following and places[following - 1] >= self._line(position):
+            message = f"{what} {name} is the instruction itself"
+        elif places:
+            related = [("an instruction of another computation has that name", places[0], None)]
+        self.reporter.error(
+            code, message, position, help=self.reporter.did_you_mean(name, known), related=related
+        )
+
+    def _end_of_body(self, position: int) -> int:
+        """Where the computation ends in which something stands, as XLA writes its closing brace."""
+        first, end = self._body
+        if not first <= position < end:
+            end = self.reporter.source.text.find("\n}", position)
+            end = len(self.reporter.source.text) if end < 0 else end
+            self._body = position, end
+        return end
+
+    def _line(self, position: int) -> int:
+        """Where the line begins on which something stands."""
+        source = self.reporter.source
+        return position - source.position(position)[1] + 1
+
+    def _all_places(self) -> dict[str, list[int]]:
+        if self._places is None:
+            self._places = {}
+            for match in _DEFINITION().finditer(self.reporter.source.text):
+                self._places.setdefault(match[2], []).append(match.start(1))
+        return self._places
+
+
+def note_unknown_types(reporter: Reporter, shape: Shape, start: int) -> None:
+    """A note for each element type in a shape that this release does not know; the shape stands behind an offset."""
+    if not shape.tuple_shapes and shape.element_type.kind is not TypeKind.UNKNOWN:
+        return  # as nearly always
+    for _, leaf in shape.leaves():
+        if leaf.element_type.kind is TypeKind.UNKNOWN:
+            name = leaf.element_type.name
+            first = _place_of_type(reporter.source.text, name, start)
+            help = reporter.did_you_mean(name, ELEMENT_TYPES)
+            reporter.note(
+                "X202", f"element type {name} is unknown to this release", first, first + len(name), help
+            )
+
+
+def _place_of_type(text: str, name: str, start: int) -> int:
+    """The offset of an element type in a shape that stands somewhere behind an offset."""
+    while (place := text.find(name, start)) >= 0:
+        end = place + len(name)
+        if not (_NAME_CHARACTER().match(text, end) or (place and _NAME_CHARACTER().match(text, place - 1))):
+            return place
+        start = end
+    return max(start, 0)

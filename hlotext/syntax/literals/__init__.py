@@ -1,0 +1,81 @@
+"""The text of a literal and its shape to a `Literal`, as `HloParserImpl::ParseLiteral` of XLA reads it.
+
+There are three roads to the same value: plain numbers are only looked at here; long arrays in the form in which XLA prints
+them are converted at once (`arrays`); everything else is read token by token (`tokens`), which also finds the
+place of an error. The last two are imported when they are first needed.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+from hlotext.ir.memo import late
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import ElementType, TypeKind
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def read_literal(text: str, shape: Shape) -> Literal:
+    """The literal that a text gives for a shape: what stands inside `constant( ... )`.
+
+    Accepts what XLA's reader accepts, and `{...}` for tuples. A number behind `-0` keeps its sign (XLA's
+    reader loses it). Raises TermError with the offset in the text for anything else.
+    """
+    return _read_short(text, shape) if len(text) <= 256 else _read(text, shape)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _read_short(text: str, shape: Shape) -> Literal:
+    return _plain(text, shape) or _read(text, shape)
+
+
+_NUMBER = late(r"-?(?:[1-9][0-9]{0,17}|(?<!-)0)")
+_DECIMAL = late(r"-?(?:[0-9]{1,18}(?:\.[0-9]{1,18})?(?:e[+-][0-9]{1,2})?|inf)|nan")
+_LARGEST = {"f16": 65_504.0, "bf16": 3e38, "f32": 3e38, "f64": math.inf}
+"""Decimals up to here are numbers of the type."""
+
+
+def _plain(text: str, shape: Shape) -> Literal | None:
+    """A number, or a list of them, that is certainly one of the type: made an array when it is asked for.
+
+    Most constants are like this and are never asked for their value, so most texts can be read without numpy.
+    """
+    if not shape.is_array:
+        return None
+    words = [text] if not shape.rank else text[1:-1].split(", ")
+    if shape.rank and (text != f"{{{', '.join(words)}}}" or shape.dimensions != (len(words),)):
+        return None
+    type_ = shape.element_type
+    if type_.is_integral:
+        is_signed = type_.kind is TypeKind.SIGNED
+        low, end = (-(1 << type_.bits - 1), 1 << type_.bits - 1) if is_signed else (0, 1 << type_.bits)
+        if not all(_NUMBER().fullmatch(word) and low <= int(word) < end for word in words):
+            return None
+    elif type_.kind is TypeKind.PREDICATE:
+        if not all(word in ("true", "false") for word in words):
+            return None
+    elif (largest := _LARGEST.get(type_.name)) is None or not all(
+        _DECIMAL().fullmatch(word) and (word[-1] in "nf" or abs(float(word)) <= largest) for word in words
+    ):
+        return None
+    return Literal(shape, values=functools.partial(_convert, words, type_))
+
+
+def _convert(words: list[str], type_: ElementType) -> np.ndarray[Any, Any]:
+    from hlotext.syntax.literals import conversion
+
+    return conversion.convert(words, type_)
+
+
+def _read(text: str, shape: Shape) -> Literal:
+    from hlotext.syntax.literals import arrays
+    from hlotext.syntax.literals.tokens import literal_from_tokens, read_tokens
+
+    if len(text) >= arrays.WORTHWHILE and (literal := arrays.read(text, shape)) is not None:
+        return literal
+    return literal_from_tokens(read_tokens(text), shape)

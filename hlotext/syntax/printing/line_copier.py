@@ -1,0 +1,129 @@
+"""Op lines of the source that are, letter for letter, what the printer would write: they are copied, not made anew.
+
+A line is made of a name, a shape, operands and the text of its attributes. Of shapes, attribute texts and literals a
+module has few distinct ones (`Module._parts`), so each is printed and compared once; the reader has said whether names and
+operands stand as XLA writes them (`Computation.name_mark`). Where all parts are written as the printer writes them, whole
+computations are copied. That prints a large module at many times the speed of making its lines; a test compares both on
+the corpus.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import CallAttributes, Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import opcodes
+from hlotext.ir.values.print_options import SubcomputationMode
+from hlotext.ir.values.shape import Shape
+
+if TYPE_CHECKING:
+    from hlotext.syntax.printing.xla_styles import TextPrinter
+
+
+class LineCopier:
+    """Copies the lines of one module for one printer."""
+
+    def __init__(self, printer: TextPrinter) -> None:
+        options = printer.options
+        self.printer = printer
+        self.mark = printer.percent
+        self.can_copy = (
+            options.print_ids
+            and options.print_operand_names
+            and options.print_result_shape
+            and options.print_operand_index_annotation_interval == 5
+            and options.print_subcomputation_mode is SubcomputationMode.NAME_ONLY
+            and not options.print_operand_shape
+            and not options.compact_operands
+            and not options.canonicalize_instruction_names
+            and not options.compact_gte
+            and not options.indent_amount
+            # Frames are looked up in the module, which a part alone does not know.
+            and not options.print_inline_stack_frames
+        )
+        self._copied: set[int] = set()
+        """The parts, by id, that are written as the printer writes them."""
+        self._is_all_copied = False
+
+    def learn(self, module: Module) -> None:
+        """Finds out which parts of a module's lines are written as the printer writes them."""
+        if not self.can_copy:
+            return
+        module.materialize()  # parts become known as computations are read
+        copied, odd = {id(None)}, set[int]()
+        tuples, sharded = set[str](), set[str]()
+        for text, opcode, value in module._parts:
+            (copied if self._written(opcode, value) == text else odd).add(id(value))
+            if isinstance(value, Shape) and value.is_tuple:
+                tuples.add(opcode)
+            elif isinstance(value, dict) and "sharding" in value:
+                sharded.add(opcode)
+        # One value may have been read from two texts.
+        self._copied = copied - odd
+        # A sharding is printed once for each leaf of a tuple.
+        self._is_all_copied = not odd and tuples.isdisjoint(sharded)
+
+    def _written(self, opcode: str, value: Any) -> str | None:
+        """How the printer writes a part; None where that depends on other instructions."""
+        printer = self.printer
+        if isinstance(value, Shape):
+            return f"{printer.shape(value)} {opcode}"
+        if not isinstance(value, dict):
+            return printer.argument(Instruction("", opcode, None, (), {}, value), printer.names(_NOWHERE))
+        if opcode == "compare" and "type" in value:
+            return None  # printed if the operands' type has another one
+        found = printer.attributes(Instruction("", opcode, None, (), value), printer.names(_NOWHERE), 1, None)
+        return "".join([f", {attribute}" for attribute in found])
+
+    def body(self, computation: Computation) -> str | None:
+        """The lines of a computation, each with the line end before it; None when nothing can be copied."""
+        module = computation.module
+        if (
+            not self._copied
+            or computation.name_mark != self.mark
+            or computation._root is None
+            or module is None
+            or module.source is None
+        ):
+            return None
+        text = module.source.text
+        is_touched = computation.is_touched
+        start = position = computation._brace + 1
+        if computation._parts_read and self._is_all_copied and not is_touched:
+            return text[start : computation._instructions[-1]._end]
+        pieces: list[str] = []
+        for instruction in computation._instructions:
+            end = self._end_of_copied(instruction)
+            # A line may have been moved, or the one before it taken out.
+            if end is not None and (not is_touched or text.rfind("\n", position, end) == position):
+                position = end
+                continue
+            if position > start:
+                pieces.append(text[start:position])
+            mark = "ROOT " if instruction.is_root else ""
+            pieces.append(
+                f"\n  {mark}{self.printer.instruction(instruction, self.printer.names(computation), 1)}"
+            )
+            start = position = max(instruction._end, position)
+        pieces.append(text[start:position])
+        return "".join(pieces)
+
+    def _end_of_copied(self, instruction: Instruction) -> int | None:
+        """Where an op line ends in the source if it is what the printer writes; None if it is not."""
+        attributes, shape, place = instruction._attributes, instruction._shape, instruction._place
+        if type(attributes) is CallAttributes:
+            attributes = attributes.common
+        if (
+            instruction.is_touched
+            or not isinstance(place, int)
+            or not self._copied.issuperset((id(attributes), id(shape), id(instruction._argument)))
+            or instruction._opcode in opcodes.CONTEXT_DEPENDENT
+            or ("sharding" in attributes and shape is not None and shape.is_tuple)
+        ):
+            return None
+        return place
+
+
+_NOWHERE = Computation("")

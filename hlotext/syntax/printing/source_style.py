@@ -1,0 +1,304 @@
+"""Style "source": the text that was read, with only the edited lines printed anew, in the style of the text around them."""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.source import Source
+from hlotext.ir.values.print_options import PrintOptions
+from hlotext.syntax.printing.header import header_text
+from hlotext.syntax.printing.xla_styles import TextPrinter, signature
+
+
+def source_text(module: Module) -> str:
+    """The module's text. A module that was not read is printed by XLA's default options, with all constants."""
+    source = module.source
+    if source is None:
+        return TextPrinter(PrintOptions(print_large_constants=True, syntax_sugar_async_ops=False)).module(
+            module
+        )
+    if not module.is_touched:
+        return source.text[module._start : module._end]
+    return _Copier(module, source).text()
+
+
+@attrs.define
+class _Run:
+    """Text that is being put together: slices of the source, joined where they follow each other, and new pieces."""
+
+    source: str
+    pieces: list[str] = attrs.field(factory=list)
+    start: int = 0
+    end: int = 0
+
+    def copy(self, start: int, end: int) -> None:
+        """Adds a slice of the source."""
+        if start != self.end:
+            self.flush()
+            self.start = start
+        self.end = end
+
+    def add(self, text: str) -> None:
+        """Adds new text."""
+        self.flush()
+        self.pieces.append(text)
+
+    def flush(self) -> None:
+        """Writes out the slice so far."""
+        if self.end > self.start:
+            self.pieces.append(self.source[self.start : self.end])
+        self.start = self.end = -1
+
+
+class _Copier:
+    """Prints one edited module."""
+
+    def __init__(self, module: Module, source: Source) -> None:
+        self.module = module
+        self.source = source.text
+        self.style = Style.of(module, source.text)
+        self.printer = _SourceLine(self.style.options)
+        self.run = _Run(source.text, start=module._start, end=module._start)
+
+    def text(self) -> str:
+        module, run = self.module, self.run
+        if module.is_header_touched:
+            run.add(self.header())
+        else:
+            run.copy(module._start, module._header_end)
+        read = [c for c in module.computations if not (c.is_inline or (c.is_implicit and c._start < 0))]
+        starts = [c._start for c in read]
+        if module.removed or (starts and min(starts) < 0) or starts != sorted(starts):
+            self._moved_computations(read)
+        else:  # what was not edited need not be looked at
+            position = module._header_end
+            for computation in read:
+                if computation.is_touched:
+                    run.copy(position, computation._start)
+                    self.computation(computation)
+                    position = computation._end
+            run.copy(position, module._end)
+        run.flush()
+        return "".join(run.pieces)
+
+    def _moved_computations(self, computations: list[Computation]) -> None:
+        """Prints computations in their present order, each with what stood before it in the source."""
+        module, run = self.module, self.run
+        ends = self._starts_of_gaps()
+        written = False
+        for computation in computations:
+            if computation._start < 0:
+                run.add(("\n\n" if not written else "") + self.style.new_computation(computation) + "\n\n")
+                continue
+            gap = ends[computation._start]
+            if written and gap == computation._start and run.end != gap:
+                run.add("\n\n")  # it came first in the text
+            run.copy(gap, computation._start)
+            self.computation(computation)
+            written = True
+        last = max(ends.get(-1, module._header_end), module._header_end)
+        run.copy(last, module._end)
+
+    def header(self) -> str:
+        """The header printed anew; the tables behind it are copied."""
+        module = self.module
+        if not self.source[module._start : module._header_end].strip():
+            return header_text(module, PrintOptions()) + "\n\n"  # the text began without one
+        line_end = self.source.find("\n", module._start, module._header_end)
+        tables = (
+            self.source[line_end : module._header_end]
+            if line_end >= 0 and module.stack_frames.stack_frames
+            else ""
+        )
+        return header_text(module, PrintOptions()) + tables
+
+    def _starts_of_gaps(self) -> dict[int, int]:
+        """For each computation of the source by start: where the blanks and comments before it begin; -1: after the last."""
+        places = sorted(
+            (c._start, c._end)
+            for c in (*self.module.computations, *self.module.removed)
+            if c._start >= 0 and not c.is_inline
+        )
+        gaps = {}
+        position = self.module._header_end
+        for start, end in places:
+            gaps[start] = position
+            position = end
+        gaps[-1] = position
+        return gaps
+
+    def computation(self, computation: Computation) -> None:
+        """One computation that was read."""
+        run = self.run
+        if not computation.is_touched:
+            run.copy(computation._start, computation._end)
+            return
+        if computation.is_signature_touched:
+            run.add(self.style.computation_header(computation))
+            run.copy(computation._brace, computation._brace + 1)
+        else:
+            run.copy(computation._start, computation._brace + 1)
+        if computation.removed_spans or not self._lines_in_order(computation):
+            self._moved_lines(computation)
+
+    def _lines_in_order(self, computation: Computation) -> bool:
+        """Prints the lines of a computation from which none was taken and in which none was moved; else does nothing.
+
+        Looks at no more of an untouched line than where it ends, so an edit in a large computation costs little.
+        """
+        changes: list[tuple[Instruction, int]] = []
+        seen = 0
+        for instruction in computation._instructions:
+            place = instruction._place
+            if type(place) is not int or instruction.is_touched:
+                if instruction.form is not Form.LINE:
+                    continue
+                changes.append((instruction, seen))
+                place = seen if instruction._start < 0 else instruction._end
+            if place < seen:
+                return False
+            seen = place
+        run = self.run
+        position = computation._brace + 1
+        for instruction, before in changes:
+            if instruction._start < 0:
+                run.copy(position, max(before, position))
+                run.add(f"{self.style.line_start}{self.line(instruction)}")
+                position = max(before, position)
+            elif instruction.is_touched:
+                run.copy(position, instruction._start)
+                run.add(self.line(instruction))
+                position = instruction._end
+        run.copy(position, computation._end)
+        return True
+
+    def _moved_lines(self, computation: Computation) -> None:
+        """Prints the lines of a computation in their present order, each with what stood before it in the source."""
+        run = self.run
+        gaps = self._gaps_in(computation, computation._brace + 1)
+        for instruction in computation:
+            if instruction.form is not Form.LINE:
+                continue
+            if instruction._start < 0:
+                run.add(f"{self.style.line_start}{self.line(instruction)}")
+                continue
+            run.copy(gaps[instruction._start], instruction._start)
+            if instruction.is_touched:
+                run.add(self.line(instruction))
+            else:
+                run.copy(instruction._start, instruction._end)
+        run.copy(gaps[-1], computation._end)
+
+    def _gaps_in(self, computation: Computation, position: int) -> dict[int, int]:
+        """For each op line of the source by start: where the blanks before it begin; -1: after the last line."""
+        gaps = {}
+        places = [(i._start, i._end) for i in computation if i._start >= 0]
+        for start, end in sorted((*places, *computation.removed_spans)):
+            gaps[start] = position
+            position = end
+        gaps[-1] = position
+        return gaps
+
+    def line(self, instruction: Instruction) -> str:
+        """An op line printed anew."""
+        root = "ROOT " if instruction.is_root and self.style.marks_root(instruction, self.source) else ""
+        return root + self.printer.instruction(
+            instruction, self.printer.names(instruction.computation or Computation(""))
+        )
+
+
+@attrs.frozen
+class Style:
+    """How a text is written: what to do alike when a line of it is printed anew."""
+
+    options: PrintOptions
+    line_start: str
+    """Line end and indentation of op lines."""
+
+    @classmethod
+    def of(cls, module: Module, text: str) -> Style:
+        """The style of a module's source, judged by its first lines."""
+        first = next((i for i in module.instructions() if i._start >= 0 and i.form is Form.LINE), None)
+        used = next((i for i in module.instructions() if i._start >= 0 and i.operands), None)
+        line = text[first._start : first._end].removeprefix("ROOT ") if first is not None else "%"
+        use = text[used._start : used._end] if used is not None else ""
+        header = next(
+            (text[c._start : c._brace] for c in module.computations if c._start >= 0 and not c.is_inline), ""
+        )
+        operand = re.search(r" [a-z][a-z\-]*\(([^%\"]{0,400})", use)
+        before = text[max(0, first._start - 200) : first._start] if first is not None else "\n  "
+        start = re.search(r"[\r\n]*[ \t]*\Z", before)
+        any_layout = re.search(r"\[[0-9,]+\]\{", text[module._header_end : module._header_end + 20000])
+        return cls(
+            PrintOptions(
+                print_large_constants=True,
+                print_percent=line.startswith("%"),
+                print_operand_shape=operand is not None and "[" in operand[1].split(")")[0],
+                print_program_shape="->" in header,
+                include_layout_in_shapes=any_layout is not None,
+                print_operand_index_annotation_interval=5
+                if text.find("/*index=", module._header_end) >= 0
+                else 0,
+                syntax_sugar_async_ops=any(c.is_implicit for c in module.computations),
+            ),
+            start[0] if start is not None and start[0].strip(" \t") else "\n  ",
+        )
+
+    def marks_root(self, instruction: Instruction, source: str) -> bool:
+        """Whether to write ROOT; text without the word has the root last."""
+        computation = instruction.computation
+        return instruction._start < 0 or computation is None or computation._root is not None
+
+    def computation_header(self, computation: Computation) -> str:
+        """The header of a computation up to its brace."""
+        entry = "ENTRY " if computation.is_entry else ""
+        percent = "%" if self.options.print_percent else ""
+        shapes = f"{signature(computation)} " if self.options.print_program_shape else ""
+        return f"{entry}{percent}{computation.name} {shapes}"
+
+    def new_computation(self, computation: Computation) -> str:
+        """A whole computation that was not read."""
+        return _SourceLine(self.options).computation(computation, is_entry=computation.is_entry)
+
+
+class _SourceLine(TextPrinter):
+    """Prints lines with nothing left out that the instruction holds."""
+
+    def sugared(self, instruction: Instruction) -> Instruction | None:
+        """As XLA, but a body that has a text of its own (because it was edited) is named."""
+        wrapped = super().sugared(instruction)
+        body = wrapped.computation if wrapped is not None else None
+        return wrapped if body is not None and body.is_implicit else None
+
+
+def computation_text(computation: Computation) -> str:
+    """A computation as it stands in its module's text."""
+    module = computation.module
+    source = module.source if module is not None else None
+    if module is None or source is None or computation._start < 0:
+        return _SourceLine(PrintOptions(print_large_constants=True)).computation(
+            computation, 0, computation.is_entry
+        )
+    copier = _Copier(module, source)
+    copier.run = _Run(source.text, start=computation._start, end=computation._start)
+    copier.computation(computation)
+    copier.run.flush()
+    return "".join(copier.run.pieces)
+
+
+def instruction_text(instruction: Instruction) -> str:
+    """An op line as it stands in its module's text, without its indentation."""
+    computation = instruction.computation
+    module = computation.module if computation is not None else None
+    source = module.source if module is not None else None
+    if computation is None or module is None or source is None:
+        printer = _SourceLine(PrintOptions(print_large_constants=True))
+        return printer.instruction(instruction, printer.names(computation or Computation("")))
+    if instruction._start >= 0 and not instruction.is_touched:
+        return source.text[instruction._start : instruction._end]
+    return _Copier(module, source).line(instruction)

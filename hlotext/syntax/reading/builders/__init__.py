@@ -1,0 +1,30 @@
+"""What each grammar rule becomes: one builder class for each grammar file, joined into the one that Lark calls.
+
+A method bears the name of its rule and gets the rule's children (named tokens and the values of inner rules; None for an
+absent optional part). Lark calls it while it parses, so nothing here recurses, however deep the text nests.
+"""
+
+from __future__ import annotations
+
+from hlotext.syntax.reading.builders.attributes import AttributeBuilder
+from hlotext.syntax.reading.builders.header import HeaderBuilder
+from hlotext.syntax.reading.builders.instruction import InstructionBuilder
+from hlotext.syntax.reading.builders.literal import LiteralBuilder
+from hlotext.syntax.reading.builders.metadata import MetadataBuilder
+from hlotext.syntax.reading.builders.shape import ShapeBuilder
+from hlotext.syntax.reading.builders.sharding import ShardingBuilder
+from hlotext.syntax.reading.builders.values import TokenBuilder, ValueBuilder
+
+
+class Builder(
+    InstructionBuilder,
+    AttributeBuilder,
+    HeaderBuilder,
+    ValueBuilder,
+    ShardingBuilder,
+    MetadataBuilder,
+    LiteralBuilder,
+    ShapeBuilder,
+    TokenBuilder,
+):
+    """Every rule of the grammar."""

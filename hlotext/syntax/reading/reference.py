@@ -1,0 +1,180 @@
+"""The reference reader: Lark over a whole module. Slow, obviously right; syntax errors come from here."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, TypeVar, cast
+
+import lark
+
+from hlotext.findings.errors import TermError
+from hlotext.ir.nodes.source import Source
+from hlotext.syntax.hints.expectation import expected_words
+from hlotext.syntax.hints.mistakes import Finding, describe
+from hlotext.syntax.hints.stumble import Stumble, unclosed
+from hlotext.syntax.language import patterns
+from hlotext.syntax.language.words import bare
+from hlotext.syntax.reading import terms
+from hlotext.syntax.reading.records import (
+    ComputationRecord,
+    InlineBody,
+    InstructionRecord,
+    ModuleRecord,
+    ParsedAttribute,
+    PartialRecord,
+    SignatureRecord,
+)
+from hlotext.syntax.source.reporter import Reporter, word_end
+
+Record = TypeVar("Record", ComputationRecord, InstructionRecord)
+
+
+class ParseError(Exception):
+    """The grammar rejects a piece of text."""
+
+    def __init__(
+        self,
+        finding: Finding,
+        read: PartialRecord,
+        *,
+        is_at_end: bool = False,
+        is_between_lines: bool = False,
+        unclosed: int | None = None,
+    ) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+        self.read = read
+        """What stands before the error; an error of another kind in there comes first."""
+        self.is_at_end = is_at_end
+        """More text might have helped."""
+        self.is_between_lines = is_between_lines
+        """The text ends where an op line is complete, and a next one could begin."""
+        self.unclosed = unclosed
+        """The bracket that is not closed where the text ends; None elsewhere."""
+
+    def report(self, reporter: Reporter) -> None:
+        """Says it."""
+        finding = self.finding
+        related = [] if self.unclosed is None else [("this is not closed", self.unclosed, self.unclosed + 1)]
+        reporter.error(finding.code, finding.message, finding.start, finding.end, finding.help, related)
+
+
+def parse(source: Source, rule: str, start: int = 0, end: int | None = None) -> Any:
+    """The record of a piece of the source read by one rule; offsets are the source's. Raises ParseError."""
+    text = source.text
+    end = len(text) if end is None else end
+    try:
+        return terms.parse_slice(rule, text, start, end)
+    except TermError as error:
+        finding = Finding(
+            error.message, error.position, word_end(text, error.position), error.help, error.code
+        )
+        raise ParseError(finding, _read_before_term_error(rule, text, start, end)) from None
+    except lark.exceptions.UnexpectedToken as error:
+        names = frozenset(error.accepts or error.expected)
+        parser = error.interactive_parser
+        if error.token.type == "$END":
+            raise _at_end(text, start, end, names, parser) from None
+        at, history = error.token.start_pos or 0, error.token_history
+    except lark.exceptions.UnexpectedCharacters as error:
+        names = frozenset(error.allowed or ())
+        parser = error.interactive_parser
+        at, history = cast(int, error.pos_in_stream), error.token_history
+    if history and history[-1] is not None:
+        # The lexer met what cannot stand there, so the last token is the one before it.
+        tracker: Any = terms.parser().options.postlex
+        tracker.end = history[-1].end_pos
+    place = Stumble(text, at, end, names, _attribute(parser))
+    # Terminals look ahead, so the last word may be refused for what does not follow it.
+    behind = patterns.blank().match(text, place.after, end)
+    is_last = behind is not None and behind.end() == end
+    is_at_end = is_last or text.startswith(("/*", '"', "'", "{"), at)
+    raise ParseError(describe(place), _read_by(parser), is_at_end=is_at_end)
+
+
+def op_lines(source: Source, start: int, end: int) -> tuple[tuple[InstructionRecord, ...], ParseError | None]:
+    """The op lines of a piece of a body, as many as can be read, and why no more: None behind a closing brace."""
+    try:
+        records: tuple[InstructionRecord, ...] = parse(source, "body_rest", start, end)
+    except ParseError as failure:
+        # Its traceback would keep the frames of all callers alive, and with them itself.
+        failure.__traceback__ = failure.__context__ = None
+        return failure.read.instructions, failure
+    return records, None
+
+
+def _at_end(text: str, start: int, end: int, names: frozenset[str], parser: Any) -> ParseError:
+    """The error for a text that ends too early."""
+    read = _read_by(parser)
+    first = read.unfinished.start if read.unfinished is not None else start
+    finding = Finding(f"the text ends here, but {expected_words(names)} is expected", end, end)
+    return ParseError(
+        finding,
+        read,
+        is_at_end=True,
+        is_between_lines="ROOT" in names and "RBRACE" in names,
+        unclosed=unclosed(text, first, end),
+    )
+
+
+def _attribute(parser: Any) -> str:
+    """The attribute whose value the parser is in; empty outside."""
+    for value in reversed(parser.parser_state.value_stack):
+        if isinstance(value, lark.Tree):
+            value = value.children[0]
+        if isinstance(value, ParsedAttribute | InstructionRecord | ComputationRecord):
+            return ""
+        if isinstance(value, lark.Token) and value.type.endswith("_ATTRIBUTE"):
+            return str(value[:-1])
+    return ""
+
+
+def _read_before_term_error(rule: str, text: str, start: int, end: int) -> PartialRecord:
+    """What stands before a wrong value: Lark gives no state then, so the parser goes there once more."""
+    with terms._lock:
+        parser: Any = terms.parser().parse_interactive(lark.TextSlice(text, start, end), start=rule)
+        with contextlib.suppress(lark.exceptions.VisitError, TermError):
+            parser.exhaust_lexer()
+            parser.feed_eof()
+        return _read_by(parser)
+
+
+def _read_by(parser: Any) -> PartialRecord:
+    """What a parser has read, taken from its stack."""
+    with contextlib.suppress(lark.exceptions.UnexpectedInput, TermError):
+        # An op line ends where the next one starts, so the name of a next one makes the parser finish it.
+        parser.feed_token(lark.Token("NAME", "next", start_pos=0, end_pos=0))
+    stack = list(parser.parser_state.value_stack)
+    head = stack.pop(0) if stack and isinstance(stack[0], ModuleRecord) else None
+    computations = _list_of(ComputationRecord, stack)
+    if instructions := _list_of(InstructionRecord, stack):
+        return PartialRecord(instructions=instructions)
+    entry = stack.pop(0) if stack and _is_token(stack[0], "ENTRY") else None
+    if not stack or not _is_token(stack[0], "NAME"):
+        return PartialRecord(head, computations)
+    name = stack.pop(0)
+    if stack and isinstance(stack[0], SignatureRecord):
+        stack.pop(0)
+    start = (name if entry is None else entry).start_pos
+    if stack and isinstance(stack[0], InlineBody):
+        brace, instructions = stack[0].position, stack[0].instructions
+    elif stack and _is_token(stack[0], "LBRACE"):
+        brace, instructions = stack.pop(0).start_pos, _list_of(InstructionRecord, stack)
+    else:
+        return PartialRecord(head, computations)
+    end = parser.lexer_thread.state.line_ctr.char_pos
+    unfinished = ComputationRecord(
+        bare(name), entry is not None, None, instructions, "main", start, brace, end
+    )
+    return PartialRecord(head, computations, unfinished)
+
+
+def _list_of(kind: type[Record], stack: list[Any]) -> tuple[Record, ...]:
+    """Takes a list that the grammar is gathering from the front of the stack; empty where there is none."""
+    if stack and isinstance(stack[0], lark.Tree) and isinstance(stack[0].children[0], kind):
+        return tuple(stack.pop(0).children)
+    return ()
+
+
+def _is_token(value: Any, name: str) -> bool:
+    return isinstance(value, lark.Token) and value.type == name

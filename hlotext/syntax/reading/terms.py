@@ -1,0 +1,90 @@
+"""Terms through Lark: a shape, a sharding, a window, once for each distinct text.
+
+Lark and the builders are imported, and the parser's tables loaded, when the grammar is first needed: most lines of most
+dumps are read without it.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import TYPE_CHECKING, Any
+
+from hlotext.findings.errors import TermError
+from hlotext.ir.memo import memoised
+from hlotext.syntax.language import grammar
+from hlotext.syntax.language.grammar import attribute_rules, header_attribute_rules
+
+if TYPE_CHECKING:
+    import lark
+
+STARTS = (
+    "modules", "module", "module_head", "headerless_module", "instruction", "single_instruction", "body_rest",
+    "attribute", "header_attribute", "shape", "layout", "literal",
+    *sorted({*attribute_rules().values(), *header_attribute_rules().values()} - {"shape"}),
+)  # fmt: skip
+"""Rules that can be read on their own."""
+
+_lock = threading.RLock()
+"""The builder learns from the token tracker where it is, so one text is read at a time."""
+
+
+@functools.cache
+def parser() -> lark.Lark:
+    """The LALR parser of the whole grammar; the builder runs while it parses."""
+    from hlotext.syntax.reading import tables
+    from hlotext.syntax.reading.builders import Builder
+    from hlotext.syntax.reading.builders.instruction import TokenTracker
+
+    builder = Builder()
+    builder.tracker = TokenTracker()
+    return tables.parser(
+        grammar.text(),
+        STARTS,
+        transformer=builder,
+        postlex=builder.tracker,
+        _plugins={"LexerThread": _without_lines()},
+    )
+
+
+def _without_lines() -> type[lark.lexer.LexerThread]:
+    """What reads a piece of a text without counting the lines before it; for all pieces of a text that is quadratic."""
+    from lark.lexer import Lexer, LexerState, LexerThread, LineCounter
+    from lark.utils import TextSlice
+
+    class Thread(LexerThread):
+        @classmethod
+        def from_text(cls, lexer: Lexer, text_or_slice: Any) -> Thread:
+            piece = TextSlice.cast_from(text_or_slice)
+            counter: Any = LineCounter("\n")  # type: ignore[no-untyped-call]
+            counter.char_pos = piece.start
+            return cls(lexer, LexerState(piece, counter))
+
+    return Thread
+
+
+def parse_slice(rule: str, text: str, start: int, end: int) -> Any:
+    """The value of a piece of text read by one rule; positions are offsets in the whole text.
+
+    Raises TermError for a wrong value, and Lark's UnexpectedInput for wrong syntax.
+    """
+    import lark
+
+    with _lock:
+        try:
+            return parser().parse(lark.TextSlice(text, start, end), start=rule)
+        except lark.exceptions.VisitError as error:
+            raise error.orig_exc from None
+
+
+@memoised(1 << 16)
+def read(rule: str, text: str) -> Any:
+    """The value of a text read by one rule of the grammar. Raises TermError with the offset of what is wrong."""
+    import lark
+
+    try:
+        return parse_slice(rule, text, 0, len(text))
+    except lark.exceptions.UnexpectedInput as error:
+        position: int | None = error.pos_in_stream
+        end = len(text) if position is None or position < 0 else position
+        raise TermError(f"cannot read this {rule}", end) from None

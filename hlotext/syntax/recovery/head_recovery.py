@@ -1,0 +1,105 @@
+"""What can be taken from a module's header and tables that the grammar cannot read: whatever stands by itself."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hlotext.findings.errors import TermError
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.frames import FileLocation, FrameRow, StackFrameIndex
+from hlotext.syntax.fast import shortcuts
+from hlotext.syntax.language import patterns
+from hlotext.syntax.language.grammar import header_attribute_rule
+from hlotext.syntax.language.words import unquote
+from hlotext.syntax.source.reporter import Reporter
+
+_NAME = re.compile(r"HloModule[ \t]++%?([A-Za-z_][A-Za-z0-9_.\-]*+)")
+_LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n|\Z)")
+_ROW = re.compile(r"[ \t]*+[0-9]++(?:[ \t]++|(?=[\"{]))([^\r\n]*+)")
+_FIELD = re.compile(r"([a-z_]++)=(-?[0-9]{1,9})(?![0-9])")
+_BEHIND = re.compile(r"[ \t]*+(?:ENTRY\b|[%{}]|(?:ROOT\b|[A-Za-z_][A-Za-z0-9_.\-]*+)[ \t]*+[={(])")
+"""How the first computation begins, or what is left of it."""
+
+_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+_MISSING: dict[str, Any] = {
+    "FileNames": "",
+    "FunctionNames": "",
+    "FileLocations": FileLocation(0, 0, 0, 0, 0, 0),
+    "StackFrames": FrameRow(0, 0),
+}
+"""What stands for a row that cannot be read, so that the numbers of the others stay right."""
+
+
+def recover_head(module: Module, reporter: Reporter, start: int, end: int, reported: int) -> int:
+    """Takes over what can be read of a broken header and broken tables; gives the offset behind them.
+
+    `reported` is the place of an error that has been reported.
+    """
+    text = reporter.source.text
+    name = _NAME.match(text, start, end)
+    module._name = name[1] if name is not None else ""
+    line = _LINE.match(text, start, end)
+    position = end if line is None else line.end()
+    module.attributes = _attributes(text[start:position])
+    rows: dict[str, list[Any]] = {}
+    table = ""
+    while position < end and (line := _LINE.match(text, position, end)) is not None:
+        word = line[0].strip()
+        if word in _TABLES:
+            table = word
+            rows[table] = []
+        elif table and _ROW.match(line[0]):
+            row = _row(table, line[0])
+            if row is None and not position <= reported <= line.end():
+                message = f"this row of {table} cannot be read"
+                reporter.error("X101", message, position, position + len(line[0].rstrip()))
+            rows[table].append(_MISSING[table] if row is None else row)
+        elif word and _BEHIND.match(line[0]):
+            break
+        position = line.end()
+    if rows:
+        module.stack_frames = StackFrameIndex(*(tuple(rows.get(table, ())) for table in _TABLES))
+    return _without_blanks(text, start, position)
+
+
+def _attributes(line: str) -> dict[str, Any]:
+    """The attributes of a header line, as far as they can be read; the first of each name."""
+    found: dict[str, Any] = {}
+    for match in patterns.header_attribute().finditer(line.rstrip()):
+        name, _, value = match[1].partition("=")
+        rule = header_attribute_rule(name)
+        if rule is not None and name not in found:
+            try:
+                found[name] = shortcuts.read(rule, value)
+            except TermError:
+                continue
+    return found
+
+
+def _row(table: str, line: str) -> Any:
+    """One row of a table; None where it cannot be read."""
+    match = _ROW.match(line)
+    content = match[1].strip() if match is not None else ""
+    if table in ("FileNames", "FunctionNames"):
+        if not re.fullmatch(patterns.quoted(), content):
+            return None
+        try:
+            return unquote(content)
+        except TermError:
+            return None
+    fields = {name: int(number) for name, number in _FIELD.findall(content)}
+    kind = FileLocation if table == "FileLocations" else FrameRow
+    names = kind.__match_args__
+    if sorted(fields) != sorted(names) or not (content.startswith("{") and content.endswith("}")):
+        return None
+    if kind is FrameRow:
+        fields["parent_frame_id"] -= 1
+    return kind(**fields)
+
+
+def _without_blanks(text: str, start: int, position: int) -> int:
+    """The offset behind the last character before `position` that is no blank."""
+    while position > start and text[position - 1] in " \t\r\n":
+        position -= 1
+    return position

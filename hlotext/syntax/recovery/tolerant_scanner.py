@@ -1,0 +1,399 @@
+"""Reading on behind errors: the fast reader for text that may be broken anywhere.
+
+What does not fit is cut out as narrowly as possible: a line, or the header of a computation, never more. Where a computation
+begins is seen from its header line, so a missing brace ends nothing but its own computation. The grammar is given each piece
+once or, in vain, a bounded number of times, so the time stays linear whatever the text holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hlotext.findings.errors import TermError
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
+from hlotext.syntax.fast import shortcuts
+from hlotext.syntax.fast.scanner import Closing, Header, Scanner
+from hlotext.syntax.language import grammar, patterns
+from hlotext.syntax.language.boundaries import begins_computation, begins_line, next_module
+from hlotext.syntax.linking.linker import Infer
+from hlotext.syntax.linking.scope import Scope
+from hlotext.syntax.recovery.head_recovery import recover_head
+from hlotext.syntax.source.limits import MAX_STATEMENT
+from hlotext.syntax.source.reporter import Reporter
+
+if TYPE_CHECKING:
+    from hlotext.syntax.reading.records import ModuleRecord
+    from hlotext.syntax.reading.reference import ParseError
+
+_NAME = r"%?[A-Za-z_][A-Za-z0-9_.\-]*+"
+_START = r"(?:(?<![^\r\n])[ \t]*+)"
+"""The beginning of a line, blanks included."""
+_HEADER = re.compile(
+    rf"(?P<entry>ENTRY\b[ \t]*+)?+(?P<name>{_NAME})?+[ \t]*+"
+    r"(?:\{(?=[ \t]*+(?:[\r\n]|\Z))|\((?=[^\r\n]*(?:\)[ \t]*->|\{[ \t]*+(?:[\r\n]|\Z))))"
+)
+"""The header of a computation, be the rest of its line broken: a name, and a brace that ends the line or a signature."""
+_OP_LINE = re.compile(rf"(?P<root>ROOT[ \t]++)?+(?P<name>{_NAME})[ \t]*+=[ \t]*+")
+"""How an op line begins."""
+_NAMED_LINE = re.compile(r"(?P<root>ROOT[ \t]++)?+(?P<name>%[A-Za-z_][A-Za-z0-9_.\-]*+)[ \t]++")
+"""How one begins whose `=` is missing."""
+_USUAL_LINE = re.compile(r"(?P<indent>(?:\r?\n|\A) *+)(?:ROOT )?(?P<mark>%?)[A-Za-z_][A-Za-z0-9_.\-]*+ = ")
+"""How one begins as XLA writes it."""
+_KNOWN_LINE = re.compile(
+    rf"{_START}(?:{_OP_LINE.pattern.replace('?P<root>', '?:').replace('?P<name>', '?:')}"
+    rf"|\}}|ENTRY\b|HloModule[ \t\r\n]|{_HEADER.pattern.replace('?P<entry>', '?:').replace('?P<name>', '?:')})"
+)
+_GUESS = re.compile(rf"ENTRY[ \t]++({_NAME})|(%[A-Za-z_][A-Za-z0-9_.\-]*+)")
+"""A name in a broken line: probably that of the computation whose header this was."""
+_CLOSING = re.compile(rf"\}}(?:[ \t\r\n]*+,[ \t\r\n]*+execution_thread=[ \t\r\n]*+({patterns.quoted()}))?")
+_STRAY = re.compile(r"\}(?:[ \t\r\n]*+\})*+")
+"""Braces that close nothing."""
+_SHAPE = re.compile(rf"({patterns.shape()})(?=[ \t])")
+_BRACKET = re.compile(rf"{patterns.quoted()}|/\*[^*\r\n]*+\*/|//[^\r\n]*+|[(){{}}\[\]]|\r\n?|\n")
+_BEFORE_BODY = re.compile(
+    rf"(?:{grammar.terminals()['COMPUTATION_ATTRIBUTE']}|_computations=\s*\{{|,|\{{)\s*\Z"
+)
+"""What stands before a computation's body in place of its name."""
+_LINE_END = re.compile(r"[\r\n]|\Z")
+_BLANK = " \t\r\n"
+"""What separates; Python knows more blanks, which are no part of HLO."""
+_BLANKS = re.compile(r"[ \t\r\n]++|//[^\r\n]*+")
+_WIDEST = 32
+"""Blanks before op lines up to which they are read fast."""
+_TRIES = 8
+"""How often more lines are added to an op line that is not complete, or to a header."""
+_CALL = 200
+"""Characters that the grammar could read in the time that calling it in vain takes."""
+
+
+class TolerantScanner(Scanner):
+    """Reads the computations of one module, whatever is wrong with them. The reporter collects the errors."""
+
+    recover_head = staticmethod(recover_head)
+
+    def __init__(self, module: Module, reporter: Reporter, infer: Infer | None) -> None:
+        super().__init__(module, reporter, infer)
+        self._effort = 2 * len(self.text) + MAX_STATEMENT
+        """Characters that the grammar may still be given in vain."""
+        self._line: re.Match[str] | None = None
+        """The last op line that was looked for, and from where on there is none."""
+        self._no_line_from = len(self.text) + 1
+        self._no_comment_from = len(self.text) + 1
+        """From where on no comment ends."""
+
+    # ---- computations
+
+    def computations(self, position: int, end: int) -> int:
+        """Reads computations from an offset on, up to the next module or the end; gives the offset behind the last."""
+        end = next_module(self.text, position)
+        while True:
+            start = self._skip(position, end)
+            if start >= end:
+                return position
+            header = self.header(start, end)
+            if header is not None:
+                position = self._whole(header, start, end)
+            elif self.linker.computations and self._is_foreign(start, end):
+                return position
+            else:
+                position = self._odd(start, end)
+
+    def _is_foreign(self, start: int, end: int) -> bool:
+        """Whether nothing from here on belongs to the module, such as the rest of a log."""
+        return not begins_computation(self.text, start, end) and self._next_line(start, end) is None
+
+    def _whole(self, header: Header, start: int, end: int) -> int:
+        """Reads a computation whose header has the usual form; gives the offset behind it."""
+        is_entry, name, brace, result = header
+        scope = self.linker.begin(name, start, is_entry, brace)
+        return self._close(scope, *self._body(scope, brace + 1, end), result)
+
+    def _odd(self, start: int, end: int) -> int:
+        """Reads what stands where a computation should begin, in another form or broken; gives the offset behind it."""
+        if _OP_LINE.match(self.text, start, end):
+            return self._without_header(start, end)
+        record, failure = self._piece(start, end)
+        if failure is not None:
+            for computation in failure.read.computations:
+                self.linker.add_computation(computation)
+            broken = failure.read.unfinished
+            if broken is not None:
+                scope = self.linker.begin(broken.name, broken.start, broken.is_entry, broken.brace)
+                return self._close(scope, *self._body(scope, broken.brace + 1, end), "")
+            if failure.read.computations:
+                return failure.read.computations[-1].end
+            return self._broken_header(start, end, failure)
+        assert record is not None
+        for computation in record.computations:
+            self.linker.add_computation(computation)
+        return record.end
+
+    def _piece(self, start: int, end: int) -> tuple[ModuleRecord | None, ParseError | None]:
+        """The grammar reads what begins here: up to the next header, or where there is none up to the next known line."""
+        from hlotext.syntax.reading import reference  # imports Lark, which most texts do not need
+
+        is_header = _HEADER.match(self.text, start, end) or begins_computation(self.text, start, end)
+        pattern = _KNOWN_HEADER if is_header and not self.text.startswith(("}", ","), start) else _KNOWN_LINE
+        first: ParseError | None = None
+        stop = start
+        for _ in range(_TRIES):
+            found = pattern.search(self.text, self._line_end(stop, end), end)
+            stop = end if found is None else found.start()
+            try:
+                return reference.parse(self.source, "headerless_module", start, stop), None
+            except reference.ParseError as failure:
+                failure.__traceback__ = failure.__context__ = None
+                if failure.read.computations or failure.read.unfinished is not None:
+                    return None, failure
+                first = first or failure
+                # What looked like the next header may have been the rest of this one.
+                self._effort -= stop - start + _CALL
+                if not is_header or not failure.is_at_end or stop == end or self._effort < 0:
+                    break
+        return None, first
+
+    def _broken_header(self, start: int, end: int, failure: ParseError) -> int:
+        """Reads a computation whose header cannot be read, or skips text that is none; gives the offset behind it."""
+        failure.report(self.reporter)
+        text = self.text
+        line_end = self._line_end(start, end)
+        header = _HEADER.match(text, start, end)
+        if (braces := _STRAY.match(text, start, end)) is not None:
+            return braces.end()
+        if header is None:
+            # Junk, or a header that cannot be recognised any more: then op lines follow.
+            line_end = self._end_of_junk(start, end)
+            if not _OP_LINE.match(text, self._skip(line_end, end)):
+                return line_end
+        guess = header["name"] if header is not None else None
+        if guess is None and (named := _GUESS.search(text, start, line_end)) is not None:
+            guess = named[1] or named[2]
+        is_entry = text.startswith("ENTRY", start) and self.linker.module._entry is None
+        scope = self._begin(guess or "", start, is_entry)
+        ends_in_brace = text[start:line_end].rstrip(_BLANK).endswith("{")
+        scope.computation._brace = text.rfind("{", start, line_end) if ends_in_brace else line_end - 1
+        return self._close(scope, *self._body(scope, scope.computation._brace + 1, end), "")
+
+    def _without_header(self, start: int, end: int) -> int:
+        """Reads op lines that stand where a computation should begin; gives the offset behind them."""
+        self.reporter.error(
+            "X101", "an op line stands outside of any computation", start, None,
+            "the header of its computation is missing, or a `}` before it is one too many",
+        )  # fmt: skip
+        scope = self._begin("", start, is_entry=False)
+        scope.computation._brace = start - 1
+        return self._close(scope, *self._body(scope, start, end), "")
+
+    def _begin(self, name: str, start: int, is_entry: bool) -> Scope:
+        """Opens a computation whose name is a guess, or not known."""
+        name = name.removeprefix("%")
+        known = self.linker.computations
+        self.linker.has_lost_computations = self.linker.has_lost_computations or not name or name in known
+        if not name or name in known:
+            stem, number = name or "unnamed", len(known)
+            while (name := f"{stem}.{number}") in known:
+                number += 1
+        return self.linker.begin(name, start, is_entry)
+
+    # ---- bodies
+
+    def _body(self, scope: Scope, position: int, end: int) -> Closing:
+        """Reads the op lines of a computation up to its end, whatever stands between them."""
+        read = self._usual_lines(scope, position, end)
+        while True:
+            position = read(position)
+            found: int | Closing | None = self.closing(position, end)
+            if found is None:
+                scope.computation.name_mark = None
+                found = self._statement(scope, position, end)
+            if isinstance(found, int):
+                position = found
+                continue
+            if not _USUAL_LINE.match(self.text, found[0], end):
+                return found
+            position = found[0]
+            self.reporter.error(
+                "X101", f"this closes computation {scope.computation.name}, but its op lines go on",
+                position - 1, None, "take the brace out", [("the next op line", self._skip(position, end), None)],
+            )  # fmt: skip
+
+    def _usual_lines(self, scope: Scope, position: int, end: int) -> Callable[[int], int]:
+        """Reads lines written like the first op line of the body, from an offset on; gives the offset behind them."""
+        line = self._next_line(position, end)
+        if line is None or len(line["indent"]) > _WIDEST:
+            return lambda position: position
+        if line["indent"] == "\n  ":
+            scope.computation.name_mark = line["mark"]
+        scan = patterns.op_line(line["indent"], line["mark"], bounded=True).scanner  # type: ignore[attr-defined]
+        return lambda position: self._lines(
+            scope, scan(self.text, position, end).match, position, line["mark"]
+        )
+
+    def _statement(self, scope: Scope, position: int, end: int) -> int | Closing:
+        """Reads what the fast reader could not: op lines in another form, broken ones, or the end of the body."""
+        start = self._skip(position, end)
+        if start >= end:
+            return self._unclosed(scope, position, end)
+        closing = _CLOSING.match(self.text, start, end)
+        if closing is not None:
+            return closing.end(), closing[1]
+        if begins_line(self.text, start) and (_HEADER.match(self.text, start, end) or self._is_entry(start)):
+            return self._unclosed(scope, position, start)
+        return self._op_lines(scope, start, end)
+
+    def _is_entry(self, start: int) -> bool:
+        return re.compile(r"ENTRY[ \t]++[%A-Za-z_]").match(self.text, start) is not None
+
+    def _unclosed(self, scope: Scope, position: int, place: int) -> Closing:
+        """Ends a computation whose closing brace is missing."""
+        name, brace = scope.computation.name, scope.computation._brace
+        is_end = place >= len(self.text)
+        message = (
+            "the text ends here, but an instruction or `}` is expected"
+            if is_end
+            else f"computation {name} is not closed: `}}` is missing before this"
+        )
+        self.reporter.error(
+            "X101", message, place, None, related=[("this is not closed", brace, brace + 1)] if brace >= 0 else ()
+        )  # fmt: skip
+        return position, None
+
+    # ---- op lines
+
+    def _op_lines(self, scope: Scope, start: int, end: int) -> int:
+        """The grammar reads the op lines that begin on this line; gives the offset behind them, or behind a broken one."""
+        from hlotext.syntax.reading import reference  # imports Lark, which most texts do not need
+
+        stop = self._line_end(start, end)
+        records, failure = reference.op_lines(self.source, start, stop)
+        for _ in range(_TRIES):
+            if failure is None or not failure.is_at_end or self._effort < 0:
+                break
+            if failure.is_between_lines and not self._goes_on_below(stop, end):
+                break
+            longer, is_whole = self._extent(start, stop, end)
+            if longer == stop:
+                break
+            more, again = reference.op_lines(self.source, start, longer)
+            if again is not None and not again.is_between_lines:
+                self._effort -= longer - start + _CALL
+            if again is None or again.is_at_end or len(more) > len(records):
+                records, failure, stop = more, again, longer
+            else:
+                failure = again
+            if not is_whole:
+                break
+        for record in records:
+            self.linker.add_instruction(scope, record)
+        if records:
+            return records[-1].end
+        assert failure is not None
+        return self._broken_line(scope, start, end, failure)
+
+    def _goes_on_below(self, stop: int, end: int) -> bool:
+        """Whether what follows a line can only belong to it."""
+        return self.text.startswith((",", "(", "[", "{"), self._skip(stop, end))
+
+    def _extent(self, start: int, stop: int, end: int) -> tuple[int, bool]:
+        """Where an op line may end that goes on below `stop`: where the brackets are closed, at least one line below.
+
+        And whether it is worth while to look further; not where another op line begins before they are closed.
+        """
+        text = self.text
+        least = self._line_end(self._skip(stop, end), end)
+        opened: list[int] = []
+        limit = min(end, start + MAX_STATEMENT)
+        for match in _BRACKET.finditer(text, start, limit):
+            token = match[0]
+            if token in "([{":
+                opened.append(match.start())
+            elif token in ")]}":
+                if not opened:
+                    return least, False
+                opened.pop()
+            elif token[0] in "\r\n" and match.start() >= least:
+                if not opened:
+                    return match.start(), True
+                if not self._is_body(opened[-1]) and _OP_LINE.match(text, self._skip(match.end(), end)):
+                    return least, False
+        self._effort -= limit - start
+        return least, not opened
+
+    def _is_body(self, bracket: int) -> bool:
+        """Whether a bracket opens the body of a computation written in place of its name."""
+        if self.text[bracket] != "{" or not _BEFORE_BODY.search(self.text[max(0, bracket - 60) : bracket]):
+            return False
+        after = self._skip(bracket + 1, len(self.text))
+        return _OP_LINE.match(self.text, after) is not None
+
+    def _broken_line(self, scope: Scope, start: int, end: int, failure: ParseError) -> int:
+        """Keeps a line that cannot be read, with the lines below that look like nothing known; gives the offset behind."""
+        failure.report(self.reporter)
+        stop = self._end_of_junk(start, end)
+        head = _OP_LINE.match(self.text, start, end) or _NAMED_LINE.match(self.text, start, end)
+        if head is None:
+            self.linker.add_bad(scope, start, stop, "", None, is_root=False)
+        else:
+            name = head["name"].removeprefix("%")
+            self.linker.add_bad(
+                scope, start, stop, name, self._shape_at(head.end()), head["root"] is not None
+            )
+        return stop
+
+    def _shape_at(self, position: int) -> Shape | None:
+        """The shape that stands at an offset; None where there is none that can be read."""
+        match = _SHAPE.match(self.text, position)
+        if match is None:
+            return None
+        try:
+            shape: Shape = shortcuts.read("shape", match[1])
+        except TermError:
+            return None
+        return shape
+
+    # ---- places
+
+    def _skip(self, position: int, end: int) -> int:
+        """The offset behind blanks and comments."""
+        text = self.text
+        while True:
+            if (match := _BLANKS.match(text, position, end)) is not None:
+                position = match.end()
+            elif text.startswith("/*", position) and position < self._no_comment_from:
+                close = text.find("*/", position + 2, end)
+                if close < 0:
+                    self._no_comment_from = position
+                    return position
+                position = close + 2
+            else:
+                return position
+
+    def _line_end(self, position: int, end: int) -> int:
+        match = _LINE_END.search(self.text, position, end)
+        return end if match is None else match.start()
+
+    def _next_line(self, position: int, end: int) -> re.Match[str] | None:
+        """The next op line in the usual form from an offset on; None where there is none in this module."""
+        if position >= self._no_line_from:
+            return None
+        if self._line is None or self._line.start() < position:
+            self._line = _USUAL_LINE.search(self.text, position)
+        if self._line is None:
+            self._no_line_from = position
+        return self._line if self._line is not None and self._line.start() < end else None
+
+    def _end_of_junk(self, start: int, end: int) -> int:
+        """The end of the last line that looks like nothing known, from a broken one on."""
+        found = _KNOWN_LINE.search(self.text, self._line_end(start, end), end)
+        if found is None:
+            return start + len(self.text[start:end].rstrip(_BLANK))
+        return max(self._line_end(start, end), start + len(self.text[start : found.start()].rstrip(_BLANK)))
+
+
+_KNOWN_HEADER = re.compile(
+    rf"{_START}(?:ENTRY\b|HloModule[ \t\r\n]|{_HEADER.pattern.replace('?P<entry>', '?:').replace('?P<name>', '?:')})"
+)
+"""A line with which something else begins than an op line."""

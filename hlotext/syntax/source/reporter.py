@@ -1,0 +1,149 @@
+"""Where the readers say what is wrong: raise at the first error, or collect everything."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from hlotext.findings.errors import HloSyntaxError, Severity
+from hlotext.ir.memo import late
+from hlotext.syntax.source.limits import MAX_COMPARED_WORDS, MAX_DIAGNOSTICS, MAX_MESSAGE
+
+if TYPE_CHECKING:
+    from hlotext.findings.diagnostic import Diagnostic
+    from hlotext.ir.nodes.source import Source
+
+Place = tuple[str, int, int | None]
+"""What is to be said of a related place, where it starts and where it ends."""
+
+
+class Reporter:
+    """Takes what the readers find in one text."""
+
+    def __init__(self, source: Source, strict: bool = False, tolerant: bool = False) -> None:
+        self.source = source
+        self.strict = strict
+        """Notes count as errors."""
+        self.tolerant = tolerant
+        """Errors are collected, not raised."""
+        self.diagnostics: list[Diagnostic] = []
+        """What was found, in the order in which it was found."""
+        self._said: set[tuple[object, ...]] = set()
+        """Lines may be read twice, by both readers; what was said is not said again."""
+        self._counts = dict.fromkeys(Severity, 0)
+        """How much was found, kept or not."""
+        self._compared = 0
+        """Known words that were compared with misspelt ones."""
+
+    def error(
+        self,
+        code: str,
+        message: str,
+        start: int,
+        end: int | None = None,
+        help: str = "",
+        related: Iterable[Place] = (),
+    ) -> None:
+        """Raises HloSyntaxError, or when tolerant keeps the diagnostic and returns.
+
+        Without an `end` the word at `start` is meant, also for the related places.
+        """
+        diagnostic = self._make(code, Severity.ERROR, message, start, end, help, related)
+        if not self.tolerant:
+            raise HloSyntaxError(diagnostic) from None
+        self._keep(diagnostic, (code, diagnostic.span, diagnostic.message))
+
+    def note(self, code: str, message: str, start: int, end: int | None = None, help: str = "") -> None:
+        """Keeps a note, one for each thing that is not known; when strict it is an error."""
+        if self.strict:
+            self.error(code, message, start, end, help)
+        elif (code, message) not in self._said:
+            self._keep(self._make(code, Severity.NOTE, message, start, end, help, ()), (code, message))
+
+    def _keep(self, diagnostic: Diagnostic, key: tuple[object, ...]) -> None:
+        if key in self._said:
+            return
+        self._counts[diagnostic.severity] += 1
+        if self._counts[diagnostic.severity] <= MAX_DIAGNOSTICS:
+            self._said.add(key)
+            self.diagnostics.append(diagnostic)
+
+    def take(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Keeps what another reporter has found in the same text."""
+        for found in diagnostics:
+            is_note = found.severity is Severity.NOTE
+            self._keep(
+                found, (found.code, found.message) if is_note else (found.code, found.span, found.message)
+            )
+
+    def count(self, severity: Severity) -> int:
+        """How much of a kind was found, kept or not."""
+        return self._counts[severity]
+
+    @property
+    def left_out(self) -> int:
+        """How many errors and notes were found and not kept."""
+        return sum(max(0, count - MAX_DIAGNOSTICS) for count in self._counts.values())
+
+    def did_you_mean(self, word: str, known: Collection[str]) -> str:
+        """A sentence that names the nearest known word, or an empty string."""
+        room = MAX_COMPARED_WORDS - self._compared
+        if room <= 0 or len(word) > 100:
+            return ""
+        # Looking at the length of a word costs a hundredth of comparing it.
+        self._compared += len(known) // 100
+        alike = (name for name in known if abs(len(name) - len(word)) <= 1 + len(word) // 3)
+        near = list(itertools.islice(alike, min(room, 2_000)))
+        self._compared += len(near)
+        return did_you_mean(word, near)
+
+    def _make(
+        self,
+        code: str,
+        severity: Severity,
+        message: str,
+        start: int,
+        end: int | None,
+        help: str,
+        related: Iterable[Place],
+    ) -> Diagnostic:
+        from hlotext.findings.diagnostic import Diagnostic  # most texts are right
+
+        text = self.source.text
+        if len(message) > MAX_MESSAGE:
+            message = f"{message[:MAX_MESSAGE]}..."
+        start = max(0, min(start, len(text)))
+        end = min(len(text), word_end(text, start) if end is None else max(end, start + 1))
+        places = tuple(
+            (what, self.source.span(first, word_end(text, first) if last is None else last))
+            for what, first, last in related
+        )
+        return Diagnostic(code, severity, message, self.source.span(start, end), help, places, self.source)
+
+
+_WORD = late(r"%?-?[A-Za-z0-9_.][A-Za-z0-9_.\-]*|->|<=")
+
+
+def word_end(text: str, start: int) -> int:
+    """Where the word that starts at an offset ends; behind one character where there is none."""
+    match = _WORD().match(text, start)
+    return start + 1 if match is None else match.end()
+
+
+_ALIKE = 0.66
+"""How alike two words are of which one may be meant by the other: of three letters two, in their order."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A sentence that names the nearest known word, or an empty string."""
+    import difflib  # takes milliseconds, and most texts are right
+
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=_ALIKE)
+    return f"did you mean `{close[0]}`?" if close else ""
+
+
+def shown(value: object) -> str:
+    """A value in a message, cut where it is long."""
+    text = str(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
