@@ -106,14 +106,25 @@ def transformer() -> None:
 def error() -> None:
     import jax
 
+    import hlotext as hlo
     from hlotext.interop.jax import register_pass
 
     def broken(module: Any) -> None:
         raise KeyError("no such thing")
 
-    register_pass(broken, name="broken-pass")
-    with pytest.raises(Exception, match="hlotext pass broken-pass: KeyError: 'no such thing'"):
+    def refused(module: hlo.Module) -> None:
+        module.entry.root.replace_operand(0, module.entry.root)
+
+    undo = register_pass(broken, name="broken-pass")
+    with pytest.raises(Exception, match="hlotext pass broken-pass: KeyError: 'no such thing'") as caught:
         jax.jit(lambda v: v + 1)(1.0)
+    line = broken.__code__.co_firstlineno + 1
+    assert f'jax_programs.py:{line} in broken: raise KeyError("no such thing")' in str(caught.value)
+    undo()
+    register_pass(refused)
+    with pytest.raises(Exception, match="hlotext pass refused: EditError") as caught:
+        jax.jit(lambda v: v + 2)(1.0)
+    assert f"jax_programs.py:{refused.__code__.co_firstlineno + 1} in refused: module" in str(caught.value)
 
 
 def executed() -> None:
@@ -139,35 +150,192 @@ def kept_fields() -> None:
     """What text does not say, and donation, is in the proto that is handed back, too."""
     import jax
     import numpy as np
+    from jax.extend import xla
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
     from hlotext.interop import jax as interop
+    from hlotext.interop.jax.protos import proto_fields
 
-    found = []
-
-    def compare(module: Any) -> None:
-        found.append(module)
-
-    sharding = NamedSharding(Mesh(np.array(jax.devices()), ("d",)), PartitionSpec("d"))
     protos: list[bytes] = []
-    original = interop.module_of_proto
-
-    def recorded(proto: bytes) -> Any:
-        protos.append(proto)
-        return original(proto)
-
-    interop.module_of_proto = recorded
-    interop.register_pass(compare)
+    xla.register_hlo_module_transformation(protos.append, name="recorded", platforms="cpu")
+    sharding = NamedSharding(Mesh(np.array(jax.devices()), ("d",)), PartitionSpec("d"))
     step = jax.jit(lambda v: v * 2, donate_argnums=0, out_shardings=sharding)
     step.lower(jax.device_put(np.arange(16, dtype=np.float32), sharding)).compile()
     proto = protos[0]
-    again = interop.proto_of_module(original(proto), proto)
-    numbers = {number for number, _ in interop._fields(proto)}
-    assert numbers <= {number for number, _ in interop._fields(again)}, numbers
+    again = interop.proto_of_module(interop.module_of_proto(proto), proto)
+    numbers = {number for number, _ in proto_fields(proto)}
+    assert numbers <= {number for number, _ in proto_fields(again)}, numbers
     for number in (8, 12, 14, 15):
-        kept = [[raw for n, raw in interop._fields(p) if n == number] for p in (proto, again)]
+        kept = [[raw for n, raw in proto_fields(p) if n == number] for p in (proto, again)]
         assert kept[0] == kept[1], number
 
 
+def sines_to_cosines(module: Any) -> None:
+    """A pass of a user."""
+    from hlotext import matchers as m
+    from hlotext import rewrite
+
+    @rewrite.pattern(m.sine(m.op("x")))
+    def rule(r: rewrite.Rewrite) -> Any:
+        return r.b.cosine(r["x"])
+
+    rewrite.apply_rules(module, [rule])
+
+
+def lost_donation() -> None:
+    """The compiler forgets donation in what a pass changes, and a warning says so once."""
+    import warnings
+
+    import jax
+    import numpy as np
+
+    from hlotext.interop.jax import register_pass
+
+    register_pass(sines_to_cosines)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for factor in (2, 3):
+            step = jax.jit(lambda v, factor=factor: jax.numpy.sin(v) * factor, donate_argnums=0)
+            compiled = step.lower(np.arange(65536, dtype=np.float32)).compile()
+    stats = compiled.memory_analysis()
+    messages = [str(w.message) for w in caught if "donation" in str(w.message)]
+    assert len(messages) == (stats.alias_size_in_bytes == 0), (messages, stats)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing is lost where nothing is donated, or nothing was changed
+        register_pass(lambda module: None, name="nothing")
+        jax.jit(lambda v: jax.numpy.sin(v) * 4)(1.0)
+        jax.jit(lambda v: v * 4, donate_argnums=0)(np.arange(8, dtype=np.float32))
+
+
+def compile_cached(registered: str, folder: str, wanted: str) -> None:
+    """One process with a compilation cache: what the program computes, with or without a pass."""
+    import warnings
+
+    import jax
+    import numpy as np
+
+    from hlotext.interop.jax import register_pass
+    from hlotext.rewrite import Pipeline, parse_passes
+
+    jax.config.update("jax_compilation_cache_dir", folder)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    hits: list[str] = []
+    jax.monitoring.register_event_listener(lambda event, **_: hits.append(event))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        undo = None
+        if registered != "nothing":
+            undo = register_pass(
+                Pipeline(parse_passes("dce,cse")) if registered == "pipeline" else sines_to_cosines,
+                cache_key="1" if registered == "version" else None,
+            )
+    x = np.linspace(0, 1, 8, dtype=np.float32)
+    y = jax.jit(lambda v: jax.numpy.sin(v) * 2)(x)
+    expected = np.cos if registered in ("function", "version") else np.sin
+    assert np.allclose(y, 2 * expected(x)), y
+    cached = hits.count("/jax/compilation_cache/cache_hits")
+    assert {"hit": cached > 0, "miss": cached == 0}[wanted], hits
+    warned = [str(w.message) for w in caught if "compilation cache is off" in str(w.message)]
+    assert len(warned) == (registered == "function"), warned
+    assert undo is None or undo()
+    assert jax.config.jax_enable_compilation_cache
+    z = jax.jit(lambda v: jax.numpy.sin(v) * 3)(x)  # the pass is gone, the cache is back
+    assert np.allclose(z, 3 * np.sin(x)), z
+
+
+def negative_zero() -> None:
+    """Constants keep the sign of zero through a pass, `run` and `assert_equivalent`."""
+    import jax
+    import numpy as np
+
+    import hlotext as hlo
+    from hlotext.interop.jax import assert_equivalent, register_pass, run
+
+    values = np.array([-0.0, 1, 2, -0.0], np.float32)
+    register_pass(sines_to_cosines)
+    compiled = jax.jit(lambda v: (values, np.float64(-0.0) * v, jax.numpy.sin(v)))(np.float32(1))
+    assert compiled[0].tobytes() == values.tobytes(), compiled
+    assert np.signbit(compiled[1])
+    assert compiled[2] == np.cos(np.float32(1))
+    text = (
+        'ENTRY e { a = f32[4]{0} constant({-0, 1, 2, -0}), metadata={op_name="f32[] constant(-0)"}\n'
+        "b = c64[2]{0} constant({(-0, 1), (1e-05, -0)})  i = s32[2]{0} constant({-1, 0})  "
+        "h = bf16[] constant(-0)  ROOT t = (f32[4]{0}, c64[2]{0}, s32[2]{0}, bf16[]) tuple(a, b, i, h) }"
+    )
+    a, b, i, h = run(hlo.parse(text))
+    assert np.signbit(a).tolist() == [True, False, False, True]
+    assert np.signbit(b.real).tolist() == [True, False]
+    assert np.signbit(b.imag).tolist() == [False, True]
+    assert i.tolist() == [-1, 0]
+    assert np.signbit(h.astype(np.float32))
+    assert_equivalent(hlo.parse(text), hlo.parse(text), rtol=0)
+    with pytest.raises(AssertionError):
+        assert_equivalent(hlo.parse(text), hlo.parse(text.replace("{-0, 1, 2, -0}", "{0, 1, 2, 0}")), rtol=0)
+
+
+def grad_of_scan() -> None:
+    """A pipeline of passes inside the compilation of a gradient through a loop."""
+    import jax
+    import numpy as np
+
+    from hlotext import rewrite
+    from hlotext.interop.jax import register_pass
+    from hlotext.rewrite import Pipeline, parse_passes
+
+    def loss(w: Any, x: Any) -> Any:
+        return jax.lax.scan(lambda c, t: (jax.numpy.tanh(c @ w + t), c.sum()), x[0], x)[0].sum()
+
+    rng = np.random.default_rng(0)
+    w, x = rng.normal(size=(8, 8)).astype(np.float32) / 8, rng.normal(size=(5, 8)).astype(np.float32)
+    before = jax.jit(jax.grad(loss))(w, x)
+    jax.clear_caches()
+    changed: list[str] = []
+
+    def change(module: Any) -> None:
+        for i in tuple(module.instructions()):
+            if i.opcode == "tanh":  # in the body of the loop: a round trip that changes nothing
+                b = rewrite.Builder.before(i)
+                i.replace_with(b.negate(b.negate(b.tanh(*i.operands))))
+                changed.append(i.name)
+        Pipeline(parse_passes("algsimp,dce")).run(module)
+
+    undo = register_pass(change)
+    after = jax.jit(jax.grad(loss))(w, x)
+    assert changed
+    assert np.allclose(before, after, rtol=1e-5), (before, after)
+    undo()
+    jax.clear_caches()
+    # It takes a copy away that keeps elements of the loop's state apart.
+    register_pass(Pipeline(parse_passes("cse")))
+    with pytest.raises(Exception, match=r"CopyError: copy\S* is gone, and with it a buffer"):
+        jax.jit(jax.grad(loss))(w, x)
+
+
+def four_devices() -> None:
+    """A pass on a program that is partitioned over four devices."""
+    import jax
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    from hlotext.interop.jax import register_pass
+
+    mesh = Mesh(np.array(jax.devices()[:4]), ("d",))
+    sharding = NamedSharding(mesh, PartitionSpec("d"))
+    x = jax.device_put(np.arange(16, dtype=np.float32).reshape(4, 4), sharding)
+    seen: list[str] = []
+
+    def change(module: Any) -> None:
+        seen.append(str(module.entry.parameters[0].shape))
+        sines_to_cosines(module)
+
+    register_pass(change)
+    result = jax.jit(lambda v: jax.numpy.sin(v) @ v.T + v.sum(), out_shardings=sharding)(x)
+    plain = np.asarray(x)
+    assert np.allclose(result, np.cos(plain) @ plain.T + plain.sum(), rtol=1e-5), result
+    assert "f32[1,4]{1,0}" in seen, seen
+    assert len(result.sharding.device_set) == 4
+
+
 if __name__ == "__main__":
-    globals()[sys.argv[1]]()
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,17 +13,41 @@ from tests import support
 pytestmark = pytest.mark.xla
 
 
-@pytest.mark.parametrize(
-    "case", ["sine_to_cosine", "donation", "kept_fields", "transformer", "error", "executed"]
-)
-def test_in_jax(case: str) -> None:
-    """What the function of that name in `tests/jax_programs.py` asserts."""
+CASES = (
+    "sine_to_cosine", "donation", "lost_donation", "kept_fields", "transformer", "grad_of_scan", "four_devices",
+    "error", "executed", "negative_zero",
+)  # fmt: skip
+
+
+def in_jax(*arguments: str) -> None:
     pytest.importorskip("jax.extend.xla")
     run = subprocess.run(
-        [sys.executable, "-m", "tests.jax_programs", case],
+        [sys.executable, "-m", "tests.jax_programs", *arguments],
         capture_output=True,
         text=True,
         cwd=support.ROOT,
         check=False,
     )
     assert run.returncode == 0, run.stderr[-3000:]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_in_jax(case: str) -> None:
+    """What the function of that name in `tests/jax_programs.py` asserts."""
+    in_jax(case)
+
+
+CACHED = {
+    "with a pass, then without": [("function", "miss"), ("nothing", "miss"), ("nothing", "hit")],
+    "without a pass, then with": [("nothing", "miss"), ("function", "miss")],
+    "a pass with a key": [("version", "miss"), ("version", "hit"), ("nothing", "miss")],
+    "passes of the library": [("pipeline", "miss"), ("pipeline", "hit")],
+}
+"""Processes that share a compilation cache, one after the other: the pass of each, and whether it takes from the cache."""
+
+
+@pytest.mark.parametrize("processes", CACHED.values(), ids=CACHED)
+def test_compilation_cache(processes: list[tuple[str, str]], tmp_path: Path) -> None:
+    """Each process computes what its own pass makes, whatever the processes before it left in the cache."""
+    for registered, wanted in processes:
+        in_jax("compile_cached", registered, str(tmp_path), wanted)

@@ -1,160 +1,18 @@
-"""hlotext inside JAX: passes during compilation, programs as modules, and modules executed. Extra: `hlotext[jax]`.
-
-jaxlib reads and prints HLO in this process, and ends the process on text that breaks its invariants; `hlotext.verify` finds
-what it would refuse, so whatever goes to jaxlib is verified first.
-"""
+"""Modules executed on jaxlib's CPU client, and compared."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from hlotext import layout, parse
-from hlotext.findings.errors import Severity
+from hlotext import layout
+from hlotext.interop.jax.protos import NotExecutable, proto_of_module
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Layout, Shape, default_layout
 from hlotext.ir.values.types import TypeKind
 from hlotext.rewrite.builder import Builder
-from hlotext.rewrite.pipeline import Pipeline
-from hlotext.verify import verify
-
-ModulePass = Callable[[Module], "object"]
-"""Changes a module in place."""
-
-_log = logging.getLogger(__name__)
-
-
-class NotExecutable(ValueError):  # noqa: N818 - says what the module is
-    """A module that jaxlib cannot be given."""
-
-
-# ---- text and protos
-
-
-def module_of_proto(proto: bytes) -> Module:
-    """The module of a serialized `HloModuleProto`, constants in full."""
-    from jaxlib import _hlo
-
-    options = _hlo.HloPrintOptions()
-    options.print_large_constants = True
-    return parse(_hlo.HloModule.from_serialized_hlo_module_proto(proto).to_string(options))
-
-
-def proto_of_module(module: Module, like: bytes = b"") -> bytes:
-    """The serialized `HloModuleProto` of a module. Raises NotExecutable for what `verify` refuses.
-
-    Text says nothing of some fields (cross-program prefetches, parameters' and results' shardings after partitioning, the
-    device assignment ...): they are taken from `like`, the proto that the module was made of.
-    """
-    from jaxlib import _hlo
-
-    _check(module)
-    new: bytes = _hlo.hlo_module_from_text(str(module)).as_serialized_hlo_module_proto()
-    given = {number for number, _ in _fields(new)}
-    return new + b"".join(raw for number, raw in _fields(like) if number in _NOT_IN_TEXT - given)
-
-
-_NOT_IN_TEXT = frozenset({10, 11, 12, 13, 14, 15, 16})
-"""Fields of HloModuleProto that HLO text leaves out (hlo.proto): cross_program_prefetches, is_dynamic,
-spmd_output_sharding, profile_info, spmd_parameters_shardings, device_assignment, use_auto_spmd_partitioning."""
-
-
-def _fields(proto: bytes) -> Iterator[tuple[int, bytes]]:
-    """Number and bytes, tag included, of each field of a serialized message."""
-    position = 0
-    while position < len(proto):
-        start = position
-        tag, position = _varint(proto, position)
-        kind = tag & 7
-        if kind == 0:
-            _, position = _varint(proto, position)
-        elif kind == 2:
-            size, position = _varint(proto, position)
-            position += size
-        else:
-            position += {1: 8, 5: 4}[kind]
-        yield tag >> 3, proto[start:position]
-
-
-def _varint(proto: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = proto[position]
-        value |= (byte & 127) << shift
-        position += 1
-        shift += 7
-        if byte < 128:
-            return value, position
-
-
-def _check(module: Module) -> None:
-    errors = [d for d in verify(module) if d.severity is Severity.ERROR]
-    if errors:
-        raise NotExecutable(f"{module.name}: {errors[0].code}: {errors[0].message}")
-
-
-# ---- passes in JAX's compiler
-
-
-def register_pass(
-    function: ModulePass | Pipeline,
-    *,
-    name: str | None = None,
-    stage: str = "pre_scheduler",
-    platforms: Sequence[str] | str | None = None,
-) -> Callable[[], bool]:
-    """Runs a function or a pipeline on every module that JAX compiles; returns what takes it off again.
-
-    `stage` is `pre_scheduler` or `post_scheduler` (JAX's `PipelineStage`), `platforms` as in JAX (None: all). Header
-    attributes such as donation and aliasing, the schedule and frontend attributes go with the text; fields that text
-    does not have are kept from JAX's module. A module that the function leaves as it is is not handed back, so it keeps
-    all that it has; of one that is handed back, be it byte for byte the same, the compiler of jaxlib 0.10.2 forgets
-    donation. What the function raises, JAX raises from the compilation, with the name of the pass. Raises
-    NotImplementedError for a JAX without `jax.extend.xla`.
-    """
-    try:
-        from jax.extend import xla
-    except ImportError:
-        raise NotImplementedError("this JAX has no jax.extend.xla: passes need JAX 0.10.2 or later") from None
-    label = name or (
-        function.name if isinstance(function, Pipeline) else getattr(function, "__name__", "hlotext")
-    )
-    place = xla.PipelineStage[stage.upper()]
-
-    def transform(proto: bytes) -> bytes | None:
-        try:
-            module = module_of_proto(proto)
-            before = module.revision
-            function.run(module) if isinstance(function, Pipeline) else function(module)
-            return None if module.revision == before else proto_of_module(module, proto)
-        except Exception as error:
-            _log.exception("the pass %s failed", label)
-            raise RuntimeError(f"hlotext pass {label}: {type(error).__name__}: {error}") from error
-
-    xla.register_hlo_module_transformation(transform, name=label, stage=place, platforms=platforms)
-    return lambda: bool(xla.clear_hlo_module_transformation(label, stage=place, platforms=platforms))
-
-
-def from_jax(jitted: Any, *args: Any, stage: str = "before", **kwargs: Any) -> Module:
-    """The module of a jitted function for these arguments, before or after XLA's optimizations.
-
-    >>> import jax
-    >>> from_jax(jax.jit(lambda x: x + 1), 1.0).entry.root.opcode  # doctest: +SKIP
-    'add'
-    """
-    lowered = jitted.lower(*args, **kwargs)
-    if stage == "before":
-        return module_of_proto(lowered.compiler_ir(dialect="hlo").as_serialized_hlo_module_proto())
-    if stage == "after":
-        (module,) = lowered.compile().runtime_executable().hlo_modules()
-        return module_of_proto(module.as_serialized_hlo_module_proto())
-    raise ValueError(f"stage is before or after, not {stage}")
-
-
-# ---- execution
 
 
 def run(module: Module, *arrays: Any) -> list[np.ndarray[Any, Any]]:

@@ -1,0 +1,23 @@
+"""hlotext inside JAX: passes during compilation, programs as modules, and modules executed. Extra: `hlotext[jax]`.
+
+jaxlib reads and prints HLO in this process, and ends the process on text that breaks its invariants; `hlotext.verify` finds
+what it would refuse, so whatever goes to jaxlib is verified first.
+"""
+
+from hlotext.interop.jax.copies import CopyError
+from hlotext.interop.jax.execution import assert_equivalent, random_inputs, run
+from hlotext.interop.jax.passes import ModulePass, register_pass
+from hlotext.interop.jax.protos import NotExecutable, from_jax, module_of_proto, proto_of_module
+
+__all__ = [
+    "CopyError",
+    "ModulePass",
+    "NotExecutable",
+    "assert_equivalent",
+    "from_jax",
+    "module_of_proto",
+    "proto_of_module",
+    "random_inputs",
+    "register_pass",
+    "run",
+]

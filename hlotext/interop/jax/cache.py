@@ -1,0 +1,119 @@
+"""Registered passes and JAX's persistent compilation cache: a part of its key, or the cache off.
+
+The key of an entry is made of the program before compilation, options and versions (`jax._src.cache_key`); of passes it says
+nothing but through its `custom_hook`, which is there for such additions.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hlotext
+from hlotext.rewrite.pipeline import Pipeline
+
+_PACKAGE = Path(__file__).parents[2]
+
+
+class Entry:
+    """One registered pass, as the cache knows it."""
+
+    def __init__(self, identity: str | None) -> None:
+        self.identity = identity
+        """What goes into the key; None where the cache is off because of this pass."""
+
+    def leave(self) -> None:
+        """The pass is no longer registered."""
+        if self in _entries:
+            _entries.remove(self)
+            _settle()
+
+
+_entries: list[Entry] = []
+"""Every registered pass, in the order in which they run."""
+_turned_off: list[bool] = []
+"""Holds what `jax_enable_compilation_cache` was before the cache was turned off here; empty while it is not."""
+_hooked: list[Any] = []
+"""Holds JAX's own hook once it is replaced."""
+
+
+def enter(label: str, function: object, place: str, cache_key: str | None) -> Entry:
+    """Takes a pass into account from now on: in the key if it can be told from others, else by turning the cache off."""
+    identity = _identity(function, cache_key)
+    if identity is not None and not _hook():
+        identity = None
+    entry = Entry(identity and f"{place} {identity}")
+    _entries.append(entry)
+    was_off = bool(_turned_off)
+    _settle()
+    if _turned_off and not was_off:
+        _warn(label)
+    return entry
+
+
+def _identity(function: object, cache_key: str | None) -> str | None:
+    """What tells a pass from every other, now and in later processes; None where nothing does."""
+    if cache_key is not None:
+        return f"{hlotext.__version__} {cache_key!r}"
+    if isinstance(function, Pipeline) and all(
+        type(p).__module__.startswith("hlotext.rewrite.passes.") for p in function.passes
+    ):
+        return f"{_sources()} {','.join(map(str, function.passes))}"
+    return None
+
+
+@functools.cache
+def _sources() -> str:
+    """A digest of hlotext's own files: what its passes do changes with them, in development without a new version."""
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _hook() -> bool:
+    """Puts the registered passes into JAX's keys; whether that is possible."""
+    try:
+        from jax._src import cache_key
+    except ImportError:
+        return False
+    original: Callable[[], str] | None = getattr(cache_key, "custom_hook", None)
+    if original is None:
+        return False
+    if not _hooked:
+        _hooked.append(original)
+        cache_key.custom_hook = lambda: (
+            original() + "".join(f"\n{e.identity}" for e in _entries if e.identity)
+        )
+    return True
+
+
+def _settle() -> None:
+    """Turns the cache off where a pass needs that, and on again where none does any more."""
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+
+    is_off_needed = any(entry.identity is None for entry in _entries)
+    if is_off_needed and not _turned_off:
+        _turned_off.append(bool(jax.config.jax_enable_compilation_cache))
+        jax.config.update("jax_enable_compilation_cache", False)
+        compilation_cache.reset_cache()  # JAX looks at the setting once
+    elif not is_off_needed and _turned_off:
+        jax.config.update("jax_enable_compilation_cache", _turned_off.pop())
+        compilation_cache.reset_cache()
+
+
+def _warn(label: str) -> None:
+    import jax
+
+    if _turned_off[0] and jax.config.jax_compilation_cache_dir:
+        warnings.warn(
+            f"JAX's compilation cache is off while the pass {label} is registered, since nothing says when it changes: "
+            f"give register_pass a cache_key",
+            RuntimeWarning,
+            stacklevel=4,
+        )
