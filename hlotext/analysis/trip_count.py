@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.types import ElementType
 
-_PASSED_ON = frozenset({"copy", "bitcast", "copy-done", "copy-start"})
-"""Opcodes whose (first) result is their operand."""
+_PASSED_ON = frozenset({"copy", "bitcast", "copy-done", "copy-start", "reshape"})
+"""Opcodes whose (first) result has the value of their operand, if that is a scalar."""
+_CALLS = frozenset({"fusion", "call"})
+_MOST_STEPS = 200
+"""How many instructions are looked through between two values, at the most."""
 
 
 def trip_count(loop: Instruction) -> int | None:
     """How often the body runs: from `known_trip_count`, or a counted loop's own numbers; None if neither.
 
-    A counted loop goes round while `counter < bound` (or <=), where the counter starts at a constant and the
-    body adds a constant to it: what `lax.fori_loop` and `lax.scan` compile to.
+    A counted loop compares a counter, which starts at a constant and to which the body adds a constant, with a constant or
+    with an element of its state that starts as a constant and never changes (XLA's `ComputeWhileLoopTripCount`). None too
+    where the counter would leave the range of its type on the way.
     """
     known = _known_trip_count(loop)
-    return known if known is not None else _counted(loop)
+    return known if known is not None else counted_trips(loop)
 
 
 def _known_trip_count(loop: Instruction) -> int | None:
@@ -31,68 +38,223 @@ def _known_trip_count(loop: Instruction) -> int | None:
         return None
 
 
-def _counted(loop: Instruction) -> int | None:
+def counted_trips(loop: Instruction) -> int | None:
+    """How often the body of a counted loop runs, from its own numbers alone; None where it is no counted loop."""
     condition, body = loop.attributes.get("condition"), loop.attributes.get("body")
     if not isinstance(condition, Computation) or not isinstance(body, Computation) or not loop.operands:
         return None
-    test = condition.root
-    if test.opcode != "compare" or str(test.attributes.get("direction")) not in ("LT", "LE"):
+    if not len(condition) or not len(body):
         return None
-    element, bound = _element_of_parameter(test.operands[0]), _number(test.operands[1])
-    if element is None or bound is None:
+    test = _followed(_Value(condition.root))
+    if test is None or test.instruction.opcode != "compare" or len(test.instruction.operands) != 2:
         return None
-    start = _number(_tuple_element(loop.operands[0], element))
-    step = _step(body, element)
-    if start is None or not step or step < 0:
+    direction = str(test.instruction.attributes.get("direction"))
+    left, right = (_linear(_Value(operand, test.calls)) for operand in test.instruction.operands)
+    if left is None or right is None or direction not in _MIRRORED:
         return None
-    return max(0, -(-(bound + (str(test.attributes["direction"]) == "LE") - start) // step))
+    if left.element is None or (right.element is not None and _is_kept(body, left.element)):
+        left, right, direction = right, left, _MIRRORED[direction]
+    if left.element is None:
+        return None
+    bound = right.offset
+    if right.element is not None:
+        first = _first(loop, right.element) if _is_kept(body, right.element) else None
+        if first is None:
+            return None
+        bound += first
+    start, step = _first(loop, left.element), _step(body, left.element)
+    if start is None or step is None:
+        return None
+    count = _count(direction, start + left.offset, step, bound)
+    return count if count is not None and _fits(loop, left, start + step * count) else None
+
+
+_MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "NE": "NE", "EQ": "EQ"}
+"""Each direction with the operands the other way round."""
+
+
+def _count(direction: str, start: int, step: int, bound: int) -> int | None:
+    """How often `start`, `start + step`, ... fulfil a comparison before one does not; None for ever."""
+    left = bound - start
+    if direction in ("GT", "GE"):
+        left, step, direction = -left, -step, _MIRRORED[direction]
+    if direction == "LE":
+        left += 1
+    if direction in ("LT", "LE"):
+        if left <= 0:
+            return 0
+        return -(-left // step) if step > 0 else None
+    if direction == "EQ":
+        if left:
+            return 0
+        return 1 if step else None
+    if not left:
+        return 0
+    return left // step if step and left % step == 0 and left // step > 0 else None
+
+
+def _fits(loop: Instruction, counter: _Linear, last: int) -> bool:
+    """Whether the counter's type holds its last value, and what is compared then."""
+    shape = loop.operands[0].shape
+    if shape is None or not shape.is_tuple or counter.element is None:
+        return False
+    kind: ElementType = shape.tuple_shapes[counter.element].element_type
+    bits = kind.bits
+    least, most = (
+        (0, (1 << bits) - 1) if str(kind).startswith("u") else (-(1 << bits - 1), (1 << bits - 1) - 1)
+    )
+    return least <= last <= most and least <= last + counter.offset <= most
+
+
+# ---- values
+
+
+@attrs.frozen
+class _Value:
+    """What an instruction gives, in a computation that was entered through these calls."""
+
+    instruction: Instruction
+    calls: tuple[Instruction, ...] = ()
+
+
+@attrs.frozen
+class _Linear:
+    """An element of a loop's state, or nothing, and a constant added."""
+
+    element: int | None
+    offset: int
+
+
+def _followed(value: _Value) -> _Value | None:
+    """What a value is, looking through what passes it on and through fusions and calls; None where that does not end."""
+    for _ in range(_MOST_STEPS):
+        instruction, calls = value.instruction, value.calls
+        opcode, operands = instruction.opcode, instruction.operands
+        if opcode in _PASSED_ON and operands:
+            value = _Value(operands[0], calls)
+        elif opcode in _CALLS and instruction.called_computations:
+            callee = instruction.called_computations[0]
+            if not len(callee):
+                return None
+            value = _Value(callee.root, (*calls, instruction))
+        elif opcode == "parameter" and calls and instruction.parameter_number is not None:
+            handed = calls[-1].operands
+            if instruction.parameter_number >= len(handed):
+                return None
+            value = _Value(handed[instruction.parameter_number], calls[:-1])
+        elif opcode == "get-tuple-element" and operands:
+            made, index = _followed_once(_Value(operands[0], calls)), instruction.attributes.get("index")
+            if made is None or made.instruction.opcode != "tuple" or not isinstance(index, int):
+                return value
+            if index >= len(made.instruction.operands):
+                return None
+            value = _Value(made.instruction.operands[index], made.calls)
+        else:
+            return value
+    return None
+
+
+def _followed_once(value: _Value) -> _Value | None:
+    """The tuple that a value is, if it is made here or in what is called: tuples of tuples are not looked into."""
+    for _ in range(_MOST_STEPS):
+        instruction, calls = value.instruction, value.calls
+        if instruction.opcode in ("copy", "bitcast", "opt-barrier") and instruction.operands:
+            value = _Value(instruction.operands[0], calls)
+        elif instruction.opcode in _CALLS and instruction.called_computations:
+            callee = instruction.called_computations[0]
+            if not len(callee):
+                return None
+            value = _Value(callee.root, (*calls, instruction))
+        elif instruction.opcode == "parameter" and calls and instruction.parameter_number is not None:
+            handed = calls[-1].operands
+            if instruction.parameter_number >= len(handed):
+                return None
+            value = _Value(handed[instruction.parameter_number], calls[:-1])
+        else:
+            return value
+    return None
+
+
+def _linear(value: _Value) -> _Linear | None:
+    """A value as an element of the state plus a constant, or as a constant; None where it is neither."""
+    offset = 0
+    for _ in range(_MOST_STEPS):
+        found = _followed(value)
+        if found is None:
+            return None
+        if (number := _number(found.instruction)) is not None:
+            return _Linear(None, offset + number)
+        if (element := _element(found)) is not None:
+            return _Linear(element, offset)
+        instruction = found.instruction
+        if instruction.opcode not in ("add", "subtract") or len(instruction.operands) != 2:
+            return None
+        first, second = (_Value(operand, found.calls) for operand in instruction.operands)
+        if (added := _constant(second)) is not None:
+            offset += -added if instruction.opcode == "subtract" else added
+            value = first
+        elif instruction.opcode == "add" and (added := _constant(first)) is not None:
+            offset += added
+            value = second
+        else:
+            return None
+    return None
+
+
+def _constant(value: _Value) -> int | None:
+    found = _followed(value)
+    return _number(found.instruction) if found is not None else None
+
+
+def _element(value: _Value) -> int | None:
+    """The index of the element of a loop's state that a value is."""
+    instruction = value.instruction
+    if instruction.opcode != "get-tuple-element" or not instruction.operands:
+        return None
+    state = _followed_once(_Value(instruction.operands[0], value.calls))
+    index = instruction.attributes.get("index")
+    if state is None or state.calls or state.instruction.opcode != "parameter":
+        return None
+    return index if isinstance(index, int) else None
+
+
+def _first(loop: Instruction, element: int) -> int | None:
+    """The constant with which an element of the state begins."""
+    return _constant_of_tuple(loop.operands[0], element)
+
+
+def _constant_of_tuple(instruction: Instruction, element: int) -> int | None:
+    made = _followed_once(_Value(instruction))
+    if made is None or made.instruction.opcode != "tuple" or element >= len(made.instruction.operands):
+        return None
+    return _constant(_Value(made.instruction.operands[element], made.calls))
+
+
+def _next(body: Computation, element: int) -> _Linear | None:
+    """What the body makes of an element of the state."""
+    made = _followed_once(_Value(body.root))
+    if made is None or made.instruction.opcode != "tuple" or element >= len(made.instruction.operands):
+        return None
+    return _linear(_Value(made.instruction.operands[element], made.calls))
 
 
 def _step(body: Computation, element: int) -> int | None:
     """The constant that a loop body adds to an element of its state."""
-    following = _tuple_element(body.root, element)
-    if following is None or following.opcode != "add" or len(following.operands) != 2:
-        return None
-    for counter, number in (following.operands, following.operands[::-1]):
-        if _element_of_parameter(counter) == element:
-            return _number(number)
-    return None
+    found = _next(body, element)
+    return found.offset if found is not None and found.element == element else None
 
 
-def _source(instruction: Instruction | None) -> Instruction | None:
-    while instruction is not None and instruction.opcode in _PASSED_ON and instruction.operands:
-        instruction = instruction.operands[0]
-    return instruction
+def _is_kept(body: Computation, element: int) -> bool:
+    """Whether an element of the state never changes."""
+    return _step(body, element) == 0
 
 
-def _tuple_element(instruction: Instruction | None, index: int) -> Instruction | None:
-    """What stands at a place of a `tuple` instruction."""
-    instruction = _source(instruction)
-    if instruction is None or instruction.opcode != "tuple" or index >= len(instruction.operands):
-        return None
-    return _source(instruction.operands[index])
-
-
-def _element_of_parameter(instruction: Instruction | None) -> int | None:
-    """The index of the element of the computation's parameter that an instruction is."""
-    instruction = _source(instruction)
-    if instruction is None or instruction.opcode != "get-tuple-element":
-        return None
-    origin = _source(instruction.operands[0])
-    index = instruction.attributes.get("index")
-    return index if origin is not None and origin.opcode == "parameter" and isinstance(index, int) else None
-
-
-def _number(instruction: Instruction | None) -> int | None:
+def _number(instruction: Instruction) -> int | None:
     """The value of an integer constant."""
-    instruction = _source(instruction)
-    literal = instruction.literal if instruction is not None else None
-    if (
-        literal is None
-        or literal.is_elided
-        or not literal.shape.element_type.is_integral
-        or literal.shape.dimensions
-    ):
+    literal = instruction.literal
+    if literal is None or literal.is_elided or not literal.shape.is_array:
+        return None
+    if not literal.shape.element_type.is_integral or literal.shape.dimensions:
         return None
     value: Any = literal.array
     return int(value.item())

@@ -75,6 +75,7 @@ _ROWS: tuple[tuple[str, Severity, str], ...] = (
     ("V512", _E, "mesh axes that do not exist, do not divide, or overlap"),
     ("V513", _E, "shardings that change on the way into or out of a loop or branch"),
     ("V514", _E, "offsets of a collective-permute that do not fit its buffers"),
+    ("V515", _N, "a sharding over several times the module's devices"),
     # The header, aliasing and donation
     ("V601", _E, "an alias to a parameter, or a part of one, that does not exist"),
     ("V602", _E, "an alias of something that is no array"),

@@ -74,7 +74,12 @@ def _check_users(start: Instruction, users: list[Instruction], findings: Finding
     if computation is not None and computation.is_implicit and start.is_root:
         return  # a pasted op line
     allowed = FINISHERS[start.opcode]
-    finishing = [user for user in users if user.opcode in allowed and user.operands[:1] == (start,)]
+    # A tuple passes on several transfers at once: those of a group, or of a pipelined loop.
+    finishing = [
+        user
+        for user in users
+        if user.opcode in allowed and (user.opcode == "tuple" or user.operands[:1] == (start,))
+    ]
     for user in users:
         if user not in finishing and user.attributes.get("custom_call_target") != "control_dep":
             findings.at(

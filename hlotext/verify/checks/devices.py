@@ -39,8 +39,15 @@ def check_groups(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
         except ValueError as error:
             yield Problem("V512", f"replica_groups: {error}", "replica_groups")
             return
+    is_global, channel = (
+        instruction.attributes.get("use_global_device_ids"),
+        instruction.attributes.get("channel_id"),
+    )
+    if is_global and not channel:
+        # Channel 0 is what the proto has where there is none.
+        yield Problem("V505", "use_global_device_ids=true needs a channel_id", "use_global_device_ids")
     if groups is None or not groups.group_count:
-        if instruction.attributes.get("use_global_device_ids"):
+        if is_global:
             yield Problem(
                 "V505", "use_global_device_ids=true needs groups of device numbers", "use_global_device_ids"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 
@@ -9,8 +10,8 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.mesh import Mesh, check_axes
 from hlotext.ir.values.named_sharding import NamedSharding
 from hlotext.ir.values.shape import Shape
-from hlotext.ir.values.sharding import OpSharding, Sharding
-from hlotext.ir.values.tile_assignment import DeviceList
+from hlotext.ir.values.sharding import OpSharding, Sharding, TupleSharding
+from hlotext.ir.values.tile_assignment import DeviceList, IotaTileAssignment
 from hlotext.layout.errors import shorten
 from hlotext.verify.facts import Facts
 from hlotext.verify.findings import Findings
@@ -22,7 +23,11 @@ from hlotext.verify.words import plural
 def check_sharding(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
     """`sharding=` against the result's shape and the module's devices (`HloSharding::Validate`)."""
     sharding, shape = instruction.attributes.get("sharding"), instruction.shape
-    if not isinstance(sharding, Sharding) or shape is None or shape.is_token:
+    if not isinstance(sharding, Sharding) or shape is None:
+        return
+    for message in dict.fromkeys(_uneven(sharding)):
+        yield Problem("V511", message, "sharding")
+    if shape.is_token:
         return
     leaves = [leaf for _, leaf in shape.leaves()]
     if sharding.is_tuple and shape.is_tuple:
@@ -36,17 +41,30 @@ def check_sharding(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
             )
         if len(elements) != len(leaves):
             return
-    elif sharding.is_tuple or shape.is_tuple:
-        kind = "a tuple of shardings" if sharding.is_tuple else "one sharding"
-        yield Problem("V509", f"{kind} does not fit {shorten(str(shape))}", "sharding")
+    elif sharding.is_tuple:
+        yield Problem("V509", f"a tuple of shardings does not fit {shorten(str(shape))}", "sharding")
         return
     else:
-        elements, leaves = (sharding,), [shape]
+        # One sharding holds for all leaves: XLA's reader spreads it over them.
+        elements = (sharding,) * len(leaves)
     found: dict[tuple[str, str], None] = {}
     for element, leaf in zip(elements, leaves, strict=True):
         found.update(dict.fromkeys(_problems(element, leaf, facts.num_partitions)))
     for code, message in found:
         yield Problem(code, message, "sharding")
+
+
+def _uneven(sharding: Sharding) -> Iterator[str]:
+    """Tiles and the device numbers given to them, where they differ in number (`HloSharding::FromProto`)."""
+    for element in sharding.tuple_elements if sharding.is_tuple else (sharding,):
+        tiles = element.tile_assignment if isinstance(element, OpSharding) else None
+        if not isinstance(tiles, IotaTileAssignment):
+            continue
+        count = math.prod(tiles.dimensions)
+        if count != tiles.num_devices:
+            yield f"{shorten(str(element))} has {plural(count, 'tile')} for {plural(tiles.num_devices, 'device')}"
+        elif any(size < 1 for size in tiles.dimensions):
+            yield f"{shorten(str(element))} has a dimension of no tiles"
 
 
 def _problems(sharding: Sharding, shape: Shape, devices: int) -> Iterator[tuple[str, str]]:
@@ -71,11 +89,21 @@ def _op_sharding(sharding: OpSharding, shape: Shape, devices: int) -> Iterator[t
         )
     if tiles.num_devices != devices and devices != 1:
         yield (
-            "V511",
+            _several(tiles.num_devices, devices),
             f"{sharding} is for {tiles.num_devices} devices, but the module has {devices} partitions",
         )
     if isinstance(tiles, DeviceList):
-        yield from _listed(tiles, devices, str(sharding))
+        yield from _listed(tiles, max(devices, _slices(tiles.num_devices, devices)), str(sharding))
+
+
+def _several(count: int, devices: int) -> str:
+    """The code for a sharding over another number of devices: a note where it may be over several slices."""
+    return "V511" if _slices(count, devices) == 1 else "V515"
+
+
+def _slices(count: int, devices: int) -> int:
+    """`count` where it is a multiple of the module's devices; else 1."""
+    return count if count > devices > 1 and count % devices == 0 else 1
 
 
 def _listed(tiles: DeviceList, devices: int, text: str) -> Iterator[tuple[str, str]]:
@@ -114,7 +142,8 @@ def _mesh(mesh: Mesh, devices: int) -> Iterator[tuple[str, str]]:
         if not 0 <= mesh.device_id < devices:
             yield "V511", f"there is no device {mesh.device_id} in a module of {devices} partitions"
     elif mesh.axes and mesh.num_devices != devices:
-        yield "V511", f"{mesh} has {mesh.num_devices} devices, but the module has {devices} partitions"
+        code = _several(mesh.num_devices, devices)
+        yield code, f"{mesh} has {mesh.num_devices} devices, but the module has {devices} partitions"
     elif isinstance(mesh.device_assignment, DeviceList):
         yield from _listed(mesh.device_assignment, devices, str(mesh))
 
@@ -148,6 +177,11 @@ def check_consistency(survey: Survey, findings: Findings) -> None:
 
 
 def _plain(instruction: Instruction) -> Sharding | None:
-    """The sharding as XLA compares it."""
-    sharding = instruction.sharding
-    return None if sharding is None else sharding.canonical().without_metadata()
+    """The sharding as XLA compares it: one for a tuple is spread over its leaves."""
+    sharding, shape = instruction.sharding, instruction.shape
+    if sharding is None:
+        return None
+    plain = sharding.canonical().without_metadata()
+    if shape is not None and shape.is_tuple and not plain.is_tuple:
+        plain = TupleSharding((plain,) * sum(1 for _ in shape.leaves()))
+    return plain
