@@ -17,8 +17,8 @@ from hlotext.rewrite.passes.flatten_call_graph import FlattenCallGraph
 from hlotext.rewrite.passes.layout_normalization import (
     BitcastSimplifier,
     LayoutNormalization,
-    ReshapeDecomposer,
 )
+from hlotext.rewrite.passes.reshape_decomposer import ReshapeDecomposer
 from hlotext.rewrite.passes.reshape_mover import ReshapeMover
 from hlotext.rewrite.passes.single_device import SingleDevice
 from hlotext.rewrite.passes.strip import CanonicalNames, RemoveShardings, StripMetadata

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import attrs
 
+from hlotext.ir.computation import Computation, instruction_post_order, post_order
 from hlotext.ir.errors import EditError
-from hlotext.ir.nodes.async_ops import ROLES
-from hlotext.ir.nodes.computation import Computation
-from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.nodes.module import Module
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.literal import Literal
+from hlotext.ir.module import Module
+from hlotext.ir.shape import Shape
 from hlotext.rewrite.effects import fixed
 from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.editor import CONTROL, deduplicate_fusion_operands
 
 
 @attrs.frozen
 class CommonSubexpressionElimination(Pass):
     """Keeps the first of several instructions that compute the same (`HloCSE`).
 
-    The same are opcode, shape, operands (in any order where it does not matter), attributes except notes such as metadata,
-    and the value of a constant to the bit; a value that the text leaves out is like no other. What has an effect, is random,
-    asynchronous or has control dependencies stays, as in XLA. Calls count as the same where they call the same computation.
+    First constants of the same value are merged, to the bit; a value that the text leaves out is like no other. Then, operands
+    before users, whatever has the same opcode, shape, operands (in any order where it does not matter), attributes except
+    notes, and no other sharding. Called computations are the same where they compute the same. Equal iotas count as one
+    operand but stay, as does whatever else has no operands (but partition and replica numbers), has an effect or a control
+    dependency, or is marked to be fused. Computations that nothing calls stay as they are.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  a = f32[] sine(x)  b = f32[] sine(x)  ROOT r = f32[] add(a, b) }")
@@ -38,70 +44,227 @@ class CommonSubexpressionElimination(Pass):
     """Whether instructions with other layouts are others (`HloCSE`'s option of that name)."""
 
     def run(self, module: Module) -> PassResult:
-        kept = fixed(module)
-        merged = sum(self._merge(c, kept) for c in module.computations if not c.is_implicit)
-        return PassResult.of({"instructions": merged})
+        merger = _Merger(fixed(module), self.is_layout_sensitive)
+        for computation in module.computations:
+            if not computation.is_implicit and len(computation) and (computation.is_entry or computation.callers):
+                merger.constants(computation)
+                merger.instructions(computation)
+                merger.outputs(computation)
+        return PassResult.of({"instructions": merger.count})
 
-    def _merge(self, computation: Computation, kept: set[Instruction]) -> int:
-        """Keeps the first of equal instructions; how many others there were.
+
+class _Merger:
+    """One run over a module."""
+
+    def __init__(self, kept: set[Instruction], is_layout_sensitive: bool) -> None:
+        self.kept = kept
+        self.is_layout_sensitive = is_layout_sensitive
+        self.count = 0
+        self.contents = Contents()
+
+    # ---- constants
+
+    def constants(self, computation: Computation) -> None:
+        """Keeps the first of equal constants (`CombineConstants`)."""
+        found = [i for i in computation.instructions if i.opcode == "constant"]
+        if len(found) < 2 or any(i.opcode == "domain" for i in computation):
+            return
+        first: dict[Any, Instruction] = {}
+        gone = []
+        for i in sorted(found, key=_age):
+            literal = i.literal
+            if i in self.kept or literal is None or literal.is_partly_elided:
+                continue
+            other = first.setdefault((self._shape(i.shape), _bits(literal)), i)
+            if other is not i and _replaced(i, other):
+                gone.append(i)
+        self._remove(computation, gone)
+
+    # ---- instructions
+
+    def instructions(self, computation: Computation) -> None:
+        """Keeps the first of equal instructions.
 
         Only what shares opcode and operands is looked at more closely, which little does.
         """
         alone: dict[Any, Instruction | None] = {}
-        alike: dict[Any, Instruction] = {}
+        alike: dict[Any, list[Instruction]] = {}
         gone: list[Instruction] = []
-        for i in tuple(computation._instructions):
-            if i._opcode in _KEPT or i in kept:
+        for i in instruction_post_order(computation):
+            if i.opcode in _KEPT or i in self.kept or not _may_go(i):
                 continue
-            rough = _rough_key(i)
+            rough = self._rough_key(i)
             other = alone.setdefault(rough, i)
-            if other is i:
-                continue
-            if other is not None:
-                alone[rough] = None
-                alike[rough, self._key(other)] = other
-            first = alike.setdefault((rough, self._key(i)), i)
-            if first is not i and _replaced(i, first):
-                gone.append(i)
-        if gone:
-            computation.remove_all(gone)
-        return len(gone)
+            if other is not i:
+                if other is not None:
+                    alone[rough] = None
+                    alike[rough, self._key(other)] = [other]
+                found = alike.setdefault((rough, self._key(i)), [])
+                first = next((o for o in found if _same_sharding(o, i)), None)
+                if first is None:
+                    found.append(i)
+                elif _replaced(i, first):
+                    gone.append(i)
+                    continue
+            if sum(o.opcode == "iota" for o in i.operands) > 1:
+                gone += self._join_iotas(i)
+        self._remove(computation, gone)
+
+    def _remove(self, computation: Computation, gone: list[Instruction]) -> None:
+        """Takes merged instructions out, and iotas that they alone used."""
+        if not gone:
+            return
+        all_gone = dict.fromkeys(gone)
+        for i in gone:
+            for operand in i.operands:
+                if operand.opcode == "iota" and not operand.is_root and all(u in all_gone for u in operand.users):
+                    all_gone[operand] = None
+        computation.remove_all(all_gone)
+        self.count += len(gone)
+
+    def _join_iotas(self, i: Instruction) -> list[Instruction]:
+        """Makes an instruction take one of several equal iotas; those that nothing uses any more."""
+        first: dict[Any, Instruction] = {}
+        operands = tuple(first.setdefault(self._operand(o), o) for o in i.operands)
+        if operands == i.operands:
+            return []
+        left = [o for o in i.operands if o not in operands]
+        i.change(operands=operands, typed=False)
+        return [o for o in dict.fromkeys(left) if not o.users and not o.is_root]
+
+    def _operand(self, operand: Instruction) -> Any:
+        if operand.opcode != "iota":
+            return operand
+        return "iota", operand.attributes.get("iota_dimension"), self._shape(operand.shape)
+
+    def _shape(self, shape: Shape | None) -> Any:
+        return shape if self.is_layout_sensitive or shape is None else shape.text_without_layout()
+
+    def _rough_key(self, i: Instruction) -> Any:
+        """What tells most instructions apart: opcode and operands."""
+        opcode = i.opcode
+        operands = tuple(map(self._operand, i.operands))
+        if opcode == "get-tuple-element":
+            return operands, i.attributes["index"]
+        return opcode, frozenset(operands) if opcode in _COMMUTATIVE else operands
 
     def _key(self, i: Instruction) -> Any:
-        """Equal for instructions with equal rough keys that compute the same."""
-        shape = i._shape
-        attributes = tuple(sorted((n, v) for n, v in i._attributes.items() if n not in _NOTES))
-        is_known = i.literal is None or not i.literal.is_partly_elided
-        return (
-            shape if self.is_layout_sensitive or shape is None else shape.text_without_layout(),
-            i._argument if is_known else i,
-            attributes,
-        )
+        """Equal for instructions with equal rough keys that compute the same, shardings aside."""
+        return self._shape(i.shape), self.contents.attributes(i), i.frontend_attributes.get(_SHARDING_NOTE)
+
+    # ---- fusions with several results
+
+    def outputs(self, computation: Computation) -> None:
+        """Makes users of a fusion's repeated results take the first of these."""
+        root = computation.root
+        if root.opcode != "tuple" or len(set(root.operands)) == len(root.operands):
+            return
+        fusion = next((i for i in computation.callers if i.opcode == "fusion"), None)
+        if fusion is None:
+            return
+        first: dict[Instruction, int] = {}
+        for number, operand in enumerate(root.operands):
+            first.setdefault(operand, number)
+        for user in fusion.users:
+            if user.opcode == "get-tuple-element":
+                index = first[root.operands[user.attributes["index"]]]
+                if index != user.attributes["index"]:
+                    user.change(attributes={**user.attributes, "index": index}, typed=False)
+                    self.count += 1
 
 
-def _rough_key(i: Instruction) -> Any:
-    """What tells most instructions apart: opcode and operands, and of those without operands the value or the shape."""
-    opcode, operands = i._opcode, i._operands
-    if opcode == "get-tuple-element":
-        return operands, i._attributes["index"]
-    if opcode in _COMMUTATIVE:
-        return opcode, frozenset(operands)
-    return opcode, operands or i._argument or i._shape
+class Contents:
+    """Numbers for what computations compute, equal for those that are the same (`HloComputation::operator==`)."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+        self._of: dict[Computation, int] = {}
+
+    def number(self, computation: Computation) -> int:
+        """The number of a computation; those that it calls have theirs first."""
+        if computation not in self._of:
+            for inner in post_order([computation]):
+                if inner not in self._of:
+                    self._of[inner] = self._number(inner)
+        return self._of[computation]
+
+    def _number(self, computation: Computation) -> int:
+        if not len(computation):
+            return self._intern(computation)
+        done: dict[Instruction, int] = {}
+        stack = [computation.root]
+        while stack:
+            i = stack[-1]
+            missing = [o for o in i.operands if o not in done]
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            if i not in done:
+                argument: Any = i.parameter_number
+                if i.literal is not None:
+                    argument = i if i.literal.is_partly_elided else i.literal
+                unlike = i if i.opcode in ("after-all", "add-dependency") else None
+                key = i.opcode, i.shape, argument, self.attributes(i), unlike
+                done[i] = self._intern((key, tuple(done[o] for o in i.operands)))
+        count = len(computation.parameters)
+        return self._intern((done[computation.root], count, computation.execution_thread))
+
+    def _intern(self, key: Any) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def attributes(self, i: Instruction) -> Any:
+        """The attributes that count, called computations by what they compute."""
+        return tuple((n, self._value(v)) for n, v in sorted(i.attributes.items()) if n not in _NOTES)
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, Computation):
+            return "computes", self.number(value)
+        if isinstance(value, tuple) and any(isinstance(item, Computation) for item in value):
+            return tuple(map(self._value, value))
+        return value
+
+
+def _age(i: Instruction) -> int:
+    """Smaller for what was made earlier: names are numbered as instructions are made, and XLA keeps the oldest."""
+    number = _NUMBER.search(i.name)
+    return int(number[0][1:18]) if number else 0
+
+
+def _bits(literal: Literal) -> Any:
+    """What two literals of one type share where they are the same, whatever their layout."""
+    array = literal.known_array
+    return array.tobytes() if array is not None else literal.to_text()
+
+
+def _may_go(i: Instruction) -> bool:
+    """`HloCSE::ShouldEliminateInstruction`, effects aside."""
+    notes = i.frontend_attributes
+    if not i.operands and i.opcode not in ("partition-id", "replica-id") and "_xla_cse_safe_zero_operand" not in notes:
+        return False
+    return "MUST_FUSE" not in notes
+
+
+def _same_sharding(a: Instruction, b: Instruction) -> bool:
+    return a.sharding is None or b.sharding is None or a.sharding == b.sharding
 
 
 def _replaced(i: Instruction, first: Instruction) -> bool:
     """Whether all uses of one instruction could become uses of another; a user may need the very layout."""
+    users: Iterable[Instruction] = i.users
     try:
         i.replace_all_uses_with(first)
     except EditError:
         return False
+    for user in users:
+        if user.opcode == "fusion":
+            deduplicate_fusion_operands(user)
     return True
 
 
-_NOTES = frozenset({"metadata", "backend_config", "frontend_attributes", "origin", "statistics"})
+_NUMBER = re.compile(r"\.[0-9]+")
+_NOTES = frozenset({"metadata", "frontend_attributes", "origin", "statistics", "original_value", "sharding", CONTROL})
+_SHARDING_NOTE = "xla.sdy.sharding"
 _COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
-_KEPT = ROLES.keys() | {
-    *("parameter", "rng", "rng-bit-generator", "after-all", "opt-barrier", "domain", "add-dependency"),
-    *("partition-id", "replica-id", "custom-call"),
-}
+_KEPT = frozenset({"parameter", "constant", "rng", "after-all", "add-dependency"})
 """What is never taken for a repetition."""

@@ -2,56 +2,86 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 
-from hlotext.ir.nodes.cloning import clone_computation
-from hlotext.ir.nodes.computation import Computation, post_order
-from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.ir.calls import OWNERS
+from hlotext.ir.cloning import clone_computation
+from hlotext.ir.computation import Computation, post_order
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
+from hlotext.rewrite.passes.base import Growth, Pass, PassResult
 from hlotext.rewrite.passes.properties import FLAT_CALL_GRAPH
-
-SEQUENTIAL = frozenset({"call", "while", "conditional", "async-start"})
-"""Opcodes whose computations run by themselves, not for each element (`CallContext::kControlFlow`)."""
 
 
 @attrs.frozen
 class FlattenCallGraph(Pass):
-    """Copies computations so that each that runs by itself is called in one place (XLA's `FlattenCallGraph`).
+    """Copies computations so that each is called in one place (XLA's `FlattenCallGraph`).
 
-    Callers first, so copies are flattened in their turn.
+    That holds of all that is called: branches and bodies of loops, and what a reduce or a sort applies. Callees come first;
+    their second and later callers, in the order of the text, get copies, and with them copies of all that is called below.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("f { p = f32[] parameter(0)  ROOT n = f32[] sine(p) }  ENTRY e { x = f32[] parameter(0)"
+    ...     "  a = f32[] call(x), to_apply=f  ROOT b = f32[] call(a), to_apply=f }")
+    >>> FlattenCallGraph().run(m).statistics
+    {'copies': 1}
+    >>> print(m.entry.root)
+    ROOT b = f32[] call(a), to_apply=f.clone
     """
 
     name: ClassVar[str] = "flatten-call-graph"
-    summary: ClassVar[str] = "Gives every call, loop and branch a computation of its own."
+    summary: ClassVar[str] = "Gives all that calls a computation one of its own."
     ensures = (FLAT_CALL_GRAPH,)
 
     def run(self, module: Module) -> PassResult:
-        taken: set[Computation] = set()
+        growth = Growth(self.name, module)
         count = 0
-        pending = list(reversed(post_order(module.computations)))
-        while pending:
-            computation = pending.pop(0)
-            for caller in computation.instructions:
-                if caller.opcode not in SEQUENTIAL:
-                    continue
-                changed = {}
-                for name in dict(caller.attributes):
-                    value = caller.attributes[name]
-                    several = isinstance(value, tuple)
-                    callees = value if several else (value,)
-                    if not callees or not all(isinstance(c, Computation) for c in callees):
-                        continue
-                    own = []
-                    for callee in callees:
-                        if callee in taken:
-                            callee = clone_computation(callee)
-                            pending.append(callee)
-                            count += 1
-                        taken.add(callee)
-                        own.append(callee)
-                    changed[name] = tuple(own) if several else own[0]
-                if any(caller.attributes[name] != value for name, value in changed.items()):
-                    caller.change(attributes={**caller.attributes, **changed})
+        places = {c: number for number, c in enumerate(module.computations)}
+        for computation in post_order(module.computations):
+            callers = sorted(
+                computation.callers,
+                key=lambda i: places.get(i.computation, len(places)) if i.computation else 0,
+            )
+            for number, caller in enumerate(callers):
+                uses = sum(callee is computation for callee in caller.called_computations)
+                if number or uses > 1:
+                    count += _give_own(caller, computation, growth)
         return PassResult.of({"copies": count})
+
+
+def _give_own(caller: Instruction, wanted: Computation, growth: Growth) -> int:
+    """Gives a caller copies of one computation, one for each time that it names it, and of what those call; how many."""
+    count = 0
+    pending = _replace_callees(caller, wanted, growth)
+    while pending:
+        computation = pending.pop()
+        count += 1
+        for i in computation.instructions:
+            if i.opcode not in OWNERS and i.called_computations:
+                pending += _replace_callees(i, None, growth)
+            elif i.opcode in OWNERS:  # copied with the computation around it
+                pending += i.called_computations
+                count -= len(i.called_computations)
+    return count
+
+
+def _replace_callees(caller: Instruction, wanted: Computation | None, growth: Growth) -> list[Computation]:
+    """Makes a caller call copies of one computation, or of all; the copies."""
+    made: list[Computation] = []
+
+    def own(value: Any) -> Any:
+        if isinstance(value, Computation) and (wanted is None or value is wanted):
+            growth.add(len(value))
+            copy = clone_computation(value)
+            made.append(copy)
+            return copy
+        return value
+
+    changed = {}
+    for name, _ in dict.fromkeys(caller.callees()):
+        value = caller.attributes[name]
+        changed[name] = tuple(map(own, value)) if isinstance(value, tuple) else own(value)
+    caller.change(attributes={**caller.attributes, **changed}, typed=False)
+    return made

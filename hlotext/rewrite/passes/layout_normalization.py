@@ -83,49 +83,6 @@ BITCASTS = (bitcast_twice, bitcast_to_same)
 
 
 @attrs.frozen
-class ReshapeDecomposer(Pass):
-    """Makes every reshape one that moves nothing: a bitcast, with a copy to a descending layout where needed.
-
-    XLA's `ReshapeDecomposer`: where the layouts make a reshape a bitcast it becomes one; else operand or result, or both,
-    are copied to the descending layout, in which every reshape is a bitcast.
-    """
-
-    name: ClassVar[str] = "reshape-decomposer"
-    summary: ClassVar[str] = "Makes reshapes bitcasts, with copies where they move elements."
-    requires = (LAYOUTS,)
-
-    def run(self, module: Module) -> PassResult:
-        counts = {"bitcasts": 0, "copies": 0}
-        for computation in nonfusion_computations(module):
-            for i in computation.instructions:
-                source = i.operands[0].shape if i.opcode == "reshape" else None
-                if not (is_plain(source) and is_plain(i.shape)):
-                    continue
-                b, value = Builder.before(i), i.operands[0]
-                if not layouts.is_bitcast(source, i.shape):
-                    value = self._descending(b, value, counts)
-                    flat = i.shape.with_layout(default_layout(i.shape.rank))
-                    new = b.bitcast(value, flat)
-                    if str(flat) != str(i.shape):
-                        new = b.op("copy", (new,), shape=i.shape)
-                        counts["copies"] += 1
-                else:
-                    new = b.bitcast(value, i.shape)
-                i.replace_with(new)
-                counts["bitcasts"] += 1
-        return PassResult.of(counts)
-
-    def _descending(self, b: Builder, value: Instruction, counts: dict[str, int]) -> Instruction:
-        shape = value.shape
-        assert shape is not None
-        flat = shape.with_layout(default_layout(shape.rank))
-        if str(flat) == str(shape):
-            return value
-        counts["copies"] += 1
-        return b.op("copy", (value,), shape=flat)
-
-
-@attrs.frozen
 class BitcastSimplifier(Pass):
     """Reshapes and transposes that move nothing in memory become bitcasts, and bitcasts in a row one.
 

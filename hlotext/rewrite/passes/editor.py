@@ -1,0 +1,368 @@
+"""What XLA's computations do when a pass adds, replaces and removes instructions, and its walk over them.
+
+Passes that are to leave what XLA's leave share these: what a new instruction takes over from an old one, what goes with
+an instruction that nothing uses any more, and in which order a visitor comes by.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from hlotext import layout as layouts
+from hlotext.ir.computation import Computation, post_order
+from hlotext.ir.configs import FrontendAttributes
+from hlotext.ir.enums import FusionKind
+from hlotext.ir.errors import EditError
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.literal import Literal
+from hlotext.ir.module import Module
+from hlotext.ir.shape import Shape, default_layout
+from hlotext.ir.types import ElementType
+from hlotext.rewrite.effects import has_own_effect
+from hlotext.rewrite.parameters import remove_parameter
+
+CONTROL = "control-predecessors"
+NOT_COPIED = frozenset({CONTROL, "metadata", "sharding", "frontend_attributes", "origin", "statistics"})
+"""Attributes that a clone has from `derive`, or not at all."""
+
+
+class Editor:
+    """Changes a module as XLA's `HloComputation` and `HloInstruction` do.
+
+    New instructions stand before the instruction `place`, or behind their last operand where that stands later.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.place: Instruction | None = None
+        self.changed = False
+        self.has_layouts = has_layouts(module)
+        self._effects: dict[Computation, bool] = {}
+
+    def has_effect(self, i: Instruction) -> bool:
+        """Whether an instruction or what it calls has an effect (`HloInstruction::HasSideEffect`)."""
+        if has_own_effect(i):
+            return True
+        callees = i.called_computations
+        if not callees:
+            return False
+        for callee in callees:
+            if callee not in self._effects:
+                for computation in post_order([callee]):
+                    if computation not in self._effects:
+                        self._effects[computation] = any(
+                            has_own_effect(inner)
+                            or any(self._effects.get(c, False) for c in inner.called_computations)
+                            for inner in computation
+                        )
+        return any(self._effects[callee] for callee in callees)
+
+    # ---- shapes
+
+    def shape(self, element_type: ElementType, dimensions: Iterable[int] = ()) -> Shape:
+        """An array shape with the descending layout, where the module's text has layouts (`ShapeUtil::MakeShape`)."""
+        sizes = tuple(dimensions)
+        layout = default_layout(len(sizes)) if sizes and self.has_layouts else None
+        return Shape(element_type, sizes, layout=layout)
+
+    # ---- new instructions
+
+    def add(
+        self,
+        opcode: str,
+        shape: Shape,
+        operands: Sequence[Instruction] = (),
+        *,
+        like: Instruction | None = None,
+        argument: int | Literal | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        computation: Computation | None = None,
+        name: str | None = None,
+    ) -> Instruction:
+        """A new instruction; with `like` one derived from another (`HloInstruction::AddInstruction`)."""
+        home = computation or (self.place.computation if self.place is not None else None)
+        if home is None:
+            home = operands[0].computation if operands else None
+        assert home is not None
+        given = dict(attributes or {})
+        if like is not None:
+            had_sharding = "sharding" in given
+            given = derived_attributes(like, opcode, shape, given)
+            if not had_sharding and opcode in ("reshape", "transpose"):
+                given.pop("sharding", None)
+        wanted = name or opcode
+        unique = self.module.instruction_names.unique(wanted)
+        new = Instruction(unique, opcode, shape, tuple(operands), given, argument)
+        return home.add(new, self._before(home, new), typed=False)
+
+    def _before(self, home: Computation, new: Instruction) -> Instruction | None:
+        place = self.place if self.place is not None and self.place.computation is home else None
+        order = home.order
+        needed = (*new.operands, *new.control_predecessors)
+        last = max(needed, key=order.__getitem__, default=None)
+        if place is not None and (last is None or order[last] < order[place]):
+            return place
+        instructions = home.instructions
+        if last is None:
+            return instructions[0] if instructions else None
+        number = order.place(last) + 1
+        return instructions[number] if number < len(instructions) else None
+
+    def constant(self, literal: Literal, like: Instruction | None = None) -> Instruction:
+        """A constant, with a layout where the module's text has layouts."""
+        shape = literal.shape
+        if shape.is_array and not self.has_layouts:
+            shape = shape.without_layout()
+        elif shape.is_array and shape.layout is None and shape.dimensions:
+            shape = shape.with_default_layout()
+        return self.add("constant", shape, like=like, argument=literal)
+
+    def clone(
+        self, i: Instruction, operands: Sequence[Instruction], shape: Shape | None = None
+    ) -> Instruction:
+        """A copy with other operands, and perhaps another shape (`CloneWithNewOperands`)."""
+        wanted = shape if shape is not None else i.shape
+        assert wanted is not None
+        own = {k: v for k, v in i.attributes.items() if k not in NOT_COPIED}
+        own = derived_attributes(i, i.opcode, wanted, own)
+        return self.add(
+            i.opcode, wanted, operands, attributes=own, argument=i.literal or i.parameter_number, name=i.name
+        )
+
+    # ---- replacing and removing
+
+    def replace(
+        self,
+        old: Instruction,
+        new: Instruction,
+        *,
+        preserve_sharding: bool = False,
+        relay_control: bool = True,
+        remove_unused: bool = True,
+        preserve_frontend: bool = True,
+    ) -> bool:
+        """Makes the users of one instruction take another, and takes out what nothing uses then.
+
+        `HloComputation::ReplaceInstruction`; False, and nothing changed, where that gives up.
+        """
+        if old is new:
+            return False
+        theirs = new.sharding
+        if preserve_sharding and theirs is not None and old.sharding is not None and theirs != old.sharding:
+            return False
+        if not relay_control and (old.control_predecessors or old.control_successors):
+            return False
+        home = old.computation
+        assert home is not None
+        operands = old.operands
+        users = [user for user in old.users if user is not new]
+        try:
+            self._redirect(old, new)
+        except EditError:
+            return False
+        inherit(new, old, preserve_frontend=preserve_frontend)
+        for user in users:
+            if user.opcode == "fusion":
+                deduplicate_fusion_operands(user)
+        self._drop(old, home, operands, remove_unused)
+        self.changed = True
+        return True
+
+    def _redirect(self, old: Instruction, new: Instruction) -> None:
+        predecessors, successors = old.control_predecessors, old.control_successors
+        old.replace_all_uses_with(new)
+        if predecessors or successors:
+            relay_control(old, new, predecessors, successors)
+
+    def _drop(
+        self, old: Instruction, home: Computation, operands: Sequence[Instruction], unused: bool
+    ) -> None:
+        if old.computation is None or old.users or old.is_root:
+            return
+        if unused:
+            self.remove_unused(old)
+        elif old.opcode != "parameter":
+            home.remove(old)
+
+    def remove_unused(self, i: Instruction) -> int:
+        """Takes out an instruction that nothing uses and then operands without users and effects; how many.
+
+        `HloComputation::RemoveInstructionAndUnusedOperands`.
+        """
+        home = i.computation
+        assert home is not None
+        gone: dict[Instruction, None] = {}
+        pending = [i]
+        while pending:
+            item = pending.pop()
+            if item in gone or item.computation is not home or item.opcode == "parameter" or item.is_root:
+                continue
+            if any(user not in gone for user in item.users):
+                continue
+            if item.control_predecessors or item.control_successors:
+                continue
+            if item is not i and self.has_effect(item):
+                continue
+            gone[item] = None
+            pending.extend(item.operands)
+        if not gone:
+            return 0
+        with contextlib.suppress(EditError):
+            home.remove_all(gone)
+            return len(gone)
+        return 0
+
+
+def has_layouts(module: Module) -> bool:
+    """Whether a module's text gives arrays layouts at all."""
+    for i in module.instructions():
+        shape = i.shape
+        if shape is None:
+            continue
+        for _, leaf in shape.leaves():
+            if leaf.is_array and leaf.dimensions:
+                return leaf.layout is not None
+    return False
+
+
+def is_unused(i: Instruction) -> bool:
+    """Whether nothing uses an instruction (`HloInstruction::IsDead`)."""
+    return not i.users and not i.is_root
+
+
+def derived_attributes(
+    like: Instruction, opcode: str, shape: Shape, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The attributes of an instruction that is made after another (`HloInstruction::SetupDerivedInstruction`)."""
+    found = dict(given)
+    if like.shape is None or not layouts.compatible_kind(like.shape, shape):
+        found.pop("sharding", None)
+    elif like.sharding is not None:
+        found["sharding"] = like.sharding
+    for name in ("metadata", "result_accuracy"):
+        value = like.attributes.get(name)
+        if value is not None and (name == "metadata" or name in found or opcode == like.opcode):
+            found[name] = value
+    notes = like.attributes.get("frontend_attributes")
+    if notes and "_xla_compute_type" in notes:
+        notes = FrontendAttributes({k: v for k, v in notes.items() if k != "_xla_compute_type"})
+    if notes:
+        found["frontend_attributes"] = notes
+    else:
+        found.pop("frontend_attributes", None)
+    if like.opcode == opcode and like.backend_config is not None and "backend_config" not in found:
+        found["backend_config"] = like.backend_config
+    return found
+
+
+def inherit(new: Instruction, old: Instruction, *, preserve_frontend: bool = True) -> None:
+    """What an instruction takes over from the one whose place it takes, where it has none of its own."""
+    found: dict[str, Any] = {}
+    mine, theirs = new.metadata, old.metadata
+    if theirs is not None and theirs.op_name and not (mine is not None and mine.op_name):
+        found["metadata"] = theirs
+    if preserve_frontend and old.frontend_attributes and not new.frontend_attributes:
+        found["frontend_attributes"] = old.attributes["frontend_attributes"]
+    if new.sharding is None and old.sharding is not None:
+        found["sharding"] = old.sharding
+    if found:
+        with contextlib.suppress(EditError):
+            new.change(attributes={**new.attributes, **found}, typed=False)
+
+
+def relay_control(
+    old: Instruction,
+    new: Instruction,
+    predecessors: Sequence[Instruction],
+    successors: Sequence[Instruction],
+) -> None:
+    """Hands control dependencies from one instruction to another (`CopyAllControlDepsFrom`, `DropAllControlDeps`)."""
+    for successor in successors:
+        kept = [p for p in successor.control_predecessors if p is not old]
+        if new is not successor and new not in kept:
+            kept.append(new)
+        set_control(successor, kept)
+    if predecessors:
+        if old.computation is not None:
+            set_control(old, ())
+        joined = dict.fromkeys((*new.control_predecessors, *(p for p in predecessors if p is not new)))
+        set_control(new, tuple(joined))
+
+
+def set_control(i: Instruction, predecessors: Sequence[Instruction]) -> None:
+    """Gives an instruction these control predecessors."""
+    own = {k: v for k, v in i.attributes.items() if k != CONTROL}
+    if predecessors:
+        own[CONTROL] = tuple(predecessors)
+    i.change(attributes=own, typed=False)
+
+
+def deduplicate_fusion_operands(fusion: Instruction) -> None:
+    """Gives a fusion each operand once (`HloFusionInstruction::DeduplicateFusionOperands`)."""
+    operands = fusion.operands
+    if len(set(operands)) == len(operands) or fusion.attributes.get("kind") is FusionKind.CUSTOM:
+        return
+    callees = fusion.called_computations
+    if not callees or callees[0].callers != (fusion,):
+        return
+    body = callees[0]
+    parameters = body.parameters
+    first: dict[Instruction, int] = {}
+    repeated = []
+    for number, operand in enumerate(operands):
+        if first.setdefault(operand, number) != number:
+            repeated.append((number, first[operand]))
+    with contextlib.suppress(EditError):
+        for number, kept in reversed(repeated):
+            parameters[number].replace_all_uses_with(parameters[kept])
+            remove_parameter(body, number)
+
+
+class Visitor(Editor):
+    """Comes by every instruction of a computation, operands first (`DfsHloRewriteVisitor`).
+
+    The walk looks at operands when it first comes to an instruction, so that what a replacement makes is visited only where
+    somebody else uses it too; see `HloComputation::Accept`.
+    """
+
+    def visit(self, i: Instruction) -> None:
+        """What is done with an instruction."""
+        raise NotImplementedError
+
+    def run(self, computation: Computation) -> bool:
+        """Visits a computation; whether anything changed."""
+        self.changed = False
+        visited: set[Instruction] = set()
+        entered: set[Instruction] = set()
+        starts = [i for i in computation.instructions if is_unused(i) and not i.control_successors]
+        for start in (*starts, None):
+            stack = [start if start is not None else computation.root]
+            while stack:
+                i = stack[-1]
+                if i in visited or i.computation is not computation:
+                    stack.pop()
+                elif i in entered:
+                    stack.pop()
+                    visited.add(i)
+                    self.place = i
+                    self.visit(i)
+                else:
+                    entered.add(i)
+                    children = (*i.operands, *i.control_predecessors)
+                    stack.extend(child for child in reversed(children) if child not in entered)
+        self.place = None
+        return self.changed
+
+
+def run_visitor(visitor: Visitor, computations: Iterable[Computation]) -> bool:
+    """Visits several computations (`DfsHloRewriteVisitor::RunOnModule`); whether anything changed."""
+    changed = False
+    for computation in computations:
+        if len(computation):
+            changed |= visitor.run(computation)
+    return changed
+
+
+Handler = Callable[[Visitor, Instruction], bool]

@@ -1,0 +1,72 @@
+"""Reshapes made bitcasts."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from hlotext import layout as layouts
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
+from hlotext.ir.shape import Shape
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.editor import Visitor, run_visitor
+from hlotext.rewrite.passes.properties import LAYOUTS, is_plain
+
+
+@attrs.frozen
+class ReshapeDecomposer(Pass):
+    """Makes every reshape one that moves nothing: a bitcast, with copies where elements must move.
+
+    XLA's `ReshapeDecomposer`: where the layouts make a reshape a bitcast it becomes one; else the operand is copied into the
+    layout aligned to the result, else the result from the layout aligned to the operand, else both pass through descending
+    layouts.
+    """
+
+    name: ClassVar[str] = "reshape-decomposer"
+    summary: ClassVar[str] = "Makes reshapes bitcasts, with copies where they move elements."
+    requires = (LAYOUTS,)
+
+    def run(self, module: Module) -> PassResult:
+        visitor = _Decomposer(module)
+        run_visitor(visitor, nonfusion_computations(module))
+        return PassResult.of({"bitcasts": visitor.bitcasts, "copies": visitor.copies})
+
+
+class _Decomposer(Visitor):
+    def __init__(self, module: Module) -> None:
+        super().__init__(module)
+        self.bitcasts = self.copies = 0
+
+    def visit(self, i: Instruction) -> None:
+        """`ReshapeDecomposerVisitor::HandleReshape`."""
+        if i.opcode != "reshape" or i.shape is None:
+            return
+        operand, result = i.operands[0], i.shape
+        source = operand.shape
+        if source is None or not (_has_order(source) and _has_order(result)):
+            return
+        if layouts.reshape_is_bitcast(source, result):
+            new = self._bitcast(operand, result)
+        elif (aligned := layouts.align_layouts(result, source)) is not None:
+            new = self._bitcast(self._copy(operand, aligned), result)
+        elif (aligned := layouts.align_layouts(source, result)) is not None:
+            new = self._copy(self._bitcast(operand, aligned), result)
+        else:
+            flat = self._copy(operand, self.shape(source.element_type, source.dimensions))
+            new = self._copy(self._bitcast(flat, self.shape(result.element_type, result.dimensions)), result)
+        self.replace(i, new)
+
+    def _bitcast(self, value: Instruction, shape: Shape) -> Instruction:
+        self.bitcasts += 1
+        attributes = {"metadata": value.metadata} if value.metadata is not None else {}
+        return self.add("bitcast", shape, (value,), attributes=attributes)
+
+    def _copy(self, value: Instruction, shape: Shape) -> Instruction:
+        self.copies += 1
+        return self.add("copy", shape, (value,), like=value)
+
+
+def _has_order(shape: Shape) -> bool:
+    return not shape.dimensions or is_plain(shape)
