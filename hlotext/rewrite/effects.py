@@ -22,7 +22,8 @@ def has_own_effect(instruction: Instruction) -> bool:
     """Whether an instruction does something beside its result, what it calls left out.
 
     Opcodes that are unknown count as effects, as do collectives with a channel (`constrain_layout` too), custom calls that
-    say so, and the states of asynchronous operations.
+    say so, and the states of asynchronous operations. A channel is none where one program runs on all partitions, so that
+    nobody waits for what none of them does (`HloModuleConfig::ChannelIdSensitive`).
     """
     opcode = instruction.opcode
     row = OPCODES.get(opcode)
@@ -30,10 +31,23 @@ def has_own_effect(instruction: Instruction) -> bool:
         return True
     attributes = instruction._attributes
     if opcode in CHANNELLED:
-        return attributes.get("channel_id") is not None or attributes.get("constrain_layout") is True
+        if opcode in _STARTS or attributes.get("constrain_layout") is True:
+            return True
+        return attributes.get("channel_id") is not None and not _is_partitioned(instruction)
     if opcode == "custom-call":
         return attributes.get("custom_call_has_side_effect") is True
     return False
+
+
+_STARTS = frozenset(
+    {"all-reduce-start", "all-gather-start", "collective-permute-start", "collective-broadcast"}
+)
+
+
+def _is_partitioned(instruction: Instruction) -> bool:
+    module = instruction.computation.module if instruction.computation is not None else None
+    count = module.attributes.get("num_partitions", 1) if module is not None else 1
+    return isinstance(count, int) and count > 1
 
 
 _PLAIN = (
