@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 
-from hlotext.ir.cloning import own_attributes
-from hlotext.ir.computation import Computation, post_order
-from hlotext.ir.configs import FrontendAttributes
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.cloning import own_attributes
+from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.configs import FrontendAttributes
 from hlotext.rewrite.passes.base import Growth, Pass, PassResult
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.editor import CONTROL, NOT_COPIED, Editor, derived_attributes
@@ -124,7 +124,7 @@ class _Inliner(Editor):
                 attributes=own,
                 name=old.name,
             )
-        notes = {k: v for k, v in call.frontend_attributes.items() if k not in COMPOSITE}
+        notes: Any = {k: v for k, v in call.frontend_attributes.items() if k not in COMPOSITE}
         if len(notes) != len(call.frontend_attributes):
             own = {
                 k: v for k, v in call.attributes.items() if k not in ("frontend_attributes", "is_composite")

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import attrs
 
-from hlotext.ir.computation import Computation, instruction_post_order, post_order
 from hlotext.ir.errors import EditError
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.literal import Literal
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.computation import Computation, instruction_post_order, post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.effects import fixed
 from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.editor import CONTROL, deduplicate_fusion_operands
@@ -23,8 +23,8 @@ from hlotext.rewrite.passes.editor import CONTROL, deduplicate_fusion_operands
 class CommonSubexpressionElimination(Pass):
     """Keeps the first of several instructions that compute the same (`HloCSE`).
 
-    First constants of the same value are merged, to the bit; a value that the text leaves out is like no other. Then, operands
-    before users, whatever has the same opcode, shape, operands (in any order where it does not matter), attributes except
+    First constants of the same value are merged, to the bit; a value that the text leaves out is like no other. Then,
+    operands before users, whatever has the same opcode, shape, operands (in any order where it does not matter), attributes except
     notes, and no other sharding. Called computations are the same where they compute the same. Equal iotas count as one
     operand but stay, as does whatever else has no operands (but partition and replica numbers), has an effect or a control
     dependency, or is marked to be fused. Computations that nothing calls stay as they are.
@@ -46,7 +46,11 @@ class CommonSubexpressionElimination(Pass):
     def run(self, module: Module) -> PassResult:
         merger = _Merger(fixed(module), self.is_layout_sensitive)
         for computation in module.computations:
-            if not computation.is_implicit and len(computation) and (computation.is_entry or computation.callers):
+            if (
+                not computation.is_implicit
+                and len(computation)
+                and (computation.is_entry or computation.callers)
+            ):
                 merger.constants(computation)
                 merger.instructions(computation)
                 merger.outputs(computation)
@@ -117,7 +121,11 @@ class _Merger:
         all_gone = dict.fromkeys(gone)
         for i in gone:
             for operand in i.operands:
-                if operand.opcode == "iota" and not operand.is_root and all(u in all_gone for u in operand.users):
+                if (
+                    operand.opcode == "iota"
+                    and not operand.is_root
+                    and all(u in all_gone for u in operand.users)
+                ):
                     all_gone[operand] = None
         computation.remove_all(all_gone)
         self.count += len(gone)
@@ -240,7 +248,11 @@ def _bits(literal: Literal) -> Any:
 def _may_go(i: Instruction) -> bool:
     """`HloCSE::ShouldEliminateInstruction`, effects aside."""
     notes = i.frontend_attributes
-    if not i.operands and i.opcode not in ("partition-id", "replica-id") and "_xla_cse_safe_zero_operand" not in notes:
+    if (
+        not i.operands
+        and i.opcode not in ("partition-id", "replica-id")
+        and "_xla_cse_safe_zero_operand" not in notes
+    ):
         return False
     return "MUST_FUSE" not in notes
 
@@ -263,7 +275,9 @@ def _replaced(i: Instruction, first: Instruction) -> bool:
 
 
 _NUMBER = re.compile(r"\.[0-9]+")
-_NOTES = frozenset({"metadata", "frontend_attributes", "origin", "statistics", "original_value", "sharding", CONTROL})
+_NOTES = frozenset(
+    {"metadata", "frontend_attributes", "origin", "statistics", "original_value", "sharding", CONTROL}
+)
 _SHARDING_NOTE = "xla.sdy.sharding"
 _COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 _KEPT = frozenset({"parameter", "constant", "rng", "after-all", "add-dependency"})

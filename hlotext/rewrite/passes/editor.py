@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from hlotext import layout as layouts
-from hlotext.ir.computation import Computation, post_order
-from hlotext.ir.configs import FrontendAttributes
-from hlotext.ir.enums import FusionKind
 from hlotext.ir.errors import EditError
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.literal import Literal
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape, default_layout
-from hlotext.ir.types import ElementType
+from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.configs import FrontendAttributes
+from hlotext.ir.values.enums import FusionKind
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.shape import Shape, default_layout
+from hlotext.ir.values.types import ElementType
 from hlotext.rewrite.effects import has_own_effect
 from hlotext.rewrite.parameters import remove_parameter
 

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import attrs
 
-from hlotext.ir.calls import OWNERS
-from hlotext.ir.cloning import clone_computation
-from hlotext.ir.computation import Computation, post_order
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.calls import OWNERS
+from hlotext.ir.nodes.cloning import clone_computation
+from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.base import Growth, Pass, PassResult
 from hlotext.rewrite.passes.properties import FLAT_CALL_GRAPH
 

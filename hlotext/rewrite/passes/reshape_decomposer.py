@@ -7,9 +7,9 @@ from typing import ClassVar
 import attrs
 
 from hlotext import layout as layouts
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.editor import Visitor, run_visitor
 from hlotext.rewrite.passes.properties import LAYOUTS, is_plain

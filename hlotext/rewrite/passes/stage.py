@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from hlotext.ir.computation_layout import ComputationLayout
-from hlotext.ir.module import ENTRY_LAYOUT, Module
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
+from hlotext.ir.values.shape import ComputationLayout, Shape
 
 
 def is_tpu(module: Module) -> bool:
@@ -13,14 +12,14 @@ def is_tpu(module: Module) -> bool:
     if not isinstance(layout, ComputationLayout):
         return False
     shapes = (*layout.parameter_shapes, layout.result_shape)
-    return any(_is_tiled(shape) for shape in shapes if shape is not None)
+    return any(_is_tiled(shape) for shape in shapes)
 
 
 def layouts_count(module: Module) -> bool:
     """Whether layouts have been assigned, so that passes must keep them.
 
-    On TPU arrays are tiled then. Elsewhere there are bitcasts, into which reshapes are made at that point, or fusions. Before,
-    the text gives layouts too, but nothing depends on them.
+    On TPU arrays are tiled then. Elsewhere there are bitcasts, into which reshapes are made at that point, or fusions.
+    Before, the text gives layouts too, but nothing depends on them.
     """
     if is_tpu(module):
         return any(i.shape is not None and _is_tiled(i.shape) for i in module.instructions())
