@@ -24,10 +24,10 @@ class CommonSubexpressionElimination(Pass):
     """Keeps the first of several instructions that compute the same (`HloCSE`).
 
     First constants of the same value are merged, to the bit; a value that the text leaves out is like no other. Then,
-    operands before users, whatever has the same opcode, shape, operands (in any order where it does not matter), attributes except
-    notes, and no other sharding. Called computations are the same where they compute the same. Equal iotas count as one
-    operand but stay, as does whatever else has no operands (but partition and replica numbers), has an effect or a control
-    dependency, or is marked to be fused. Computations that nothing calls stay as they are.
+    operands before users, whatever has the same opcode, shape, operands (in any order where it does not matter),
+    attributes except notes, and no other sharding. Called computations are the same where they compute the same. Equal
+    iotas count as one operand but stay, as does whatever else has no operands (but partition and replica numbers), has
+    an effect or a control dependency, or is marked to be fused. Computations that nothing calls stay as they are.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  a = f32[] sine(x)  b = f32[] sine(x)  ROOT r = f32[] add(a, b) }")
