@@ -28,6 +28,8 @@ with _collector.paused(pays=False):
 
 if TYPE_CHECKING:
     from hlotext import analysis as analysis
+    from hlotext import compiler as compiler
+    from hlotext import dumps as dumps
     from hlotext import layout as layout
     from hlotext import lint as lint
     from hlotext import matchers as matchers
@@ -72,7 +74,7 @@ _LATE = {
 So are the readers, with the first text; the rules that they apply come with the package, so that neither takes long.
 """
 
-_ROOMS = ("analysis", "layout", "lint", "matchers", "rewrite")
+_ROOMS = ("analysis", "compiler", "dumps", "layout", "lint", "matchers", "rewrite")
 """Sub-packages that are imported when they are first asked for."""
 
 __version__ = "0.1.0"

@@ -15,8 +15,19 @@ from tests.support import ROOT
 
 PACKAGE = ROOT / "hlotext"
 FLOORS = (
-    *("ir", "semantics", "findings", "syntax", "layout", "verify", "analysis", "matchers", "rewrite"),
-    *("reports", "lint"),
+    *(
+        "ir",
+        "semantics",
+        "findings",
+        "textproto",
+        "syntax",
+        "layout",
+        "verify",
+        "analysis",
+        "matchers",
+        "rewrite",
+    ),
+    *("reports", "dumps", "lint"),
 )
 """Rooms from the ground up; every other room stands above all of these."""
 INNER_FLOORS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -11,20 +10,19 @@ from pathlib import Path
 
 import attrs
 
+from hlotext.dumps.texts import module_texts
 from hlotext.lint.config import Config
 from hlotext.lint.engine import Linted, lint_source
 from hlotext.syntax.source.inputs import InputError, read_source
 
-_LAST_STAGES = re.compile(r"after_(?:optimizations|codegen)\.(?:txt|hlo)(?:\.(?:gz|xz|zst))?$")
-"""How the names of modules end that the compiler has finished with."""
-_HLO = re.compile(r"\.hlo(?:\.(?:gz|xz|zst))?$")
+_AFTER = ("hlo-final", "other")
+"""The kinds of files that rules are for: final texts, and those that no compiler named."""
 
 
 def modules_in(folder: Path) -> list[Path]:
     """The modules after optimization in a folder and those below it, by name; without any the files called `.hlo`."""
-    paths = sorted(Path(where) / name for where, _, names in os.walk(folder) for name in names)
-    last = [path for path in paths if _LAST_STAGES.search(path.name)]
-    return last or [path for path in paths if _HLO.search(path.name)]
+    found = (text for text in module_texts([folder]) if text.archive is None)
+    return [Path(text.path) for text in found if text.file is None or text.file.kind in _AFTER]
 
 
 @attrs.frozen

@@ -71,6 +71,18 @@ def unpack(data: bytes, name: str) -> bytes:
     return b"".join(pieces)
 
 
+def unpacked(file: IO[bytes]) -> IO[bytes]:
+    """What reads an open file of any packing as if it were not packed; the file itself, at its start, for one that is not.
+
+    Raises ImportError where a packing needs what is not installed. What it raises on damaged data is the packer's.
+    """
+    file.seek(0)
+    start = file.read(max(map(len, _OPENERS)))
+    file.seek(0)
+    opener = next((opener for magic, opener in _OPENERS.items() if start.startswith(magic)), None)
+    return file if opener is None else opener(file)
+
+
 _PIECE = 1 << 18
 """Bytes that are unpacked at a time."""
 

@@ -1,0 +1,27 @@
+"""A dump folder as what it is: one compilation of each module, with its steps, passes and the files that go with them.
+
+>>> from hlotext import dumps
+>>> folder = dumps.open("dumps/")                              # doctest: +SKIP
+>>> [(step.stage, step.name) for step in folder["jit_step"].steps]  # doctest: +SKIP
+"""
+
+from hlotext.dumps.compilation import Compilation
+from hlotext.dumps.files import DumpFile
+from hlotext.dumps.folder import DumpFolder, open
+from hlotext.dumps.notes import Note
+from hlotext.dumps.records import Options, PassRun
+from hlotext.dumps.step import Step
+from hlotext.dumps.texts import Text, module_texts
+
+__all__ = [
+    "Compilation",
+    "DumpFile",
+    "DumpFolder",
+    "Note",
+    "Options",
+    "PassRun",
+    "Step",
+    "Text",
+    "module_texts",
+    "open",
+]

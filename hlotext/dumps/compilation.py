@@ -1,0 +1,215 @@
+"""One compilation: a module's way through the compiler, as far as its files tell it."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeVar
+
+import hlotext as hlo
+from hlotext.dumps import records
+from hlotext.dumps.files import DumpFile, module_name
+from hlotext.dumps.kinds import BY_NAME
+from hlotext.dumps.notes import Note
+from hlotext.dumps.records import FusionStep, HostTransfer, Options, PassRun, Tuned
+from hlotext.dumps.step import Step
+from hlotext.syntax.source.inputs import InputError
+from hlotext.textproto import Message
+
+T = TypeVar("T")
+_TPU_KINDS = frozenset(name for name, kind in BY_NAME.items() if kind.platforms == ("tpu",))
+_GPU_KINDS = frozenset(name for name, kind in BY_NAME.items() if kind.platforms == ("gpu",))
+_PIPELINES = (
+    (r"HLO_passes_(through|after)_.*|SubbytePacker_pipeline|dot-library-passes", "cpu"),
+    (
+        r"annotate-host-compute|nvptx_.*|AMDGPU_.*|latency-hiding-scheduler|async-wrapper|priority-fusion",
+        "gpu",
+    ),
+    (
+        r"JF_.*|X64_elimination|Before_X64_rewriter|Main_fusion|xla-partitioner.*|final_scheduler|Phase_[12]_.*",
+        "tpu",
+    ),
+)
+"""Pipelines that one compiler alone has."""
+_ORDER = {"hlo-before": 0, "hlo-pass": 2, "hlo-buffers": 3, "hlo-final": 4, "hlo-codegen": 6}
+_BETWEEN = {"hlo-spmd": 1, "hlo-config": 2}
+"""States that per-pass dumps show better, and their place where there are none."""
+
+
+class Compilation:
+    """One module that was compiled. Everything about it is read when it is asked for."""
+
+    def __init__(self, number: int, folder: str, files: tuple[DumpFile, ...]) -> None:
+        self.number = number
+        """The module's number in its process."""
+        self.folder = folder
+        """The subfolder that its files lie in; "" for none."""
+        self.files = files
+        """Its files, in the order of their paths."""
+        self._notes: list[Note] = []
+
+    @functools.cached_property
+    def name(self) -> str:
+        """The module's name: that of its files, else the one in the header of a text, else `module_NNNN`."""
+        names = Counter(file.name.module for file in self.files if file.name.module is not None)
+        if names:
+            return max(names, key=lambda name: (names[name], name))
+        for step in self.steps:
+            try:
+                found = module_name(step.file.text())
+            except InputError:
+                continue
+            if found is not None:
+                return found
+        return f"module_{self.number:04d}"
+
+    @functools.cached_property
+    def platform(self) -> str | None:
+        """`cpu`, `gpu` or `tpu`, as the names of files and pipelines tell; None where they do not."""
+        for file in self.files:
+            suffix = file.name.suffix
+            if file.kind == "hlo-final" and not suffix.startswith("after_"):
+                return "cpu" if suffix.startswith("cpu_") else "gpu"
+        if any(file.name.has_cl or file.kind in _TPU_KINDS for file in self.files):
+            return "tpu"
+        if any(file.kind in _GPU_KINDS for file in self.files):
+            return "gpu"
+        for file in self.files:
+            step = file.name.step
+            for pipeline, platform in _PIPELINES if step is not None else ():
+                if step is not None and re.fullmatch(pipeline, step.pipeline):
+                    return platform
+        return None
+
+    def files_of(self, *kinds: str) -> tuple[DumpFile, ...]:
+        """Its files of some kinds."""
+        return tuple(file for file in self.files if file.kind in kinds)
+
+    # ---- states
+
+    @functools.cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The states of the module in order: before optimization, after each pass that was dumped, at the end.
+
+        Behind TPU's final text stands the one after code generation. States that XLA writes a second time under another name
+        (after partitioning; around buffer assignment) are steps only where they show what no other file does.
+        """
+        order = _ORDER | ({} if self.files_of("hlo-pass") else _BETWEEN)
+        found = []
+        for file in self.files:
+            if file.kind not in order:
+                continue
+            step = file.name.step
+            place = order[file.kind]
+            if file.kind == "hlo-buffers" and not file.name.suffix.startswith("after_optimizations_before"):
+                if self.files_of("hlo-final"):
+                    continue
+                place = 4
+            found.append(((place, step.number if step is not None else 0, file.name.path), file))
+        found.sort(key=lambda pair: pair[0])
+        return tuple(Step(self, file, index) for index, (_, file) in enumerate(found))
+
+    def _end(self, kind: str) -> Step | None:
+        return next((step for step in self.steps if step.file.kind == kind), None)
+
+    @property
+    def first(self) -> Step | None:
+        """The step before optimization; None where that was not dumped."""
+        return self._end("hlo-before")
+
+    @property
+    def last(self) -> Step | None:
+        """The step of the final text; None for a compilation that ended before."""
+        return self._end("hlo-final")
+
+    @property
+    def before(self) -> hlo.Module | None:
+        """The module before optimization; None where that was not dumped. Raises InputError, HloSyntaxError."""
+        return None if self.first is None else self.first.module
+
+    @property
+    def after(self) -> hlo.Module | None:
+        """The module after optimization; None for a compilation that ended before. Raises InputError, HloSyntaxError."""
+        return None if self.last is None else self.last.module
+
+    # ---- what other files say
+
+    @functools.cached_property
+    def options(self) -> Options | None:
+        """The options and the device; None where no file tells."""
+        target, config = self._proto("gpu-target-config"), self._proto("module-config")
+        debug = self._read("debug-options", records.read_options)
+        if debug is None and config is not None:
+            debug = _debug_options(config)
+        if debug is None and target is None and config is None:
+            return None
+        return Options(debug or {}, target, config)
+
+    @functools.cached_property
+    def passes(self) -> tuple[PassRun, ...]:
+        """Every pass that ran, dumped or not, with its time; empty without `metadata.textproto`."""
+        metadata = self._proto("pass-metadata")
+        return () if metadata is None else records.pass_runs(metadata)
+
+    @functools.cached_property
+    def fusion_steps(self) -> tuple[FusionStep, ...]:
+        """What GPU's priority fusion decided, in order; empty where it was not dumped."""
+        dump = self._proto("priority-fusion")
+        return () if dump is None else tuple(records.fusion_steps(dump))
+
+    @functools.cached_property
+    def tuned(self) -> tuple[Tuned, ...]:
+        """What autotuning chose; empty where there was nothing to try on, or no file tells."""
+        results = self._proto("autotune-results")
+        return () if results is None else records.tuned(results)
+
+    @functools.cached_property
+    def host_transfers(self) -> tuple[HostTransfer, ...]:
+        """A TPU's transfers to and from its host; empty where there are none, or no file tells."""
+        transfers = self._proto("host-transfers")
+        return () if transfers is None else records.host_transfers(transfers)
+
+    def pass_run(self, step: Step) -> PassRun | None:
+        """The run of the pass that wrote a step's file; None where the metadata does not tell."""
+        return self._runs.get(step.file.name.path.rsplit("/", 1)[-1])
+
+    @functools.cached_property
+    def _runs(self) -> dict[str, PassRun]:
+        return {name: run for run in self.passes for name in run.dumps}
+
+    def _read(self, kind: str, read: Callable[[str], T]) -> T | None:
+        """What a reader makes of the first file of a kind; None without one, and where it cannot be read, with a note."""
+        for file in self.files_of(kind):
+            try:
+                return read(file.text())
+            except InputError as error:
+                self._notes.append(Note("unreadable", str(error), file.path))
+        return None
+
+    def _proto(self, kind: str) -> Message | None:
+        def read(text: str) -> Message:
+            message, problem = records.read_proto(text)
+            if problem:
+                self._notes.append(
+                    Note(
+                        "cut-off", f"the {kind} file ends or breaks at {problem}", self.files_of(kind)[0].path
+                    )
+                )
+            return message
+
+        return self._read(kind, read)
+
+    def __repr__(self) -> str:
+        return f"<Compilation {self.number} {self.name} with {len(self.files)} files>"
+
+
+def _debug_options(config: Message) -> dict[str, tuple[str, ...]]:
+    """The debug options of a module's configuration, which holds those with default values too."""
+    options = config.message("debug_options")
+    return {
+        name: tuple(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
+        for name, values in options.items()
+        if not any(isinstance(value, Message) for value in values)
+    }

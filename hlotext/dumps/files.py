@@ -1,0 +1,79 @@
+"""One file of a dump folder."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import attrs
+
+import hlotext as hlo
+from hlotext.dumps.names import FileName
+from hlotext.dumps.storage import Storage
+from hlotext.syntax.source.inputs import decode
+
+if TYPE_CHECKING:
+    from hlotext.dumps.compilation import Compilation
+
+_HEAD = re.compile(r"\s*(?:/\*.*?\*/\s*|//[^\n]*\n\s*)*HloModule\s+(?P<name>[^\s,]+)", re.DOTALL)
+
+
+@attrs.define(eq=False, repr=False)
+class DumpFile:
+    """One file. Its content is read when it is asked for, and not kept."""
+
+    _storage: Storage
+    name: FileName
+    """What its name tells."""
+    compilation: Compilation | None = None
+    """The compilation that it belongs to; None for files that are none of XLA's."""
+
+    @property
+    def path(self) -> str:
+        """A path that can be opened; of what lies in an archive, the path inside it."""
+        return self._storage.path(self.name.path)
+
+    @property
+    def archive(self) -> str | None:
+        """The packed folder that it lies in; None for a file of the file system."""
+        return self._storage.archive(self.name.path)
+
+    @property
+    def kind(self) -> str:
+        """The kind's name, one of `hlotext.dumps.kinds`; `other` for what is not known."""
+        return self.name.kind.name
+
+    @property
+    def is_hlo(self) -> bool:
+        """Whether it is the text of an HLO module, as its name says."""
+        return self.name.kind.is_hlo
+
+    @property
+    def size(self) -> int:
+        """Bytes, packed as it lies there."""
+        return self._storage.size(self.name.path)
+
+    def read(self) -> bytes:
+        """Its bytes, unpacked. Raises InputError."""
+        return self._storage.read(self.name.path)
+
+    def text(self) -> str:
+        """Its text; bytes that are no UTF-8 become surrogates. Raises InputError."""
+        return decode(self.read())
+
+    def load(self) -> hlo.Module:
+        """The module that it holds. Large ones are read as they are touched, where they lie in a folder unpacked.
+
+        Raises InputError, HloSyntaxError.
+        """
+        path = self._storage.real_path(self.name.path)
+        return hlo.load(path) if path is not None else hlo.parse(self.read(), name=self.path)
+
+    def __repr__(self) -> str:
+        return f"<DumpFile {self.path}: {self.kind}>"
+
+
+def module_name(text: str) -> str | None:
+    """The name in the header of a module's text; None where it has none."""
+    match = _HEAD.match(text)
+    return None if match is None else match["name"]

@@ -1,0 +1,139 @@
+"""A dump folder: its files, and the compilations that they tell of."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import attrs
+
+from hlotext.dumps.compilation import Compilation
+from hlotext.dumps.files import DumpFile
+from hlotext.dumps.names import FileName, read_names
+from hlotext.dumps.notes import Note
+from hlotext.dumps.storage import ArchiveStorage, FolderStorage, Storage, is_archive
+from hlotext.syntax.source.inputs import InputError
+
+_LIBTPU, _SHARDY = "module_", "shardy"
+
+
+@attrs.define(eq=False, repr=False)
+class DumpFolder:
+    """What lies in a dump folder. Opening it reads names alone; texts are read when they are asked for."""
+
+    path: str
+    """The folder, or the packed one."""
+    files: tuple[DumpFile, ...]
+    """All files, in the order of their paths."""
+    compilations: tuple[Compilation, ...]
+    """One for each module that was compiled, by subfolder and number."""
+    notes: tuple[Note, ...] = ()
+    """What is odd about the folder as a whole: files of two processes, for one. See `Compilation.notes` for the rest."""
+
+    def __getitem__(self, key: str | int) -> Compilation:
+        """A compilation by its number, or by its module's name. Raises LookupError where none or several have it."""
+        if isinstance(key, int):
+            found = [c for c in self.compilations if c.number == key]
+        else:
+            found = [c for c in self.compilations if c.name == key]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            numbers = [c.number for c in found]
+            where = (
+                f"numbers {', '.join(map(str, numbers[:10]))}"
+                if len(set(numbers)) == len(numbers)
+                else "several compilations"
+            )
+            raise LookupError(f"{key} is the name of {where} of {self.path}: choose one of .compilations")
+        names = dict.fromkeys(f"{c.number} {c.name}" for c in self.compilations[:10])
+        raise LookupError(f"{self.path} holds no module {key}; there is {', '.join(names) or 'none'}")
+
+    def __iter__(self) -> Iterator[Compilation]:
+        return iter(self.compilations)
+
+    def __len__(self) -> int:
+        return len(self.compilations)
+
+    def __repr__(self) -> str:
+        return (
+            f"<DumpFolder {self.path} with {len(self.files)} files of {len(self.compilations)} compilations>"
+        )
+
+
+def open(place: str | os.PathLike[str]) -> DumpFolder:
+    """The dump folder at a path: a folder with all that stands below it, a packed one (.tar, .tar.gz, .tar.xz, .tar.zst), or
+    the folder that a file of a dump lies in, with that file's compilation alone.
+
+    Only names are read. Raises InputError for a path where nothing can be read.
+    """
+    path = os.fspath(place)
+    if os.path.isdir(path):
+        return _opened(FolderStorage(path))
+    if not os.path.exists(path):
+        raise InputError(f"{path} does not exist")
+    if is_archive(path):
+        return _opened(ArchiveStorage(path))
+    where = Path(path).absolute()
+    folder = where.parent
+    if folder.name.startswith(_LIBTPU):  # inputs of libtpu, or a step of Shardy
+        folder = folder.parent.parent if folder.parent.name == _SHARDY else folder.parent
+    opened = _opened(FolderStorage(str(folder)), top_only=folder == where.parent)
+    own = next((f for f in opened.files if os.path.abspath(f.path) == str(where)), None)
+    if own is None or own.compilation is None:
+        return DumpFolder(opened.path, (own,) if own is not None else (), (), opened.notes)
+    return DumpFolder(opened.path, own.compilation.files, (own.compilation,), opened.notes)
+
+
+def _opened(storage: Storage, *, top_only: bool = False) -> DumpFolder:
+    paths = sorted(storage.names())
+    names = read_names(paths)
+    if top_only:
+        names = [name for name in names if not name.folder]
+    groups: dict[tuple[str, int], list[FileName]] = defaultdict(list)
+    files = {name.path: DumpFile(storage, name) for name in names}
+    for name in names:
+        if name.number is not None:
+            groups[name.folder, name.number].append(name)
+    compilations, notes = [], []
+    for (folder, number), group in sorted(groups.items()):
+        for own, found in _separated(folder, number, group):
+            notes += found
+            compilation = Compilation(number, folder, tuple(files[name.path] for name in own))
+            compilations.append(compilation)
+            for file in compilation.files:
+                file.compilation = compilation
+    return DumpFolder(storage.root, tuple(files.values()), tuple(compilations), tuple(notes))
+
+
+def _separated(
+    folder: str, number: int, group: Sequence[FileName]
+) -> list[tuple[list[FileName], list[Note]]]:
+    """The files of one number, apart where they are of several processes: these count from 0 each.
+
+    Modules of different names, or written at different times, are of different processes. What says neither belongs to all,
+    and is given to the one with most files.
+    """
+    times = Counter(name.timestamp for name in group if name.timestamp is not None)
+    by_time = len(times) > 1
+    keys = Counter(name.timestamp if by_time else name.module for name in group)
+    keys.pop(None, None)
+    if len(keys) <= 1:
+        return [(list(group), [])]
+    most = max(keys, key=lambda key: (keys[key], key))
+    parts: dict[str, list[FileName]] = {str(key): [] for key in sorted(keys, key=str)}
+    for name in group:
+        parts[str((name.timestamp if by_time else name.module) or most)].append(name)
+    where = posixpath.join(folder, f"module_{number:04d}")
+    what = "written at different times" if by_time else "of different names"
+    shared = [name.path for name in group if (name.timestamp if by_time else name.module) is None]
+    note = Note(
+        "mixed-processes",
+        f"{where} stands for {len(parts)} modules {what}: several processes wrote into this folder"
+        + (f"; {len(shared)} of its files may be of any of them" if shared else ""),
+        where,
+    )
+    return [(files, [note] if index == 0 else []) for index, files in enumerate(parts.values())]

@@ -1,0 +1,144 @@
+"""What the names of files in a dump folder tell: module, number, kind, and of a step its pipeline and its pass."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+import attrs
+
+from hlotext.dumps.kinds import INPUTS, OTHER, SHARDY, FileKind, kind_of_suffix, split
+from hlotext.dumps.storage import without_packing
+
+_MODULE = re.compile(r"(?:(?P<time>\d{10,})\.)?module_(?P<number>\d{4,18})\.(?P<rest>.+)", re.DOTALL)
+_FOLDER = re.compile(r"module_(?P<number>\d{4,18})\.(?P<module>.+?)(?P<cl>\.cl_\d+)?", re.DOTALL)
+_CL = re.compile(r"cl_\d+\.")
+_STEP = re.compile(r"(?P<number>\d{4,})\.(?P<rest>.+)\.(?:txt|hlo)", re.DOTALL)
+_PASS = re.compile(r"(?P<pipeline>.+?)\.after_(?P<name>.+)\.before_(?P<next>.+)", re.DOTALL)
+_INNER = re.compile(r"(?P<pipeline>.+?)\.(?P<name>.+)", re.DOTALL)
+
+
+@attrs.frozen
+class StepName:
+    """The name of a per-pass dump: `NNNN.PIPELINE.after_X.before_Y`, or `NNNN.PASS.STEP` from inside a pass."""
+
+    number: int
+    """Counts the dumps of a module; the order in which they were written."""
+    pipeline: str
+    """The pipeline, or the pass that wrote the dump while it ran. Spaces are written `_`."""
+    name: str
+    """X, the pass that had just run, or STEP."""
+    next: str | None
+    """Y, the next pass of the list, run or not; None inside a pass."""
+
+
+@attrs.frozen
+class FileName:
+    """What the path of one file tells."""
+
+    path: str
+    """Inside the folder, parts joined by `/`."""
+    folder: str
+    """The folder of its compilation: "" for the top."""
+    number: int | None
+    """The module's number in its process; None for what is not XLA's."""
+    module: str | None
+    """The module's name; None where the file's name leaves it out."""
+    kind: FileKind
+    timestamp: str | None = None
+    """Microseconds, as `xla_dump_include_timestamp` puts them in front; None without."""
+    has_cl: bool = False
+    """Whether the name holds libtpu's `cl_` number."""
+    suffix: str = ""
+    """What stands behind the module's name, without packing."""
+
+    @property
+    def step(self) -> StepName | None:
+        """Of a per-pass dump: its step."""
+        match = _STEP.fullmatch(self.suffix) if self.kind.name == "hlo-pass" else None
+        if match is None:
+            return None
+        number, rest = int(match["number"]), match["rest"]
+        if (found := _PASS.fullmatch(rest)) is not None:
+            return StepName(number, found["pipeline"], found["name"], found["next"])
+        inner = _INNER.fullmatch(rest)
+        return (
+            StepName(number, inner["pipeline"], inner["name"], None)
+            if inner
+            else StepName(number, rest, rest, None)
+        )
+
+
+def read_names(paths: Iterable[str]) -> list[FileName]:
+    """What each path tells, in the order given.
+
+    Where a module's name ends in front of a suffix that may hold anything is told by the other files of the module, since
+    names of modules may hold dots.
+    """
+    paths = list(paths)
+    known: dict[tuple[str, int], set[str]] = defaultdict(set)
+    first: list[FileName | None] = []
+    for path in paths:
+        found = _read(path, known=None)
+        if found is not None and found.module is not None and found.number is not None:
+            known[found.folder, found.number].add(found.module)
+        first.append(found)
+    return [
+        found or _read(path, known) or FileName(path, posixpath.dirname(path), None, None, OTHER)
+        for path, found in zip(paths, first, strict=True)
+    ]
+
+
+def _read(path: str, known: dict[tuple[str, int], set[str]] | None) -> FileName | None:
+    """What a path tells; without `known` only where that alone is clear."""
+    folder, name = posixpath.split(path)
+    plain = without_packing(name)
+    if known is None and (found := _in_module_folder(path, folder, plain)) is not None:
+        return found
+    match = _MODULE.fullmatch(plain)
+    if match is None:
+        return None
+    number, rest = int(match["number"]), match["rest"]
+    if known is None:
+        parts = split(rest, variable=False)
+    else:
+        parts = _after_known(rest, known.get((folder, number), ())) or split(rest, variable=True)
+    if parts is None:
+        return None
+    module, kind, has_cl = parts
+    suffix = rest if module is None else rest[len(module) + 1 :]
+    return FileName(path, folder, number, module, kind, match["time"], has_cl, _without_cl(suffix))
+
+
+def _after_known(rest: str, modules: Iterable[str]) -> tuple[str | None, FileKind, bool] | None:
+    """The parts of a name whose module is one of these, or left out."""
+    for module in sorted(modules, key=len, reverse=True):
+        if rest.startswith(f"{module}."):
+            suffix = rest[len(module) + 1 :]
+            kind = kind_of_suffix(_without_cl(suffix))
+            if kind is not None:
+                return module, kind, _CL.match(suffix) is not None
+    return None
+
+
+def _in_module_folder(path: str, folder: str, plain: str) -> FileName | None:
+    """A file in a folder that is called like a module: Shardy's steps, and what libtpu was given."""
+    above, last = posixpath.split(folder)
+    match = _FOLDER.fullmatch(last)
+    if match is None:
+        return None
+    kind = next((kind for kind in INPUTS if re.fullmatch(kind.suffix, plain)), None)
+    if posixpath.basename(above) == "shardy" and re.fullmatch(SHARDY.suffix, plain):
+        kind, above = SHARDY, posixpath.dirname(above)
+    if kind is None:
+        return None
+    return FileName(
+        path, above, int(match["number"]), match["module"], kind, None, match["cl"] is not None, plain
+    )
+
+
+def _without_cl(suffix: str) -> str:
+    match = _CL.match(suffix)
+    return suffix if match is None else suffix[match.end() :]

@@ -1,0 +1,19 @@
+"""What is odd about a dump: said, never raised."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen
+class Note:
+    """One thing that somebody who reads the dump should know."""
+
+    code: str
+    """`mixed-processes`, `no-final-text`, `cut-off`, `unreadable`, `overwritten`, `lying-name`, `other-compiler`, ..."""
+    message: str
+    path: str = ""
+    """The file or module that it is about; empty for the folder."""
+
+    def __str__(self) -> str:
+        return self.message if not self.path or self.path in self.message else f"{self.path}: {self.message}"

@@ -1,0 +1,196 @@
+"""What the files beside the texts say: options, passes with their times, the device, fusion's decisions, tuning, transfers.
+
+All of them are read without schemas, so a field that XLA renames is None or empty here, never an error. What cannot
+be read to
+its end gives what stands before.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from hlotext.textproto import Message, TextProtoError, parse
+
+_OPTION = re.compile(r"(?:--)?(?P<name>[A-Za-z_]\w*)\s*[:=]\s*(?P<value>.*?)\s*$")
+
+
+def read_proto(text: str) -> tuple[Message, str]:
+    """The message of a text, and what is wrong with it; "" for nothing."""
+    try:
+        return parse(text), ""
+    except TextProtoError as error:
+        return error.message, str(error)
+
+
+# ---- options
+
+
+@attrs.frozen
+class Options:
+    """Under which options, and for which device, a module was compiled."""
+
+    debug: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """The options that differ from their defaults, as text: `{"xla_dump_to": ("dump",)}`. Repeated ones have several
+    values."""
+    target: Message | None = None
+    """The GPU and the versions of its software (`GpuTargetConfigProto`); None where no file tells."""
+    config: Message | None = None
+    """The module's configuration (`HloModuleConfigProto`); None where no file tells."""
+
+    def last(self, name: str) -> str | None:
+        """The value of a debug option; None where it has its default."""
+        values = self.debug.get(name)
+        return values[-1] if values else None
+
+    @property
+    def dumps_every_change(self) -> bool | None:
+        """Whether a pass without a dump changed nothing: so it is only where `xla_dump_hlo_pass_re` is `.*`.
+
+        With any other expression every pass that matches is dumped, changed or not, and no other. None where no file tells.
+        """
+        if not self.debug:
+            return None
+        return self.last("xla_dump_hlo_pass_re") == ".*"
+
+
+def read_options(text: str) -> dict[str, tuple[str, ...]]:
+    """The options of a `debug_options` or flag file, one a line, repeated ones collected."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        match = _OPTION.match(line.strip())
+        if match is not None:
+            value = match["value"]
+            quoted = len(value) >= 2 and value[0] == value[-1] == '"'
+            found.setdefault(match["name"], []).append(value[1:-1] if quoted else value)
+    return {name: tuple(values) for name, values in found.items()}
+
+
+# ---- passes
+
+
+@attrs.frozen
+class PassRun:
+    """One run of one pass, as `HloModuleMetadataProto.pass_metadata` tells it."""
+
+    number: int | None
+    name: str
+    pipeline: str
+    dumps: tuple[str, ...]
+    """Base names of the files that it wrote."""
+    changed: bool
+    """Whether it reported a change."""
+    start: int | None
+    """Microseconds since 1970; None where the file does not tell. So is `end`."""
+    end: int | None
+    metrics: tuple[tuple[str, int], ...] = ()
+    """Counts that the pass reports of itself, by name."""
+
+    @property
+    def milliseconds(self) -> float | None:
+        """How long it ran, with the passes inside it; None where that is not told."""
+        return None if self.start is None or self.end is None else (self.end - self.start) / 1000
+
+
+def pass_runs(metadata: Message) -> tuple[PassRun, ...]:
+    """Every pass that ran, in the order in which they began."""
+    return tuple(
+        PassRun(
+            row.integer("pass_id"),
+            row.text("pass_name") or "",
+            row.text("pipeline_name") or "",
+            tuple(posixpath.basename(name.replace("\\", "/")) for name in row.texts("dump_filenames")),
+            row.flag("module_changed") is True,
+            row.integer("start_timestamp_usec"),
+            row.integer("end_timestamp_usec"),
+            tuple((m.text("key") or "", m.integer("value") or 0) for m in row.messages("kv_metrics")),
+        )
+        for row in metadata.messages("pass_metadata")
+    )
+
+
+# ---- fusion
+
+
+@attrs.frozen
+class FusionStep:
+    """One decision of GPU's priority fusion (`FusionStep`)."""
+
+    kind: str
+    """`fusion`, `update_priority` or `producer_ineligible`."""
+    producer: str
+    consumers: tuple[str, ...] = ()
+    fusion: str | None = None
+    """The fusion that came of it."""
+    reason: str | None = None
+    """Why a producer cannot be fused."""
+    microseconds_fused: float | None = None
+    """What the cost model says of both together; None where it was not asked."""
+    microseconds_unfused: float | None = None
+
+
+def fusion_steps(dump: Message) -> Iterator[FusionStep]:
+    """The decisions of a `FusionProcessDumpProto`, in order."""
+    for step in dump.messages("fusion_steps"):
+        for kind in ("fusion", "update_priority", "producer_ineligible"):
+            for row in step.messages(kind):
+                yield FusionStep(
+                    kind,
+                    row.text("producer_name") or "",
+                    row.texts("consumer_name") or row.texts("consumer_names"),
+                    row.text("fusion_name"),
+                    row.text("reason"),
+                    row.number("us_fused"),
+                    row.number("us_unfused"),
+                )
+
+
+# ---- tuning and transfers
+
+
+@attrs.frozen
+class Tuned:
+    """One result of autotuning (`AutotuneResults.Entry`)."""
+
+    device: str | None
+    hlo: str | None
+    """The operation that was tuned, as text."""
+    result: Message
+
+
+def tuned(results: Message) -> tuple[Tuned, ...]:
+    """What autotuning chose; nothing where there was no device to try on."""
+    return tuple(
+        Tuned(row.text("device"), row.text("hlo"), row.message("result"))
+        for row in results.messages("results")
+    )
+
+
+@attrs.frozen
+class HostTransfer:
+    """One transfer between a TPU and its host."""
+
+    channel: int | None
+    direction: str
+    """`DEVICE_TO_HOST` or `HOST_TO_DEVICE`; "" where the file does not tell."""
+    key: str | None
+    handler: str | None
+    buffer_offset: int | None
+    """Where the array lies in the buffer that host and device share, in bytes."""
+
+
+def host_transfers(transfers: Message) -> tuple[HostTransfer, ...]:
+    """The transfers, in the order of the file."""
+    return tuple(
+        HostTransfer(
+            row.integer("channel"),
+            row.text("direction") or "",
+            row.text("key"),
+            row.text("host_handler_name"),
+            row.integer("buffer_offset"),
+        )
+        for row in transfers.messages("host_transfers")
+    )

@@ -1,0 +1,68 @@
+"""One state of a module on its way through the compiler."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import hlotext as hlo
+from hlotext.dumps.files import DumpFile
+from hlotext.dumps.stages import stages
+
+if TYPE_CHECKING:
+    from hlotext.dumps.compilation import Compilation
+
+UNKNOWN = "unknown"
+"""The stage of a pass that no row of the table knows."""
+
+
+class Step:
+    """The text that was written after one pass, or at the beginning or the end. It is read when it is asked for."""
+
+    def __init__(self, compilation: Compilation, file: DumpFile, index: int) -> None:
+        self.compilation = compilation
+        self.file = file
+        self.index = index
+        """Its place among the compilation's steps, from 0."""
+        step = file.name.step
+        self.number: int | None = None if step is None else step.number
+        """The number in the file's name: it counts the dumps of a module. None for the texts at both ends."""
+        self.pipeline: str = "" if step is None else step.pipeline
+        """The pipeline; empty at both ends. Inside a pass the pass that was running."""
+        self.name: str = file.name.suffix.removesuffix(".txt") if step is None else step.name
+        """The pass that had just run; at both ends what the file is called: `before_optimizations`."""
+        self.next_pass: str | None = None if step is None else step.next
+        """The next pass of the pipeline, run or not; None where the name does not tell."""
+
+    @property
+    def path(self) -> str:
+        """The file, see `DumpFile.path`."""
+        return self.file.path
+
+    @property
+    def is_pass(self) -> bool:
+        """Whether a pass, or a pipeline's start, wrote it; false for the texts at both ends."""
+        return self.number is not None
+
+    @property
+    def stage(self) -> str:
+        """The name of its stage (`hlotext.compiler.stages`); `unknown` for passes that the table does not know."""
+        if self.number is None:
+            if self.file.kind == "hlo-final" and self.compilation.platform == "tpu":
+                return "memory"  # what libtpu does behind its last pass is to place arrays
+            found = stages.of_kind(self.file.kind)
+        else:
+            found = stages.of(self.pipeline, self.name)
+        return UNKNOWN if found is None else found.name
+
+    @functools.cached_property
+    def module(self) -> hlo.Module:
+        """The module, read when it is first asked for. Raises InputError, HloSyntaxError."""
+        return self.file.load()
+
+    def release(self) -> None:
+        """Lets go of the module, to be read again when it is asked for."""
+        self.__dict__.pop("module", None)
+
+    def __repr__(self) -> str:
+        return f"<Step {self.index} {self.pipeline}{'/' if self.pipeline else ''}{self.name}>"

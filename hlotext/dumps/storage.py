@@ -1,0 +1,202 @@
+"""Where the files of a dump lie: a folder, or a packed one. Names first, contents when they are asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import posixpath
+import tarfile
+import tempfile
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Protocol
+
+import attrs
+
+from hlotext.syntax.source.inputs import InputError, unpack, unpacked
+
+PACKINGS = (".gz", ".xz", ".zst")
+"""How names of packed files end."""
+_TARS = (".tar", ".tgz", ".txz", *(f".tar{packing}" for packing in PACKINGS))
+_MAX_ARCHIVE = 64 << 30
+"""Bytes to which an archive may unpack. (It is unpacked to disk.)"""
+_PIECE = 1 << 20
+_STEPS = "passes"
+"""An archive of this name inside a folder holds files of the folder: per-pass dumps are many, and pack well."""
+
+
+def is_archive(name: str) -> bool:
+    """Whether a file is called like a packed folder."""
+    return name.lower().endswith(_TARS)
+
+
+def without_packing(name: str) -> str:
+    """A file's name without the ending that says how it is packed."""
+    return next((name[: -len(ending)] for ending in PACKINGS if name.endswith(ending)), name)
+
+
+class Storage(Protocol):
+    """Holds files, by their path inside the folder, parts joined by `/`."""
+
+    root: str
+    """The path of the folder or archive."""
+
+    def names(self) -> Iterator[str]:
+        """The paths of all files, in no order."""
+
+    def path(self, name: str) -> str:
+        """How a file is called outside: a path that can be opened, for what lies in a folder."""
+
+    def size(self, name: str) -> int:
+        """Bytes of a file as it lies there; 0 where that cannot be told."""
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file, unpacked. Raises InputError."""
+
+    def archive(self, name: str) -> str | None:
+        """The archive that a file lies in; None for a file of the file system."""
+
+    def real_path(self, name: str) -> str | None:
+        """A path of the file itself, not packed, for those who read from it piece by piece; None where there is none."""
+
+
+@attrs.define(eq=False)
+class FolderStorage:
+    """A folder of the file system, with what stands below it, and archives of steps in it."""
+
+    root: str
+    _archives: dict[str, tuple[ArchiveStorage, str]] = attrs.field(factory=dict)
+    """Files that lie in an archive inside the folder: the archive, and the name in it."""
+
+    def names(self) -> Iterator[str]:
+        seen: set[str] = set()
+        for where, folders, files in os.walk(self.root):
+            folders.sort()
+            below = os.path.relpath(where, self.root).replace(os.sep, "/")
+            prefix = "" if below == "." else f"{below}/"
+            archives = []
+            for file in files:
+                name = f"{prefix}{file}"
+                if is_archive(file) and file.split(".")[0] == _STEPS:
+                    archives.append(name)
+                else:
+                    seen.add(name)
+                    yield name
+            for archive in archives:
+                yield archive
+                storage = ArchiveStorage(os.path.join(self.root, archive))
+                with contextlib.suppress(InputError):  # one that is damaged is a file like others
+                    for inner in storage.names():
+                        name = posixpath.join(prefix, inner)
+                        if name not in seen:
+                            self._archives[name] = (storage, inner)
+                            yield name
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.root, *name.split("/"))
+
+    def size(self, name: str) -> int:
+        if name in self._archives:
+            storage, inner = self._archives[name]
+            return storage.size(inner)
+        try:
+            return os.stat(self.path(name)).st_size
+        except (OSError, ValueError):
+            return 0
+
+    def read(self, name: str) -> bytes:
+        if name in self._archives:
+            storage, inner = self._archives[name]
+            return storage.read(inner)
+        path = self.path(name)
+        try:
+            return unpack(Path(path).read_bytes(), path)
+        except InputError:
+            raise
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise InputError(f"{path} cannot be read: {reason}") from None
+
+    def archive(self, name: str) -> str | None:
+        return self._archives[name][0].root if name in self._archives else None
+
+    def real_path(self, name: str) -> str | None:
+        return None if name in self._archives or without_packing(name) != name else self.path(name)
+
+
+@attrs.define(eq=False)
+class ArchiveStorage:
+    """A packed folder: a tar, packed or not. What is packed is unpacked to a temporary file once, so that any member
+    is near."""
+
+    root: str
+    _tar: tarfile.TarFile | None = None
+    _members: dict[str, tarfile.TarInfo] = attrs.field(factory=dict)
+
+    def names(self) -> Iterator[str]:
+        self._open()
+        yield from self._members
+
+    def path(self, name: str) -> str:
+        return name
+
+    def size(self, name: str) -> int:
+        return self._members[name].size if name in self._members else 0
+
+    def read(self, name: str) -> bytes:
+        tar = self._open()
+        try:
+            file = tar.extractfile(self._members[name])
+            data = b"" if file is None else file.read()
+        except (OSError, tarfile.TarError, EOFError) as error:
+            raise InputError(f"{self.root}: {name} cannot be read: {error}") from None
+        return unpack(data, name)
+
+    def archive(self, name: str) -> str | None:
+        return self.root
+
+    def real_path(self, name: str) -> str | None:
+        return None
+
+    def _open(self) -> tarfile.TarFile:
+        if self._tar is None:
+            try:
+                file = _unpacked(self.root)
+                weakref.finalize(self, file.close)
+                self._tar = tarfile.open(fileobj=file, mode="r:")  # noqa: SIM115 - closed with the file
+                for member in self._tar:
+                    if member.isfile():
+                        self._members.setdefault(posixpath.normpath(member.name).lstrip("/"), member)
+            except (OSError, ValueError, tarfile.TarError, EOFError) as error:
+                if isinstance(error, InputError):
+                    raise
+                raise InputError(f"{self.root} is no archive that can be read: {error}") from None
+        return self._tar
+
+
+def _unpacked(path: str) -> IO[bytes]:
+    """A tar, open and not packed. Raises InputError."""
+    file = open(path, "rb")  # noqa: SIM115 - who asked for the archive closes it
+    target: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+    try:
+        packed = unpacked(file)
+        if packed is file:
+            target.close()
+            return file
+        with file, packed:
+            while piece := packed.read(_PIECE):
+                target.write(piece)
+                if target.tell() > _MAX_ARCHIVE:
+                    raise InputError(f"{path} unpacks to more than {_MAX_ARCHIVE >> 30} GiB")
+    except ImportError:
+        target.close()
+        raise InputError(f"{path}: reading .zst files needs the extra: pip install 'hlotext[zstd]'") from None
+    except InputError:
+        target.close()
+        raise
+    except Exception as error:  # each packer has errors of its own
+        target.close()
+        raise InputError(f"{path} is a damaged compressed file: {error}") from None
+    target.seek(0)
+    return target

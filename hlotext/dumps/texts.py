@@ -1,0 +1,106 @@
+"""The texts of modules among paths of any kind: what a command that takes folders, packed folders and files looks at."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+import attrs
+
+import hlotext as hlo
+from hlotext.dumps.compilation import Compilation
+from hlotext.dumps.files import DumpFile
+from hlotext.dumps.folder import DumpFolder, open
+from hlotext.dumps.kinds import is_loose_final
+from hlotext.dumps.step import Step
+from hlotext.dumps.storage import is_archive, without_packing
+from hlotext.syntax.source.inputs import InputError, read_source
+
+Which = Literal["last", "ends", "all"]
+_LOOSE = (".hlo", ".hlo.txt")
+"""How texts are called that no compiler dumped."""
+
+
+@attrs.frozen
+class Text:
+    """The text of one module, not read yet."""
+
+    path: str
+    """The file as it was named, or found."""
+    file: DumpFile | None = None
+    """The file of the dump folder; None for a path that was named itself."""
+
+    @property
+    def archive(self) -> str | None:
+        """The packed folder that it lies in; None for a file of the file system."""
+        return self.file.archive if self.file is not None else None
+
+    @property
+    def compilation(self) -> Compilation | None:
+        """The compilation that it is of; None for what no compiler dumped."""
+        return self.file.compilation if self.file is not None else None
+
+    @property
+    def label(self) -> str:
+        """How a report calls it."""
+        return self.path if self.archive is None else f"{self.archive}:{self.path}"
+
+    @property
+    def real_path(self) -> str | None:
+        """A path that `hlotext.load` opens; None for what lies in an archive."""
+        return self.path if self.archive is None and self.path != "-" else None
+
+    def source(self) -> hlo.Source:
+        """Its text, with its name. Raises InputError."""
+        if self.file is None:
+            return read_source(self.path)
+        return hlo.Source(self.file.text(), self.label)
+
+    def load(self) -> hlo.Module:
+        """Its module. Raises InputError, HloSyntaxError."""
+        return hlo.load(self.path) if self.file is None else self.file.load()
+
+
+def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last") -> Iterator[Text]:
+    """The texts of modules among files, dump folders and packed folders, in the order given.
+
+    A file is taken as it is, whatever its name, `-` for standard input too. Of a folder the texts that XLA's names tell:
+    of each compilation the final text, else the last that was written (`last`); both ends (`ends`);
+    every step (`all`); besides, files that are called like final texts, or, where there is none of all these,
+    `.hlo`. What else lies there (memory reports, thunks, kernels, options) is no module and
+    left out. Nothing is read, but names in archives.
+
+    Raises InputError for a path that does not exist, or an archive that cannot be read.
+    """
+    for place in paths:
+        path = os.fspath(place)
+        if path == "-" or not (os.path.isdir(path) or (is_archive(path) and os.path.exists(path))):
+            if path != "-" and not os.path.exists(path):
+                raise InputError(f"{path} does not exist")
+            yield Text(path)
+            continue
+        yield from _of_folder(open(path), which)
+
+
+def _of_folder(folder: DumpFolder, which: Which) -> Iterator[Text]:
+    steps = [step.file for compilation in folder.compilations for step in _chosen(compilation, which)]
+    loose = [file for file in folder.files if file.compilation is None]
+    found = [*steps, *(file for file in loose if is_loose_final(_name(file)))]
+    found = found or [file for file in loose if _name(file).endswith(_LOOSE)]
+    for file in sorted(found, key=lambda file: file.name.path) if len(found) > len(steps) else found:
+        yield Text(file.path, file)
+
+
+def _name(file: DumpFile) -> str:
+    return without_packing(posixpath.basename(file.name.path))
+
+
+def _chosen(compilation: Compilation, which: Which) -> Sequence[Step]:
+    """The steps of a compilation that are wanted."""
+    steps = compilation.steps
+    if which == "all" or not steps:
+        return steps
+    last = compilation.last or steps[-1]
+    return (last,) if which == "last" or last is steps[0] else (steps[0], last)

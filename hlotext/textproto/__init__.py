@@ -1,0 +1,11 @@
+"""Protos in text format, read without their schemas.
+
+>>> from hlotext import textproto
+>>> config = textproto.parse('gpu_device_info { core_count: 132 name: "H100" } platform_name: "CUDA"')
+>>> config.message("gpu_device_info").integer("core_count"), config.text("platform_name")
+(132, 'CUDA')
+"""
+
+from hlotext.textproto.reader import Message, TextProtoError, Value, parse
+
+__all__ = ["Message", "TextProtoError", "Value", "parse"]
