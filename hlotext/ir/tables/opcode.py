@@ -152,6 +152,8 @@ class Opcode(Value):
     """Its own attributes in print order, called computations included; then come the common attributes."""
     shape_rule: str | None = None
     """Name of the shape inference rule; None where operands and attributes say nothing of the result."""
+    cost_rule: str | None = None
+    """Name of the rule by which its operations and bytes are counted (`hlotext.cost`)."""
     shape_optional: bool = False
     """XLA's reader infers the result shape when it is left out."""
     result_accuracy: bool = False

@@ -15,6 +15,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[8] all-gather(f32[4] x), replica_groups={{0,1}}, dimensions={0}",
         attributes=a.ALL_GATHER,
         shape_rule="all_gather",
+        cost_rule="moved",
     ),
     Opcode(
         "all-gather-done",
@@ -23,6 +24,7 @@ ROWS: tuple[Opcode, ...] = (
         "Waits for an all-gather-start and gives its result.",
         "f32[8] all-gather-done((f32[4], f32[8]) start)",
         shape_rule="started_result",
+        cost_rule="finished",
     ),
     Opcode(
         "all-gather-start",
@@ -32,6 +34,7 @@ ROWS: tuple[Opcode, ...] = (
         "(f32[4], f32[8]) all-gather-start(f32[4] x), replica_groups={{0,1}}, dimensions={0}",
         attributes=a.ALL_GATHER,
         shape_rule="all_gather_start",
+        cost_rule="started",
     ),
     Opcode(
         "all-reduce",
@@ -41,6 +44,7 @@ ROWS: tuple[Opcode, ...] = (
         f"f32[4] all-reduce(f32[4] x), replica_groups={{{{0,1}}}}, to_apply={ADD}",
         attributes=a.ALL_REDUCE,
         shape_rule="all_reduce",
+        cost_rule="all_reduce",
     ),
     Opcode(
         "all-reduce-done",
@@ -49,6 +53,7 @@ ROWS: tuple[Opcode, ...] = (
         "Waits for an all-reduce-start and gives its result.",
         "f32[4] all-reduce-done(f32[4] start)",
         shape_rule="same_as_operand",
+        cost_rule="finished",
     ),
     Opcode(
         "all-reduce-start",
@@ -58,6 +63,7 @@ ROWS: tuple[Opcode, ...] = (
         f"f32[4] all-reduce-start(f32[4] x), replica_groups={{{{0,1}}}}, to_apply={ADD}",
         attributes=a.ALL_REDUCE,
         shape_rule="all_reduce",
+        cost_rule="all_reduce",
     ),
     Opcode(
         "all-to-all",
@@ -68,6 +74,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[4] all-to-all(f32[4] x), replica_groups={{0,1}}, dimensions={0}",
         attributes=(a.CHANNEL_ID, a.REPLICA_GROUPS, a.CONSTRAIN_LAYOUT, AttributeUse("dimensions")),
         shape_rule="all_to_all",
+        cost_rule="moved",
     ),
     Opcode(
         "collective-broadcast",
@@ -77,6 +84,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[4] collective-broadcast(f32[4] x), replica_groups={{0,1}}",
         attributes=(a.CHANNEL_ID, a.REPLICA_GROUPS, a.HAS_DYNAMIC_ROOT),
         shape_rule="collective_broadcast",
+        cost_rule="moved",
     ),
     Opcode(
         "collective-permute",
@@ -86,6 +94,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[4] collective-permute(f32[4] x), source_target_pairs={{0,1},{1,0}}",
         attributes=a.COLLECTIVE_PERMUTE,
         shape_rule="collective_permute",
+        cost_rule="moved",
     ),
     Opcode(
         "collective-permute-done",
@@ -94,6 +103,7 @@ ROWS: tuple[Opcode, ...] = (
         "Waits for a collective-permute-start and gives its result.",
         "f32[4] collective-permute-done((f32[4], f32[4], u32[], u32[]) start)",
         shape_rule="started_result",
+        cost_rule="finished",
     ),
     Opcode(
         "collective-permute-start",
@@ -104,6 +114,7 @@ ROWS: tuple[Opcode, ...] = (
         "source_target_pairs={{0,1},{1,0}}",
         attributes=a.COLLECTIVE_PERMUTE,
         shape_rule="collective_permute_start",
+        cost_rule="started",
     ),
     Opcode(
         "collective-reduce",
@@ -114,6 +125,7 @@ ROWS: tuple[Opcode, ...] = (
         f"to_apply={ADD}",
         attributes=(a.CHANNEL_ID, a.REPLICA_GROUPS, a.USE_GLOBAL_DEVICE_IDS, a.HAS_DYNAMIC_ROOT, a.TO_APPLY),
         shape_rule="collective_broadcast",
+        cost_rule="moved",
         new=True,
     ),
     Opcode(
@@ -124,6 +136,7 @@ ROWS: tuple[Opcode, ...] = (
         "(f32[4], token[]) infeed(token[] t)",
         attributes=(a.listed("infeed_config"),),
         shape_rule="infeed",
+        cost_rule="infeed",
     ),
     Opcode(
         "outfeed",
@@ -136,6 +149,7 @@ ROWS: tuple[Opcode, ...] = (
             a.listed("outfeed_config"),
         ),
         shape_rule="outfeed",
+        cost_rule="outfeed",
     ),
     Opcode(
         "ragged-all-to-all",
@@ -147,6 +161,7 @@ ROWS: tuple[Opcode, ...] = (
         "replica_groups={{0,1}}",
         attributes=(a.CHANNEL_ID, a.REPLICA_GROUPS, a.ignored("dimensions")),
         shape_rule="ragged_all_to_all",
+        cost_rule="moved",
     ),
     Opcode(
         "recv",
@@ -156,6 +171,7 @@ ROWS: tuple[Opcode, ...] = (
         "(f32[4], u32[], token[]) recv(token[] t), channel_id=1",
         attributes=a.TRANSFER,
         shape_rule="recv",
+        cost_rule="started",
     ),
     Opcode(
         "recv-done",
@@ -165,6 +181,7 @@ ROWS: tuple[Opcode, ...] = (
         "(f32[4], token[]) recv-done((f32[4], u32[], token[]) recv), channel_id=1",
         attributes=a.TRANSFER,
         shape_rule="recv_done",
+        cost_rule="finished",
     ),
     Opcode(
         "reduce-scatter",
@@ -182,6 +199,7 @@ ROWS: tuple[Opcode, ...] = (
             a.ignored("mode"),
         ),
         shape_rule="reduce_scatter",
+        cost_rule="moved",
     ),
     Opcode(
         "send",
@@ -191,6 +209,7 @@ ROWS: tuple[Opcode, ...] = (
         "(f32[4], u32[], token[]) send(f32[4] x, token[] t), channel_id=1",
         attributes=a.TRANSFER,
         shape_rule="send",
+        cost_rule="started",
     ),
     Opcode(
         "send-done",
@@ -200,5 +219,6 @@ ROWS: tuple[Opcode, ...] = (
         "token[] send-done((f32[4], u32[], token[]) send), channel_id=1",
         attributes=a.TRANSFER,
         shape_rule="send_done",
+        cost_rule="finished",
     ),
 )

@@ -16,6 +16,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[2,4] g), epsilon=0.001, feature_index=1",
         attributes=a.BATCH_NORM,
         shape_rule="batch_norm_grad",
+        cost_rule="moved",
         shape_optional=True,
     ),
     Opcode(
@@ -27,6 +28,7 @@ ROWS: tuple[Opcode, ...] = (
         "epsilon=0.001, feature_index=1",
         attributes=a.BATCH_NORM,
         shape_rule="batch_norm_inference",
+        cost_rule="moved",
         shape_optional=True,
     ),
     Opcode(
@@ -38,6 +40,7 @@ ROWS: tuple[Opcode, ...] = (
         "epsilon=0.001, feature_index=1",
         attributes=a.BATCH_NORM,
         shape_rule="batch_norm_training",
+        cost_rule="moved",
         shape_optional=True,
     ),
     Opcode(
@@ -48,6 +51,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[4,4] cholesky(f32[4,4] x), lower=true",
         attributes=(a.flag("lower"),),
         shape_rule="cholesky",
+        cost_rule="cholesky",
         shape_optional=True,
     ),
     Opcode(
@@ -71,6 +75,7 @@ ROWS: tuple[Opcode, ...] = (
             AttributeUse("block_scaling_config", Printing.IF_NOT_EMPTY, new=True),
         ),
         shape_rule="convolution",
+        cost_rule="convolution",
         shape_optional=True,
     ),
     Opcode(
@@ -83,6 +88,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[2,3] dot(f32[2,4] x, f32[4,3] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
         attributes=(*a.DOT_DIMENSIONS, a.OPERAND_PRECISION, a.DOT_ALGORITHM, a.obsolete("sparsity")),
         shape_rule="dot",
+        cost_rule="dot",
         shape_optional=True,
     ),
     Opcode(
@@ -93,6 +99,7 @@ ROWS: tuple[Opcode, ...] = (
         "c64[3] fft(f32[4] x), fft_type=RFFT, fft_length={4}",
         attributes=(a.required("fft_type"), a.required("fft_length")),
         shape_rule="fft",
+        cost_rule="fft",
         shape_optional=True,
     ),
     Opcode(
@@ -110,6 +117,7 @@ ROWS: tuple[Opcode, ...] = (
             a.OPERAND_PRECISION,
         ),
         shape_rule="ragged_dot",
+        cost_rule="ragged_dot",
         shape_optional=True,
     ),
     Opcode(
@@ -120,6 +128,7 @@ ROWS: tuple[Opcode, ...] = (
         f"f32[2] reduce(f32[2,4] x, f32[] init), dimensions={{1}}, to_apply={ADD}",
         attributes=(a.DIMENSIONS, a.TO_APPLY),
         shape_rule="reduce",
+        cost_rule="reduce",
         shape_optional=True,
     ),
     Opcode(
@@ -130,6 +139,7 @@ ROWS: tuple[Opcode, ...] = (
         f"f32[3] reduce-window(f32[4] x, f32[] init), window={{size=2}}, to_apply={ADD}",
         attributes=(a.WINDOW, a.TO_APPLY),
         shape_rule="reduce_window",
+        cost_rule="reduce_window",
         shape_optional=True,
     ),
     Opcode(
@@ -140,6 +150,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[4] rng(f32[] low, f32[] high), distribution=rng_uniform",
         attributes=(a.required("distribution"),),
         shape_rule="rng",
+        cost_rule="rng",
     ),
     Opcode(
         "rng-bit-generator",
@@ -149,6 +160,7 @@ ROWS: tuple[Opcode, ...] = (
         "(u64[2], u32[4]) rng-bit-generator(u64[2] state), algorithm=rng_three_fry",
         attributes=(a.required("algorithm"),),
         shape_rule="rng_bit_generator",
+        cost_rule="rng_bit_generator",
     ),
     Opcode(
         "rng-get-and-update-state",
@@ -158,6 +170,7 @@ ROWS: tuple[Opcode, ...] = (
         "u64[2] rng-get-and-update-state(), delta=1",
         attributes=(a.required("delta"),),
         shape_rule="rng_state",
+        cost_rule="moved",
     ),
     Opcode(
         "scaled-dot",
@@ -169,6 +182,7 @@ ROWS: tuple[Opcode, ...] = (
         "lhs_contracting_dims={1}, rhs_contracting_dims={1}",
         attributes=(*a.DOT_DIMENSIONS, a.OPERAND_PRECISION, a.DOT_ALGORITHM),
         shape_rule="scaled_dot",
+        cost_rule="dot",
         shape_optional=True,
     ),
     Opcode(
@@ -187,6 +201,7 @@ ROWS: tuple[Opcode, ...] = (
             a.TO_APPLY,
         ),
         shape_rule="scan",
+        cost_rule="scan",
         shape_optional=True,
     ),
     Opcode(
@@ -198,6 +213,7 @@ ROWS: tuple[Opcode, ...] = (
         f"select={LESS}, scatter={ADD}",
         attributes=(a.WINDOW, a.called("select"), a.called("scatter")),
         shape_rule="select_and_scatter",
+        cost_rule="select_and_scatter",
         shape_optional=True,
     ),
     Opcode(
@@ -208,6 +224,7 @@ ROWS: tuple[Opcode, ...] = (
         f"f32[4] sort(f32[4] x), dimensions={{0}}, to_apply={LESS}",
         attributes=(a.DIMENSIONS, a.flag("is_stable"), a.TO_APPLY),
         shape_rule="sort",
+        cost_rule="sort",
         shape_optional=True,
     ),
     Opcode(
@@ -222,6 +239,7 @@ ROWS: tuple[Opcode, ...] = (
             AttributeUse("is_stable", default=True, new=True),
         ),
         shape_rule="topk",
+        cost_rule="moved",
         shape_optional=True,
     ),
     Opcode(
@@ -238,6 +256,7 @@ ROWS: tuple[Opcode, ...] = (
             AttributeUse("transpose_a", Printing.IF_NOT_DEFAULT, default="TRANSPOSE_INVALID"),
         ),
         shape_rule="triangular_solve",
+        cost_rule="triangular_solve",
         shape_optional=True,
     ),
 )

@@ -14,6 +14,7 @@ ROWS: tuple[Opcode, ...] = (
         "Operand 0 unchanged, but not before the token of operand 1 exists.",
         "f32[4] add-dependency(f32[4] x, token[] t)",
         shape_rule="add_dependency",
+        cost_rule="free",
         shape_optional=True,
     ),
     Opcode(
@@ -23,6 +24,7 @@ ROWS: tuple[Opcode, ...] = (
         "A token that exists once all operands do; without operands a fresh token.",
         "token[] after-all(token[] t, token[] u)",
         shape_rule="token",
+        cost_rule="free",
         shape_optional=True,
     ),
     Opcode(
@@ -33,6 +35,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[4] async-done(((f32[4]), f32[4], u32[]) start)",
         attributes=a.ASYNC_LATER,
         shape_rule="async_done",
+        cost_rule="finished",
     ),
     Opcode(
         "async-start",
@@ -42,6 +45,7 @@ ROWS: tuple[Opcode, ...] = (
         f"((f32[4]), f32[4], u32[]) async-start(f32[4] x), calls={NEGATE}",
         attributes=(a.ASYNC_GROUP_ID, a.ASYNC_EXECUTION_THREAD, a.ALIASING, a.CALLS),
         shape_rule="async_start",
+        cost_rule="async_start",
     ),
     Opcode(
         "async-update",
@@ -51,6 +55,7 @@ ROWS: tuple[Opcode, ...] = (
         "((f32[4]), f32[4], u32[]) async-update(((f32[4]), f32[4], u32[]) start)",
         attributes=a.ASYNC_LATER,
         shape_rule="async_update",
+        cost_rule="finished",
     ),
     Opcode(
         "call",
@@ -60,6 +65,7 @@ ROWS: tuple[Opcode, ...] = (
         f"f32[4] call(f32[4] x), to_apply={NEGATE}",
         attributes=(a.TO_APPLY, a.flag("is_composite")),
         shape_rule="call",
+        cost_rule="call",
         shape_optional=True,
     ),
     Opcode(
@@ -76,6 +82,7 @@ ROWS: tuple[Opcode, ...] = (
             AttributeUse("branch_computations", calls=Calls.LIST),
         ),
         shape_rule="conditional",
+        cost_rule="conditional",
         shape_optional=True,
         alternatives=(("true_computation", "false_computation"), ("branch_computations",)),
     ),
@@ -86,6 +93,7 @@ ROWS: tuple[Opcode, ...] = (
         "Waits for a copy-start and gives the copy.",
         "f32[4] copy-done((f32[4], f32[4], u32[]) start)",
         shape_rule="copy_done",
+        cost_rule="finished",
     ),
     Opcode(
         "copy-start",
@@ -95,6 +103,7 @@ ROWS: tuple[Opcode, ...] = (
         "(f32[4], f32[4], u32[]) copy-start(f32[4] x)",
         attributes=(AttributeUse("cross_program_prefetch_index"), a.obsolete("is_cross_program_prefetch")),
         shape_rule="copy_start",
+        cost_rule="started",
     ),
     Opcode(
         "custom-call",
@@ -103,6 +112,7 @@ ROWS: tuple[Opcode, ...] = (
         "What the named target computes; XLA knows only its signature.",
         'f32[4] custom-call(f32[4] x), custom_call_target="Target"',
         attributes=a.CUSTOM_CALL,
+        cost_rule="custom_call",
     ),
     Opcode(
         "domain",
@@ -112,6 +122,7 @@ ROWS: tuple[Opcode, ...] = (
         'f32[4] domain(f32[4] x), domain={kind="sharding", entry={replicated}, exit={maximal device=1}}',
         attributes=(a.required("domain"),),
         shape_rule="same_as_operand",
+        cost_rule="free",
         shape_optional=True,
     ),
     Opcode(
@@ -122,6 +133,7 @@ ROWS: tuple[Opcode, ...] = (
         f"f32[4] fusion(f32[4] x), kind=kLoop, calls={NEGATE}",
         attributes=(a.required("kind"), a.ALIASING, a.CALLS),
         shape_rule="fusion",
+        cost_rule="fusion",
     ),
     Opcode(
         "map",
@@ -134,6 +146,7 @@ ROWS: tuple[Opcode, ...] = (
             a.TO_APPLY,
         ),
         shape_rule="map",
+        cost_rule="map",
         shape_optional=True,
     ),
     Opcode(
@@ -143,6 +156,7 @@ ROWS: tuple[Opcode, ...] = (
         "The operand unchanged; no optimization moves across.",
         "f32[4] opt-barrier(f32[4] x)",
         shape_rule="same_as_operand",
+        cost_rule="moved",
         shape_optional=True,
     ),
     Opcode(
@@ -153,6 +167,7 @@ ROWS: tuple[Opcode, ...] = (
         f"s32[] while(s32[] n), condition={WHILE_CONDITION}, body={WHILE_BODY}",
         attributes=(a.called("condition"), a.called("body")),
         shape_rule="while",
+        cost_rule="while",
         shape_optional=True,
         stored_calls=("body", "condition"),
     ),

@@ -6,7 +6,15 @@ from hlotext.ir.tables import opcode_attributes as a
 from hlotext.ir.tables.opcode import Arity, Family, Opcode
 
 
-def _unary(name: str, doc: str, *, accuracy: bool = False, sample: str = "f32", new: bool = False) -> Opcode:
+def _unary(
+    name: str,
+    doc: str,
+    *,
+    accuracy: bool = False,
+    sample: str = "f32",
+    new: bool = False,
+    cost: str = "elementwise",
+) -> Opcode:
     """An elementwise opcode of one operand; `sample` is the element type of its example."""
     return Opcode(
         name,
@@ -15,13 +23,14 @@ def _unary(name: str, doc: str, *, accuracy: bool = False, sample: str = "f32", 
         doc,
         f"{sample}[4] {name}({sample}[4] x)",
         shape_rule="unary",
+        cost_rule=cost,
         shape_optional=True,
         result_accuracy=accuracy,
         new=new,
     )
 
 
-def _binary(name: str, doc: str, sample: str = "f32") -> Opcode:
+def _binary(name: str, doc: str, sample: str = "f32", cost: str = "elementwise") -> Opcode:
     """An elementwise opcode of two operands of one shape; `sample` is the element type of its example."""
     return Opcode(
         name,
@@ -30,22 +39,23 @@ def _binary(name: str, doc: str, sample: str = "f32") -> Opcode:
         doc,
         f"{sample}[4] {name}({sample}[4] x, {sample}[4] y)",
         shape_rule="binary",
+        cost_rule=cost,
         shape_optional=True,
     )
 
 
 ROWS: tuple[Opcode, ...] = (
     _unary("abs", "Absolute value; of a complex number its magnitude, so the result is real."),
-    _unary("acos", "Inverse cosine.", accuracy=True),
-    _unary("acosh", "Inverse hyperbolic cosine.", accuracy=True),
+    _unary("acos", "Inverse cosine.", accuracy=True, cost="transcendental"),
+    _unary("acosh", "Inverse hyperbolic cosine.", accuracy=True, cost="transcendental"),
     _binary("add", "Sum; for pred the logical or."),
     _binary("and", "Bitwise, for pred logical, and.", "s32"),
-    _unary("asin", "Inverse sine.", accuracy=True),
-    _unary("asinh", "Inverse hyperbolic sine.", accuracy=True),
-    _unary("atan", "Inverse tangent.", accuracy=True, new=True),
-    _binary("atan2", "Angle of the point (operand 1, operand 0)."),
-    _unary("atanh", "Inverse hyperbolic tangent.", accuracy=True),
-    _unary("cbrt", "Cube root.", accuracy=True),
+    _unary("asin", "Inverse sine.", accuracy=True, cost="transcendental"),
+    _unary("asinh", "Inverse hyperbolic sine.", accuracy=True, cost="transcendental"),
+    _unary("atan", "Inverse tangent.", accuracy=True, new=True, cost="transcendental"),
+    _binary("atan2", "Angle of the point (operand 1, operand 0).", cost="transcendental"),
+    _unary("atanh", "Inverse hyperbolic tangent.", accuracy=True, cost="transcendental"),
+    _unary("cbrt", "Cube root.", accuracy=True, cost="transcendental"),
     _unary("ceil", "Rounds up to an integer."),
     Opcode(
         "clamp",
@@ -54,6 +64,7 @@ ROWS: tuple[Opcode, ...] = (
         "Operand 1 kept between operand 0 (below) and operand 2 (above), which may be scalars.",
         "f32[4] clamp(f32[] low, f32[4] x, f32[] high)",
         shape_rule="clamp",
+        cost_rule="elementwise",
         shape_optional=True,
     ),
     Opcode(
@@ -64,6 +75,7 @@ ROWS: tuple[Opcode, ...] = (
         "pred[4] compare(f32[4] x, f32[4] y), direction=LT",
         attributes=(a.required("direction"), a.COMPARISON_TYPE),
         shape_rule="binary",
+        cost_rule="elementwise",
         shape_optional=True,
     ),
     Opcode(
@@ -73,6 +85,7 @@ ROWS: tuple[Opcode, ...] = (
         "Complex numbers of these real and imaginary parts.",
         "c64[4] complex(f32[4] x, f32[4] y)",
         shape_rule="binary",
+        cost_rule="elementwise",
         shape_optional=True,
     ),
     Opcode(
@@ -82,15 +95,19 @@ ROWS: tuple[Opcode, ...] = (
         "The elements as another type, value by value.",
         "s32[4] convert(f32[4] x)",
         shape_rule="convert",
+        cost_rule="elementwise",
     ),
-    _unary("cosine", "Cosine.", accuracy=True),
-    _unary("cosh", "Hyperbolic cosine.", accuracy=True),
+    _unary("cosine", "Cosine.", accuracy=True, cost="transcendental"),
+    _unary("cosh", "Hyperbolic cosine.", accuracy=True, cost="transcendental"),
     _unary("count-leading-zeros", "Number of zero bits in front of the highest one bit.", sample="s32"),
     _binary("divide", "Quotient; for integers rounded towards zero."),
-    _unary("erf", "Error function.", accuracy=True),
-    _unary("exponential", "e to the power of the operand.", accuracy=True),
+    _unary("erf", "Error function.", accuracy=True, cost="transcendental"),
+    _unary("exponential", "e to the power of the operand.", accuracy=True, cost="transcendental"),
     _unary(
-        "exponential-minus-one", "e to the power of the operand, minus one, exact near zero.", accuracy=True
+        "exponential-minus-one",
+        "e to the power of the operand, minus one, exact near zero.",
+        accuracy=True,
+        cost="transcendental",
     ),
     _unary("floor", "Rounds down to an integer."),
     _unary("imag", "Imaginary part; zero for real operands."),
@@ -101,11 +118,17 @@ ROWS: tuple[Opcode, ...] = (
         "Whether each element is neither infinite nor NaN.",
         "pred[4] is-finite(f32[4] x)",
         shape_rule="unary",
+        cost_rule="elementwise",
         shape_optional=True,
     ),
-    _unary("log", "Natural logarithm.", accuracy=True),
-    _unary("log-plus-one", "Natural logarithm of one plus the operand, exact near zero.", accuracy=True),
-    _unary("logistic", "1 / (1 + exp(-x)).", accuracy=True),
+    _unary("log", "Natural logarithm.", accuracy=True, cost="transcendental"),
+    _unary(
+        "log-plus-one",
+        "Natural logarithm of one plus the operand, exact near zero.",
+        accuracy=True,
+        cost="transcendental",
+    ),
+    _unary("logistic", "1 / (1 + exp(-x)).", accuracy=True, cost="transcendental"),
     _binary("maximum", "The greater element; NaN if either is."),
     _binary("minimum", "The lesser element; NaN if either is."),
     _binary("mulhi", "High half of the product of two integers.", "s32"),
@@ -114,7 +137,7 @@ ROWS: tuple[Opcode, ...] = (
     _unary("not", "Every bit inverted; for pred the logical not.", sample="s32"),
     _binary("or", "Bitwise, for pred logical, or.", "s32"),
     _unary("popcnt", "Number of one bits.", sample="s32"),
-    _binary("power", "Operand 0 to the power of operand 1."),
+    _binary("power", "Operand 0 to the power of operand 1.", cost="transcendental"),
     _unary("real", "Real part; a real operand unchanged."),
     Opcode(
         "reduce-precision",
@@ -124,11 +147,12 @@ ROWS: tuple[Opcode, ...] = (
         "f32[4] reduce-precision(f32[4] x), exponent_bits=8, mantissa_bits=7",
         attributes=(a.required("exponent_bits"), a.required("mantissa_bits")),
         shape_rule="reduce_precision",
+        cost_rule="elementwise",
     ),
     _binary("remainder", "Remainder of the division, with the sign of operand 0."),
     _unary("round-nearest-afz", "Rounds to the nearest integer, halves away from zero."),
     _unary("round-nearest-even", "Rounds to the nearest integer, halves to even."),
-    _unary("rsqrt", "1 / square root.", accuracy=True),
+    _unary("rsqrt", "1 / square root.", accuracy=True, cost="transcendental"),
     Opcode(
         "select",
         Family.ELEMENTWISE_TERNARY,
@@ -136,15 +160,16 @@ ROWS: tuple[Opcode, ...] = (
         "Elements of operand 1 where operand 0 is true, else of operand 2.",
         "f32[4] select(pred[4] p, f32[4] x, f32[4] y)",
         shape_rule="select",
+        cost_rule="elementwise",
         shape_optional=True,
     ),
     _binary("shift-left", "Bits moved up; zero once the amount reaches the width.", "s32"),
     _binary("shift-right-arithmetic", "Bits moved down, the sign bit repeated.", "s32"),
     _binary("shift-right-logical", "Bits moved down, zeros from above.", "s32"),
     _unary("sign", "-1, 0 or 1; of a complex number its direction."),
-    _unary("sine", "Sine.", accuracy=True),
-    _unary("sinh", "Hyperbolic sine.", accuracy=True),
-    _unary("sqrt", "Square root.", accuracy=True),
+    _unary("sine", "Sine.", accuracy=True, cost="transcendental"),
+    _unary("sinh", "Hyperbolic sine.", accuracy=True, cost="transcendental"),
+    _unary("sqrt", "Square root.", accuracy=True, cost="transcendental"),
     Opcode(
         "stochastic-convert",
         Family.ELEMENTWISE_BINARY,
@@ -152,9 +177,10 @@ ROWS: tuple[Opcode, ...] = (
         "Operand 0 as a narrower type, rounded up or down by the random bits of operand 1.",
         "bf16[4] stochastic-convert(f32[4] x, u32[4] bits)",
         shape_rule="stochastic_convert",
+        cost_rule="elementwise",
     ),
     _binary("subtract", "Difference."),
-    _unary("tan", "Tangent.", accuracy=True),
-    _unary("tanh", "Hyperbolic tangent.", accuracy=True),
+    _unary("tan", "Tangent.", accuracy=True, cost="transcendental"),
+    _unary("tanh", "Hyperbolic tangent.", accuracy=True, cost="transcendental"),
     _binary("xor", "Bitwise, for pred logical, exclusive or.", "s32"),
 )

@@ -14,6 +14,7 @@ ROWS: tuple[Opcode, ...] = (
         "The operand's bytes in memory seen as another shape and layout; moves nothing.",
         "f32[2,2] bitcast(f32[4] x)",
         shape_rule="bitcast",
+        cost_rule="free",
     ),
     Opcode(
         "bitcast-convert",
@@ -23,6 +24,7 @@ ROWS: tuple[Opcode, ...] = (
         "widths differ.",
         "s32[4] bitcast-convert(f32[4] x)",
         shape_rule="bitcast_convert",
+        cost_rule="elementwise",
     ),
     Opcode(
         "broadcast",
@@ -32,6 +34,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[2,4] broadcast(f32[4] x), dimensions={1}",
         attributes=(AttributeUse("dimensions", Printing.ALWAYS, True, (), optional_for_scalar=True),),
         shape_rule="broadcast",
+        cost_rule="moved",
         shape_optional=True,
     ),
     Opcode(
@@ -42,6 +45,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[8] concatenate(f32[4] x, f32[4] y), dimensions={0}",
         attributes=(a.DIMENSIONS,),
         shape_rule="concatenate",
+        cost_rule="moved",
         shape_optional=True,
     ),
     Opcode(
@@ -51,6 +55,7 @@ ROWS: tuple[Opcode, ...] = (
         "The literal in its parentheses.",
         "f32[2] constant({1, 2})",
         shape_rule="constant",
+        cost_rule="free",
         payload=Payload.LITERAL,
     ),
     Opcode(
@@ -60,6 +65,7 @@ ROWS: tuple[Opcode, ...] = (
         "The operand in another buffer, perhaps with another layout.",
         "f32[4] copy(f32[4] x)",
         shape_rule="same_as_operand",
+        cost_rule="moved",
         shape_optional=True,
     ),
     Opcode(
@@ -69,6 +75,7 @@ ROWS: tuple[Opcode, ...] = (
         "Reshapes operand 0 to the run-time sizes of the other operands, within the bounds of the result.",
         "f32[<=2,2] dynamic-reshape(f32[4] x, s32[] m, s32[] n)",
         shape_rule="dynamic_reshape",
+        cost_rule="moved",
     ),
     Opcode(
         "dynamic-slice",
@@ -78,6 +85,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[2] dynamic-slice(f32[4] x, s32[] i), dynamic_slice_sizes={2}",
         attributes=(a.required("dynamic_slice_sizes"),),
         shape_rule="dynamic_slice",
+        cost_rule="dynamic_slice",
     ),
     Opcode(
         "dynamic-update-slice",
@@ -86,6 +94,7 @@ ROWS: tuple[Opcode, ...] = (
         "Operand 0 with the part at the run-time indices replaced by operand 1.",
         "f32[4] dynamic-update-slice(f32[4] x, f32[2] u, s32[] i)",
         shape_rule="dynamic_update_slice",
+        cost_rule="dynamic_update_slice",
     ),
     Opcode(
         "gather",
@@ -97,6 +106,7 @@ ROWS: tuple[Opcode, ...] = (
         "index_vector_dim=1, slice_sizes={1,4}",
         attributes=a.GATHER,
         shape_rule="gather",
+        cost_rule="gather",
         shape_optional=True,
     ),
     Opcode(
@@ -107,6 +117,7 @@ ROWS: tuple[Opcode, ...] = (
         "s32[] get-dimension-size(f32[4] x), dimensions={0}",
         attributes=(a.DIMENSIONS,),
         shape_rule="get_dimension_size",
+        cost_rule="moved",
         shape_optional=True,
     ),
     Opcode(
@@ -117,6 +128,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[4] get-tuple-element((s32[], f32[4]) t), index=1",
         attributes=(a.required("index"),),
         shape_rule="get_tuple_element",
+        cost_rule="free",
         shape_optional=True,
     ),
     Opcode(
@@ -127,6 +139,7 @@ ROWS: tuple[Opcode, ...] = (
         "s32[4] iota(), iota_dimension=0",
         attributes=(a.required("iota_dimension"),),
         shape_rule="iota",
+        cost_rule="moved",
     ),
     Opcode(
         "pad",
@@ -137,6 +150,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[7] pad(f32[4] x, f32[] v), padding=1_2",
         attributes=(a.required("padding"),),
         shape_rule="pad",
+        cost_rule="moved",
         shape_optional=True,
     ),
     Opcode(
@@ -147,6 +161,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[4] parameter(0)",
         attributes=(a.listed("parameter_replication"),),
         payload=Payload.PARAMETER_NUMBER,
+        cost_rule="free",
     ),
     Opcode(
         "partition-id",
@@ -155,6 +170,7 @@ ROWS: tuple[Opcode, ...] = (
         "Number of this device's partition.",
         "u32[] partition-id()",
         shape_rule="u32_scalar",
+        cost_rule="moved",
         shape_optional=True,
     ),
     Opcode(
@@ -164,6 +180,7 @@ ROWS: tuple[Opcode, ...] = (
         "Number of this device's replica.",
         "u32[] replica-id()",
         shape_rule="u32_scalar",
+        cost_rule="moved",
         shape_optional=True,
     ),
     Opcode(
@@ -174,6 +191,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[2,2] reshape(f32[4] x)",
         attributes=(AttributeUse("inferred_dimension", Printing.IF_NOT_DEFAULT, default=-1),),
         shape_rule="reshape",
+        cost_rule="moved",
     ),
     Opcode(
         "reverse",
@@ -183,6 +201,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[4] reverse(f32[4] x), dimensions={0}",
         attributes=(a.DIMENSIONS,),
         shape_rule="reordered",
+        cost_rule="moved",
         shape_optional=True,
     ),
     Opcode(
@@ -196,6 +215,7 @@ ROWS: tuple[Opcode, ...] = (
         f"scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply={ADD}",
         attributes=a.SCATTER,
         shape_rule="scatter",
+        cost_rule="scatter",
         shape_optional=True,
     ),
     Opcode(
@@ -206,6 +226,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[<=4] set-dimension-size(f32[4] x, s32[] n), dimensions={0}",
         attributes=(a.DIMENSIONS,),
         shape_rule="set_dimension_size",
+        cost_rule="moved",
         shape_optional=True,
     ),
     Opcode(
@@ -216,6 +237,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[4] shuffle(f32[4] x), dimensions={0}, mode=rotate, shifts={1}",
         attributes=(a.DIMENSIONS, a.required("mode"), AttributeUse("shifts"), AttributeUse("indices")),
         shape_rule="reordered",
+        cost_rule="moved",
         new=True,
     ),
     Opcode(
@@ -226,6 +248,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[2] slice(f32[4] x), slice={[0:4:2]}",
         attributes=(a.required("slice"),),
         shape_rule="slice",
+        cost_rule="slice",
     ),
     Opcode(
         "transpose",
@@ -235,6 +258,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[4,2] transpose(f32[2,4] x), dimensions={1,0}",
         attributes=(a.DIMENSIONS,),
         shape_rule="transpose",
+        cost_rule="transpose",
         shape_optional=True,
     ),
     Opcode(
@@ -244,6 +268,7 @@ ROWS: tuple[Opcode, ...] = (
         "The operands as one tuple.",
         "(f32[4], s32[]) tuple(f32[4] x, s32[] n)",
         shape_rule="tuple",
+        cost_rule="tuple",
         shape_optional=True,
     ),
 )

@@ -1,0 +1,170 @@
+"""The work of every instruction of a module by one measure of sizes, and the sums of computations, callees first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from hlotext.analysis import CallGraph, call_graph, communications
+from hlotext.cost import rules
+from hlotext.cost.custom_calls import known_work
+from hlotext.cost.sizes import SizeOf, Sizes
+from hlotext.cost.work import NOTHING, RULES, CannotCount, Rule, Taken, Work
+from hlotext.cost.xla_sums import Figures, figures_of, total_of
+from hlotext.ir.computation import Computation, post_order
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.module import Module
+from hlotext.ir.opcodes import OPCODES
+
+assert rules, "importing it registers the rules"
+
+
+class Amount(NamedTuple):
+    """Flops, transcendentals and bytes."""
+
+    flops: float = 0
+    transcendentals: float = 0
+    accessed: float = 0
+
+    def plus(self, other: Amount, times: int = 1) -> Amount:
+        """The sum with so many of another."""
+        return Amount(
+            self.flops + other.flops * times,
+            self.transcendentals + other.transcendentals * times,
+            self.accessed + other.accessed * times,
+        )
+
+
+_ZERO = Amount()
+_RULES_BY_OPCODE: dict[str, Rule] = {
+    name: RULES[row.cost_rule] for name, row in OPCODES.items() if row.cost_rule is not None
+}
+
+
+class Counting:
+    """The work of every instruction, and what computations cost when they run once."""
+
+    def __init__(self, module: Module, size_of: SizeOf | None = None) -> None:
+        self.graph: CallGraph = call_graph(module)
+        self.sizes = Sizes(size_of) if size_of is not None else Sizes()
+        self.works: dict[Computation, list[Work]] = {}
+        """The work of each instruction, in the order of the computation."""
+        self.figures: dict[Computation, Figures] = {}
+        """What XLA would say of each computation."""
+        self.amounts: dict[Computation, Amount] = {}
+        """What each computation costs when it runs once, loops in it as often as they run."""
+        self.uncounted: dict[Instruction, str] = {}
+        """Instructions of no known cost, and why."""
+        self._participants = {
+            one.instruction: one.participants
+            for one in communications(module)
+            if one.kind == "all-reduce"
+        }
+        for computation in post_order(module.computations):
+            self._count(computation)
+
+    def _count(self, computation: Computation) -> None:
+        works, figures, total = [], [], _ZERO
+        calls: list[tuple[int, Work]] = []
+        flops: float = 0
+        transcendentals: float = 0
+        accessed: float = 0
+        for place, instruction in enumerate(computation.instructions):
+            work = self._work(instruction)
+            works.append(work)
+            if work is NOTHING:
+                figures.append(_NOTHING)
+                continue
+            figures.append(figures_of(work, self.figures))
+            own = self.own(instruction, work)
+            flops += own.flops
+            transcendentals += own.transcendentals
+            accessed += own.accessed
+            if work.bodies:
+                calls.append((place, work))
+        total = Amount(flops, transcendentals, accessed)
+        for place, work in calls:
+            for body, times, share in self.calls(computation, place, work):
+                inner = self.amounts.get(body, _ZERO)
+                total = total.plus(inner if share else inner._replace(accessed=0), times)
+        self.works[computation] = works
+        self.figures[computation] = total_of(computation, figures)
+        self.amounts[computation] = total
+
+    def _work(self, instruction: Instruction) -> Work:
+        found = _RULES_BY_OPCODE.get(instruction.opcode)
+        if found is None:
+            self.uncounted[instruction] = f"the opcode {instruction.opcode} is not known"
+            return NOTHING
+        try:
+            return found(instruction, self.sizes)
+        except CannotCount as error:
+            self.uncounted[instruction] = str(error)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            # Rules take instructions as XLA accepts them; verify says what is wrong with others.
+            self.uncounted[instruction] = "it is not well-formed"
+        return NOTHING
+
+    def own(self, instruction: Instruction, work: Work) -> Amount:
+        """What an instruction costs once without the bodies that it runs: custom calls as far as they are known,
+        asynchronous work where it is begun.
+        """
+        if work.is_unknown:
+            known = known_work(instruction, work)
+            if known is None:
+                return _ZERO
+            work = known
+        flops: float = work.flops
+        transcendentals: float = work.transcendentals
+        for body, count in work.applied:
+            inner = self.amounts.get(body, _ZERO)
+            flops += inner.flops * count
+            transcendentals += inner.transcendentals * count
+        if instruction in self._participants:
+            devices = self._participants[instruction]
+            flops = flops * (devices - 1) // devices if devices else flops
+        written, read = (work.written, work.read) if work.once is None else work.once
+        return Amount(flops, transcendentals, sum(written) + work.constants + sum(read))
+
+    def calls(
+        self, computation: Computation, place: int, work: Work
+    ) -> tuple[tuple[Computation, int, bool], ...]:
+        """The bodies that an instruction runs, how often each, and whether their bytes count.
+
+        Of a conditional the costliest branch; a loop whose trip count is not known counts once, as with XLA.
+        """
+        bodies = work.bodies
+        if work.taken is Taken.OPERATIONS:
+            return tuple([(body, 1, False) for body in bodies])
+        if work.taken is Taken.LARGEST:
+            return ((max(bodies, key=lambda body: self.amounts.get(body, _ZERO)), 1, True),)
+        if (computation, place) in self.graph.trips and len(bodies) == 2:
+            trips = self.graph.trips[computation, place]
+            return (bodies[0], 1 if trips is None else trips, True), (
+                bodies[1],
+                1 if trips is None else trips + 1,
+                True,
+            )
+        return tuple([(body, 1, True) for body in bodies])
+
+    def weights(self) -> Mapping[Computation, tuple[int, int]]:
+        """How often the operations, and the bytes, of each computation count when the module runs once."""
+        entry = self.graph.module.entry
+        found: dict[Computation, tuple[int, int]] = {entry: (1, 1)}
+        for computation in reversed(post_order([entry])):
+            operations, accesses = found.get(computation, (0, 0))
+            if not operations and not accesses:
+                continue
+            for place, work in enumerate(self.works[computation]):
+                if not work.bodies:
+                    continue
+                for body, times, share in self.calls(computation, place, work):
+                    before = found.get(body, (0, 0))
+                    found[body] = (
+                        before[0] + operations * times,
+                        before[1] + (accesses * times if share else 0),
+                    )
+        return found
+
+
+_NOTHING: Figures = (0, 0, 0)

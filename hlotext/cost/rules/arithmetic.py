@@ -1,0 +1,100 @@
+"""Elementwise operations, random numbers, transforms, sorting, linear algebra, and what only moves data."""
+
+from __future__ import annotations
+
+import math
+
+from hlotext.cost.sizes import Sizes, elements
+from hlotext.cost.work import NOTHING, Work, moved, rule
+from hlotext.ir.instruction import Instruction
+from hlotext.layout import LayoutError, transpose_is_bitcast
+
+
+@rule("elementwise")
+def _elementwise(instruction: Instruction, sizes: Sizes) -> Work:
+    return moved(instruction, sizes, flops=elements(instruction.shape))
+
+
+@rule("transcendental")
+def _transcendental(instruction: Instruction, sizes: Sizes) -> Work:
+    return moved(instruction, sizes, transcendentals=elements(instruction.shape))
+
+
+@rule("moved")
+def _moved(instruction: Instruction, sizes: Sizes) -> Work:
+    return moved(instruction, sizes)
+
+
+@rule("free")
+def _free(instruction: Instruction, sizes: Sizes) -> Work:
+    return NOTHING
+
+
+@rule("tuple")
+def _tuple(instruction: Instruction, sizes: Sizes) -> Work:
+    """Only the table of pointers is written."""
+    return Work(written=(sizes.of(instruction.shape),), at_once=True)
+
+
+@rule("transpose")
+def _transpose(instruction: Instruction, sizes: Sizes) -> Work:
+    """Nothing where the layouts make it a bitcast (`HloInstruction::IsEffectiveBitcast`)."""
+    source, target = instruction.operands[0].shape, instruction.shape
+    permutation = instruction.attributes.get("dimensions", ())
+    if source is not None and target is not None and source.is_array and target.is_array:
+        try:
+            if transpose_is_bitcast(source, target, permutation):
+                return NOTHING
+        except LayoutError:
+            pass
+    return moved(instruction, sizes)
+
+
+@rule("rng")
+def _rng(instruction: Instruction, sizes: Sizes) -> Work:
+    return moved(instruction, sizes, transcendentals=elements(instruction.shape))
+
+
+@rule("rng_bit_generator")
+def _rng_bit_generator(instruction: Instruction, sizes: Sizes) -> Work:
+    """The new state counts too."""
+    shape = instruction.shape
+    parts = shape.leaves() if shape is not None else ()
+    return moved(instruction, sizes, transcendentals=sum(elements(leaf) for _, leaf in parts))
+
+
+@rule("fft")
+def _fft(instruction: Instruction, sizes: Sizes) -> Work:
+    """Eight operations, a complex product and sum, for each element and each step of halving a length."""
+    steps = math.prod(length.bit_length() - 1 for length in instruction.attributes.get("fft_length", ()))
+    operand = instruction.operands[0].shape
+    if operand is not None and operand.is_tuple:
+        operand = operand.tuple_shapes[0]
+    return moved(instruction, sizes, flops=8 * steps * elements(operand))
+
+
+@rule("cholesky")
+def _cholesky(instruction: Instruction, sizes: Sizes) -> Work:
+    """n^3 / 3 for each matrix; half of the operand read, and as much written."""
+    operand = instruction.operands[0]
+    half = sizes.operand(operand) / 2
+    shape = operand.shape
+    size = shape.dimensions[-1] if shape is not None else 0
+    return Work(size * elements(shape) // 3, written=(half,), read=(half,))
+
+
+@rule("triangular_solve")
+def _triangular_solve(instruction: Instruction, sizes: Sizes) -> Work:
+    """m n^2 for each system; half of the matrix read."""
+    matrix, right = instruction.operands[:2]
+    shape = matrix.shape
+    size = shape.dimensions[-1] if shape is not None else 0
+    read = (sizes.operand(matrix) / 2, sizes.operand(right))
+    return Work(2 * size * elements(right.shape), written=(sizes.of(instruction.shape),), read=read)
+
+
+@rule("sort")
+def _sort(instruction: Instruction, sizes: Sizes) -> Work:
+    """n log n, n being all elements of the first operand, whatever dimension is sorted; the comparator is free."""
+    count = elements(instruction.operands[0].shape)
+    return moved(instruction, sizes, flops=count * (count - 1).bit_length() if count else 0)

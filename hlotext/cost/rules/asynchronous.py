@@ -1,0 +1,47 @@
+"""Collectives and transfers, and the halves of asynchronous operations.
+
+XLA counts a start's whole result, operands and contexts included, and the data again at the done. `Work.once` counts it
+where it is begun: what is read and what is written, once.
+"""
+
+from __future__ import annotations
+
+from hlotext.analysis.communication import received_shape
+from hlotext.cost.sizes import Sizes, elements
+from hlotext.cost.work import Work, moved, rule
+from hlotext.ir.instruction import Instruction
+
+
+@rule("started")
+def _started(instruction: Instruction, sizes: Sizes) -> Work:
+    work = moved(instruction, sizes)
+    arriving = sizes.leaves(received_shape(instruction)) if instruction.opcode != "send" else ()
+    return work._replace(once=(arriving, work.read))
+
+
+@rule("finished")
+def _finished(instruction: Instruction, sizes: Sizes) -> Work:
+    return moved(instruction, sizes)._replace(once=((), ()))
+
+
+@rule("all_reduce")
+def _all_reduce(instruction: Instruction, sizes: Sizes) -> Work:
+    """XLA assumes two replicas and one operation for each element, whatever the reducer."""
+    shape = instruction.shape
+    arrays = [leaf for _, leaf in shape.leaves() if leaf.is_array] if shape is not None else []
+    return Work(
+        sum(map(elements, arrays)),
+        written=tuple(map(sizes.of, arrays)),
+        read=tuple([sizes.operand(operand) for operand in instruction.operands]),
+        at_once=True,
+    )
+
+
+@rule("infeed")
+def _infeed(instruction: Instruction, sizes: Sizes) -> Work:
+    return Work(written=sizes.leaves(instruction.shape), at_once=True)
+
+
+@rule("outfeed")
+def _outfeed(instruction: Instruction, sizes: Sizes) -> Work:
+    return Work(read=tuple(sum(sizes.leaves(operand.shape)) for operand in instruction.operands))

@@ -1,0 +1,39 @@
+"""What runs other computations, and what nobody knows the cost of."""
+
+from __future__ import annotations
+
+from hlotext.cost.sizes import Sizes
+from hlotext.cost.work import NOTHING, Taken, Work, moved, rule
+from hlotext.ir.instruction import Instruction
+
+_MARKERS = frozenset({"__xla_internal_call_marker_before", "__xla_internal_call_marker_after"})
+
+
+@rule("call")
+def _call(instruction: Instruction, sizes: Sizes) -> Work:
+    return Work(bodies=instruction.called_computations[:1])
+
+
+@rule("async_start")
+def _async_start(instruction: Instruction, sizes: Sizes) -> Work:
+    return Work(bodies=instruction.called_computations[:1])
+
+
+@rule("while")
+def _while(instruction: Instruction, sizes: Sizes) -> Work:
+    """Body and condition, which XLA counts once each."""
+    attributes = instruction.attributes
+    return Work(bodies=(attributes["body"], attributes["condition"]))
+
+
+@rule("conditional")
+def _conditional(instruction: Instruction, sizes: Sizes) -> Work:
+    return Work(bodies=instruction.called_computations, taken=Taken.LARGEST)
+
+
+@rule("custom_call")
+def _custom_call(instruction: Instruction, sizes: Sizes) -> Work:
+    """XLA counts -1 for all, since it does not know; markers of calls are free."""
+    if instruction.attributes.get("custom_call_target") in _MARKERS:
+        return NOTHING
+    return moved(instruction, sizes)._replace(is_unknown=True)

@@ -1,0 +1,125 @@
+"""Fusions: the operations of the body; the bytes that come in and go out, by how the body uses its parameters."""
+
+from __future__ import annotations
+
+from hlotext.cost.rules.indexing import gather, scatter
+from hlotext.cost.sizes import Sizes, elements, in_whole_bytes
+from hlotext.cost.work import CannotCount, Taken, Work, rule
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.shape import Shape
+
+
+@rule("fusion")
+def _fusion(instruction: Instruction, sizes: Sizes) -> Work:
+    callees = instruction.called_computations
+    if not callees or not len(callees[0]):
+        raise CannotCount("its computation is not in the text")
+    body = callees[0]
+    if instruction.attributes.get("kind") == "kCustom":
+        for inner in body:
+            if inner.opcode == "gather":
+                return gather(inner, sizes)
+            if inner.opcode == "scatter":
+                return scatter(inner, sizes)
+    constants = sum(
+        sizes.of(in_whole_bytes(inner.shape))
+        for inner in body
+        if inner.opcode == "constant" and elements(inner.shape) > 1
+    )
+    return Work(
+        written=_written(instruction.shape, body.root, sizes),
+        read=tuple(_read(parameter, sizes) for parameter in body.parameters),
+        constants=constants,
+        bodies=(body,),
+        taken=Taken.OPERATIONS,
+    )
+
+
+def _written(shape: Shape | None, root: Instruction, sizes: Sizes) -> tuple[int, ...]:
+    """Bytes of each array of the result; what is updated in place counts by its update."""
+    if shape is None:
+        return (sizes.of(None),)
+    found = []
+    for index, leaf in shape.leaves():
+        source = root
+        if len(index) == 1 and root.opcode == "tuple" and index[0] < len(root.operands):
+            source = root.operands[index[0]]
+        if source.opcode == "dynamic-update-slice":
+            found.append(sizes.operand(source.operands[1]))
+        else:
+            found.append(sizes.of(leaf) if leaf.is_array else 0)
+    return tuple(found)
+
+
+def _read(parameter: Instruction, sizes: Sizes) -> int:
+    """Bytes that the body reads of a parameter, of a tuple by its elements (`FusionProcessOperandBytesRead`)."""
+    shape = parameter.shape
+    if shape is None or not shape.is_tuple:
+        return _read_directly(parameter, sizes)
+    _read_directly(parameter, sizes)
+    return sum(_read_directly(_element(parameter, index), sizes) for index, _ in shape.leaves())
+
+
+def _element(parameter: Instruction, index: tuple[int, ...]) -> Instruction:
+    """The get-tuple-element of a leaf, or as near to it as there is one."""
+    found = parameter
+    for number in index:
+        for user in found.users:
+            if user.opcode == "get-tuple-element" and user.attributes.get("index") == number:
+                found = user
+                break
+    return found
+
+
+def _read_directly(value: Instruction, sizes: Sizes) -> int:
+    """Bytes read of a parameter or an element of one (`FusionParameterReadBytes`).
+
+    Slices by what they take, broadcasts and reshapes the whole each, all others together the whole once.
+    """
+    total, is_shared_read = 0, False
+    for user in value.users:
+        opcode = user.opcode
+        if opcode == "fusion":
+            total += _read_by_nested(value, user, sizes)
+        elif opcode == "slice" or (opcode == "dynamic-slice" and user.operands[0] is value):
+            total += sizes.of(user.shape)
+        elif opcode == "dynamic-update-slice" and user.operands[0] is value:
+            continue
+        elif opcode in ("broadcast", "reshape"):
+            total += sizes.of(value.shape)
+        elif not is_shared_read:
+            is_shared_read = True
+            total += sizes.of(value.shape)
+    sizes.parameter_reads[value] = total
+    return total
+
+
+def _read_by_nested(value: Instruction, fusion: Instruction, sizes: Sizes) -> int:
+    """Bytes that a nested fusion reads, for each place where the value is an operand and each of its own users."""
+    callees = fusion.called_computations
+    if not callees or not len(callees[0]):
+        return 0
+    body: Computation = callees[0]
+    root, parameters = body.root, body.parameters
+    total = 0
+    for place, operand in enumerate(fusion.operands):
+        if operand is not value or place >= len(parameters):
+            continue
+        is_simple = not root.operands or root.operands[0] is parameters[place]
+        is_shared_read = False
+        for user in fusion.users:
+            opcode = user.opcode
+            if is_simple and (
+                opcode == "slice" or (opcode == "dynamic-slice" and user.operands[0] is fusion)
+            ):
+                total += sizes.of(user.shape)
+            elif is_simple and opcode == "dynamic-update-slice" and user.operands[0] is fusion:
+                continue
+            elif not is_shared_read:
+                is_shared_read = True
+                as_index = is_simple and opcode in ("dynamic-slice", "dynamic-update-slice")
+                total += (
+                    sizes.of(fusion.shape) if as_index else sizes.parameter_reads.get(parameters[place], 0)
+                )
+    return total

@@ -1,0 +1,49 @@
+"""Slices, gathers and scatters: what is touched, not the whole array."""
+
+from __future__ import annotations
+
+from hlotext.cost.sizes import Sizes, elements
+from hlotext.cost.work import Work, rule
+from hlotext.ir.instruction import Instruction
+
+
+@rule("slice")
+def _slice(instruction: Instruction, sizes: Sizes) -> Work:
+    size = sizes.of(instruction.shape)
+    return Work(written=(size,), read=(size,), at_once=True)
+
+
+@rule("dynamic_slice")
+def _dynamic_slice(instruction: Instruction, sizes: Sizes) -> Work:
+    """Of the start indices XLA counts the first operand alone."""
+    size = sizes.of(instruction.shape)
+    return Work(written=(size,), read=(size, sizes.operand(instruction.operands[1])), at_once=True)
+
+
+@rule("dynamic_update_slice")
+def _dynamic_update_slice(instruction: Instruction, sizes: Sizes) -> Work:
+    """The update is read, and written in the place of operand 0."""
+    update = sizes.operand(instruction.operands[1])
+    read = (0, update, sizes.operand(instruction.operands[2]))
+    return Work(written=(update,), read=read, at_once=True)
+
+
+@rule("gather")
+def gather(instruction: Instruction, sizes: Sizes) -> Work:
+    """As much of the table as is taken out, and the indices."""
+    size = sizes.of(instruction.shape)
+    return Work(written=(size,), read=(size, sizes.operand(instruction.operands[1])), at_once=True)
+
+
+@rule("scatter")
+def scatter(instruction: Instruction, sizes: Sizes) -> Work:
+    """The updates are read, and as much of the arrays is read and written. The combiner runs once for each update."""
+    operands = instruction.operands
+    count = (len(operands) - 1) // 2
+    updates = [sizes.operand(operand) for operand in operands[count + 1 :]]
+    return Work(
+        written=(sum(updates),),
+        read=(*updates, sizes.operand(operands[count]), *updates),
+        at_once=True,
+        applied=((instruction.called_computations[0], elements(operands[count + 1].shape)),),
+    )

@@ -1,0 +1,84 @@
+"""Bytes and elements of shapes, as a cost analysis asks for them: each shape once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import attrs
+
+from hlotext.ir.instruction import Instruction
+from hlotext.ir.shape import Shape
+from hlotext.layout import LayoutError, allocated_bytes, host_shape_size, xla_array_size
+
+SizeOf = Callable[[Shape], int]
+"""Bytes of a shape. Raises LayoutError where they cannot be known."""
+
+
+class Sizes:
+    """Sizes of shapes by one measure. What has no known size counts 0 and is remembered in `unknown`."""
+
+    def __init__(self, size_of: SizeOf = host_shape_size) -> None:
+        self._size_of = size_of
+        self._sizes: dict[Shape | None, int] = {}
+        self._leaves: dict[Shape | None, tuple[int, ...]] = {}
+        self.unknown: set[Shape | None] = set()
+        """Shapes that were asked for and have an unbounded dimension, more than 2^63 - 1 bytes, or are not given."""
+        self.parameter_reads: dict[Instruction, int] = {}
+        """Bytes that fusions read of their parameters, filled in by the rule of fusions, bodies first."""
+
+    def of(self, shape: Shape | None) -> int:
+        """Bytes of a shape; of a tuple those of its table of pointers alone (`HloCostAnalysis::GetShapeSize`)."""
+        found = self._sizes.get(shape)
+        if found is None:
+            found = self._sizes[shape] = self._measured(shape)
+        return found
+
+    def leaves(self, shape: Shape | None) -> tuple[int, ...]:
+        """Bytes of each leaf of a shape."""
+        found = self._leaves.get(shape)
+        if found is None:
+            parts = () if shape is None else tuple(self.of(leaf) for _, leaf in shape.leaves())
+            found = self._leaves[shape] = parts if shape is not None else (self.of(None),)
+        return found
+
+    def operand(self, operand: Instruction) -> int:
+        """Bytes of an operand by its own top level. A constant has lost `E(n)` when XLA has read the text."""
+        shape = operand.shape
+        if operand.opcode == "constant":
+            shape = in_whole_bytes(shape)
+        return self.of(shape)
+
+    def _measured(self, shape: Shape | None) -> int:
+        try:
+            if shape is not None:
+                return self._size_of(shape)
+        except LayoutError:
+            pass
+        self.unknown.add(shape)
+        return 0
+
+
+def in_whole_bytes(shape: Shape | None) -> Shape | None:
+    """The shape without `E(n)`: XLA's reader drops it from the layout of a literal."""
+    if shape is None or not shape.is_array or shape.layout is None or not shape.layout.element_size_in_bits:
+        return shape
+    return shape.with_layout(attrs.evolve(shape.layout, element_size_in_bits=0))
+
+
+def elements(shape: Shape | None) -> int:
+    """Elements of an array, bounds standing for dynamic sizes (`ShapeUtil::ElementsIn`); 0 for an unbounded one."""
+    if shape is None or not shape.is_array:
+        return 0
+    count = math.prod(shape.dimensions)
+    return max(0, count)
+
+
+def padded_size(shape: Shape) -> int:
+    """Bytes with all padding that the layout asks for; of a tuple its table of pointers."""
+    return host_shape_size(shape) if not shape.is_array else allocated_bytes(shape)
+
+
+def device_size(shape: Shape) -> int:
+    """Bytes as the TPU compiler's own cost analysis takes them: with the padding of the first tile."""
+    return host_shape_size(shape) if not shape.is_array else xla_array_size(shape)

@@ -1,0 +1,80 @@
+"""What one instruction costs when it runs once, before bodies are added in: the result of a cost rule, and the rules by name."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import NamedTuple
+
+from hlotext.cost.sizes import Sizes
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Instruction
+
+Rule = Callable[[Instruction, Sizes], "Work"]
+
+
+class Taken(enum.Enum):
+    """What an instruction takes over from the bodies that it runs."""
+
+    SUM = "the sum of all"
+    LARGEST = "the largest"
+    OPERATIONS = "the sum of their operations; bytes are its own"
+
+
+class Work(NamedTuple):
+    """Operations and bytes of one instruction that runs once."""
+
+    flops: int = 0
+    """Operations that are not transcendental."""
+    transcendentals: int = 0
+    written: tuple[float, ...] = ()
+    """Bytes by leaf of the result; only their sum means something where there are not as many as leaves."""
+    read: tuple[float, ...] = ()
+    """Bytes by operand."""
+    constants: int = 0
+    """Bytes of the constants inside a fusion, read besides its operands."""
+    at_once: bool = False
+    """Whether XLA adds the bytes as whole numbers, and not one after the other in float32."""
+    applied: tuple[tuple[Computation, int], ...] = ()
+    """Bodies whose operations are multiplied: a reducer and how often it is applied."""
+    bodies: tuple[Computation, ...] = ()
+    """Computations that it runs."""
+    taken: Taken = Taken.SUM
+    once: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    """Bytes written and read where asynchronous work is to be counted once; None where that makes no difference."""
+    is_unknown: bool = False
+    """Whether XLA knows nothing of it and counts -1."""
+
+
+NOTHING = Work()
+"""What neither computes nor moves anything."""
+
+
+class CannotCount(Exception):
+    """The instruction does not say what the rule needs, or what it says is beyond counting."""
+
+
+RULES: dict[str, Rule] = {}
+"""Every rule by the name in the opcode table; filled when `hlotext.cost.rules` is imported."""
+
+
+def rule(name: str) -> Callable[[Rule], Rule]:
+    """Makes a function the rule of that name."""
+
+    def register(function: Rule) -> Rule:
+        if name in RULES:
+            raise ValueError(f"there is a cost rule {name} already")
+        RULES[name] = function
+        return function
+
+    return register
+
+
+def moved(instruction: Instruction, sizes: Sizes, flops: int = 0, transcendentals: int = 0) -> Work:
+    """All arrays of the result written and all operands read, as XLA counts unless a rule says more."""
+    return Work(
+        flops,
+        transcendentals,
+        sizes.leaves(instruction.shape),
+        tuple([sizes.operand(operand) for operand in instruction.operands]),
+    )

@@ -1,0 +1,97 @@
+"""The figures that XLA's `HloCostAnalysis` gives: every loop body once, float32, in the order of XLA's visit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hlotext.cost.single import is_exact, single, single_sum
+from hlotext.cost.work import Taken, Work
+from hlotext.ir.computation import Computation
+from hlotext.ir.instruction import Instruction
+
+Figures = tuple[float, float, float]
+"""Flops, transcendentals, bytes accessed."""
+NO_FIGURES: Figures = (0, 0, 0)
+_UNKNOWN: Figures = (-1, 0, -1)
+
+
+def figures_of(work: Work, known: Mapping[Computation, Figures]) -> Figures:
+    """The figures of one instruction, given those of the computations that it calls."""
+    if work.is_unknown:
+        return _UNKNOWN
+    flops, transcendentals = single(work.flops), single(work.transcendentals)
+    moved = (*work.written, work.constants, *work.read) if work.constants else (*work.written, *work.read)
+    accessed = single(sum(moved)) if work.at_once or is_exact(moved) else single_sum(moved)
+    for body, count in work.applied:
+        body_flops, body_transcendentals, _ = known.get(body, NO_FIGURES)
+        times = single(count)
+        flops = single(flops + single(body_flops * times))
+        transcendentals = single(transcendentals + single(body_transcendentals * times))
+    if not work.bodies:
+        return flops, transcendentals, accessed
+    parts = [known.get(body, NO_FIGURES) for body in work.bodies]
+    if work.taken is Taken.LARGEST:
+        return _largest(parts)
+    flops, transcendentals = single_sum([p[0] for p in parts]), single_sum([p[1] for p in parts])
+    if work.taken is Taken.OPERATIONS:
+        return flops, transcendentals, accessed
+    return flops, transcendentals, single_sum([p[2] for p in parts])
+
+
+def _largest(parts: Sequence[Figures]) -> Figures:
+    """For each figure the largest of the branches; XLA skips zeros of later ones, so a -1 of the first stays."""
+    flops, transcendentals, accessed = parts[0]
+    for part in parts[1:]:
+        flops = max(flops, part[0]) if part[0] else flops
+        transcendentals = max(transcendentals, part[1]) if part[1] else transcendentals
+        accessed = max(accessed, part[2]) if part[2] else accessed
+    return flops, transcendentals, accessed
+
+
+def total_of(computation: Computation, figures: Sequence[Figures]) -> Figures:
+    """The sums over a computation's instructions, whose figures are given in the order of the text."""
+    if not figures:
+        return NO_FIGURES
+    order: list[int] | None = None
+    totals: list[float] = []
+    for column in zip(*figures, strict=True):
+        if is_exact(column):
+            totals.append(sum(column))
+            continue
+        if order is None:
+            order = visit_order(computation)
+        totals.append(single_sum([column[place] for place in order]))
+    return totals[0], totals[1], totals[2]
+
+
+def visit_order(computation: Computation) -> list[int]:
+    """Places of the instructions in the order in which XLA's visitor comes to them (`HloComputation::Accept`).
+
+    What nothing uses comes first, in the order of the text, each behind its operands and then its control predecessors; the
+    root comes last.
+    """
+    instructions = computation.instructions
+    places = {instruction: place for place, instruction in enumerate(instructions)}
+    needed: set[Instruction] = set()
+    for instruction in instructions:
+        needed.update(instruction.operands)
+        needed.update(instruction.control_predecessors)
+    root = computation.root
+    starts = [i for i in instructions if i not in needed and i is not root]
+    order: list[int] = []
+    entered: set[Instruction] = set()
+    done: set[Instruction] = set()
+    for start in (*starts, root):
+        stack = [start]
+        while stack:
+            instruction = stack[-1]
+            if instruction in entered:
+                stack.pop()
+                if instruction not in done:
+                    done.add(instruction)
+                    order.append(places[instruction])
+                continue
+            entered.add(instruction)
+            before = (*instruction.operands, *instruction.control_predecessors)
+            stack.extend(other for other in reversed(before) if other not in entered and other in places)
+    return order
