@@ -9,8 +9,10 @@ from hlotext.analysis.census import Census, census
 from hlotext.analysis.communication import Communication, Mode, communications
 from hlotext.analysis.facts import fact
 from hlotext.analysis.flops import product_flops
+from hlotext.analysis.inheritance import Source, inherited
 from hlotext.analysis.loops import invariant_instructions
 from hlotext.analysis.origins import Origins, Place, causing_frame
+from hlotext.analysis.scopes import Phase, Scope, Scopes, places, scopes
 from hlotext.analysis.sizes import (
     Total,
     array_bytes,
@@ -31,7 +33,11 @@ __all__ = [
     "Communication",
     "Mode",
     "Origins",
+    "Phase",
     "Place",
+    "Scope",
+    "Scopes",
+    "Source",
     "Total",
     "array_bytes",
     "arrays_of",
@@ -42,10 +48,13 @@ __all__ = [
     "census",
     "communications",
     "fact",
+    "inherited",
     "invariant_instructions",
     "is_optimized",
     "memory_space",
+    "places",
     "product_flops",
+    "scopes",
     "total_of",
     "trip_count",
     "written_arrays",

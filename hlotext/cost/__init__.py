@@ -1,5 +1,5 @@
 """What modules cost: operations and bytes as XLA counts them, through loops, and how long they take at least."""
 
-from hlotext.cost.analysis import Analysis, Cost, RunCost, analyze
+from hlotext.cost.analysis import KEYS, Analysis, Cost, Key, RunCost, Share, analyze
 
-__all__ = ["Analysis", "Cost", "RunCost", "analyze"]
+__all__ = ["KEYS", "Analysis", "Cost", "Key", "RunCost", "Share", "analyze"]

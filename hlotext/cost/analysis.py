@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
 
 import attrs
 
+from hlotext.analysis import Scope, call_graph, places, scopes
 from hlotext.analysis.facts import fact
 from hlotext.cost.counting import Amount, Counting
 from hlotext.cost.sizes import padded_size
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+
+Key = Literal["scope", "line", "opcode", "computation"]
+"""What costs can be added up by."""
+
+KEYS: tuple[Key, ...] = ("scope", "line", "opcode", "computation")
+UNKNOWN_LINE = "(unknown)"
 
 
 @attrs.frozen
@@ -42,27 +52,171 @@ class RunCost(Cost):
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing is left open: False where a trip count, a branch, a custom call or a size is not known."""
+        """False where a trip count, the branch taken, the cost of a custom call or a size is not known."""
         return not (
-            self.unknown_loops or self.conditionals or self.unknown_calls or self.uncounted or self.has_unsized
+            self.unknown_loops
+            or self.conditionals
+            or self.unknown_calls
+            or self.uncounted
+            or self.has_unsized
         )
 
+    @property
+    def is_at_least(self) -> bool:
+        """Whether the true cost may be more: not where only the branch of a conditional is open."""
+        return bool(self.unknown_loops or self.unknown_calls or self.uncounted or self.has_unsized)
 
-def _cost(amount: Amount) -> Cost:
-    return Cost(*amount)
+
+@attrs.frozen
+class Share:
+    """One instruction's part of a run: what it does itself, without the bodies that it runs."""
+
+    instruction: Instruction
+    home: Computation
+    """The computation in which it runs: of what is inside a fusion the one that the fusion stands in."""
+    cost: Cost
+    """All its runs taken together. Bytes are those of the fusion for what is inside one."""
 
 
 class Analysis:
-    """What a module costs. Made by `analyze`."""
+    """What a module costs. Made by `analyze`; numbers are exact integers unless said otherwise."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
         self._counting = Counting(module)
         figures = self._counting.figures[module.entry]
         self.flops: float = figures[0]
-        """As XLA counts: the body of a loop once, custom calls -1, in float32."""
+        """As XLA counts: loop bodies once, custom calls -1, in float32."""
         self.transcendentals: float = figures[1]
         self.bytes_accessed: float = figures[2]
+
+    @functools.cached_property
+    def run(self) -> RunCost:
+        """The cost of one run."""
+        counting, graph = self._counting, call_graph(self.module)
+        reached = counting.weights
+        conditionals, calls = [], []
+        for computation in self.module.computations:
+            if computation not in reached:
+                continue
+            works = counting.works[computation]
+            for instruction, work in zip(computation.instructions, works, strict=True):
+                if work.is_unknown and not counting.is_known(instruction, work):
+                    calls.append(instruction)
+                elif instruction.opcode == "conditional":
+                    branches = {counting.amounts.get(body) for body in work.bodies}
+                    if len(branches) > 1:
+                        conditionals.append(instruction)
+        return RunCost(
+            *counting.amounts[self.module.entry],
+            unknown_loops=tuple(
+                loop for loop, trips in graph.loops() if trips is None and loop.computation in reached
+            ),
+            conditionals=tuple(conditionals),
+            unknown_calls=tuple(calls),
+            uncounted=tuple(
+                (one, why) for one, why in counting.uncounted.items() if one.computation in reached
+            ),
+            has_unsized=bool(counting.sizes.unknown),
+        )
+
+    def of(self, instruction: Instruction) -> Cost:
+        """The cost of one instruction of the module that runs once, with what it calls, loops as often as they run.
+
+        Raises KeyError for an instruction of another module.
+        """
+        computation = instruction.computation
+        if computation is None or computation not in self._counting.works:
+            raise KeyError(f"{instruction.name} is no instruction of {self.module.name}")
+        return Cost(*self._counting.whole(computation, self._places(computation)[instruction]))
+
+    @functools.cached_property
+    def _place_tables(self) -> dict[Computation, dict[Instruction, int]]:
+        return {}
+
+    def _places(self, computation: Computation) -> dict[Instruction, int]:
+        table = self._place_tables.get(computation)
+        if table is None:
+            table = {instruction: place for place, instruction in enumerate(computation.instructions)}
+            self._place_tables[computation] = table
+        return table
+
+    def shares(self) -> Iterator[Share]:
+        """What each instruction does in one run; what does nothing is left out. Their sum is `run`."""
+        counting = self._counting
+        homes: dict[Computation, Computation] = {}
+        graph = call_graph(self.module)
+        for computation, (operations, accesses) in counting.weights.items():
+            call = graph.call(computation)
+            is_inside = call is not None and call.opcode == "fusion"
+            home = homes.get(call.computation, call.computation) if is_inside and call else computation
+            homes[computation] = home
+            if not operations and not accesses:
+                continue
+            works = counting.works[computation]
+            for instruction, work in zip(computation.instructions, works, strict=True):
+                own = counting.own(instruction, work)
+                if own.flops or own.transcendentals or own.accessed:
+                    cost = Cost(
+                        own.flops * operations, own.transcendentals * operations, own.accessed * accesses
+                    )
+                    yield Share(instruction, home, cost)
+
+    def by(self, key: Key) -> dict[str, Cost]:
+        """The cost of one run by what it is there for, the most flops first.
+
+        `scope`: the path of names in `op_name`, repeated layers apart. `line`: the Python line. `opcode`: operations inside
+        fusions by their own opcodes, bytes by the instruction that moves them. `computation`: the one that runs it step by
+        step. The sums of each are `run`'s. Raises ValueError for another key.
+        """
+        if key not in KEYS:
+            raise ValueError(f"costs can be added up by {', '.join(KEYS)}, not by {key!r}")
+        names = self._names(key)
+        totals: dict[str, Amount] = {}
+        for share in self.shares():
+            name = names(share)
+            cost = share.cost
+            amount = Amount(cost.flops, cost.transcendentals, cost.bytes_accessed)
+            totals[name] = totals.get(name, Amount()).plus(amount)
+        ordered = sorted(totals.items(), key=lambda item: (-item[1].flops, -item[1].accessed, item[0]))
+        return {name: Cost(*amount) for name, amount in ordered}
+
+    def _names(self, key: Key) -> Callable[[Share], str]:
+        if key == "opcode":
+            return lambda share: share.instruction.opcode
+        if key == "computation":
+            return lambda share: share.home.name
+        if key == "scope":
+            found = scopes(self.module)
+            return lambda share: str(found.of(share.instruction))
+        lines = places(self.module)
+
+        def line(share: Share) -> str:
+            place = lines.get(share.instruction)
+            return f"{place[0].file}:{place[0].line}" if place is not None else UNKNOWN_LINE
+
+        return line
+
+    def by_scope(self) -> dict[Scope, Cost]:
+        """The same by scope and phase, for trees."""
+        found = scopes(self.module)
+        totals: dict[Scope, Amount] = {}
+        for share in self.shares():
+            scope = attrs.evolve(found.of(share.instruction), source=None)
+            totals[scope] = totals.get(scope, Amount()).plus(
+                Amount(share.cost.flops, share.cost.transcendentals, share.cost.bytes_accessed)
+            )
+        return {scope: Cost(*amount) for scope, amount in totals.items()}
+
+    @functools.cached_property
+    def bytes_by_memory_space(self) -> Mapping[int, float]:
+        """Bytes that one run reads and writes in each memory space: 0 is HBM, 1 VMEM on TPU, 5 the host's."""
+        return self._counting.bytes_by_space()
+
+    @functools.cached_property
+    def padded_bytes_by_memory_space(self) -> Mapping[int, float]:
+        """The same with the padding that layouts ask for."""
+        return Counting(self.module, padded_size).bytes_by_space()
 
 
 @fact

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from hlotext.analysis import CallGraph, call_graph, communications
-from hlotext.cost import rules
+from hlotext.analysis import CallGraph, call_graph, communications, memory_space
 from hlotext.cost.custom_calls import known_work
+from hlotext.cost.rules import RULES
 from hlotext.cost.sizes import SizeOf, Sizes
-from hlotext.cost.work import NOTHING, RULES, CannotCount, Rule, Taken, Work
+from hlotext.cost.work import NOTHING, CannotCountError, Rule, Taken, Work
 from hlotext.cost.xla_sums import Figures, figures_of, total_of
-from hlotext.ir.computation import Computation, post_order
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.module import Module
-from hlotext.ir.opcodes import OPCODES
-
-assert rules, "importing it registers the rules"
+from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.ir.values.shape import Shape
 
 
 class Amount(NamedTuple):
@@ -49,6 +49,8 @@ class Counting:
         self.sizes = Sizes(size_of) if size_of is not None else Sizes()
         self.works: dict[Computation, list[Work]] = {}
         """The work of each instruction, in the order of the computation."""
+        self.callers: dict[Computation, list[tuple[int, Work]]] = {}
+        """Place and work of the instructions that run bodies."""
         self.figures: dict[Computation, Figures] = {}
         """What XLA would say of each computation."""
         self.amounts: dict[Computation, Amount] = {}
@@ -56,15 +58,13 @@ class Counting:
         self.uncounted: dict[Instruction, str] = {}
         """Instructions of no known cost, and why."""
         self._participants = {
-            one.instruction: one.participants
-            for one in communications(module)
-            if one.kind == "all-reduce"
+            one.instruction: one.participants for one in communications(module) if one.kind == "all-reduce"
         }
         for computation in post_order(module.computations):
             self._count(computation)
 
     def _count(self, computation: Computation) -> None:
-        works, figures, total = [], [], _ZERO
+        works, figures = [], []
         calls: list[tuple[int, Work]] = []
         flops: float = 0
         transcendentals: float = 0
@@ -82,11 +82,13 @@ class Counting:
             accessed += own.accessed
             if work.bodies:
                 calls.append((place, work))
+        if calls:
+            self.callers[computation] = calls
         total = Amount(flops, transcendentals, accessed)
         for place, work in calls:
-            for body, times, share in self.calls(computation, place, work):
+            for body, times, has_bytes in self.calls(computation, place, work):
                 inner = self.amounts.get(body, _ZERO)
-                total = total.plus(inner if share else inner._replace(accessed=0), times)
+                total = total.plus(inner if has_bytes else inner._replace(accessed=0), times)
         self.works[computation] = works
         self.figures[computation] = total_of(computation, figures)
         self.amounts[computation] = total
@@ -98,7 +100,7 @@ class Counting:
             return NOTHING
         try:
             return found(instruction, self.sizes)
-        except CannotCount as error:
+        except CannotCountError as error:
             self.uncounted[instruction] = str(error)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             # Rules take instructions as XLA accepts them; verify says what is wrong with others.
@@ -147,24 +149,79 @@ class Counting:
             )
         return tuple([(body, 1, True) for body in bodies])
 
+    @functools.cached_property
     def weights(self) -> Mapping[Computation, tuple[int, int]]:
-        """How often the operations, and the bytes, of each computation count when the module runs once."""
+        """How often the operations, and the bytes, of each computation count when the module runs once, callers first."""
         entry = self.graph.module.entry
         found: dict[Computation, tuple[int, int]] = {entry: (1, 1)}
         for computation in reversed(post_order([entry])):
             operations, accesses = found.get(computation, (0, 0))
-            if not operations and not accesses:
+            if not operations:
                 continue
-            for place, work in enumerate(self.works[computation]):
-                if not work.bodies:
-                    continue
-                for body, times, share in self.calls(computation, place, work):
+            for place, work in self.callers.get(computation, ()):
+                for body, times, has_bytes in self.calls(computation, place, work):
                     before = found.get(body, (0, 0))
                     found[body] = (
                         before[0] + operations * times,
-                        before[1] + (accesses * times if share else 0),
+                        before[1] + (accesses * times if has_bytes else 0),
                     )
         return found
+
+    def whole(self, computation: Computation, place: int) -> Amount:
+        """What one instruction costs when it runs once, with the bodies that it runs."""
+        work = self.works[computation][place]
+        total = self.own(computation.instructions[place], work)
+        for body, times, has_bytes in self.calls(computation, place, work):
+            inner = self.amounts.get(body, _ZERO)
+            total = total.plus(inner if has_bytes else inner._replace(accessed=0), times)
+        return total
+
+    def is_known(self, instruction: Instruction, work: Work) -> bool:
+        """Whether something is known of a custom call."""
+        return known_work(instruction, work) is not None
+
+    def bytes_by_space(self) -> dict[int, float]:
+        """Bytes of one run by the memory space that they lie in."""
+        totals: dict[int, float] = {}
+        for computation, (_, accesses) in self.weights.items():
+            if not accesses:
+                continue
+            works = self.works[computation]
+            for instruction, work in zip(computation.instructions, works, strict=True):
+                for space, size in self.accesses(instruction, work):
+                    totals[space] = totals.get(space, 0) + size * accesses
+        return dict(sorted(totals.items()))
+
+    def accesses(self, instruction: Instruction, work: Work) -> Iterator[tuple[int, float]]:
+        """Memory space and bytes of everything that an instruction itself reads and writes."""
+        if work.is_unknown:
+            known = known_work(instruction, work)
+            if known is None:
+                return
+            work = known
+        written, read = (work.written, work.read) if work.once is None else work.once
+        leaves = _leaf_spaces(instruction.shape)
+        for number, size in enumerate(written):
+            if size:
+                yield leaves[number] if number < len(leaves) == len(written) else leaves[0], size
+        operands = instruction.operands
+        for number, size in enumerate(read):
+            if size:
+                spaces = _leaf_spaces(operands[number].shape) if number < len(operands) else _DEFAULT_SPACE
+                yield spaces[0], size
+        if work.constants:
+            yield 0, work.constants
+
+
+_DEFAULT_SPACE = (0,)
+
+
+@functools.lru_cache(maxsize=16384)
+def _leaf_spaces(shape: Shape | None) -> tuple[int, ...]:
+    """The memory space of each leaf of a shape, of a shape without leaves the default one."""
+    if shape is None:
+        return _DEFAULT_SPACE
+    return tuple(memory_space(leaf) for _, leaf in shape.leaves()) or _DEFAULT_SPACE
 
 
 _NOTHING: Figures = (0, 0, 0)

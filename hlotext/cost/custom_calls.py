@@ -1,11 +1,150 @@
-"""What is known of custom calls, whose cost XLA does not know."""
+"""What is known of custom calls, whose cost XLA does not know: a table of targets, and how each is counted."""
 
 from __future__ import annotations
 
-from hlotext.cost.work import Work
-from hlotext.ir.instruction import Instruction
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hlotext.cost.rules.contraction import convolution_flops
+from hlotext.cost.sizes import elements
+from hlotext.cost.work import NOTHING, CannotCountError, Work
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
 
 
 def known_work(instruction: Instruction, work: Work) -> Work | None:
-    """The work of a custom call that is known; `work` has its bytes, as if it read and wrote everything once."""
-    return None
+    """The work of a custom call whose target is known, or that says itself what it costs; None for others.
+
+    `work` has its bytes, as if it read and wrote everything once.
+    """
+    target = instruction.attributes.get("custom_call_target")
+    count = _TARGETS.get(target) if isinstance(target, str) else None
+    try:
+        return count(instruction, work._replace(is_unknown=False)) if count is not None else None
+    except (CannotCountError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return None
+
+
+def _free(instruction: Instruction, work: Work) -> Work | None:
+    return NOTHING
+
+
+def _moved(instruction: Instruction, work: Work) -> Work | None:
+    """Everything read and written once, as XLA counts its own opcode of the same meaning."""
+    return work
+
+
+def _matrix_product(instruction: Instruction, work: Work) -> Work | None:
+    """`2 * M * N * K` by the dimension numbers in the configuration; the workspace does not count."""
+    config = _config(instruction, "gemm_backend_config")
+    contracted = config["dot_dimension_numbers"]["lhs_contracting_dimensions"]
+    lhs = _shape(instruction.operands[0])
+    summed = 1
+    for dimension in contracted:
+        summed *= lhs.dimensions[int(dimension)]
+    return work._replace(flops=2 * elements(_result(instruction)) * summed, written=work.written[:1])
+
+
+def _onednn_product(instruction: Instruction, work: Work) -> Work | None:
+    """oneDNN's product sums over the last dimension of the left operand, or the last but one where it is transposed."""
+    config = _config(instruction, "onednn_matmul_config")
+    lhs = _shape(instruction.operands[0])
+    summed = lhs.dimensions[-2 if config.get("transpose_a") else -1]
+    return work._replace(flops=2 * elements(_result(instruction)) * summed, written=work.written[:1])
+
+
+def _convolution(places: str) -> Callable[[Instruction, Work], Work | None]:
+    """A convolution of cuDNN. `places` says which of the forward convolution's input, kernel and output the first operand,
+    the second one and the result are.
+    """
+
+    def count(instruction: Instruction, work: Work) -> Work | None:
+        first, second = (_shape(operand) for operand in instruction.operands[:2])
+        shapes = dict(zip(places, (first, second, _result(instruction)), strict=True))
+        flops = convolution_flops(instruction, shapes["i"], shapes["k"], shapes["o"])
+        return work._replace(flops=flops, written=work.written[:1])
+
+    return count
+
+
+def _as_said(instruction: Instruction, work: Work) -> Work | None:
+    """What the kernel's author says (`pl.CostEstimate`), an estimate; None where nothing is said."""
+    config = _config(instruction, "custom_call_config").get("cost_estimate")
+    if config is None:
+        return None
+    return Work(
+        int(config.get("flops", 0)),
+        int(config.get("transcendentals", 0)),
+        written=(int(config.get("bytes_accessed", 0)),),
+    )
+
+
+def _config(instruction: Instruction, name: str) -> Mapping[str, Any]:
+    config = instruction.backend_config
+    if config is None:
+        raise CannotCountError("it has no backend_config")
+    found = config.json()[name]
+    if not isinstance(found, dict):
+        raise CannotCountError(f"its {name} is no object")
+    return found
+
+
+def _shape(operand: Instruction) -> Shape:
+    if operand.shape is None or not operand.shape.is_array:
+        raise CannotCountError("an operand is no array")
+    return operand.shape
+
+
+def _result(instruction: Instruction) -> Shape:
+    """The result proper: the first element of a tuple, behind which the workspace stands."""
+    shape = instruction.shape
+    if shape is not None and shape.is_tuple:
+        shape = shape.tuple_shapes[0]
+    if shape is None or not shape.is_array:
+        raise CannotCountError("the result is no array")
+    return shape
+
+
+_TARGETS: dict[str, Callable[[Instruction, Work], Work | None]] = {
+    # Marks for the compiler, and buffers that others fill; names from XLA's source and the modules that it wrote.
+    "AllocateBuffer": _free,
+    "AssumeGatherIndicesInBound": _free,
+    "AsyncCollectiveDone": _free,
+    "AsyncCollectiveStart": _free,
+    "ConcatBitcast": _free,
+    "CreateBuffer": _free,
+    "GatherScatterIndicesBitpacked": _free,
+    "LayoutConstraint": _free,
+    "MoveToDevice": _free,
+    "MoveToHost": _free,
+    "Pin": _free,
+    "PrepareAsyncCallDone": _free,
+    "PrepareAsyncCallStart": _free,
+    "SPMDFullToShardShape": _free,
+    "SPMDShardToFullShape": _free,
+    "Sharding": _free,
+    "Unpin": _free,
+    "X64SplitHigh": _free,
+    "X64SplitLow": _free,
+    "annotate_device_placement": _free,
+    "control_dep": _free,
+    "xla.sdy.FuncResultSharding": _free,
+    "xla.sdy.GlobalToLocalShape": _free,
+    "xla.sdy.LocalToGlobalShape": _free,
+    "PartialReduce": _moved,
+    "TopK": _moved,
+    "X64Combine": _moved,
+    "__gpu$TopK": _moved,
+    # XLA's GPU compiler: `gemm_backend_config`, `cudnn_conv_backend_config`.
+    "__cublas$gemm": _matrix_product,
+    "__cublas$lt$matmul": _matrix_product,
+    "__cublas$lt$matmul$f8": _matrix_product,
+    "__cudnn$convBackwardFilter": _convolution("iok"),
+    "__cudnn$convBackwardInput": _convolution("oki"),
+    "__cudnn$convBiasActivationForward": _convolution("iko"),
+    "__cudnn$convForward": _convolution("iko"),
+    # XLA's CPU compiler: `onednn_matmul_config`. From its source alone: no module with one was at hand.
+    "__onednn$matmul": _onednn_product,
+    # Pallas and Mosaic: `custom_call_config.cost_estimate`.
+    "tpu_custom_call": _as_said,
+}

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import attrs
 
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.shape import Shape
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
 from hlotext.layout import LayoutError, allocated_bytes, host_shape_size, xla_array_size
 
 SizeOf = Callable[[Shape], int]

@@ -1,4 +1,4 @@
-"""What one instruction costs when it runs once, before bodies are added in: the result of a cost rule, and the rules by name."""
+"""What one instruction costs when it runs once, before bodies are added in: what a cost rule gives. The rules by name."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from hlotext.cost.sizes import Sizes
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
 
 Rule = Callable[[Instruction, Sizes], "Work"]
 
@@ -50,7 +50,7 @@ NOTHING = Work()
 """What neither computes nor moves anything."""
 
 
-class CannotCount(Exception):
+class CannotCountError(Exception):
     """The instruction does not say what the rule needs, or what it says is beyond counting."""
 
 

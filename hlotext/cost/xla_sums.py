@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from hlotext.cost.single import is_exact, single, single_sum
 from hlotext.cost.work import Taken, Work
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
 
 Figures = tuple[float, float, float]
 """Flops, transcendentals, bytes accessed."""

@@ -4,5 +4,6 @@ A rule's name stands in the opcode table (`Opcode.cost_rule`). What each counts 
 """
 
 from hlotext.cost.rules import arithmetic, asynchronous, calls, contraction, fusion, indexing, reduction
+from hlotext.cost.work import RULES
 
-__all__ = ["arithmetic", "asynchronous", "calls", "contraction", "fusion", "indexing", "reduction"]
+__all__ = ["RULES", "arithmetic", "asynchronous", "calls", "contraction", "fusion", "indexing", "reduction"]

@@ -6,7 +6,7 @@ import math
 
 from hlotext.cost.sizes import Sizes, elements
 from hlotext.cost.work import NOTHING, Work, moved, rule
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.layout import LayoutError, transpose_is_bitcast
 
 

@@ -9,14 +9,17 @@ from __future__ import annotations
 from hlotext.analysis.communication import received_shape
 from hlotext.cost.sizes import Sizes, elements
 from hlotext.cost.work import Work, moved, rule
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.instruction import Instruction
 
 
 @rule("started")
 def _started(instruction: Instruction, sizes: Sizes) -> Work:
     work = moved(instruction, sizes)
-    arriving = sizes.leaves(received_shape(instruction)) if instruction.opcode != "send" else ()
-    return work._replace(once=(arriving, work.read))
+    arriving = received_shape(instruction)
+    if instruction.opcode == "copy-start" and arriving is not None and arriving.tuple_shapes:
+        arriving = arriving.tuple_shapes[0]
+    written = sizes.leaves(arriving) if arriving is not None else ()
+    return work._replace(once=(written, work.read))
 
 
 @rule("finished")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlotext.cost.sizes import Sizes
 from hlotext.cost.work import NOTHING, Taken, Work, moved, rule
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.instruction import Instruction
 
 _MARKERS = frozenset({"__xla_internal_call_marker_before", "__xla_internal_call_marker_after"})
 

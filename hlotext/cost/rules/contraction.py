@@ -8,11 +8,11 @@ import math
 import numpy as np
 
 from hlotext.cost.sizes import Sizes, elements
-from hlotext.cost.work import CannotCount, Work, moved, rule
-from hlotext.ir.convolution import ConvolutionDimensionNumbers
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.shape import Shape
-from hlotext.ir.window import Window, WindowDimension
+from hlotext.cost.work import CannotCountError, Work, moved, rule
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.window import Window, WindowDimension
 
 _MOST_POSITIONS = 1 << 24
 """Window positions along one dimension beyond which the pairs are not counted one position at a time."""
@@ -42,23 +42,32 @@ def _ragged_dot(instruction: Instruction, sizes: Sizes) -> Work:
 def _product_flops(instruction: Instruction, count: int) -> int:
     lhs = _array(instruction.operands[0])
     summed = math.prod(lhs.dimensions[d] for d in instruction.attributes.get("lhs_contracting_dims", ()))
-    return max(0, 2 * count * summed)
+    flops: int = 2 * count * summed
+    return max(0, flops)
 
 
 def _array(operand: Instruction) -> Shape:
     if operand.shape is None or not operand.shape.is_array:
-        raise CannotCount("an operand has no array shape")
+        raise CannotCountError("an operand has no array shape")
     return operand.shape
 
 
 @rule("convolution")
 def _convolution(instruction: Instruction, sizes: Sizes) -> Work:
-    """Pairs that meet padding or the holes of a dilated operand do not count (`GetConvolutionFlops`)."""
     lhs, rhs = (_array(operand) for operand in instruction.operands[:2])
-    result = instruction.shape
+    if instruction.shape is None:
+        raise CannotCountError("it has no shape")
+    return moved(instruction, sizes, flops=convolution_flops(instruction, lhs, rhs, instruction.shape))
+
+
+def convolution_flops(instruction: Instruction, lhs: Shape, rhs: Shape, result: Shape) -> int:
+    """Twice the products of an element of the input and one of the kernel (`GetConvolutionFlops`).
+
+    Pairs that meet padding or the holes of a dilated operand do not count. Raises CannotCountError without `dim_labels`.
+    """
     labels, window = (instruction.attributes.get(name) for name in ("dim_labels", "window"))
-    if not isinstance(labels, ConvolutionDimensionNumbers) or result is None:
-        raise CannotCount("it has no dim_labels")
+    if not isinstance(labels, ConvolutionDimensionNumbers):
+        raise CannotCountError("it has no dim_labels")
     dimensions = window.dimensions if isinstance(window, Window) else ()
     pairs = 1
     for number, dimension in enumerate(dimensions):
@@ -71,13 +80,13 @@ def _convolution(instruction: Instruction, sizes: Sizes) -> Work:
     groups, batches = (
         max(1, instruction.attributes.get(name, 1)) for name in ("feature_group_count", "batch_group_count")
     )
-    multiplied = (
+    multiplied: int = (
         lhs.dimensions[labels.input_feature_dimension]
         // groups
         * result.dimensions[labels.output_feature_dimension]
         * (lhs.dimensions[labels.input_batch_dimension] // batches)
     )
-    return moved(instruction, sizes, flops=2 * multiplied * pairs)
+    return 2 * multiplied * pairs
 
 
 @functools.lru_cache(maxsize=4096)
@@ -85,7 +94,7 @@ def valid_pairs(size: int, kernel: int, result: int, window: WindowDimension) ->
     """Pairs (k, o) of an index of the kernel and one of the result that meet an element of the input.
 
     These are the pairs for which o * stride + k * window_dilation - padding_low is one of 0, base_dilation, ...
-    (size - 1) * base_dilation. Raises CannotCount for more than 2^24 indices on both sides.
+    (size - 1) * base_dilation. Raises CannotCountError for more than 2^24 indices on both sides.
     """
     if min(size, kernel, result) <= 0:
         return 0
@@ -94,12 +103,15 @@ def valid_pairs(size: int, kernel: int, result: int, window: WindowDimension) ->
         fast, slow = slow, fast
     (step, count), (outer_step, outer_count) = fast, slow
     if min(step, outer_step, window.base_dilation) < 1:
-        raise CannotCount("a stride or dilation is below 1")
+        raise CannotCountError("a stride or dilation is below 1")
     if outer_count > _MOST_POSITIONS:
-        raise CannotCount("its window has too many positions")
+        raise CannotCountError("its window has too many positions")
     numbers = (size, count, step, outer_step, outer_count, window.padding_low, window.base_dilation)
     if outer_count <= _FEW_POSITIONS or max(map(abs, numbers)) >= 1 << 30:
-        return sum(_meeting(window.padding_low - k * outer_step, *numbers[:3], window.base_dilation) for k in range(outer_count))
+        return sum(
+            _meeting(window.padding_low - k * outer_step, *numbers[:3], window.base_dilation)
+            for k in range(outer_count)
+        )
     starts = window.padding_low - np.arange(outer_count, dtype=np.int64) * outer_step
     return int(_meeting_many(starts, size, count, step, window.base_dilation).sum())
 

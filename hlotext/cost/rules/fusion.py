@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from hlotext.cost.rules.indexing import gather, scatter
 from hlotext.cost.sizes import Sizes, elements, in_whole_bytes
-from hlotext.cost.work import CannotCount, Taken, Work, rule
-from hlotext.ir.computation import Computation
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.shape import Shape
+from hlotext.cost.work import CannotCountError, Taken, Work, rule
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
 
 
 @rule("fusion")
 def _fusion(instruction: Instruction, sizes: Sizes) -> Work:
     callees = instruction.called_computations
     if not callees or not len(callees[0]):
-        raise CannotCount("its computation is not in the text")
+        raise CannotCountError("its computation is not in the text")
     body = callees[0]
     if instruction.attributes.get("kind") == "kCustom":
         for inner in body:

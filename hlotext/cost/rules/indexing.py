@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlotext.cost.sizes import Sizes, elements
 from hlotext.cost.work import Work, rule
-from hlotext.ir.instruction import Instruction
+from hlotext.ir.nodes.instruction import Instruction
 
 
 @rule("slice")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from hlotext.cost.sizes import Sizes, elements
-from hlotext.cost.work import CannotCount, Work, moved, rule
-from hlotext.ir.instruction import Instruction
-from hlotext.ir.shape import Shape
-from hlotext.ir.window import Window
+from hlotext.cost.work import CannotCountError, Work, moved, rule
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.window import Window
 
 
 def _applied(instruction: Instruction, sizes: Sizes, count: int) -> Work:
@@ -24,7 +24,7 @@ def _first(shape: Shape | None) -> Shape | None:
 def _window(instruction: Instruction) -> Window:
     window = instruction.attributes.get("window")
     if not isinstance(window, Window):
-        raise CannotCount("it has no window")
+        raise CannotCountError("it has no window")
     return window
 
 

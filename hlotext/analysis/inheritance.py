@@ -1,0 +1,102 @@
+"""What instructions do not say of themselves, taken from what they belong to: the call, the nearest user, the producer."""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from hlotext.analysis.call_graph import CALLED, LOOP_BODY, LOOP_CONDITION, CallGraph, call_graph
+from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+
+T = TypeVar("T")
+
+
+class Source(enum.Enum):
+    """Where something that is said of an instruction comes from."""
+
+    OWN = "itself"
+    BODY = "what it runs"
+    CALLER = "the instruction that it is part of"
+    USER = "the nearest instruction that uses it"
+    PRODUCER = "an instruction that makes its operands"
+
+
+_WRAPPERS = frozenset({"fusion", "async-start"})
+"""Opcodes that are there for the sake of what they run."""
+
+_STEPS = frozenset({CALLED, LOOP_BODY, LOOP_CONDITION, "branch"})
+"""Uses of computations in which neighbours tell more than the caller."""
+
+
+def inherited(module: Module, own: Callable[[Instruction], T | None]) -> dict[Instruction, tuple[T, Source]]:
+    """What each instruction says, and for those that say nothing what those around them say, callers first.
+
+    Linear in the module. Arguments of the module and what stands near nothing that says anything are missing.
+    """
+    graph = call_graph(module)
+    found: dict[Instruction, tuple[T, Source]] = {}
+    for computation in reversed(post_order(module.computations)):
+        _fill(graph, computation, own, found)
+    return found
+
+
+def _fill(
+    graph: CallGraph,
+    computation: Computation,
+    own: Callable[[Instruction], T | None],
+    found: dict[Instruction, tuple[T, Source]],
+) -> None:
+    instructions = computation.instructions
+    known: list[Instruction] = []
+    for instruction in instructions:
+        value = own(instruction)
+        source = Source.OWN
+        if value is None and instruction.opcode in _WRAPPERS:
+            value, source = _inside(instruction, own), Source.BODY
+        if value is not None:
+            found[instruction] = value, source
+            known.append(instruction)
+    is_entry = computation is graph.module.entry
+    if len(known) == len(instructions):
+        return
+    caller = None if is_entry else graph.caller(computation)
+    above = found.get(caller) if caller is not None else None
+    if is_entry or above is None or graph.use(computation) in _STEPS:
+        _from_users(known, found)
+        _from_producers(instructions, found)
+    if above is not None:
+        for instruction in instructions:
+            if instruction not in found:
+                found[instruction] = above[0], Source.CALLER
+
+
+def _inside(instruction: Instruction, own: Callable[[Instruction], T | None]) -> T | None:
+    """What the body says that an instruction runs, the root first."""
+    for callee in instruction.called_computations:
+        for inner in reversed(callee.instructions):
+            if (value := own(inner)) is not None:
+                return value
+    return None
+
+
+def _from_users(known: Iterable[Instruction], found: dict[Instruction, tuple[T, Source]]) -> None:
+    queue = deque(known)
+    while queue:
+        user = queue.popleft()
+        for operand in user.operands:
+            if operand not in found and operand.opcode != "parameter":
+                found[operand] = found[user][0], Source.USER
+                queue.append(operand)
+
+
+def _from_producers(instructions: Iterable[Instruction], found: dict[Instruction, tuple[T, Source]]) -> None:
+    for instruction in instructions:
+        if instruction in found or instruction.opcode == "parameter" or instruction.is_root:
+            continue
+        maker = next((operand for operand in instruction.operands if operand in found), None)
+        if maker is not None:
+            found[instruction] = found[maker][0], Source.PRODUCER

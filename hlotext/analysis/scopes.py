@@ -1,0 +1,249 @@
+"""The scope of every instruction: the path of names that the program gives to what it belongs to.
+
+`jit(step)/transpose(jvp(layer_0))/attention/dot_general` is `layer_0/attention` on the way back. JAX writes the path into
+`op_name` (`jax.named_scope`, module names, nested functions), its last part being the operation.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+import attrs
+
+from hlotext.analysis.call_graph import CALLED, call_graph
+from hlotext.analysis.facts import fact
+from hlotext.analysis.inheritance import Source, inherited
+from hlotext.analysis.origins import Origins, Place
+from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+
+
+class Phase(enum.Enum):
+    """Which part of a training step an operation belongs to, as `op_name` tells."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    RECOMPUTED = "recomputed"
+    """Computed a second time for the backward pass (`jax.checkpoint`)."""
+
+
+PARAMETERS, RESULTS, COPIES = ("(parameters)",), ("(results)",), ("(copies)",)
+"""Paths of what belongs to no scope: arguments, the tuple of results, and the rest."""
+
+TOP = "(top level)"
+"""How the empty path is written."""
+
+
+@attrs.frozen
+class Scope:
+    """Where an instruction belongs in the program."""
+
+    path: tuple[str, ...]
+    """Names from the outside in; empty for what stands in no scope. `PARAMETERS`, `RESULTS` and `COPIES` are ours."""
+    phase: Phase | None = None
+    """None for what is not differentiated, such as an optimizer's update, and where the text does not tell."""
+    source: Source | None = Source.OWN
+    """Where it comes from; None for `PARAMETERS`, `RESULTS` and `COPIES`."""
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether another instruction says it."""
+        return self.source is not Source.OWN
+
+    def __str__(self) -> str:
+        return "/".join(self.path) or TOP
+
+
+@attrs.frozen
+class _Named:
+    """What an op_name says."""
+
+    path: tuple[str, ...]
+    phase: Phase | None
+
+
+@attrs.frozen(eq=False)
+class Scopes:
+    """The scopes of a module's instructions."""
+
+    _of: Mapping[Instruction, Scope]
+    _repeated: frozenset[str]
+    """Names with `*` in the place of a number that stand for more than one name in the module."""
+
+    def of(self, instruction: Instruction) -> Scope:
+        """The scope of an instruction of the module."""
+        return self._of.get(instruction, _NOWHERE)
+
+    def folded(self, scope: Scope) -> tuple[str, ...]:
+        """The path with repeated names made one: `layer_0/mlp` and `layer_1/mlp` are both `layer_*/mlp`."""
+        return tuple(
+            starred if (starred := _starred(name)) in self._repeated else name for name in scope.path
+        )
+
+
+_NOWHERE = Scope(COPIES, source=None)
+
+
+@fact
+def scopes(module: Module) -> Scopes:
+    """The scope of every instruction: its own, or else that of the call, the nearest user or a producer."""
+    names = _OpNames(module)
+    found = inherited(module, names.of)
+    shared: dict[tuple[_Named, Source], Scope] = {}
+    of: dict[Instruction, Scope] = {}
+    for instruction, (named, source) in found.items():
+        key = named, source
+        scope = shared.get(key)
+        if scope is None:
+            scope = shared[key] = Scope(named.path, named.phase, source)
+        of[instruction] = scope
+    entry = module.entry
+    for parameter in entry.parameters:
+        of[parameter] = Scope(PARAMETERS, source=None)
+    if len(entry) and (
+        entry.root not in of or (entry.root.opcode == "tuple" and of[entry.root].is_inherited)
+    ):
+        of[entry.root] = Scope(RESULTS, source=None)
+    every = {name for scope in shared.values() for name in scope.path}
+    counts = Counter(starred for name in every if (starred := _starred(name)) is not None)
+    return Scopes(of, frozenset(name for name, count in counts.items() if count > 1))
+
+
+@fact
+def places(module: Module) -> Mapping[Instruction, tuple[Place, Source]]:
+    """The source line of every instruction for which one can be told, inherited as scopes are."""
+    return inherited(module, Origins().place)
+
+
+class _OpNames:
+    """Reads op_names as paths from the module's root, though those in called computations begin at the call."""
+
+    def __init__(self, module: Module) -> None:
+        self._root = _root_name(module)
+        self._graph = call_graph(module)
+        self._bases: dict[Computation, str] = {}
+        for computation in reversed(post_order(module.computations)):
+            self._bases[computation] = self._base(computation)
+
+    def _base(self, computation: Computation) -> str:
+        """What relative op_names in a computation continue, with a slash behind it."""
+        call = self._graph.call(computation)
+        if call is None or not self._root:
+            return ""
+        base = self._bases.get(call.computation, "")
+        if call.use != CALLED:
+            return base
+        metadata = call.caller.metadata
+        return f"{self._full(metadata.op_name, base)}/" if metadata is not None and metadata.op_name else base
+
+    def _full(self, op_name: str, base: str) -> str:
+        return op_name if not base or op_name.startswith(self._root) else base + op_name
+
+    def of(self, instruction: Instruction) -> _Named | None:
+        """What the op_name of an instruction says; None where it has none that tells a scope."""
+        if instruction.opcode == "parameter":
+            return None  # the name of an argument
+        metadata = instruction.metadata
+        if metadata is None or not metadata.op_name:
+            return None
+        op_name, computation = metadata.op_name, instruction.computation
+        base = self._bases.get(computation, "") if computation is not None else ""
+        if "/" not in op_name:
+            # A compiler's own name, or the operation alone, as in reducers; in a called computation it continues the call.
+            call = self._graph.call(computation)
+            if call is None or call.use != CALLED or not base or op_name.startswith(self._root):
+                return None
+        return read_op_name(self._full(op_name, base), self._root)
+
+
+def _root_name(module: Module) -> str:
+    """How absolute op_names begin, `jit(step)/`; empty where they have no such beginning."""
+    first = Counter(
+        metadata.op_name.partition("/")[0]
+        for instruction in module.entry
+        if instruction.opcode != "parameter"
+        and (metadata := instruction.metadata) is not None
+        and "/" in metadata.op_name
+    )
+    for name, _ in first.most_common(1):
+        if _ROOT.fullmatch(name):
+            return f"{name}/"
+    return ""
+
+
+_ROOT = re.compile(r"(?:jit|pjit|pmap|xla_pmap)\(.*\)")
+_WRAPPER = re.compile(r"([A-Za-z_0-9]+)\((.*)\)", re.DOTALL)
+_STRUCTURE = frozenset(
+    {
+        "", "body", "body_pred", "checkpoint", "closed_call", "cond_pred", "core_call", "custom_jvp_call",
+        "custom_vjp_call", "custom_vjp_call_jaxpr", "remat", "remat2", "rematted_computation",
+    }
+)  # fmt: skip
+"""Parts that JAX's transformations and control flow add, which name nothing."""
+_NUMBERED = re.compile(r"(.*[_.\-])?[0-9]+", re.DOTALL)
+_MOST_WRAPPERS = 64
+
+
+@functools.lru_cache(maxsize=16384)
+def read_op_name(op_name: str, root: str = "") -> _Named:
+    """The scope and the phase that a whole op_name tells. `root` is what all of a module begin with."""
+    if root:
+        # Where XLA makes one operation of several it joins their names with semicolons; the first counts.
+        op_name = op_name.partition(f";{root}")[0].removeprefix(root)
+    parts = _parts(op_name)
+    is_forward = is_backward = is_recomputed = False
+    path: list[str] = []
+    for number, part in enumerate(parts):
+        is_recomputed |= part == "rematted_computation"
+        name = part
+        for _ in range(_MOST_WRAPPERS):
+            wrapper = _WRAPPER.fullmatch(name)
+            if wrapper is None:
+                break
+            is_forward |= wrapper[1] == "jvp"
+            is_backward |= wrapper[1] == "transpose"
+            name = wrapper[2]
+        is_last = number == len(parts) - 1
+        if is_last or name in _STRUCTURE or (name == "cond" and path[-1:] == ["while"]):
+            continue
+        path.append(name)
+    phase = (
+        Phase.RECOMPUTED
+        if is_recomputed
+        else Phase.BACKWARD
+        if is_backward
+        else Phase.FORWARD
+        if is_forward
+        else None
+    )
+    return _Named(tuple(path), phase)
+
+
+def _parts(op_name: str) -> list[str]:
+    """The parts between slashes; slashes inside brackets do not part."""
+    if "(" not in op_name:
+        return op_name.split("/")
+    parts, depth, start = [], 0, 0
+    for place, character in enumerate(op_name):
+        if character == "(":
+            depth += 1
+        elif character == ")":
+            depth = max(0, depth - 1)
+        elif character == "/" and not depth:
+            parts.append(op_name[start:place])
+            start = place + 1
+    parts.append(op_name[start:])
+    return parts
+
+
+def _starred(name: str) -> str | None:
+    """A name with `*` for the number that stands alone in it or behind `_`, `.` or `-`; None where it has none."""
+    match = _NUMBERED.fullmatch(name)
+    if match is None:
+        return None
+    return f"{match[1] or ''}*"

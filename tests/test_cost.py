@@ -1,0 +1,238 @@
+"""Operations and bytes: XLA's own figures, and what one run costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hlotext as hlo
+from hlotext import cost
+from hlotext.cost.rules.contraction import valid_pairs
+from hlotext.cost.single import is_exact, single, single_sum
+from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.ir.values.window import WindowDimension
+from tests.support import ROOT
+
+DATA = Path(__file__).parent / "data" / "cost"
+MODULES: dict[str, dict[str, float]] = json.loads((DATA / "modules.json").read_text())
+SMALL: list[dict[str, Any]] = json.loads((DATA / "small.json").read_text())
+FIGURES = {"flops": "flops", "transcendentals": "transcendentals", "bytes accessed": "bytes_accessed"}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_cost_what_xla_says(name: str) -> None:
+    """The three figures of XLA's analysis, to the last bit."""
+    found = cost.analyze(hlo.load(ROOT / "corpus" / name))
+    assert {key: getattr(found, ours) for key, ours in FIGURES.items()} == MODULES[name]
+
+
+@pytest.mark.parametrize("row", SMALL, ids=lambda row: row.get("opcode") or row["name"])
+def test_single_instructions_cost_what_xla_says(row: dict[str, Any]) -> None:
+    """Every opcode that XLA's figures are recorded for."""
+    found = cost.analyze(hlo.parse(row["text"]))
+    assert {key: getattr(found, ours) for key, ours in FIGURES.items()} == {key: row[key] for key in FIGURES}
+
+
+def test_every_opcode_has_a_rule() -> None:
+    """And every rule an opcode."""
+    from hlotext.cost.rules import RULES
+
+    assert {row.cost_rule for row in OPCODES.values()} == set(RULES)
+
+
+LOOP = """HloModule m
+body {
+  p = (s32[], f32[8,8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  x = f32[8,8] get-tuple-element(p), index=1
+  d = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={NAMED}
+  ROOT t = (s32[], f32[8,8]) tuple(next, d)
+}
+condition {
+  p = (s32[], f32[8,8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(BOUND)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  x = f32[8,8] parameter(0)
+  z = s32[] START
+  t = (s32[], f32[8,8]) tuple(z, x)
+  w = (s32[], f32[8,8]) while(t), condition=condition, body=body, metadata={op_name="jit(f)/while"}
+  ROOT r = f32[8,8] get-tuple-element(w), index=1
+}
+"""
+"""Products of 8x8 matrices in a loop."""
+NAMED = 'op_name="jit(f)/while/body/layer_3/dot_general" source_file="a.py" source_line=7'
+
+
+def loop(bound: int, start: str = "constant(0)") -> cost.Analysis:
+    """The analysis of that loop."""
+    return cost.analyze(
+        hlo.parse(LOOP.replace("BOUND", str(bound)).replace("START", start).replace("NAMED", NAMED))
+    )
+
+
+@pytest.mark.parametrize("bound", [0, 1, 5, 2**31 - 1])
+def test_loops_count_as_often_as_they_run(bound: int) -> None:
+    """XLA counts a body once; a run has each of its products."""
+    found = loop(bound)
+    once = 2 * 8**3
+    assert found.flops == once + 2
+    assert found.run.flops == bound * (once + 1) + (bound + 1)
+    assert found.run.is_exact
+    assert found.by("opcode").get("dot", cost.Cost()).flops == bound * once
+
+
+def test_loops_of_unknown_count_are_named() -> None:
+    """They count once, and the result says so."""
+    found = loop(5, "parameter(1)")
+    assert found.run.flops == found.flops
+    assert [instruction.name for instruction in found.run.unknown_loops] == ["w"]
+    assert (found.run.is_exact, found.run.is_at_least) == (False, True)
+
+
+@pytest.mark.parametrize("key", cost.KEYS)
+@pytest.mark.parametrize("name", sorted(MODULES)[::12])
+def test_parts_add_up(name: str, key: cost.Key) -> None:
+    """By whatever costs are added up, the sum is that of the run."""
+    found = cost.analyze(hlo.load(ROOT / "corpus" / name))
+    parts = found.by(key).values()
+    for figure in FIGURES.values():
+        assert sum(getattr(part, figure) for part in parts) == getattr(found.run, figure)
+
+
+def test_costs_by_scope_and_line() -> None:
+    """The scope and the line that the product names."""
+    found = loop(3)
+    assert found.by("scope")["while/layer_3"].flops == 3 * 2 * 8**3
+    assert found.by("line")["a.py:7"].flops >= 3 * 2 * 8**3
+    with pytest.raises(ValueError, match="opcode"):
+        found.by("colour")  # type: ignore[arg-type]
+
+
+def test_one_instruction() -> None:
+    """With what it calls, loops as often as they run; not of another module."""
+    found = loop(3)
+    module = found.module
+    product, whole = module.find("d"), module.find("w")
+    assert isinstance(product, hlo.Instruction)
+    assert isinstance(whole, hlo.Instruction)
+    assert found.of(product) == cost.Cost(1024, 0, 3 * 8 * 8 * 4)
+    assert found.of(whole).flops == 3 * 1025 + 4
+    with pytest.raises(KeyError, match="d is no instruction"):
+        loop(4).of(product)
+
+
+ASYNC = """HloModule m
+ENTRY e {
+  a = f32[4,8] parameter(0)
+  s = (f32[4,8], f32[16,8]) all-gather-start(a), dimensions={0}, replica_groups={{0,1,2,3}}
+  d = f32[16,8] all-gather-done(s)
+  c = (f32[16,8]{1,0:S(5)}, f32[16,8], u32[]) copy-start(d)
+  ROOT f = f32[16,8]{1,0:S(5)} copy-done(c)
+}
+"""
+
+
+def test_asynchronous_work_counts_once() -> None:
+    """What is read and what arrives, at the start; XLA counts it again at the done."""
+    found = cost.analyze(hlo.parse(ASYNC))
+    gathered, copied = 128 + 512, 2 * 512
+    assert found.run.bytes_accessed == gathered + copied
+    assert found.bytes_accessed > found.run.bytes_accessed
+    assert found.bytes_by_memory_space == {0: gathered + 512, 5: 512}
+
+
+def test_unknown_custom_calls_count_nothing_and_are_named() -> None:
+    """XLA counts -1."""
+    text = 'ENTRY e {\n  a = f32[4] parameter(0)\n  ROOT c = f32[4] custom-call(a), custom_call_target="mine"\n}\n'
+    found = cost.analyze(hlo.parse(text))
+    assert (found.flops, found.bytes_accessed) == (-1, -1)
+    assert (found.run.flops, found.run.bytes_accessed) == (0, 0)
+    assert [call.name for call in found.run.unknown_calls] == ["c"]
+    assert not found.run.is_exact
+
+
+def test_products_of_cublas_and_cudnn_count() -> None:
+    """By the configuration that the GPU compiler writes."""
+    gemm = hlo.parse(
+        "ENTRY e {\n  a = f32[64,196] parameter(0)\n  b = f32[196,256] parameter(1)\n  ROOT c = (f32[64,256], s8[1024]) "
+        'custom-call(a, b), custom_call_target="__cublas$lt$matmul", backend_config={"gemm_backend_config":'
+        '{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"]}}}\n}\n'
+    )
+    run = cost.analyze(gemm).run
+    assert run.flops == 2 * 64 * 196 * 256
+    assert run.bytes_accessed == 4 * (64 * 196 + 196 * 256 + 64 * 256)
+    # The gradient of a 1x1 convolution with stride 2: each element of the gradient meets one of the input.
+    kernel = hlo.parse(
+        "ENTRY e {\n  x = f32[8,16,16,32] parameter(0)\n  g = f32[8,8,8,64] parameter(1)\n"
+        "  ROOT c = (f32[64,1,1,32], u8[0]) custom-call(x, g), window={size=1x1 stride=2x2}, "
+        'dim_labels=b01f_o01i->b01f, custom_call_target="__cudnn$convBackwardFilter"\n}\n'
+    )
+    assert cost.analyze(kernel).run.flops == 2 * 8 * 8 * 8 * 64 * 32
+
+
+@given(
+    size=st.integers(0, 9),
+    kernel=st.integers(0, 100),
+    result=st.integers(0, 12),
+    stride=st.integers(1, 4),
+    dilations=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    padding=st.integers(-6, 12),
+)
+def test_pairs_of_a_convolution(
+    size: int, kernel: int, result: int, stride: int, dilations: tuple[int, int], padding: int
+) -> None:
+    """As many as going through all pairs finds."""
+    holes, window = dilations
+    wanted = sum(
+        (o * stride + k * window - padding) % holes == 0
+        and 0 <= (o * stride + k * window - padding) // holes < size
+        for k in range(kernel)
+        for o in range(result)
+    )
+    dimension = WindowDimension(kernel, stride, padding, 0, window, holes)
+    assert valid_pairs(size, kernel, result, dimension) == wanted
+
+
+@given(st.lists(st.one_of(st.integers(-1, 2**40), st.floats(-1, 1e30)), max_size=20))
+def test_float32_sums(values: list[float]) -> None:
+    """As numpy adds them up; where nothing is rounded the order does not matter."""
+    import numpy as np
+
+    total = np.float32(0)
+    for value in values:
+        total = np.float32(total + np.float32(value))
+    assert single_sum([single(value) for value in values]) == total
+    if is_exact(values):
+        assert sum(values) == total
+
+
+BAD = {
+    "an unknown opcode": "ENTRY e {\n  a = f32[4] parameter(0)\n  ROOT b = f32[4] frobnicate(a)\n}\n",
+    "a contracted dimension that is not there": "ENTRY e {\n  a = f32[4] parameter(0)\n"
+    "  ROOT b = f32[] dot(a, a), lhs_contracting_dims={7}, rhs_contracting_dims={0}\n}\n",
+    "an unbounded size": "ENTRY e {\n  a = f32[?] parameter(0)\n  ROOT b = f32[?] negate(a)\n}\n",
+    "a size past 2^63": "ENTRY e {\n  a = f32[4611686018427387904,16] parameter(0)\n"
+    "  ROOT b = f32[4611686018427387904,16] negate(a)\n}\n",
+    "a window without end": "ENTRY e {\n  a = f32[1,1099511627776,1] parameter(0)\n"
+    "  k = f32[1099511627776,1,1] parameter(1)\n"
+    "  ROOT c = f32[1,1099511627776,1] convolution(a, k), window={size=1099511627776 stride=2 pad=5_5 lhs_dilate=3}, "
+    "dim_labels=b0f_0io->b0f\n}\n",
+}
+
+
+@pytest.mark.parametrize("text", BAD.values(), ids=BAD)
+def test_what_cannot_be_counted_is_said(text: str) -> None:
+    """Never guessed, never an exception."""
+    found = cost.analyze(hlo.parse_tolerant(text).module)
+    assert not found.run.is_exact
+    assert found.run.is_at_least
