@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -55,6 +57,25 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """As click's own, but what its messages quote from the command line does not act in a terminal."""
+        main: Callable[..., Any] = super().main
+        if not kwargs.pop("standalone_mode", True):
+            return main(*args, standalone_mode=False, **kwargs)
+        try:
+            status = main(*args, standalone_mode=False, **kwargs)
+        except click.ClickException as error:
+            from hlotext.findings import escape
+
+            said = io.StringIO()
+            error.show(said)
+            click.echo(escape.lines(said.getvalue()), err=True, nl=False)
+            status = error.exit_code
+        except click.Abort:
+            click.echo("Aborted!", err=True)
+            status = 1
+        sys.exit(status if isinstance(status, int) else 0)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             result = super().invoke(ctx)
@@ -70,7 +91,9 @@ class _Commands(click.Group):
         except Exception as error:
             if os.environ.get(DEBUG_VARIABLE):
                 traceback.print_exc()
-            message = " ".join(f"{type(error).__name__}: {error}".split())
+            from hlotext.findings import escape
+
+            message = escape.line(" ".join(f"{type(error).__name__}: {error}".split()))
             click.echo(f"hlotext: internal error: {message} ({DEBUG_VARIABLE}=1 shows where)", err=True)
             ctx.exit(UNREADABLE)
         return result

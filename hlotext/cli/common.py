@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +12,7 @@ import click
 import hlotext as hlo
 from hlotext.cli import UNREADABLE
 from hlotext.cli.output import ReadingBar
+from hlotext.findings import escape
 from hlotext.syntax.source.inputs import read_source
 from hlotext.syntax.source.limits import LEAST_LAZY
 
@@ -32,12 +32,19 @@ FORMAT = click.option(
 
 
 class Unreadable(click.ClickException):
-    """Input that cannot be used: one line on standard error (more on a terminal), exit status 2."""
+    """Input that cannot be used: one line on standard error (on a terminal `report` where there is one), exit status 2."""
 
     exit_code = UNREADABLE
 
+    def __init__(self, message: str, report: str = "") -> None:
+        super().__init__(message)
+        self.report = report
+
     def show(self, file: Any = None) -> None:
-        say(self.message)
+        if self.report and sys.stderr.isatty():
+            click.echo(escape.lines(f"hlotext: {self.report}"), err=True)
+        else:
+            say(self.message)
 
 
 NOT_FOUND = 1
@@ -54,8 +61,8 @@ class NotFound(click.ClickException):
 
 
 def say(message: str) -> None:
-    """One line on standard error: what went wrong, or what was done."""
-    click.echo(f"hlotext: {message}".encode("utf-8", "surrogateescape"), err=True)
+    """One line on standard error: what went wrong, or what was done. Nothing in it acts there."""
+    click.echo(f"hlotext: {escape.line(message)}", err=True)
 
 
 def read(place: str, *, with_errors: bool = False) -> hlo.ParseResult:
@@ -70,7 +77,7 @@ def read(place: str, *, with_errors: bool = False) -> hlo.ParseResult:
     result = hlo.parse_tolerant(source.text, name=source.name)
     for diagnostic in result.diagnostics:
         if diagnostic.severity is hlo.Severity.ERROR and not with_errors:
-            raise Unreadable(str(diagnostic) if sys.stderr.isatty() else one_line(diagnostic))
+            raise Unreadable(one_line(diagnostic), str(diagnostic))
     return result
 
 
@@ -141,7 +148,7 @@ def one_line(diagnostic: hlo.Diagnostic) -> str:
     name = diagnostic.source.name if diagnostic.source is not None else "<text>"
     text = f"{name}:{diagnostic.line}:{diagnostic.column}: {diagnostic.severity.value}[{diagnostic.code}]: "
     text += diagnostic.message + (f" ({diagnostic.help})" if diagnostic.help else "")
-    return " ".join(text.split())
+    return escape.line(" ".join(text.split()))
 
 
 def _file_size(place: str) -> int:
@@ -154,4 +161,4 @@ def _file_size(place: str) -> int:
 
 def write_json(value: Any) -> None:
     """A value as indented JSON on standard output."""
-    click.echo(json.dumps(value, indent=2))
+    click.echo(escape.json(value))

@@ -6,7 +6,7 @@ import click
 
 import hlotext as hlo
 from hlotext.cli.common import Inputs, NotFound, Unreadable
-from hlotext.cli.output import echo
+from hlotext.cli.output import emit
 from hlotext.rewrite.extraction import extract
 
 
@@ -33,7 +33,7 @@ def command(file: str, name: str, depth: int | None) -> None:
             found = module.find(name)
             if isinstance(found, hlo.Instruction):
                 try:
-                    echo(str(extract(found, depth)), end="")
+                    emit(str(extract(found, depth)))
                 except hlo.EditError as error:
                     raise Unreadable(str(error)) from None
                 return

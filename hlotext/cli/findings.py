@@ -12,7 +12,7 @@ import hlotext as hlo
 from hlotext import reports
 from hlotext.cli import UNREADABLE
 from hlotext.cli.common import Inputs, say
-from hlotext.cli.output import echo, is_colourful
+from hlotext.cli.output import echo, emit_report, is_colourful
 from hlotext.cli.rule import RULES
 
 FOUND = 1
@@ -54,11 +54,11 @@ class Findings:
         Raises Exit: with status 2 where something could not be read, with 1 where more than notes was found.
         """
         if self._format == "json":
-            echo(reports.json_report(self._entries, self._files, hlo.__version__))
+            emit_report(reports.json_report(self._entries, self._files, hlo.__version__))
         elif self._format == "sarif":
-            echo(reports.sarif(self._entries, hlo.__version__, lambda code: RULES[code].page()))
+            emit_report(reports.sarif(self._entries, hlo.__version__, lambda code: RULES[code].page()))
         elif self._format == "github":
-            echo(reports.github(self._entries), end="")
+            emit_report(reports.github(self._entries))
         elif not self._quiet:
             say(reports.summary(self._entries, len(self._files)))
         inputs.finish()

@@ -11,7 +11,7 @@ import click
 import hlotext as hlo
 from hlotext.cli.common import FILES, Inputs, Unreadable, say
 from hlotext.cli.files import Rewriting
-from hlotext.cli.output import echo, is_colourful
+from hlotext.cli.output import emit, is_colourful
 from hlotext.cli.print_style import STYLES, PrintStyle, print_style
 from hlotext.syntax.language import grammar
 
@@ -79,7 +79,7 @@ def command(
     else:
         inputs = Inputs(files)
         for _, result in inputs:
-            echo(chosen.text(result.modules), end="")
+            emit(chosen.text(result.modules))
         inputs.finish()
 
 
@@ -134,7 +134,7 @@ def _compare(files: tuple[str, ...], style: PrintStyle, check: bool, show_diff: 
             say(f"{place} would change")
         if show_diff:
             for line in _differences(place, old, new):
-                echo(line, end="")
+                emit(line)
     inputs.finish()
     if check:
         say(f"{changed:,} of {total:,} files would change")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hlotext.cli.common import FORMAT, NOT_FOUND, Inputs, write_json
-from hlotext.cli.output import echo, is_colourful
+from hlotext.cli.output import echo, is_colourful, printable
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.matchers import Match, PatternError, parse_pattern
 
@@ -49,7 +49,9 @@ def command(pattern: str, files: tuple[str, ...], why: str | None, output_format
             for instruction in module.instructions():
                 if why is not None:
                     if instruction.name == why.removeprefix("%"):
-                        echo(f"{place}: {wanted.explain(instruction) or f'{instruction.name} matches'}")
+                        echo(
+                            f"{printable(place)}: {wanted.explain(instruction) or f'{instruction.name} matches'}"
+                        )
                         found.append({})
                 elif (match := wanted.match(instruction)) is not None:
                     found.append(_as_json(place, instruction, match))

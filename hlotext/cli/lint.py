@@ -18,7 +18,7 @@ from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
 from hlotext.cli.common import Unreadable, say
 from hlotext.cli.files import Rewriting
 from hlotext.cli.findings import FOUND, QUIET, show
-from hlotext.cli.output import echo
+from hlotext.cli.output import echo, emit_report
 from hlotext.syntax.source.inputs import read_source
 
 FORMATS = ("full", "concise", "json", "json-lines", "junit", "github", "gitlab", "sarif", "markdown")
@@ -227,20 +227,20 @@ def _report(entries: list[reports.Entry], files: Sequence[str], output_format: s
     if output_format == "full":
         show(entries)
     elif output_format == "json":
-        echo(reports.json_report(entries, files, hlo.__version__))
+        emit_report(reports.json_report(entries, files, hlo.__version__))
     elif output_format == "sarif":
-        echo(reports.sarif(entries, hlo.__version__, lint.page_of))
+        emit_report(reports.sarif(entries, hlo.__version__, lint.page_of))
     elif output_format == "junit":
-        echo(reports.junit(entries, files), end="")
+        emit_report(reports.junit(entries, files))
     elif output_format == "gitlab":
-        echo(reports.gitlab(entries))
+        emit_report(reports.gitlab(entries))
     elif output_format == "markdown":
-        echo(reports.markdown(entries, len(files), gone), end="")
+        emit_report(reports.markdown(entries, len(files), gone))
     else:
         write = {"concise": reports.concise, "json-lines": reports.json_lines, "github": reports.github}[
             output_format
         ]
-        echo(write(entries), end="")
+        emit_report(write(entries))
 
 
 def _say_counts(

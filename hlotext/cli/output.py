@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 import click
 
+from hlotext.findings import escape
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
@@ -69,16 +71,25 @@ def is_colourful() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
-def printable(text: str) -> str:
-    """The text on one line, with everything that a terminal might obey replaced."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
+printable = escape.line
+"""The text on one line, with everything that a terminal might obey replaced."""
 
 
 def echo(text: str, end: str = "\n") -> None:
-    """Text on standard output; bytes that were no UTF-8 when they were read come out as they were."""
-    click.echo(f"{text}{end}".encode("utf-8", "surrogateescape"), nl=False)
+    """Text for people, or for programs that read a report, on standard output. Nothing of it acts there."""
+    emit(escape.lines(f"{text}{end}"))
+
+
+def emit(text: str) -> None:
+    """HLO text, the product of a command, byte for byte on standard output; on a terminal nothing of it acts."""
+    if sys.stdout.isatty():
+        text = escape.lines(text)
+    click.echo(text.encode("utf-8", "surrogateescape"), nl=False)
+
+
+def emit_report(text: str) -> None:
+    """A report whose writer has seen to it that nothing in it acts, on standard output; it ends with a line end."""
+    click.echo(text, nl=not text.endswith("\n") and bool(text))
 
 
 class _Plain:
@@ -189,8 +200,7 @@ class _Terminal:
 
         self._console.print()
         self._console.print(Text(title, "bold"))
-        lines = "\n".join(map(printable, text.splitlines()))
-        self._console.print(Text(lines), soft_wrap=True)
+        self._console.print(Text(escape.lines(text)), soft_wrap=True)
 
 
 class ReadingBar:

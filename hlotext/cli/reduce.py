@@ -10,7 +10,7 @@ import click
 
 import hlotext as hlo
 from hlotext.cli.common import Unreadable, read, say
-from hlotext.cli.output import echo
+from hlotext.cli.output import emit
 from hlotext.rewrite.reduction import reduce
 
 
@@ -57,5 +57,5 @@ def command(file: str, arguments: tuple[str, ...], timeout: float, max_tests: in
         except ValueError as error:
             say(str(error))
             raise click.exceptions.Exit(1) from None
-    echo(str(found.module), end="")
+    emit(str(found.module))
     say(f"{found.before:,} instructions became {found.after:,} in {found.tests:,} runs")

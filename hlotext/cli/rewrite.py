@@ -8,7 +8,7 @@ import click
 
 from hlotext.cli.common import FILES, Inputs, Unreadable, say
 from hlotext.cli.files import Rewriting
-from hlotext.cli.output import echo
+from hlotext.cli.output import emit
 from hlotext.rewrite.passes import PassOptionError, parse_passes
 from hlotext.rewrite.pipeline import PassError, Pipeline
 
@@ -65,6 +65,6 @@ def command(
                     raise Unreadable(f"{place} would become empty")
                 rewriting.put(place, text)
             else:
-                echo(text, end="")
+                emit(text)
         inputs.finish()
         rewriting.commit()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
-from hlotext.cli.common import FORMAT, NotFound
+from hlotext.cli.common import FORMAT, NotFound, write_json
 from hlotext.cli.output import Column, Table, echo, is_colourful, output
 from hlotext.syntax.source import codes as syntax_codes
 from hlotext.syntax.source.reporter import did_you_mean
@@ -45,7 +43,7 @@ def command(codes: tuple[str, ...], output_format: str) -> None:
         rows = [
             {"code": r.name, "severity": r.severity.value, "title": r.title, "page": r.page()} for r in chosen
         ]
-        echo(json.dumps(rows, indent=2))
+        write_json(rows)
     elif not codes:
         columns = (Column("code", "bold"), Column("severity"), Column("what is wrong"))
         output().table(Table("Codes", columns, [(r.name, r.severity.value, r.title) for r in chosen]))

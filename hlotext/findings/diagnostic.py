@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from hlotext.findings import escape
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.source import Source, Span
 from hlotext.ir.values.value import Value
@@ -49,15 +50,16 @@ class Diagnostic(Value):
         return self.source.line(self.span.line) if self.source is not None else ""
 
     def __str__(self) -> str:
-        name = self.source.name if self.source is not None else "<text>"
-        out = [f"{name}:{self.line}:{self.column}: {self.severity.value}[{self.code}]: {self.message}"]
+        name = escape.line(self.source.name) if self.source is not None else "<text>"
+        message = escape.line(self.message)
+        out = [f"{name}:{self.line}:{self.column}: {self.severity.value}[{self.code}]: {message}"]
         out += self._excerpt(self.span)
         for what, span in self.related:
-            out.append(f"{name}:{span.line}:{span.column}: {what}")
+            out.append(f"{name}:{span.line}:{span.column}: {escape.line(what)}")
             if self.source is not None:
                 out += self._excerpt(span)
         if self.help:
-            out.append(f"  help: {self.help}")
+            out.append(f"  help: {escape.lines(self.help)}")
         return "\n".join(out)
 
     def _excerpt(self, span: Span) -> list[str]:
@@ -82,8 +84,8 @@ def _excerpt(piece: Callable[[int, int], str], length: int, number: int, span: S
     """The same of a line of so many characters; `piece` gives those between two columns, from 0."""
     column = span.column - 1
     first = max(0, column - _WIDTH // 2) if length > _WIDTH else 0
-    shown = piece(first, first + _WIDTH).replace("\t", " ")
-    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)
+    # Blank for blank: the caret stands below the character that is meant.
+    shown = escape.lines(piece(first, first + _WIDTH).replace("\t", " ").replace("\n", escape.REPLACEMENT))
     left = "... " if first else ""
     right = " ..." if first + _WIDTH < length else ""
     width = span.end_column - span.column if span.end_line == span.line else length - column

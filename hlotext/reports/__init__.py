@@ -4,6 +4,7 @@ The reader, the verifier and the linter say what they found in their own words; 
 all that a report can need, and one writer for each format. Knows nothing of what was checked.
 """
 
+from hlotext.findings import escape
 from hlotext.reports.entry import Entry, Place, from_diagnostic
 from hlotext.reports.github import github
 from hlotext.reports.gitlab import gitlab
@@ -21,6 +22,7 @@ __all__ = [
     "concise",
     "concise_line",
     "counts",
+    "escape",
     "finding_json",
     "from_diagnostic",
     "github",

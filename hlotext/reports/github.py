@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hlotext.findings import escape
 from hlotext.findings.errors import Severity
 from hlotext.reports.entry import Entry
 
@@ -30,14 +31,6 @@ def _command(entry: Entry) -> str:
     if entry.end_line != entry.line:
         # Columns of a range over several lines are refused.
         del fields["col"], fields["endColumn"]
-    properties = ",".join(f"{name}={_property(str(value))}" for name, value in fields.items())
+    properties = ",".join(f"{name}={escape.github_property(str(value))}" for name, value in fields.items())
     message = f"{entry.message}\n{entry.help}" if entry.help else entry.message
-    return f"::{_COMMANDS[entry.severity]} {properties}::{_data(message)}"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    return f"::{_COMMANDS[entry.severity]} {properties}::{escape.github_data(message)}"

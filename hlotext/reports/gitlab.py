@@ -6,10 +6,10 @@ https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable
 
+from hlotext.findings import escape
 from hlotext.findings.errors import Severity
 from hlotext.reports.entry import Entry
 
@@ -37,4 +37,4 @@ def gitlab(entries: Iterable[Entry]) -> str:
                 },
             }
         )
-    return json.dumps(rows, indent=2)
+    return escape.json(rows)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from hlotext.findings import escape
 from hlotext.findings.errors import Severity
 from hlotext.reports.entry import Entry
 
@@ -19,10 +20,8 @@ _LINE = re.compile(r"(?P<gutter>  +\d* ?\| )(?P<rest>.*)")
 
 def caret(entry: Entry) -> str:
     """The report of one finding as plain text, several lines."""
-    return (
-        entry.text
-        or f"{entry.file}:{entry.line}:{entry.column}: {entry.severity.value}[{entry.code}]: {entry.message}"
-    )
+    place = f"{entry.file}:{entry.line}:{entry.column}"
+    return escape.lines(entry.text or f"{place}: {entry.severity.value}[{entry.code}]: {entry.message}")
 
 
 def rich_caret(entry: Entry) -> Text:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from hlotext.findings import escape
 from hlotext.findings.errors import Severity
 from hlotext.reports.entry import Entry, Place
 
@@ -21,7 +21,7 @@ def json_report(entries: Sequence[Entry], files: Sequence[str], tool_version: st
         "findings": [finding_json(entry) for entry in entries],
         "summary": {f"{severity.value}s": counts[severity] for severity in Severity},
     }
-    return json.dumps(report, indent=2)
+    return escape.json(report)
 
 
 def finding_json(entry: Entry) -> dict[str, Any]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
+from hlotext.findings import escape
 from hlotext.reports.entry import Entry
-
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 cannot hold."""
 
 
 def junit(entries: Sequence[Entry], files: Sequence[str]) -> str:
@@ -23,10 +20,10 @@ def junit(entries: Sequence[Entry], files: Sequence[str]) -> str:
         cases = max(1, len(found))
         tests += cases
         suite = ET.SubElement(
-            root, "testsuite", name=_clean(file), tests=str(cases), failures=str(len(found)), errors="0"
+            root, "testsuite", name=escape.line(file), tests=str(cases), failures=str(len(found)), errors="0"
         )
         if not found:
-            ET.SubElement(suite, "testcase", name="hlotext", classname=_clean(file))
+            ET.SubElement(suite, "testcase", name="hlotext", classname=escape.line(file))
         for entry in found:
             suite.append(_case(entry))
     root.set("tests", str(tests))
@@ -36,11 +33,9 @@ def junit(entries: Sequence[Entry], files: Sequence[str]) -> str:
 
 def _case(entry: Entry) -> ET.Element:
     name = f"{entry.code} {entry.instruction or entry.title} (line {entry.line})"
-    case = ET.Element("testcase", name=_clean(name), classname=_clean(entry.file), line=str(entry.line))
-    failure = ET.SubElement(case, "failure", type=entry.code, message=_clean(entry.message))
-    failure.text = _clean(entry.text or entry.message)
+    case = ET.Element(
+        "testcase", name=escape.line(name), classname=escape.line(entry.file), line=str(entry.line)
+    )
+    failure = ET.SubElement(case, "failure", type=entry.code, message=escape.line(entry.message))
+    failure.text = escape.lines(entry.text or entry.message)
     return case
-
-
-def _clean(text: str) -> str:
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
+from hlotext.findings import escape
 from hlotext.reports.entry import Entry
 from hlotext.reports.json import finding_json
 
@@ -17,9 +17,9 @@ def concise(entries: Iterable[Entry]) -> str:
 def concise_line(entry: Entry) -> str:
     """One finding, without line end."""
     text = f"{entry.file}:{entry.line}:{entry.column}: {entry.severity.value}[{entry.code}]: {entry.message}"
-    return " ".join(text.split())
+    return escape.line(" ".join(text.split()))
 
 
 def json_lines(entries: Iterable[Entry]) -> str:
     """One JSON object a line, each as `json_report` has it in `findings`."""
-    return "".join(f"{json.dumps(finding_json(entry))}\n" for entry in entries)
+    return "".join(f"{escape.json(finding_json(entry), None)}\n" for entry in entries)

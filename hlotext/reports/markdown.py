@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from hlotext.findings import escape
 from hlotext.reports.entry import Entry
 from hlotext.reports.human import summary
 
@@ -23,11 +24,17 @@ def markdown(entries: Sequence[Entry], files: int, gone: int = 0) -> str:
     if entries:
         out += ["| code | count | what |", "|---|---:|---|"]
         titles = {entry.code: entry.title for entry in entries}
-        out += [f"| {code} | {count:,} | {_cell(titles[code])} |" for code, count in counts(entries)]
+        out += [
+            f"| {code} | {count:,} | {escape.markdown(titles[code])} |" for code, count in counts(entries)
+        ]
         out += ["", "<details><summary>Findings</summary>", "", "| where | what |", "|---|---|"]
         for entry in entries[:_SHOWN]:
-            what = f"{entry.code}: {entry.message}" + (f" ({entry.op_name})" if entry.op_name else "")
-            out.append(f"| `{_cell(entry.file)}:{entry.line}` {_code(entry.instruction)} | {_cell(what)} |")
+            where = (
+                escape.markdown_code(f"{entry.file}:{entry.line}"),
+                escape.markdown_code(entry.instruction),
+            )
+            what = f"{entry.code}: {escape.markdown(entry.message)}", escape.markdown_code(entry.op_name)
+            out.append(f"| {' '.join(filter(None, where))} | {' '.join(filter(None, what))} |")
         if len(entries) > _SHOWN:
             out.append(f"| ... | and {len(entries) - _SHOWN:,} more |")
         out += ["", "</details>"]
@@ -45,11 +52,3 @@ def statistics(entries: Sequence[Entry]) -> str:
     rows = counts(entries)
     width = max((len(f"{count:,}") for _, count in rows), default=0)
     return "".join(f"{count:>{width},}  {code}  {titles[code]}\n" for code, count in rows)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
-
-
-def _code(text: str) -> str:
-    return f"`{_cell(text)}`" if text else ""

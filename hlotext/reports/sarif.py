@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from hlotext.findings import escape
 from hlotext.findings.errors import Severity
 from hlotext.reports.entry import Entry, Place
 
@@ -32,7 +32,7 @@ def sarif(entries: Sequence[Entry], tool_version: str, page: Callable[[str], str
         "columnKind": "unicodeCodePoints",
         "results": [_result(entry, codes.index(entry.code)) for entry in entries],
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+    return escape.json({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def _rule(entry: Entry, page: str) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def _result(entry: Entry, rule_index: int) -> dict[str, Any]:
         "ruleId": entry.code,
         "ruleIndex": rule_index,
         "level": _LEVELS[entry.severity],
-        "message": {"text": message},
+        "message": {"text": escape.sarif(message)},
         "locations": [_location(entry, entry.file)],
         "partialFingerprints": {"hlotext/v1": entry.fingerprint or _fingerprint(entry)},
     }
@@ -60,7 +60,7 @@ def _result(entry: Entry, rule_index: int) -> dict[str, Any]:
         ]
     if entry.related:
         result["relatedLocations"] = [
-            {"id": number, "message": {"text": place.message}, **_location(place, entry.file)}
+            {"id": number, "message": {"text": escape.sarif(place.message)}, **_location(place, entry.file)}
             for number, place in enumerate(entry.related, 1)
         ]
     if entry.properties:

@@ -35,12 +35,12 @@ f32[4,8]{1,0:T(2,4)(2,1)}
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 
 import attrs
 import numpy as np
 
 from hlotext import layout
+from hlotext.findings import escape
 from hlotext.ir.values.shape import Shape
 from hlotext.view.layout_grid import GAP, PIECE, TILE, Axis, Grid, grid
 
@@ -216,14 +216,14 @@ def _svg(title: str, caption: list[str], cells: Grid | None) -> str:
     height = top + (24 + rows * _HEIGHT if cells is not None else 0) + 12
     texts = [
         f'<text x="12" y="{24 + 18 * number}" font-size="{14 if number == 0 else 12}" '
-        f'fill="{"#111111" if number == 0 else "#555555"}">{escape(line)}</text>'
+        f'fill="{"#111111" if number == 0 else "#555555"}">{escape.html(line)}</text>'
         for number, line in enumerate(lines)
     ]
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
             f'viewBox="0 0 {width} {height}" {_FONT} role="img">',
-            f"<title>{escape(title)}</title>",
+            f"<title>{escape.html(title)}</title>",
             f"<defs>{_HATCH}</defs>",
             f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
             *texts,
@@ -287,9 +287,7 @@ def _colour(cells: Grid, row: int, column: int) -> int:
 
 
 def _svg_text(x: float, y: float, text: str, fill: str, anchor: str = "middle") -> str:
-    return (
-        f'<text x="{x:g}" y="{y:g}" font-size="12" text-anchor="{anchor}" fill="{fill}">{escape(text)}</text>'
-    )
+    return f'<text x="{x:g}" y="{y:g}" font-size="12" text-anchor="{anchor}" fill="{fill}">{escape.html(text)}</text>'
 
 
 def _svg_borders(cells: Grid, weight: int, left: int, upper: int, width: int) -> Iterator[str]:

@@ -1,0 +1,125 @@
+"""The one place through which text of a module goes out, so that nothing of it acts where it is shown.
+
+A dump is untrusted: names of operations, files and targets may hold escape sequences of terminals, commands of CI servers,
+images, links and mentions. Each function is for one medium and takes any text. What could act is replaced or quoted; what
+cannot stays as it is, so that nearly all texts come back unchanged.
+
+Text that is the product of a command, such as a formatted module, is not shown but handed on: it goes out byte for byte,
+and through `lines` where it is written to a terminal.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hlotext.ir.memo import late
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+_COMMAND = late(r"#(?=#(?:\[|vso\[|teamcity\[))|^(\s*):(?=:)", re.MULTILINE)
+"""The first character of a command of a CI server in a log: GitHub, Azure Pipelines, TeamCity."""
+
+
+def line(text: str) -> str:
+    """The text on one line of a terminal or a log: blanks and line ends become one blank, what a terminal may obey U+FFFD."""
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else REPLACEMENT for c in " ".join(text.split()))
+    return _without_commands(text) if "##" in text or "::" in text else text
+
+
+def lines(text: str) -> str:
+    """The same for a text of several lines, which it keeps, and its tabs and blanks too."""
+    if not text.isprintable():
+        text = "\n".join(map(_shown, text.split("\n")))
+    return _without_commands(text) if "##" in text or "::" in text else text
+
+
+def _shown(text: str) -> str:
+    text = text.removesuffix("\r")
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\t" else REPLACEMENT for c in text)
+
+
+def _without_commands(text: str) -> str:
+    """The same, but no line is a command: https://docs.github.com/actions/reference/workflow-commands-for-github-actions."""
+    return _COMMAND().sub(lambda match: (match[1] or "") + REPLACEMENT, text)
+
+
+# ---- GitHub's workflow commands, where the command is ours and the text is not
+
+
+def github_data(text: str) -> str:
+    """The message of a workflow command; its line ends are kept."""
+    return lines(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def github_property(text: str) -> str:
+    """The value of a property of a workflow command."""
+    return github_data(line(text)).replace(":", "%3A").replace(",", "%2C")
+
+
+# ---- SARIF
+
+
+def sarif(text: str) -> str:
+    """The text of a message of SARIF, whose only markup is `[words](target)`."""
+    return lines(text).replace("](", "\\](")
+
+
+# ---- Markdown, as GitHub and GitLab show it
+
+_MARKUP = late(
+    r"[\\`*\[\]<>|~$&]|(?<!\w)_|_(?!\w)|^[-+=#/]|(?<=^[0-9])[.)]|(?<=[a-z]):(?=//)|(?<=\bwww)\.",
+    re.IGNORECASE,
+)
+_REFERENCE = late(r"[@#!~&$%](?=[\w\"(])|\bGH-(?=[0-9])", re.IGNORECASE)
+"""What a code host makes a mention of somebody or something of, which notifies people and leaves traces elsewhere."""
+
+
+def markdown(text: str) -> str:
+    """Prose on one line of Markdown, in a table too: no markup, no image, no link, no mention, no reference."""
+    escaped = _MARKUP().sub(r"\\\g<0>", line(text))
+    # References are looked for in what Markdown has given, where only a character that nobody sees parts them.
+    return _REFERENCE().sub(r"\g<0>&#8203;", escaped)
+
+
+def markdown_code(text: str) -> str:
+    """A code span in a table of Markdown, where nothing is looked for; empty for an empty text."""
+    text = line(text)
+    if not text.strip():
+        return ""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    pad = " " if text[0] in " `" or text[-1] in " `" else ""
+    # A bar ends a table's cell even there; the table takes the backslash away before the span is read.
+    return f"{fence}{pad}{text}{pad}{fence}".replace("|", "\\|")
+
+
+# ---- HTML, SVG and other XML
+
+
+def html(text: str) -> str:
+    """Text between tags or in a quoted attribute of HTML, SVG or XML, lines and tabs kept. Not for the target of a link."""
+    text = lines(text)
+    for character, entity in _ENTITIES:
+        text = text.replace(character, entity)
+    return text
+
+
+_ENTITIES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#39;"))
+
+
+# ---- JSON
+
+
+def json(value: Any, indent: int | None = 2) -> str:
+    """A value as JSON in ASCII. In a log nothing of it acts: `##` is written `#\\u0023`, which is the same value."""
+    from json import dumps  # takes milliseconds, and most programs write none
+
+    return dumps(value, indent=indent).replace("##", "#\\u0023").replace("\x7f", "\\u007f")
+
+
+def script_json(value: Any) -> str:
+    """A value as JSON that may stand in a `<script>` of an HTML page, which no text in it can end."""
+    return json(value, None).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
