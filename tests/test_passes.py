@@ -1,4 +1,4 @@
-"""Passes, pipelines, extraction and reduction, on small modules and on the corpus."""
+"""Passes, pipelines, extraction, on small modules and on the corpus."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_passes_that_do_not_exist(text: str) -> None:
         parse_passes(text)
 
 
-# ---- extraction and reduction
+# ---- extraction
 
 
 def test_extract() -> None:
@@ -245,31 +245,6 @@ def test_extract() -> None:
     whole = rewrite.extract(dot)
     assert verify(hlo.parse(str(whole))) == []
     assert str(module) == support.read_text(MLP).decode()
-
-
-def test_reduction_of_a_seeded_failure() -> None:
-    """A module of 2,000 instructions that fails where a sine feeds an add becomes one of a few."""
-    lines = ["x = f32[4] parameter(0)", "v0 = f32[4] cosine(x)"]
-    lines += [f"v{n} = f32[4] add(v{n - 1}, v{n // 2})" for n in range(1, 1000)]
-    lines += ["bad = f32[4] sine(v700)", "w0 = f32[4] add(bad, v999)"]
-    lines += [f"w{n} = f32[4] multiply(w{n - 1}, v{n})" for n in range(1, 999)]
-    module = hlo.parse("ENTRY e {\n  " + "\n  ".join(lines) + "\n  ROOT r = f32[4] negate(w998)\n}\n")
-    assert sum(1 for _ in module.instructions()) > 2000
-
-    def fails(m: hlo.Module) -> bool:
-        return any(
-            i.opcode == "add" and any(o.opcode == "sine" for o in i.operands) for i in m.instructions()
-        )
-
-    found = rewrite.reduce(module, fails)
-    assert found.after < 15
-    assert fails(found.module)
-    assert fails(hlo.parse(str(found.module)))
-
-
-def test_reduction_needs_a_failure() -> None:
-    with pytest.raises(ValueError, match="does not fail"):
-        rewrite.reduce(hlo.parse(TEXT), lambda m: False)
 
 
 def test_extract_takes_asynchronous_operations_whole() -> None:

@@ -11,6 +11,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.uses import is_finished_by
+from hlotext.rewrite.entry_lists import drop_lists
 from hlotext.rewrite.parameters import remove_parameter
 from hlotext.rewrite.passes.dce import DeadCodeElimination, remove_unreached
 
@@ -32,6 +33,7 @@ def extract(instruction: Instruction, depth: int | None = None) -> Module:
     if body.is_inside:
         body.own_text()
     drop_header_attributes(copy, lambda name: name in _OF_THE_WHOLE or name.startswith("allow_spmd"))
+    drop_lists(copy)
     _make_entry(copy, body, nodes[instruction])
     number = sum(i.opcode == "parameter" for i in body)
     for old in computation:

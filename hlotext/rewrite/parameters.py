@@ -14,6 +14,7 @@ from hlotext.ir.nodes.judge import Watch
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
 from hlotext.ir.values.aliasing import BufferDonorConfig, InputOutputAliasConfig
 from hlotext.ir.values.shape import ComputationLayout, Shape
+from hlotext.rewrite.entry_lists import argument_added, argument_removed
 
 BY_OPERANDS = frozenset({"call", "fusion", "async-start"})
 """Opcodes whose operands are, one by one, the parameters of the computation that they call."""
@@ -40,6 +41,8 @@ def add_parameter(
             module.instruction_names.unique(name or f"param_{number}"), "parameter", shape, argument=number
         )
         watch = Watch(callers, module if computation.is_entry else None)
+        if computation.is_entry:
+            argument_added(module)
         _insert(computation, parameter)
         for caller in callers:
             if value is None:
@@ -79,6 +82,7 @@ def remove_parameter(computation: Computation, number: int) -> None:
     with module.transaction():
         callers = _callers(computation)
         if computation.is_entry:
+            argument_removed(module, number)
             _renumber_header(module, number)
         computation.order.remove(parameter)
         if parameter._start >= 0:
