@@ -31,7 +31,8 @@ def test_golden(path: Path, golden: Callable[[Path, str], None]) -> None:
     again = hlo.parse(str(module))
     assert integrity.problems(again) == []
     assert hlo.verify(again) == []
-    assert not any(step.result.changed for step in Pipeline(passes).run(again))
+    if not any(pass_.is_one_round for pass_ in passes):
+        assert not any(step.result.changed for step in Pipeline(passes).run(again))
     golden(path.with_suffix(".after"), str(module))
 
 

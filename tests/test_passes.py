@@ -47,7 +47,7 @@ def test_every_pass_leaves_sound_modules(name: str) -> None:
         Pipeline((kind(),)).run(module)
         again = hlo.parse(str(module))
         assert integrity.problems(again) == []
-        if name not in ("while-to-one-trip", "flatten-call-graph"):
+        if name not in ("while-to-one-trip", "flatten-call-graph") and not kind.is_one_round:
             assert not kind().run(again).changed, path.name
 
 

@@ -81,6 +81,8 @@ class Pass:
     """What holds after."""
     preserves_results: ClassVar[bool] = True
     """False for a pass that makes another program on purpose."""
+    is_one_round: ClassVar[bool] = False
+    """True for a pass that does one round at a time, as XLA's does: a second run may change more."""
 
     def run(self, module: Module) -> PassResult:
         """Changes the module."""

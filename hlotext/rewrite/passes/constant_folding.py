@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.computation import Computation, instruction_post_order, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.literal import Literal
-from hlotext.ir.values.types import TypeKind
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.rewriter import remove_dead_operands
+from hlotext.rewrite.passes.editor import Editor, is_unused
+from hlotext.rewrite.passes.evaluate import evaluate, known_type
 
 Array = np.ndarray[Any, Any]
 
 
 @attrs.frozen
 class ConstantFolding(Pass):
-    """Replaces operations on small constants by their value (`HloConstantFolding`), as far as numpy gives XLA's bits.
+    """Replaces operations on constants by their value (XLA's `HloConstantFolding`).
 
-    That is what moves or selects elements, and arithmetic of integers and truth values; of floats only what IEEE rounds
-    exactly (sums, products, quotients, negation, comparisons) in f32 and f64. Results that would be larger than all their
-    operands together and than `max_elements` stay.
+    At least one operand must be a constant, and all others constants, broadcasts of constants or iotas: an operation on
+    nothing but broadcasts is better done before they are broadcast, and broadcasts themselves stay, since they say more in
+    less space. Loops stay, as does what has an effect or a control dependency, and what is too large. A parameter that all
+    callers of a computation give the same constant becomes that constant.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { a = s32[2] constant({1, 2})  b = s32[2] constant({3, 4})  ROOT r = s32[2] multiply(a, b) }")
@@ -35,123 +37,126 @@ class ConstantFolding(Pass):
     """
 
     name: ClassVar[str] = "constant-folding"
-    summary: ClassVar[str] = "Computes what depends on small constants only."
+    summary: ClassVar[str] = "Computes what depends on constants only."
 
-    max_elements: int = 1024
-    """Elements of the largest result."""
+    max_elements: int = 45_000_000
+    """Elements of the result, and of all operands together, at most."""
 
     def run(self, module: Module) -> PassResult:
-        count = 0
-        for computation in nonfusion_computations(module):
-            for instruction in computation.instructions:
-                if instruction.computation is computation and self._fold(instruction):
-                    count += 1
-        return PassResult.of({"instructions": count})
+        folder = _Folder(module, self.max_elements)
+        chosen = set(nonfusion_computations(module))
+        for computation in reversed(post_order(module.computations)):
+            if computation in chosen and len(computation):
+                folder.propagate_arguments(computation)
+                for i in instruction_post_order(computation):
+                    if i.computation is computation and not is_unused(i):
+                        folder.fold(i)
+        return PassResult.of({"instructions": folder.count, "parameters": folder.parameters})
 
-    def _fold(self, i: Instruction) -> bool:
-        function = _FUNCTIONS.get(i.opcode)
-        shape = i.shape
-        if function is None or shape is None or not shape.is_array or not shape.is_static or not i.operands:
+
+class _Folder(Editor):
+    def __init__(self, module: Module, max_elements: int) -> None:
+        super().__init__(module)
+        self.max_elements = max_elements
+        self.count = self.parameters = 0
+        self._foldable: dict[Computation, bool] = {}
+
+    def propagate_arguments(self, computation: Computation) -> None:
+        """Sinks constants that all calls pass alike into a computation (`PropagateIdenticalConstantArguments`)."""
+        callers = computation.callers
+        parameters = computation.parameters
+        if any(caller.opcode != "call" or len(caller.operands) != len(parameters) for caller in callers):
+            return
+        alike = [
+            bool(callers)
+            and all(c.operands[n].literal is not None for c in callers)
+            and all(c.operands[n].literal == callers[0].operands[n].literal for c in callers)
+            for n in range(len(parameters))
+        ]
+        if all(alike) or not callers:
+            return
+        for parameter, is_alike in zip(parameters, alike, strict=True):
+            if is_alike and parameter.users:
+                self.place = computation.instructions[0]
+                constant = callers[0].operands[parameter.parameter_number or 0]
+                literal = constant.literal
+                if literal is None or literal.is_partly_elided or constant.shape is None:
+                    continue
+                own = {k: v for k, v in constant.attributes.items() if k != "control-predecessors"}
+                copy = self.add(
+                    "constant", constant.shape, argument=literal, attributes=own, computation=computation
+                )
+                parameter.replace_all_uses_with(copy)
+                self.parameters += 1
+
+    def fold(self, i: Instruction) -> None:
+        """Puts a constant in an instruction's place where that is possible."""
+        if i.opcode in ("parameter", "constant", "tuple") or not any(
+            o.opcode == "constant" for o in i.operands
+        ):
+            return
+        if not all(_is_known(o) for o in i.operands) or not self._is_foldable(i):
+            return
+        values = [self._value(o) for o in i.operands]
+        known = [value for value in values if value is not None]
+        value = evaluate(i, known) if len(known) == len(values) else None
+        if value is None or i.shape is None:
+            return
+        self.place = i
+        literal = Literal.from_array(value, i.shape)
+        new = self.add("constant", i.shape, like=i, argument=literal, name=i.name)
+        i.replace_all_uses_with(new)
+        self.remove_unused(i)
+        self.count += 1
+
+    def _value(self, operand: Instruction) -> Array | None:
+        if operand.literal is not None:
+            return operand.literal.known_array
+        if operand.opcode == "iota":
+            return evaluate(operand, [])
+        inner = operand.operands[0].literal
+        array = inner.known_array if inner is not None else None
+        return evaluate(operand, [array]) if array is not None else None
+
+    def _is_foldable(self, i: Instruction) -> bool:
+        """`IsFoldable`."""
+        if i.opcode in _NEVER or i.opcode in ROLES or self.has_effect(i):
             return False
-        if shape.element_count > self.max_elements or i.control_predecessors or i.control_successors:
+        if i.control_predecessors or i.control_successors:
             return False
-        arrays = [o.literal.known_array if o.literal is not None else None for o in i.operands]
-        if i.opcode not in _MOVING and not all(_is_exact(o) for o in (i, *i.operands)):
+        if not all(map(self._is_foldable_computation, i.called_computations)):
             return False
-        known = [array for array in arrays if array is not None]
-        if len(known) < len(arrays):
+        if i.opcode == "pad" and i.operands[0].opcode == "broadcast" and i.operands[1].opcode == "constant":
             return False
-        with np.errstate(all="ignore"):
-            value = function(i, known)
-        if value is None or value.shape != shape.dimensions:
+        if not known_type(i.shape) or not all(known_type(o.shape) for o in i.operands):
             return False
-        literal = Literal.from_array(
-            np.ascontiguousarray(value).astype(shape.element_type.dtype).reshape(value.shape), shape
+        sizes = [o.shape.element_count for o in i.operands if o.shape is not None and o.shape.is_static]
+        return (
+            i.shape is not None
+            and i.shape.is_static
+            and max(sum(sizes), i.shape.element_count) <= self.max_elements
         )
-        computation = i.computation
-        assert computation is not None and computation.module is not None  # noqa: PT018 - narrows both for mypy
-        new = Instruction(
-            computation.module.instruction_names.unique(i.name), "constant", shape, (),
-            {k: v for k, v in i._attributes.items() if k in ("metadata", "sharding")}, literal,
-        )  # fmt: skip
-        operands = i.operands
-        computation.add(new, i, typed=False)
-        i.replace_with(new)
-        remove_dead_operands(operands)
-        return True
+
+    def _is_foldable_computation(self, computation: Computation) -> bool:
+        if computation not in self._foldable:
+            for inner in post_order([computation]):
+                if inner not in self._foldable:
+                    self._foldable[inner] = not any(
+                        i.opcode in _NEVER
+                        or i.control_predecessors
+                        or self.has_effect(i)
+                        or not all(self._foldable.get(c, False) for c in i.called_computations)
+                        for i in inner
+                    )
+        return self._foldable[computation]
 
 
-def _is_exact(i: Instruction) -> bool:
-    """Whether numpy computes this type as XLA does: whole integers, truth values, f32 and f64."""
-    type_ = i.shape.element_type if i.shape is not None else None
-    if type_ is None:
-        return False
-    if type_.kind in (TypeKind.SIGNED, TypeKind.UNSIGNED):
-        return type_.bits >= 8
-    return type_.kind is TypeKind.PREDICATE or type_.name in ("f32", "f64")
+_NEVER = frozenset({"broadcast", "iota", "fft", "while", "after-all", "rng", "rng-bit-generator"})
+"""What is not folded, nor anything that calls it."""
 
 
-def _compare(i: Instruction, a: list[Array]) -> Array | None:
-    if str(i.attributes.get("type", "")) == "TOTALORDER":
-        return None
-    functions = {
-        "EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal,
-    }  # fmt: skip
-    return functions[str(i.attributes["direction"])](a[0], a[1])
-
-
-def _broadcast(i: Instruction, a: list[Array]) -> Array:
-    assert i.shape is not None
-    sizes = [1] * i.shape.rank
-    for source, target in enumerate(i.attributes.get("dimensions", ())):
-        sizes[target] = a[0].shape[source]
-    return np.broadcast_to(a[0].reshape(sizes), i.shape.dimensions)
-
-
-def _slice(i: Instruction, a: list[Array]) -> Array:
-    ranges = i.attributes["slice"].dimensions
-    part: Array = a[0][tuple(slice(r.start, r.limit, r.stride) for r in ranges)]
-    return part
-
-
-def _convert(i: Instruction, a: list[Array]) -> Array | None:
-    source, target = (x.shape.element_type for x in (i.operands[0], i) if x.shape is not None)
-    if source.is_floating and not target.is_floating:
-        return None  # what is out of range differs
-    return a[0].astype(target.dtype)
-
-
-def _logic(
-    whole: Callable[..., Array], truth: Callable[..., Array]
-) -> Callable[[Instruction, list[Array]], Array]:
-    """A function of integers and its counterpart of truth values."""
-    return lambda _, a: truth(*a) if a[0].dtype == bool else whole(*a)
-
-
-_Function = Callable[[Instruction, list[Array]], "Array | None"]
-_FUNCTIONS: dict[str, _Function] = {
-    "add": _logic(np.add, np.logical_or),
-    "subtract": lambda _, a: np.subtract(*a) if a[0].dtype != bool else None,
-    "multiply": _logic(np.multiply, np.logical_and),
-    "divide": lambda _, a: np.divide(*a) if a[0].dtype.kind == "f" else None,
-    "negate": lambda _, a: np.negative(a[0]),
-    "abs": lambda _, a: np.abs(a[0]),
-    "and": lambda _, a: np.bitwise_and(*a),
-    "or": lambda _, a: np.bitwise_or(*a),
-    "xor": lambda _, a: np.bitwise_xor(*a),
-    "not": _logic(np.invert, np.logical_not),
-    "maximum": lambda _, a: np.maximum(*a),
-    "minimum": lambda _, a: np.minimum(*a),
-    "compare": _compare,
-    "select": lambda _, a: np.where(a[0], a[1], a[2]) if a[0].shape == a[1].shape else None,
-    "convert": _convert,
-    "broadcast": _broadcast,
-    "reshape": lambda i, a: a[0].reshape(i.shape.dimensions) if i.shape is not None else None,
-    "transpose": lambda i, a: a[0].transpose(i.attributes["dimensions"]),
-    "slice": _slice,
-    "concatenate": lambda i, a: np.concatenate(a, i.attributes["dimensions"][0]),
-    "reverse": lambda i, a: np.flip(a[0], i.attributes["dimensions"]),
-}
-
-_MOVING = frozenset({"broadcast", "reshape", "transpose", "slice", "concatenate", "reverse"})
-"""What works for elements of every type."""
+def _is_known(operand: Instruction) -> bool:
+    """Whether an operand is a constant, a broadcast of one, or an iota."""
+    if operand.opcode == "broadcast":
+        return operand.operands[0].opcode == "constant"
+    return operand.opcode in ("constant", "iota")

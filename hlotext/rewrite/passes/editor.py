@@ -156,7 +156,6 @@ class Editor:
             return False
         home = old.computation
         assert home is not None
-        operands = old.operands
         users = [user for user in old.users if user is not new]
         try:
             self._redirect(old, new)
@@ -166,7 +165,10 @@ class Editor:
         for user in users:
             if user.opcode == "fusion":
                 deduplicate_fusion_operands(user)
-        self._drop(old, home, operands, remove_unused)
+        self._drop(old, home, remove_unused)
+        if old.computation is None and old.opcode == new.opcode and new.opcode != "parameter":
+            with contextlib.suppress(EditError):
+                new.name = old.name
         self.changed = True
         return True
 
@@ -176,9 +178,7 @@ class Editor:
         if predecessors or successors:
             relay_control(old, new, predecessors, successors)
 
-    def _drop(
-        self, old: Instruction, home: Computation, operands: Sequence[Instruction], unused: bool
-    ) -> None:
+    def _drop(self, old: Instruction, home: Computation, unused: bool) -> None:
         if old.computation is None or old.users or old.is_root:
             return
         if unused:
