@@ -147,3 +147,21 @@ def check_axes(mesh: Mesh, axes: tuple[AxisRef, ...]) -> None:
             if axis.overlaps(earlier):
                 raise ValueError(f"the axes {earlier} and {axis} overlap")
         others.append(axis)
+
+
+def split_axes(mesh: Mesh, axes: tuple[AxisRef, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The mesh's shape with the named parts of axes as dimensions of their own, and where these are."""
+    sizes: list[int] = []
+    places: dict[AxisRef, int] = {}
+    for mesh_axis in mesh.axes:
+        named = [axis for axis in axes if axis.name == mesh_axis.name]
+        before = 1
+        for axis in sorted(named, key=lambda axis: axis.sub_axis_info.pre_size if axis.sub_axis_info else 1):
+            pre_size = axis.sub_axis_info.pre_size if axis.sub_axis_info else 1
+            size = mesh.axis_size(axis)
+            sizes.append(pre_size // before)
+            places[axis] = len(sizes)
+            sizes.append(size)
+            before = pre_size * size
+        sizes.append(mesh_axis.size // before)
+    return tuple(sizes), tuple(places[axis] for axis in axes)

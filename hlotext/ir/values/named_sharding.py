@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import attrs
 
-from hlotext.ir.values.mesh import AxisRef, Mesh
+from hlotext.ir.values.enums import ShardingType
+from hlotext.ir.values.mesh import AxisRef, Mesh, MeshAxis, check_axes, split_axes
 from hlotext.ir.values.metadata import Metadata
-from hlotext.ir.values.sharding import Sharding
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.sharding import OpSharding, Sharding
+from hlotext.ir.values.tile_assignment import MOST_DEVICES, DeviceList, IotaTileAssignment
+from hlotext.ir.values.tiles import Slices
 from hlotext.ir.values.value import Value
 
 
@@ -88,6 +93,67 @@ class NamedSharding(Sharding):
         cut = tuple(axis for dimension in self.dim_shardings for axis in dimension.axes)
         return cut + self.replicated_axes + self.unreduced_axes + self.manual_axes
 
+    @property
+    def num_devices(self) -> int | None:
+        return self.mesh.num_devices or None
+
+    @property
+    def replication(self) -> int | None:
+        return self.without_mesh().replication if not self.is_replicated else self.num_devices
+
+    def without_mesh(self) -> OpSharding:
+        """The same in tiles, axes named nowhere replicated (`HloSharding::V3ToV2Sharding`).
+
+        Manual and unreduced axes become subgroups, in this order. Raises ValueError for axes that the mesh lacks or that
+        overlap, and for a mesh whose device ids are not as many as its devices.
+        """
+        mesh = self.mesh
+        if mesh.device_id is not None:
+            return OpSharding(ShardingType.MAXIMAL, mesh.device_id, metadata=self.metadata)
+        if self.is_replicated:
+            return OpSharding(ShardingType.REPLICATED, metadata=self.metadata)
+        cut = tuple(axis for dimension in self.dim_shardings for axis in dimension.axes)
+        named = cut + self.manual_axes + self.unreduced_axes
+        check_axes(mesh, named)
+        sizes, places = split_axes(mesh, named)
+        others = tuple(place for place in range(len(sizes)) if place not in places)
+        dimensions = list(self.tile_dimensions)
+        types = []
+        for axes, type_ in (
+            (self.manual_axes, ShardingType.MANUAL),
+            (self.unreduced_axes, ShardingType.UNREDUCED),
+        ):
+            if axes:
+                dimensions.append(math.prod(mesh.axis_size(axis) for axis in axes))
+                types.append(type_)
+        sharing = math.prod(sizes[place] for place in others)
+        if sharing > 1:
+            dimensions.append(sharing)
+            types.append(ShardingType.REPLICATED)
+        positions = IotaTileAssignment(tuple(dimensions), sizes, places + others)
+        tiles: DeviceList | IotaTileAssignment = positions
+        if mesh.device_assignment is not None:
+            tiles = _assigned(positions, mesh.device_assignment)
+        sharding = OpSharding(
+            ShardingType.OTHER, None, tiles, last_tile_dims=tuple(types) or None, metadata=self.metadata
+        )
+        return sharding.canonical()
+
+    def _shard_of(self, shape: Shape) -> Shape:
+        if not shape.is_array or self.is_replicated or self.is_maximal:
+            return shape
+        return self.without_mesh()._shard_of(shape)
+
+    def device_indices(self, shape: Shape, num_devices: int | None = None) -> Mapping[int, Slices]:
+        if (
+            self.num_devices is not None
+            and num_devices not in (None, self.num_devices)
+            and not self.is_maximal
+        ):
+            raise ValueError(f"{self.mesh} has {self.num_devices} devices, not {num_devices}")
+        count = num_devices if num_devices is not None else self.num_devices
+        return self.without_mesh().device_indices(shape, count)
+
     def without_metadata(self) -> NamedSharding:
         return attrs.evolve(self, metadata=())
 
@@ -128,3 +194,69 @@ class NamedSharding(Sharding):
         is_partial = len(self.unreduced_axes) < len(self.mesh.axes)
         axes = f"{{{', '.join(map(str, self.unreduced_axes))}}}" if is_partial else ""
         return f"unreduced={self.unreduced_kind}{axes}"
+
+
+def with_mesh(sharding: OpSharding) -> NamedSharding:
+    """The same by the axes of a mesh, which are named `axis_0`, `axis_1`, ... from the most major on.
+
+    Of an iota each part that has a stride of its own becomes an axis; device numbers that are listed become the mesh's device
+    ids. Raises ValueError for unknown shardings, and where tiles and devices are not as many.
+    """
+    tiles = sharding.tile_assignment
+    if sharding.maximal_device is not None:
+        return NamedSharding(Mesh(device_id=sharding.maximal_device), metadata=sharding.metadata)
+    if tiles is None:
+        return _without_tiles(sharding)
+    if tiles.num_devices != math.prod(tiles.dimensions):
+        raise ValueError(f"{sharding} does not give every tile to a device")
+    pieces = tiles.pieces() if isinstance(tiles, IotaTileAssignment) else None
+    assignment = None
+    if pieces is None:
+        ids = tiles.devices()
+        strides = [1]
+        for size in tiles.dimensions[:0:-1]:
+            strides.append(strides[-1] * size)
+        pieces = [
+            [(size, stride)] if size > 1 else []
+            for size, stride in zip(tiles.dimensions, reversed(strides), strict=True)
+        ]
+        assignment = DeviceList((math.prod(tiles.dimensions),), tuple(ids))
+    axes = sorted({piece for part in pieces for piece in part}, key=lambda piece: -piece[1])
+    names = {piece: AxisRef(f"axis_{number}") for number, piece in enumerate(axes)}
+    mesh = Mesh(tuple(MeshAxis(names[piece].name, piece[0]) for piece in axes), assignment)
+    rank = len(sharding.tile_dimensions)
+    cut = tuple(DimensionSharding(tuple(names[piece] for piece in part)) for part in pieces[:rank])
+    subgroups: dict[ShardingType, tuple[AxisRef, ...]] = {}
+    for type_, part in zip(sharding.subgroup_types, pieces[rank:], strict=True):
+        subgroups[type_] = subgroups.get(type_, ()) + tuple(names[piece] for piece in part)
+    return NamedSharding(
+        mesh,
+        cut,
+        unreduced_axes=subgroups.get(ShardingType.UNREDUCED, ()),
+        manual_axes=subgroups.get(ShardingType.MANUAL, ()),
+        metadata=sharding.metadata,
+    )
+
+
+def _without_tiles(sharding: OpSharding) -> NamedSharding:
+    if not sharding.is_replicated:
+        raise ValueError(f"{sharding} says nothing of devices")
+    return NamedSharding(Mesh(), metadata=sharding.metadata)
+
+
+def _assigned(
+    positions: IotaTileAssignment, assignment: DeviceList | IotaTileAssignment
+) -> DeviceList | IotaTileAssignment:
+    """The device ids of a mesh in the order of positions in it. Raises ValueError where there are not as many."""
+    count = positions.num_devices
+    if assignment.num_devices != count or count > MOST_DEVICES:
+        raise ValueError(f"{assignment.num_devices} device ids are none of a mesh of {count} devices")
+    if isinstance(assignment, IotaTileAssignment):
+        grid = attrs.evolve(assignment, dimensions=positions.reshape_dims)
+        moved = grid.transposed(positions.transpose_perm, positions.dimensions)
+        if moved is not None:
+            return moved
+    ids = tuple(assignment.devices())
+    if len(ids) != count:
+        raise ValueError(f"{len(ids)} device ids are none of a mesh of {count} devices")
+    return DeviceList(positions.dimensions, tuple(ids[place] for place in positions.devices()))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.ir.values.mesh import AxisRef, Mesh, check_axes
+from hlotext.ir.values.mesh import AxisRef, Mesh, check_axes, split_axes
 from hlotext.ir.values.text import braced
 from hlotext.ir.values.tile_assignment import MOST_DEVICES, DeviceList, IotaTileAssignment
 from hlotext.ir.values.value import Value
@@ -122,7 +122,7 @@ class MeshAxesReplicaGroupList(ReplicaGroups):
 
     def groups(self) -> Iterator[tuple[int, ...]]:
         check_axes(self.mesh, self.axes)
-        sizes, grouped = _split_axes(self.mesh, self.axes)
+        sizes, grouped = split_axes(self.mesh, self.axes)
         order = tuple(i for i in range(len(sizes)) if i not in grouped) + grouped
         shape = (self.group_count, self.group_size)
         positions = IotaTileAssignment(shape, sizes, order)
@@ -144,21 +144,3 @@ class MeshAxesReplicaGroupList(ReplicaGroups):
 def _batches(devices: Iterator[int], size: int) -> Iterator[tuple[int, ...]]:
     while size and (group := tuple(itertools.islice(devices, size))):
         yield group
-
-
-def _split_axes(mesh: Mesh, axes: tuple[AxisRef, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The mesh's shape with the named parts of axes as dimensions of their own, and where these are."""
-    sizes: list[int] = []
-    places: dict[AxisRef, int] = {}
-    for mesh_axis in mesh.axes:
-        named = [axis for axis in axes if axis.name == mesh_axis.name]
-        before = 1
-        for axis in sorted(named, key=lambda axis: axis.sub_axis_info.pre_size if axis.sub_axis_info else 1):
-            pre_size = axis.sub_axis_info.pre_size if axis.sub_axis_info else 1
-            size = mesh.axis_size(axis)
-            sizes.append(pre_size // before)
-            places[axis] = len(sizes)
-            sizes.append(size)
-            before = pre_size * size
-        sizes.append(mesh_axis.size // before)
-    return tuple(sizes), tuple(places[axis] for axis in axes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
@@ -11,6 +11,7 @@ from hlotext.ir.values.enums import ShardingType
 from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.shape import Shape, join_indexed
 from hlotext.ir.values.tile_assignment import MOST_DEVICES, DeviceList, IotaTileAssignment
+from hlotext.ir.values.tiles import Everywhere, Slices, device_slices, shard_sizes
 from hlotext.ir.values.value import Value
 
 SUBGROUP_TYPES = (
@@ -73,6 +74,107 @@ class Sharding(Value):
     def without_metadata(self) -> Sharding:
         """The same sharding without the metadata of where it came from."""
         raise NotImplementedError
+
+    # ---- what each device holds
+
+    def without_mesh(self) -> Sharding:
+        """The same in terms of tiles and device numbers, where it is written with the axes of a mesh.
+
+        Raises ValueError for axes that the mesh lacks or that overlap.
+        """
+        return self
+
+    @property
+    def num_devices(self) -> int | None:
+        """Over how many devices the value is spread; None where the text does not say, as `{replicated}` does not."""
+        return None
+
+    @property
+    def replication(self) -> int | None:
+        """How many devices hold each part; None where the number of devices is not known, or what they hold."""
+        return None
+
+    def shard_shape(self, shape: Shape) -> Shape:
+        """The shape of what one device holds, as XLA allocates it (`HloSharding::TileShape`); layouts stay.
+
+        What divides unevenly is rounded up. Manual and unknown shardings give the shape back: it is that of one device, or
+        nothing is known. Of a tuple shape the shapes of its leaves change. Raises ValueError where the sharding is none of
+        such a shape.
+        """
+        if not shape.is_tuple:
+            return self._shard_of(shape)
+        leaves = iter(self._for_leaves(shape))
+        return _with_leaves(shape, leaves)
+
+    def _for_leaves(self, shape: Shape) -> list[Shape]:
+        leaves = [leaf for _, leaf in shape.leaves()]
+        shardings = self.for_shape(shape).tuple_elements
+        if not leaves:
+            return []
+        if len(leaves) != len(shardings):
+            raise ValueError(f"{len(shardings)} shardings are none of a tuple of {len(leaves)} arrays")
+        return [one._shard_of(leaf) for one, leaf in zip(shardings, leaves, strict=True)]
+
+    def _shard_of(self, shape: Shape) -> Shape:
+        """`shard_shape` of what is no tuple."""
+        raise NotImplementedError
+
+    def device_indices(self, shape: Shape, num_devices: int | None = None) -> Mapping[int, Slices]:
+        """Which part of an array each device holds, by its number: a slice for each dimension.
+
+        Numbers are positions in the device assignment, not device ids. Devices without a part are missing. Where all hold
+        the whole and neither the text nor `num_devices` says how many they are, every number has its part, and asking how
+        many there are raises ValueError (`Everywhere`). Raises ValueError where nothing can be told (manual and
+        unknown shardings), for tuples, and where the sharding is none of such a shape.
+        """
+        raise NotImplementedError
+
+    def devices_of(
+        self, shape: Shape, index: Sequence[int], num_devices: int | None = None
+    ) -> tuple[int, ...]:
+        """The devices that hold an element, ascending. Raises as `device_indices`, and IndexError for no such element."""
+        if len(index) != shape.rank or any(
+            not 0 <= i < size for i, size in zip(index, shape.dimensions, strict=True)
+        ):
+            raise IndexError(f"{shape} has no element [{', '.join(map(str, index))}]")
+        parts = self.device_indices(shape, num_devices)
+        return tuple(
+            sorted(
+                device
+                for device, part in parts.items()
+                if all(one.start <= i < one.stop for one, i in zip(part, index, strict=True))
+            )
+        )
+
+    def means_the_same(self, other: Sharding) -> bool:
+        """Whether every device holds the same by both, however they are written. Raises ValueError as `without_mesh`."""
+        # Twice: where XLA drops a subgroup it does not ask again whether the rest is a plain word.
+        mine, theirs = (one.without_mesh().canonical().canonical() for one in (self, other))
+        return _meaning(mine) == _meaning(theirs)
+
+
+def _with_leaves(shape: Shape, leaves: Iterator[Shape]) -> Shape:
+    """A tuple shape with other leaves, from left to right."""
+    parts = [_with_leaves(part, leaves) if part.is_tuple else next(leaves) for part in shape.tuple_shapes]
+    return Shape.tuple(tuple(parts))
+
+
+def _meaning(sharding: Sharding) -> object:
+    """What is equal for shardings that mean the same."""
+    if isinstance(sharding, TupleSharding):
+        return tuple(_meaning(element) for element in sharding.elements)
+    assert isinstance(sharding, OpSharding)
+    tiles = sharding.tile_assignment
+    return (
+        sharding.type,
+        sharding.maximal_device,
+        sharding.tile_dimensions,
+        sharding.subgroup_types,
+        tiles.dimensions if tiles is not None else None,
+        tuple(tiles.devices())
+        if tiles is not None and math.prod(tiles.dimensions) <= MOST_DEVICES
+        else tiles,
+    )
 
 
 @attrs.frozen(repr=False)
@@ -145,6 +247,48 @@ class OpSharding(Sharding):
         """Into how many different tiles the array is cut; 1 where it is not tiled."""
         return math.prod(self.tile_dimensions)
 
+    @property
+    def num_devices(self) -> int | None:
+        return math.prod(self.tile_assignment.dimensions) if self.tile_assignment is not None else None
+
+    @property
+    def replication(self) -> int | None:
+        if self.maximal_device is not None:
+            return 1
+        return (
+            math.prod(self.tile_assignment.dimensions[len(self.tile_dimensions) :])
+            if self.is_tiled and self.tile_assignment is not None
+            else None
+        )
+
+    def _shard_of(self, shape: Shape) -> Shape:
+        if self.tile_assignment is None or not shape.is_array:
+            return shape
+        tiles = self.canonical()
+        if tiles.tile_assignment is None:
+            return shape
+        return attrs.evolve(shape, dimensions=shard_sizes(shape.dimensions, tiles.tile_dimensions))
+
+    def device_indices(self, shape: Shape, num_devices: int | None = None) -> Mapping[int, Slices]:
+        if not shape.is_array:
+            raise ValueError(f"{shape} is no array")
+        tiles = self.canonical()
+        whole = tuple(slice(0, size) for size in shape.dimensions)
+        if tiles.maximal_device is not None:
+            return {tiles.maximal_device: whole}
+        if tiles.tile_assignment is not None:
+            if tiles.tile_assignment.num_devices != math.prod(tiles.tile_assignment.dimensions):
+                raise ValueError(f"{self} does not give every tile to a device")
+            return device_slices(shape.dimensions, tiles.tile_dimensions, tiles.devices())
+        if not (tiles.is_replicated or tiles.is_unreduced):
+            raise ValueError(f"{self} does not say what a device holds")
+        count = self.num_devices if num_devices is None else num_devices
+        if count is None:
+            return Everywhere(whole)
+        if not 0 < count <= MOST_DEVICES:
+            raise ValueError(f"{count} is no number of devices")
+        return dict.fromkeys(range(count), whole)
+
     def devices(self) -> Iterator[int]:
         """Device ids in tile order, made one by one; the device of a maximal sharding; nothing otherwise."""
         if self.tile_assignment is not None:
@@ -212,6 +356,15 @@ class TupleSharding(Sharding):
     @property
     def tuple_elements(self) -> tuple[Sharding, ...]:
         return self.elements
+
+    def without_mesh(self) -> TupleSharding:
+        return TupleSharding(tuple(element.without_mesh() for element in self.elements))
+
+    def _shard_of(self, shape: Shape) -> Shape:
+        raise ValueError(f"{len(self.elements)} shardings are none of the one array {shape}")
+
+    def device_indices(self, shape: Shape, num_devices: int | None = None) -> Mapping[int, Slices]:
+        raise ValueError("a tuple has a sharding for each of its arrays: ask its tuple_elements")
 
     def without_metadata(self) -> TupleSharding:
         return TupleSharding(tuple(element.without_metadata() for element in self.elements))

@@ -140,6 +140,13 @@ class IotaTileAssignment(Value):
         """The same with every device id written out."""
         return DeviceList(self.dimensions, tuple(self.devices()))
 
+    def pieces(self) -> list[list[tuple[int, int]]] | None:
+        """For each dimension its parts as (size, stride of the device ids), major to minor.
+
+        None where a dimension ends inside a reshaped one, so that no part has a stride.
+        """
+        return _cut(self.dimensions, _merged(self.reshape_dims, self.transpose_perm))
+
     @property
     def iota_text(self) -> str:
         """What follows `<=`: `[4]` or `[2,4]T(1,0)`."""

@@ -1,0 +1,75 @@
+"""An array cut into tiles: how large one is, and which part of the array each device holds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from hlotext.ir.values.tile_assignment import MOST_DEVICES
+
+Slices = tuple[slice, ...]
+"""The part of an array, `slice(start, stop)` in each dimension; start and stop are equal where there is nothing."""
+
+
+class Everywhere(Mapping[int, Slices]):
+    """The whole for every device, where nobody says how many there are: it has all numbers, and no length."""
+
+    def __init__(self, whole: Slices) -> None:
+        self._whole = whole
+
+    def __getitem__(self, device: int) -> Slices:
+        if device < 0:
+            raise KeyError(device)
+        return self._whole
+
+    def __iter__(self) -> Iterator[int]:
+        raise ValueError("the sharding does not say how many devices there are")
+
+    def __len__(self) -> int:
+        raise ValueError("the sharding does not say how many devices there are")
+
+
+def shard_sizes(dimensions: Sequence[int], tiles: Sequence[int]) -> tuple[int, ...]:
+    """Sizes of one tile, the same for all: what divides unevenly is rounded up (`HloSharding::TileShape`).
+
+    Raises ValueError where there are not as many of one as of the other, and for no tiles.
+    """
+    if len(dimensions) != len(tiles):
+        raise ValueError(f"a sharding of {len(tiles)} dimensions is none of an array of {len(dimensions)}")
+    if any(count < 1 for count in tiles):
+        raise ValueError(f"a dimension cannot be cut into {min(tiles)} tiles")
+    return tuple(
+        -(-size // count) if size > 0 else size for size, count in zip(dimensions, tiles, strict=True)
+    )
+
+
+def device_slices(
+    dimensions: Sequence[int], tiles: Sequence[int], devices: Iterable[int]
+) -> dict[int, Slices]:
+    """What each device holds, by its number in the assignment.
+
+    `devices` are row-major over the tiles and then over the devices that share a tile. The last tiles of a dimension may
+    hold less than the others, or nothing. Raises ValueError where `shard_sizes` does, for an unbounded dimension, for a
+    number of devices that does not fit, for a device that holds two tiles, and for more than 2^20 devices.
+    """
+    sizes = shard_sizes(dimensions, tiles)
+    if any(size < 0 for size in dimensions):
+        raise ValueError("an unbounded dimension has no parts that can be told")
+    ids = list(itertools.islice(devices, MOST_DEVICES + 1))
+    if len(ids) > MOST_DEVICES:
+        raise ValueError(f"there are more than {MOST_DEVICES:,} devices")
+    count = math.prod(tiles)
+    if not ids or len(ids) % count:
+        raise ValueError(f"{len(ids)} devices cannot share {count} tiles")
+    spans = [
+        [slice(min(i * size, whole), min((i + 1) * size, whole)) for i in range(n)]
+        for whole, size, n in zip(dimensions, sizes, tiles, strict=True)
+    ]
+    sharing = len(ids) // count
+    found: dict[int, Slices] = {}
+    for number, part in enumerate(itertools.product(*spans)):
+        for device in ids[number * sharing : (number + 1) * sharing]:
+            if found.setdefault(device, part) is not part:
+                raise ValueError(f"device {device} would hold two tiles")
+    return found
