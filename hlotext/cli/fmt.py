@@ -11,7 +11,7 @@ import click
 import hlotext as hlo
 from hlotext.cli.common import FILES, Inputs, Unreadable, say
 from hlotext.cli.files import Rewriting
-from hlotext.cli.output import emit, is_colourful
+from hlotext.cli.output import emit
 from hlotext.cli.print_style import STYLES, PrintStyle, print_style
 from hlotext.syntax.language import grammar
 
@@ -134,7 +134,7 @@ def _compare(files: tuple[str, ...], style: PrintStyle, check: bool, show_diff: 
             say(f"{place} would change")
         if show_diff:
             for line in _differences(place, old, new):
-                emit(line)
+                emit(line, _COLOURS.get(line[0]))
     inputs.finish()
     if check:
         say(f"{changed:,} of {total:,} files would change")
@@ -151,11 +151,9 @@ _COLOURS = {"-": "red", "+": "green", "@": "cyan"}
 
 
 def _differences(place: str, old: str, new: str) -> Iterator[str]:
-    """A unified diff, coloured on a terminal."""
-    colours = _COLOURS if is_colourful() else {}
+    """A unified diff."""
     for line in difflib.unified_diff(_lines(old), _lines(new), place, place):
-        text = line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-        yield click.style(text, fg=colours[text[0]]) if text[0] in colours else text
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
 def _lines(text: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hlotext.cli.common import FORMAT, NOT_FOUND, Inputs, write_json
-from hlotext.cli.output import echo, is_colourful, printable
+from hlotext.cli.output import echo, emit, printable
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.matchers import Match, PatternError, parse_pattern
 
@@ -56,7 +56,7 @@ def command(pattern: str, files: tuple[str, ...], why: str | None, output_format
                 elif (match := wanted.match(instruction)) is not None:
                     found.append(_as_json(place, instruction, match))
                     if output_format == "text":
-                        echo(_line(place, instruction))
+                        _show(place, instruction)
     if output_format == "json" and why is None:
         write_json({"matches": found})
     inputs.finish()
@@ -64,11 +64,11 @@ def command(pattern: str, files: tuple[str, ...], why: str | None, output_format
         raise click.exceptions.Exit(NOT_FOUND)
 
 
-def _line(place: str, instruction: Instruction) -> str:
+def _show(place: str, instruction: Instruction) -> None:
     """`FILE:LINE:COLUMN: op line`."""
     span = instruction.span
-    where = f"{place}:{span}" if span is not None else place
-    return f"{click.style(where, fg='cyan') if is_colourful() else where}: {instruction}"
+    emit(printable(f"{place}:{span}" if span is not None else place), "cyan")
+    echo(f": {printable(str(instruction))}")
 
 
 def _as_json(place: str, instruction: Instruction, match: Match) -> dict[str, Any]:

@@ -80,10 +80,12 @@ def echo(text: str, end: str = "\n") -> None:
     emit(escape.lines(f"{text}{end}"))
 
 
-def emit(text: str) -> None:
-    """HLO text, the product of a command, byte for byte on standard output; on a terminal nothing of it acts."""
+def emit(text: str, colour: str | None = None) -> None:
+    """HLO text, the product of a command, byte for byte on standard output; on a terminal in a colour, and nothing of it acts."""
     if sys.stdout.isatty():
         text = escape.lines(text)
+    if colour is not None and is_colourful():
+        text = click.style(text, fg=colour)
     click.echo(text.encode("utf-8", "surrogateescape"), nl=False)
 
 
