@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from hlotext import lint as lint
     from hlotext import matchers as matchers
     from hlotext import rewrite as rewrite
-    from hlotext.findings.diagnostic import Diagnostic
     from hlotext.findings.errors import HloSyntaxError, Severity
+    from hlotext.findings.finding import Diagnostic, Finding
     from hlotext.ir.nodes.source import Source, Span
     from hlotext.ir.values.print_options import PrintOptions
     from hlotext.syntax.read_terms import (
@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from hlotext.syntax.source.inputs import InputError
 
 _LATE = {
-    "Diagnostic": "findings.diagnostic",
+    "Diagnostic": "findings.finding",
+    "Finding": "findings.finding",
     "HloSyntaxError": "findings.errors",
     "InputError": "syntax.source.inputs",
     "ParseResult": "syntax.recovery",
@@ -83,6 +84,7 @@ __all__ = [
     "Computation",
     "Diagnostic",
     "EditError",
+    "Finding",
     "HloSyntaxError",
     "InputError",
     "Instruction",

@@ -17,6 +17,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.source import Source
 from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.lint import registry
+from hlotext.reports import full_text
 from tests import support
 
 TWO = """HloModule m
@@ -201,9 +202,8 @@ def test_rules_of_other_packages(plugins: list[Any]) -> None:
     (failure,) = [finding for finding in findings if finding.code == lint.INTERNAL]
     assert failure.message == "rule Z901 failed: RuntimeError: broken"
     assert "Traceback" in failure.help
-    assert "Traceback" not in lint.entry_of(failure).text
-    assert "Traceback" in lint.entry_of(failure, debug=True).text
-    assert lint.page_of("Z902") == "# Z902: a parameter\n\nParameters are forbidden here.\n"
+    assert "Traceback" in full_text(failure, True)
+    assert lint.code_of("Z902").page() == "# Z902: a parameter\n\nParameters are forbidden here.\n"
 
 
 class _Same(Foreign):
@@ -222,12 +222,11 @@ def test_estimates_are_told() -> None:
     """Bytes and operations, where a rule has them."""
     path = support.DATA / "lint" / "compiled" / "waste_upcast_dot.h100_1x1x1.after_optimizations.txt"
     (finding,) = lint.lint_source(Source(path.read_text(), path.name), lint.Config(select=("D103",))).findings
-    entry = lint.entry_of(finding)
-    assert finding.flops == entry.properties["flops"] == 2 * 1024**3
-    assert "  costs: 2.15 GFLOP each time the module runs" in entry.text.splitlines()
-    entry = lint.entry_of(attrs.evolve(finding, bytes=3 << 20, flops=None))
-    assert "  costs: 3.00 MiB each time the module runs" in entry.text.splitlines()
-    assert "costs:" not in lint.entry_of(attrs.evolve(finding, bytes=0, flops=None)).text
+    assert finding.flops == 2 * 1024**3
+    assert "  costs: 2.15 GFLOP each time the module runs" in full_text(finding, True).splitlines()
+    other = attrs.evolve(finding, bytes=3 << 20, flops=None)
+    assert "  costs: 3.00 MiB each time the module runs" in full_text(other, True).splitlines()
+    assert "costs:" not in full_text(attrs.evolve(finding, bytes=0, flops=None), True)
 
 
 # ---- baselines

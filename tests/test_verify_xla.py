@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
-from hlotext.findings.diagnostic import Diagnostic
+from hlotext.findings.finding import Diagnostic
 from tests import support, xla_verifier
 from tests.corruptions import KINDS, corrupt
 from tests.corruptions.texts import TEXT_KINDS, corrupt_text

@@ -21,10 +21,10 @@ FOUND = 1
 FINDINGS_FORMAT = click.option(
     "--format",
     "output_format",
-    type=click.Choice(["text", "json", "github", "sarif"]),
+    type=click.Choice(["text", *reports.WRITERS]),
     default="text",
     show_default=True,
-    help="Text is for people and may change; github writes annotations for GitHub Actions.",
+    help="Text, which is full, is for people and may change; github writes annotations for GitHub Actions.",
 )
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No notes, and no line that counts.")
 
@@ -36,35 +36,36 @@ class Findings:
     _files: Sequence[str]
     _format: str
     _quiet: bool
-    _entries: list[reports.Entry] = attrs.field(factory=list)
+    _found: list[hlo.Diagnostic] = attrs.field(factory=list)
 
     def add(self, diagnostics: Iterable[hlo.Diagnostic], module: str = "") -> None:
         """Takes what was found in a module, or in a text."""
         for diagnostic in diagnostics:
             if self._quiet and diagnostic.severity is hlo.Severity.NOTE:
                 continue
-            entry = reports.from_diagnostic(diagnostic, RULES[diagnostic.code].title, module)
-            if self._format == "text":
-                show([entry], is_first=not self._entries)
-            self._entries.append(entry)
+            finding = attrs.evolve(diagnostic, module=module)
+            if self._is_text:
+                show([finding], is_first=not self._found)
+            self._found.append(finding)
+
+    @property
+    def _is_text(self) -> bool:
+        return self._format in ("text", "full")
 
     def finish(self, inputs: Inputs, *, is_unreadable: bool = False) -> None:
         """Writes what is not yet written, and one line on standard error that counts.
 
         Raises Exit: with status 2 where something could not be read, with 1 where more than notes was found.
         """
-        if self._format == "json":
-            emit_report(reports.json_report(self._entries, self._files, hlo.__version__))
-        elif self._format == "sarif":
-            emit_report(reports.sarif(self._entries, hlo.__version__, lambda code: RULES[code].page()))
-        elif self._format == "github":
-            emit_report(reports.github(self._entries))
+        if not self._is_text:
+            report = reports.Report(self._found, self._files, RULES.__getitem__, hlo.__version__)
+            emit_report(reports.WRITERS[self._format](report))
         elif not self._quiet:
-            say(reports.summary(self._entries, len(self._files)))
+            say(reports.summary(self._found, len(self._files)))
         inputs.finish()
         if is_unreadable:
             raise click.exceptions.Exit(UNREADABLE)
-        if any(entry.severity is not hlo.Severity.NOTE for entry in self._entries):
+        if any(finding.severity is not hlo.Severity.NOTE for finding in self._found):
             raise click.exceptions.Exit(FOUND)
 
 
@@ -76,18 +77,18 @@ def read_problems(result: hlo.ParseResult, place: str, findings: Findings) -> bo
     return any(diagnostic.severity is hlo.Severity.ERROR for diagnostic in result.diagnostics)
 
 
-def show(entries: Iterable[reports.Entry], *, is_first: bool = True) -> None:
+def show(found: Iterable[hlo.Diagnostic], *, is_first: bool = True, with_origin: bool = False) -> None:
     """Findings in full, with an empty line between two; on a terminal in colour."""
     console = None
     if is_colourful():
         from rich.console import Console
 
         console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
-    for entry in entries:
+    for finding in found:
         if not is_first:
             echo("")
         is_first = False
         if console is not None:
-            console.print(reports.rich_caret(entry))
+            console.print(reports.coloured(finding, with_origin))
         else:
-            echo(reports.caret(entry))
+            echo(reports.full_text(finding, with_origin))

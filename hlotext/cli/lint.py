@@ -21,7 +21,7 @@ from hlotext.cli.findings import FOUND, QUIET, show
 from hlotext.cli.output import echo, emit_report
 from hlotext.syntax.source.inputs import read_source
 
-FORMATS = ("full", "concise", "json", "json-lines", "junit", "github", "gitlab", "sarif", "markdown")
+FORMATS = tuple(reports.WRITERS)
 
 
 @click.command()
@@ -112,20 +112,23 @@ def command(
     compared = known.compare(findings)
     gone = sum(entry.count for entry in compared.gone)
     show_traceback = debug or bool(os.environ.get(DEBUG_VARIABLE))
-    entries = [
-        lint.entry_of(finding, debug=show_traceback)
+    found = [
+        _shown(finding, show_traceback)
         for finding in compared.new
         if not (quiet and finding.severity is hlo.Severity.NOTE)
     ]
+    report = reports.Report(found, files, lint.code_of, hlo.__version__, gone, with_origin=True)
     if statistics:
-        echo(reports.statistics(entries), end="")
+        echo(reports.statistics(report), end="")
+    elif output_format == "full":
+        show(found, with_origin=True)
     else:
-        _report(entries, files, output_format, gone)
+        emit_report(reports.WRITERS[output_format](report))
     if output_format in ("full", "concise") and not quiet:
-        _say_counts(entries, files, compared, baseline)
+        _say_counts(report, compared, baseline)
     if has_failed:
         raise click.exceptions.Exit(UNREADABLE)
-    if any(entry.severity is not hlo.Severity.NOTE for entry in entries):
+    if any(finding.severity is not hlo.Severity.NOTE for finding in found):
         raise click.exceptions.Exit(FOUND)
 
 
@@ -223,30 +226,15 @@ def _write(path: Path, baseline: lint.Baseline, quiet: bool) -> None:
         say(f"{sum(entry.count for entry in baseline.entries):,} findings written to {path}")
 
 
-def _report(entries: list[reports.Entry], files: Sequence[str], output_format: str, gone: int) -> None:
-    if output_format == "full":
-        show(entries)
-    elif output_format == "json":
-        emit_report(reports.json_report(entries, files, hlo.__version__))
-    elif output_format == "sarif":
-        emit_report(reports.sarif(entries, hlo.__version__, lint.page_of))
-    elif output_format == "junit":
-        emit_report(reports.junit(entries, files))
-    elif output_format == "gitlab":
-        emit_report(reports.gitlab(entries))
-    elif output_format == "markdown":
-        emit_report(reports.markdown(entries, len(files), gone))
-    else:
-        write = {"concise": reports.concise, "json-lines": reports.json_lines, "github": reports.github}[
-            output_format
-        ]
-        emit_report(write(entries))
+def _shown(finding: lint.Finding, show_traceback: bool) -> lint.Finding:
+    """The finding, of a rule that failed without its traceback unless that is wanted."""
+    if finding.code != lint.INTERNAL or show_traceback:
+        return finding
+    return attrs.evolve(finding, help="--debug shows the traceback")
 
 
-def _say_counts(
-    entries: list[reports.Entry], files: Sequence[str], compared: lint.Comparison, baseline: Path | None
-) -> None:
-    say(reports.summary(entries, len(files)))
+def _say_counts(report: reports.Report, compared: lint.Comparison, baseline: Path | None) -> None:
+    say(reports.summary(report.findings, len(report.files)))
     if compared.known:
         say(f"{len(compared.known):,} known findings left out")
     if compared.gone and baseline is not None:

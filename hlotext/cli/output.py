@@ -81,7 +81,10 @@ def echo(text: str, end: str = "\n") -> None:
 
 
 def emit(text: str, colour: str | None = None) -> None:
-    """HLO text, the product of a command, byte for byte on standard output; on a terminal in a colour, and nothing of it acts."""
+    """HLO text, the product of a command, byte for byte on standard output; nothing of it acts on a terminal.
+
+    There it may have a colour.
+    """
     if sys.stdout.isatty():
         text = escape.lines(text)
     if colour is not None and is_colourful():

@@ -14,13 +14,6 @@ RULES = {**syntax_codes.RULES, **verify_codes.CODES}
 """Codes that cost nothing to know: X of the reader, V of the verifier."""
 
 
-def every_code() -> dict[str, syntax_codes.Code]:
-    """These, and those of the linter's rules, of other packages too."""
-    from hlotext import lint
-
-    return {**RULES, **{code: rule.described() for code, rule in lint.all_rules().items()}}
-
-
 @click.command()
 @click.argument("codes", nargs=-1, metavar="[CODE]...")
 @FORMAT
@@ -32,6 +25,8 @@ def command(codes: tuple[str, ...], output_format: str) -> None:
       hlotext rule V101
       hlotext rule | grep layout
     """
+    from hlotext.lint import every_code
+
     known = every_code()
     chosen = []
     for code in codes or known:

@@ -6,7 +6,7 @@ import enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hlotext.findings.diagnostic import Diagnostic
+    from hlotext.findings.finding import Diagnostic
     from hlotext.ir.nodes.source import Span
 
 

@@ -3,14 +3,14 @@
 `run(module)` gives the findings of a module that was read, `lint_source` those of a text, errors included.
 """
 
+from hlotext.findings.finding import Finding
 from hlotext.lint.baseline import Baseline, BaselineError, Comparison, Entry
+from hlotext.lint.codes import INTERNAL, code_of, every_code
 from hlotext.lint.config import Config, ConfigError, config_from_table, find_config, load_config
-from hlotext.lint.engine import INTERNAL, Linted, lint_source, run
+from hlotext.lint.engine import Linted, lint_source, run
 from hlotext.lint.files import FileResult, lint_file, lint_files, modules_in
-from hlotext.lint.finding import Finding, from_diagnostic
 from hlotext.lint.fix import fix_text
 from hlotext.lint.registry import ENTRY_POINTS, RuleError, all_rules, builtin_rules
-from hlotext.lint.report import entry_of, page_of, title_of
 from hlotext.lint.rule import FAMILIES, Context, Report, Rule, make_context
 from hlotext.lint.table import rule_table
 
@@ -33,19 +33,17 @@ __all__ = [
     "RuleError",
     "all_rules",
     "builtin_rules",
+    "code_of",
     "config_from_table",
-    "entry_of",
+    "every_code",
     "find_config",
     "fix_text",
-    "from_diagnostic",
     "lint_file",
     "lint_files",
     "lint_source",
     "load_config",
     "make_context",
     "modules_in",
-    "page_of",
     "rule_table",
     "run",
-    "title_of",
 ]

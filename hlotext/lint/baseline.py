@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from hlotext.lint.finding import Finding
+from hlotext.findings.finding import Finding
 
 _VERSION = 1
 

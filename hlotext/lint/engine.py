@@ -10,20 +10,17 @@ import attrs
 
 from hlotext.analysis import causing_frame
 from hlotext.findings.errors import Severity
+from hlotext.findings.finding import Facts, Finding
 from hlotext.ir import collector
-from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
+from hlotext.lint.codes import INTERNAL
 from hlotext.lint.config import Config
-from hlotext.lint.finding import LONGEST_LINE, Finding, from_diagnostic
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
 from hlotext.lint.rule import Context, Report, Rule, make_context
 from hlotext.lint.suppress import is_suppressed
 from hlotext.syntax.read import read_tolerantly
 from hlotext.syntax.source.codes import CODES as SYNTAX_CODES
-
-INTERNAL = "X900"
-"""The code of a rule that failed. It is always reported."""
 
 
 def run(module: Module, config: Config | None = None) -> list[Finding]:
@@ -76,8 +73,7 @@ def lint_source(source: Source, config: Config | None = None) -> Linted:
     for diagnostic in result.diagnostics:
         is_error = diagnostic.severity is Severity.ERROR
         if config.is_selected(diagnostic.code, True) or is_error:
-            finding = from_diagnostic(diagnostic, SYNTAX_CODES.get(diagnostic.code, diagnostic.code))
-            finding = attrs.evolve(finding, fingerprint=text_fingerprint(finding.code, finding.message))
+            finding = _adopted(diagnostic, SYNTAX_CODES.get(diagnostic.code, diagnostic.code))
             if is_error or not _is_ignored(finding, config, source):
                 found.append(finding)
     if any(diagnostic.severity is Severity.ERROR for diagnostic in result.diagnostics):
@@ -105,17 +101,34 @@ def _reports(
             failed(_failure(rule, error, context))
 
 
+def _adopted(finding: Finding, rule: str, module: str = "") -> Finding:
+    """What a reader or the verifier found, as the linter's own."""
+    frames = finding.instruction.frames if finding.instruction is not None else ()
+    return attrs.evolve(
+        finding,
+        rule=rule,
+        module=module,
+        frame=frames[0] if frames else None,
+        fingerprint=text_fingerprint(finding.code, finding.message),
+    )
+
+
+_NOWHERE = Span(0, 0, 1, 1, 1, 1)
+"""The place of what has none."""
+
+
 def _failure(rule: Rule, error: Exception, context: Context) -> Finding:
     source = context.module.source
     return Finding(
-        code=INTERNAL,
+        INTERNAL,
+        Severity.ERROR,
+        f"rule {rule.code} failed: {type(error).__name__}: {error}",
+        _NOWHERE,
+        "".join(traceback.format_exception(error)),
         rule="rule-failed",
-        severity=Severity.ERROR,
-        message=f"rule {rule.code} failed: {type(error).__name__}: {error}",
-        help="".join(traceback.format_exception(error)),
-        file=source.name if source is not None else "<text>",
         module=context.module.name,
         fingerprint=text_fingerprint(INTERNAL, rule.code),
+        facts=Facts(source.name) if source is not None else None,
     )
 
 
@@ -123,39 +136,25 @@ def _finding(rule: Rule, report: Report, context: Context) -> Finding:
     module, instruction = context.module, report.instruction
     source = module.source
     span = instruction.span if instruction is not None else _header_span(module)
-    origin = _origin(instruction)
-    metadata = origin.metadata if origin is not None else None
-    computation = instruction.computation if instruction is not None else None
-    text = source.line(span.line) if source is not None and span is not None else str(instruction or "")
+    if span is None and instruction is not None:
+        # It was built or edited: what is shown is the line as it prints now.
+        source = Source(str(instruction), source.name if source is not None else "<text>")
     return Finding(
-        code=rule.code,
+        rule.code,
+        rule.severity,
+        report.message,
+        _NOWHERE if span is None else span,
+        report.help,
+        source=source,
+        instruction=instruction,
         rule=rule.name,
-        severity=rule.severity,
-        message=report.message,
-        help=report.help,
-        file=source.name if source is not None else "<text>",
-        line=span.line if span is not None else 1,
-        column=span.column if span is not None else 1,
-        end_line=span.end_line if span is not None else 1,
-        end_column=span.end_column if span is not None else 1,
         module=module.name,
-        name=instruction.name if instruction is not None else "",
-        computation=computation.name if computation is not None else "",
-        op_name=metadata.op_name if metadata is not None else "",
         frame=causing_frame(instruction) if instruction is not None else None,
         bytes=report.bytes,
         flops=report.flops,
-        source_line=text[:LONGEST_LINE],
+        fix=rule.fix,
         fingerprint=fingerprint(rule.code, report, context),
-        instruction=instruction,
     )
-
-
-def _origin(instruction: Instruction | None) -> Instruction | None:
-    """The instruction that tells where this one comes from: of an asynchronous wrapper often only what it runs."""
-    if instruction is None or instruction.metadata is not None:
-        return instruction
-    return instruction.async_wrapped_instruction or instruction
 
 
 def _header_span(module: Module) -> Span | None:
@@ -180,9 +179,6 @@ def _verify(module: Module, config: Config) -> Iterator[Finding]:
 
     for diagnostic in verify(module):
         if config.is_selected(diagnostic.code, False):
-            finding = from_diagnostic(diagnostic, "verify")
-            finding = attrs.evolve(
-                finding, module=module.name, fingerprint=text_fingerprint(finding.code, finding.message)
-            )
+            finding = _adopted(diagnostic, "verify", module.name)
             if not _is_ignored(finding, config, module.source):
                 yield finding

@@ -20,11 +20,11 @@ from hlotext.analysis import (
     communications,
     is_optimized,
 )
+from hlotext.findings.codes import Code
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.syntax.source.codes import Code
 
 FAMILIES = {
     "C": "collectives",

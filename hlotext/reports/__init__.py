@@ -1,37 +1,50 @@
 """How findings are written down: for people, for code hosts and CI servers, as SARIF, as JSON.
 
-The reader, the verifier and the linter say what they found in their own words; here it is an `Entry`, a plain value with
-all that a report can need, and one writer for each format. Knows nothing of what was checked.
+What the readers, the verifier and the linter find is one record, `Finding`, and for each format there is one writer
+of a `Report` of them.
+Knows nothing of what was checked. What goes out goes through `escape`, so that nothing in it acts where it is shown.
 """
 
 from hlotext.findings import escape
-from hlotext.reports.entry import Entry, Place, from_diagnostic
 from hlotext.reports.github import github
 from hlotext.reports.gitlab import gitlab
-from hlotext.reports.human import caret, rich_caret, summary
-from hlotext.reports.json import finding_json, json_report
+from hlotext.reports.human import coloured, concise, concise_line, full, full_text, summary
+from hlotext.reports.json import finding_json, json, json_lines
 from hlotext.reports.junit import junit
-from hlotext.reports.lines import concise, concise_line, json_lines
 from hlotext.reports.markdown import counts, markdown, statistics
+from hlotext.reports.report import Report
 from hlotext.reports.sarif import sarif
 
+WRITERS = {
+    "full": full,
+    "concise": concise,
+    "json": json,
+    "json-lines": json_lines,
+    "junit": junit,
+    "github": github,
+    "gitlab": gitlab,
+    "sarif": sarif,
+    "markdown": markdown,
+}
+"""The formats. Each writer takes a `Report` and gives a text that ends with a line end, or is empty."""
+
 __all__ = [
-    "Entry",
-    "Place",
-    "caret",
+    "WRITERS",
+    "Report",
+    "coloured",
     "concise",
     "concise_line",
     "counts",
     "escape",
     "finding_json",
-    "from_diagnostic",
+    "full",
+    "full_text",
     "github",
     "gitlab",
+    "json",
     "json_lines",
-    "json_report",
     "junit",
     "markdown",
-    "rich_caret",
     "sarif",
     "statistics",
     "summary",

@@ -5,32 +5,31 @@ https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from hlotext.findings import escape
 from hlotext.findings.errors import Severity
-from hlotext.reports.entry import Entry
+from hlotext.findings.finding import Finding
+from hlotext.reports.report import Report
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
-def github(entries: Iterable[Entry]) -> str:
+def github(report: Report) -> str:
     """One `::error file=...,line=...::message` for each finding."""
-    return "".join(f"{_command(entry)}\n" for entry in entries)
+    return "".join(f"{_command(finding, report)}\n" for finding in report.findings)
 
 
-def _command(entry: Entry) -> str:
+def _command(finding: Finding, report: Report) -> str:
     fields: dict[str, object] = {
-        "file": entry.file,
-        "line": entry.line,
-        "endLine": entry.end_line,
-        "col": entry.column,
-        "endColumn": entry.end_column,
-        "title": f"{entry.code} {entry.title}",
+        "file": finding.file,
+        "line": finding.line,
+        "endLine": finding.end_line,
+        "col": finding.column,
+        "endColumn": finding.end_column,
+        "title": f"{finding.code} {report.code_of(finding.code).title}",
     }
-    if entry.end_line != entry.line:
+    if finding.end_line != finding.line:
         # Columns of a range over several lines are refused.
         del fields["col"], fields["endColumn"]
     properties = ",".join(f"{name}={escape.github_property(str(value))}" for name, value in fields.items())
-    message = f"{entry.message}\n{entry.help}" if entry.help else entry.message
-    return f"::{_COMMANDS[entry.severity]} {properties}::{escape.github_data(message)}"
+    message = f"{finding.message}\n{finding.help}" if finding.help else finding.message
+    return f"::{_COMMANDS[finding.severity]} {properties}::{escape.github_data(message)}"

@@ -7,34 +7,33 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
 
 from hlotext.findings import escape
 from hlotext.findings.errors import Severity
-from hlotext.reports.entry import Entry
+from hlotext.reports.report import Report
 
 _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE: "info"}
 
 
-def gitlab(entries: Iterable[Entry]) -> str:
+def gitlab(report: Report) -> str:
     """A JSON list. GitLab wants each fingerprint once, so equal ones are numbered."""
     seen: Counter[str] = Counter()
     rows = []
-    for entry in entries:
-        base = entry.fingerprint or "\0".join((entry.code, entry.instruction, entry.message))
-        place = f"{entry.file}\0{base}"
+    for finding in report.findings:
+        base = finding.fingerprint or "\0".join((finding.code, finding.name, finding.message))
+        place = f"{finding.file}\0{base}"
         seen[place] += 1
         key = f"{place}\0{seen[place]}"
         rows.append(
             {
-                "description": f"{entry.code}: {entry.message}",
-                "check_name": entry.code,
+                "description": f"{finding.code}: {finding.message}",
+                "check_name": finding.code,
                 "fingerprint": hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest(),
-                "severity": _SEVERITIES[entry.severity],
+                "severity": _SEVERITIES[finding.severity],
                 "location": {
-                    "path": entry.file,
-                    "lines": {"begin": entry.line, "end": max(entry.line, entry.end_line)},
+                    "path": finding.file,
+                    "lines": {"begin": finding.line, "end": max(finding.line, finding.end_line)},
                 },
             }
         )
-    return escape.json(rows)
+    return escape.json(rows) + "\n"

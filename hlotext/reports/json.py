@@ -3,52 +3,81 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 from hlotext.findings import escape
 from hlotext.findings.errors import Severity
-from hlotext.reports.entry import Entry, Place
+from hlotext.findings.finding import Finding
+from hlotext.ir.nodes.source import Span
+from hlotext.reports.report import Report
 
 
-def json_report(entries: Sequence[Entry], files: Sequence[str], tool_version: str) -> str:
+def json(report: Report) -> str:
     """One object: the files that were looked at, the findings in order, and how many there are of each severity."""
-    counts = Counter(entry.severity for entry in entries)
-    report = {
+    counts = Counter(finding.severity for finding in report.findings)
+    value = {
         "version": 1,
-        "tool": {"name": "hlotext", "version": tool_version},
-        "files": list(files),
-        "findings": [finding_json(entry) for entry in entries],
+        "tool": {"name": "hlotext", "version": report.version},
+        "files": list(report.files),
+        "findings": [finding_json(finding, report) for finding in report.findings],
         "summary": {f"{severity.value}s": counts[severity] for severity in Severity},
     }
-    return escape.json(report)
+    return escape.json(value) + "\n"
 
 
-def finding_json(entry: Entry) -> dict[str, Any]:
+def json_lines(report: Report) -> str:
+    """One JSON object a line, for streams, each as `json` has it in `findings`."""
+    return "".join(f"{escape.json(finding_json(finding, report), None)}\n" for finding in report.findings)
+
+
+def finding_json(finding: Finding, report: Report) -> dict[str, Any]:
     """One finding as a JSON object."""
+    facts = finding.facts
     found = {
-        "code": entry.code,
-        "title": entry.title,
-        "severity": entry.severity.value,
-        "message": entry.message,
-        "help": entry.help,
-        "file": entry.file,
-        **_range(entry),
-        "module": entry.module,
-        "computation": entry.computation,
-        "instruction": entry.instruction,
-        "op_name": entry.op_name,
-        "related": [{"message": place.message, **_range(place)} for place in entry.related],
+        "code": finding.code,
+        "title": report.code_of(finding.code).title,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "help": finding.help,
+        "file": facts.file,
+        **_range(finding.span),
+        "module": finding.module,
+        "computation": facts.computation,
+        "instruction": facts.name,
+        "op_name": facts.op_name,
+        "related": [{"message": what, **_range(span)} for what, span in finding.related],
     }
-    if entry.fingerprint:
-        found["fingerprint"] = entry.fingerprint
-    return found | dict(entry.properties)
+    if finding.fingerprint:
+        found["fingerprint"] = finding.fingerprint
+    return found | properties(finding)
 
 
-def _range(place: Entry | Place) -> dict[str, int]:
+def properties(finding: Finding) -> dict[str, Any]:
+    """What is known of some findings only, as JSON values."""
+    found: dict[str, Any] = {}
+    if finding.rule:
+        found["rule"] = finding.rule
+    if finding.bytes is not None:
+        found["bytes"] = finding.bytes
+    if finding.flops is not None:
+        found["flops"] = finding.flops
+    if finding.places > 1:
+        found["places"] = finding.places
+        found["other_lines"] = list(finding.other_lines)
+    if finding.is_held:
+        found["is_held"] = True
+    if finding.frame is not None:
+        frame = finding.frame
+        found["frame"] = {"file": frame.file, "line": frame.line, "function": frame.function}
+    if finding.fix:
+        found["fix"] = {"pass": finding.fix, "safety": "safe"}
+    return found
+
+
+def _range(span: Span) -> dict[str, int]:
     return {
-        "line": place.line,
-        "column": place.column,
-        "end_line": place.end_line,
-        "end_column": place.end_column,
+        "line": span.line,
+        "column": span.column,
+        "end_line": span.end_line,
+        "end_column": span.end_column,
     }

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 from hlotext.findings import escape
-from hlotext.reports.entry import Entry
+from hlotext.findings.finding import Finding
+from hlotext.reports.human import full_text
+from hlotext.reports.report import Report
 
 
-def junit(entries: Sequence[Entry], files: Sequence[str]) -> str:
+def junit(report: Report) -> str:
     """The document. A file without findings is one test that passed."""
-    root = ET.Element("testsuites", name="hlotext", tests=str(0), failures=str(len(entries)))
-    by_file: dict[str, list[Entry]] = {file: [] for file in files}
-    for entry in entries:
-        by_file.setdefault(entry.file, []).append(entry)
+    root = ET.Element("testsuites", name="hlotext", tests=str(0), failures=str(len(report.findings)))
+    by_file: dict[str, list[Finding]] = {file: [] for file in report.files}
+    for finding in report.findings:
+        by_file.setdefault(finding.file, []).append(finding)
     tests = 0
     for file, found in by_file.items():
         cases = max(1, len(found))
@@ -24,18 +25,18 @@ def junit(entries: Sequence[Entry], files: Sequence[str]) -> str:
         )
         if not found:
             ET.SubElement(suite, "testcase", name="hlotext", classname=escape.line(file))
-        for entry in found:
-            suite.append(_case(entry))
+        for finding in found:
+            suite.append(_case(finding, report))
     root.set("tests", str(tests))
     ET.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _case(entry: Entry) -> ET.Element:
-    name = f"{entry.code} {entry.instruction or entry.title} (line {entry.line})"
+def _case(finding: Finding, report: Report) -> ET.Element:
+    name = f"{finding.code} {finding.name or report.code_of(finding.code).title} (line {finding.line})"
     case = ET.Element(
-        "testcase", name=escape.line(name), classname=escape.line(entry.file), line=str(entry.line)
+        "testcase", name=escape.line(name), classname=escape.line(finding.file), line=str(finding.line)
     )
-    failure = ET.SubElement(case, "failure", type=entry.code, message=escape.line(entry.message))
-    failure.text = escape.lines(entry.text or entry.message)
+    failure = ET.SubElement(case, "failure", type=finding.code, message=escape.line(finding.message))
+    failure.text = full_text(finding, report.with_origin)
     return case

@@ -4,79 +4,84 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from hlotext.findings import escape
+from hlotext.findings.codes import Code
 from hlotext.findings.errors import Severity
-from hlotext.reports.entry import Entry, Place
+from hlotext.findings.finding import Finding
+from hlotext.ir.nodes.source import Span
+from hlotext.reports.json import properties
+from hlotext.reports.report import Report
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
-def sarif(entries: Sequence[Entry], tool_version: str, page: Callable[[str], str]) -> str:
-    """A log of one run. `page` gives the documentation of a code, in Markdown."""
-    codes = list(dict.fromkeys(entry.code for entry in entries))
-    first = {entry.code: entry for entry in reversed(entries)}
+def sarif(report: Report) -> str:
+    """A log of one run."""
+    codes = list(dict.fromkeys(finding.code for finding in report.findings))
+    numbers = {code: number for number, code in enumerate(codes)}
     run = {
         "tool": {
             "driver": {
                 "name": "hlotext",
-                "version": tool_version,
-                "rules": [_rule(first[code], page(code)) for code in codes],
+                "version": report.version,
+                "rules": [_rule(report.code_of(code)) for code in codes],
             }
         },
         "columnKind": "unicodeCodePoints",
-        "results": [_result(entry, codes.index(entry.code)) for entry in entries],
+        "results": [_result(finding, numbers[finding.code]) for finding in report.findings],
     }
-    return escape.json({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
+    return escape.json({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}) + "\n"
 
 
-def _rule(entry: Entry, page: str) -> dict[str, Any]:
+def _rule(code: Code) -> dict[str, Any]:
+    page = code.page()
     return {
-        "id": entry.code,
-        "shortDescription": {"text": entry.title},
+        "id": code.name,
+        "shortDescription": {"text": code.title},
         "help": {"text": page, "markdown": page},
-        "defaultConfiguration": {"level": _LEVELS[entry.severity]},
+        "defaultConfiguration": {"level": _LEVELS[code.severity]},
     }
 
 
-def _result(entry: Entry, rule_index: int) -> dict[str, Any]:
-    message = f"{entry.message}\n{entry.help}" if entry.help else entry.message
+def _result(finding: Finding, rule_index: int) -> dict[str, Any]:
+    message = f"{finding.message}\n{finding.help}" if finding.help else finding.message
+    facts = finding.facts
     result: dict[str, Any] = {
-        "ruleId": entry.code,
+        "ruleId": finding.code,
         "ruleIndex": rule_index,
-        "level": _LEVELS[entry.severity],
+        "level": _LEVELS[finding.severity],
         "message": {"text": escape.sarif(message)},
-        "locations": [_location(entry, entry.file)],
-        "partialFingerprints": {"hlotext/v1": entry.fingerprint or _fingerprint(entry)},
+        "locations": [_location(finding.span, facts.file)],
+        "partialFingerprints": {"hlotext/v1": finding.fingerprint or _fingerprint(finding)},
     }
-    if entry.instruction:
+    if facts.name:
         result["locations"][0]["logicalLocations"] = [
-            {"name": entry.instruction, "fullyQualifiedName": f"{entry.computation}/{entry.instruction}"}
+            {"name": facts.name, "fullyQualifiedName": f"{facts.computation}/{facts.name}"}
         ]
-    if entry.related:
+    if finding.related:
         result["relatedLocations"] = [
-            {"id": number, "message": {"text": escape.sarif(place.message)}, **_location(place, entry.file)}
-            for number, place in enumerate(entry.related, 1)
+            {"id": number, "message": {"text": escape.sarif(what)}, **_location(span, facts.file)}
+            for number, (what, span) in enumerate(finding.related, 1)
         ]
-    if entry.properties:
-        result["properties"] = dict(entry.properties)
+    if more := properties(finding):
+        result["properties"] = more
     return result
 
 
-def _location(place: Entry | Place, file: str) -> dict[str, Any]:
+def _location(span: Span, file: str) -> dict[str, Any]:
     return {
         "physicalLocation": {
             "artifactLocation": {"uri": _uri(file)},
             "region": {
-                "startLine": place.line,
-                "startColumn": place.column,
-                "endLine": place.end_line,
-                "endColumn": max(place.end_column, 1),
+                "startLine": span.line,
+                "startColumn": span.column,
+                "endLine": span.end_line,
+                "endColumn": max(span.end_column, 1),
             },
         }
     }
@@ -88,7 +93,7 @@ def _uri(file: str) -> str:
     return f"file://{quote(text)}" if os.path.isabs(file) else quote(text)
 
 
-def _fingerprint(entry: Entry) -> str:
+def _fingerprint(finding: Finding) -> str:
     """Equal as long as the code, the instruction and the message stay; the line may move."""
-    parts = (entry.code, entry.file, entry.computation, entry.instruction, entry.message)
+    parts = (finding.code, finding.file, finding.computation, finding.name, finding.message)
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]

@@ -23,7 +23,7 @@ from hlotext.syntax.source.inputs import InputError, decode, unpack
 from hlotext.syntax.source.reporter import Reporter, did_you_mean, word_end
 
 if TYPE_CHECKING:
-    from hlotext.findings.diagnostic import Diagnostic
+    from hlotext.findings.finding import Diagnostic
     from hlotext.syntax.reading.records import InstructionRecord, ModuleRecord
     from hlotext.syntax.recovery import ParseResult
 

@@ -22,6 +22,7 @@ from hlotext.ir.tables import opcodes
 from hlotext.ir.values.aliasing import ShapeIndex
 from hlotext.ir.values.shape import Shape
 from hlotext.matchers import parse_pattern
+from hlotext.reports import full_text
 from hlotext.testing.axes import groups_of_axis, is_along
 from hlotext.testing.describe import describe_all
 from hlotext.testing.reading import module_of
@@ -146,7 +147,7 @@ class Findings(Sequence[lint.Finding]):
 
     def explain(self) -> list[str]:
         """Lines for the report of a failed assertion."""
-        return [line for finding in self._found for line in lint.entry_of(finding).text.split("\n")]
+        return [line for finding in self._found for line in full_text(finding, True).split("\n")]
 
     def __repr__(self) -> str:
         return "\n".join([f"{len(self)} findings", *self.explain()])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hlotext.findings.diagnostic import Diagnostic
+    from hlotext.findings.finding import Diagnostic
     from hlotext.ir.nodes.module import Module
 
 __all__ = ["verify"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hlotext.findings.codes import Code
 from hlotext.findings.errors import Severity
-from hlotext.syntax.source.codes import Code
 
 _E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from hlotext.findings.diagnostic import Diagnostic
+from hlotext.findings.finding import Diagnostic
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module

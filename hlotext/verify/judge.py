@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from hlotext.findings.diagnostic import Diagnostic
 from hlotext.findings.errors import Severity
+from hlotext.findings.finding import Diagnostic
 from hlotext.ir.nodes.async_ops import is_async_body
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.judge import Problems

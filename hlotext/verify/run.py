@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
-from hlotext.findings.diagnostic import Diagnostic
 from hlotext.findings.errors import Severity
+from hlotext.findings.finding import Diagnostic
 from hlotext.ir import collector
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import CallAttributes, Instruction

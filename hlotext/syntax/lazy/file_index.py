@@ -10,8 +10,8 @@ import re
 import string
 from collections.abc import Callable, Iterator
 
-from hlotext.findings.diagnostic import Diagnostic
 from hlotext.findings.errors import HloSyntaxError
+from hlotext.findings.finding import Diagnostic
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source

@@ -24,8 +24,8 @@ from typing import Any, cast
 
 import attrs
 
-from hlotext.findings.diagnostic import Diagnostic
 from hlotext.findings.errors import HloSyntaxError
+from hlotext.findings.finding import Diagnostic
 from hlotext.ir import collector
 from hlotext.ir.nodes.computation import Computation, opened
 from hlotext.ir.nodes.instruction import Instruction

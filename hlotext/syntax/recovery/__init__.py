@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import attrs
 
-from hlotext.findings.diagnostic import Diagnostic
+from hlotext.findings.finding import Diagnostic
 from hlotext.ir.nodes.module import Module
 
 

@@ -1,31 +1,9 @@
-"""Every diagnostic code of the readers: what it means, in one line each. The documentation prints this table."""
+"""Every code of the readers: what it means, in one line each. The documentation prints this table."""
 
 from __future__ import annotations
 
-from importlib import resources
-
-import attrs
-
+from hlotext.findings.codes import Code
 from hlotext.findings.errors import Severity
-
-
-@attrs.frozen
-class Code:
-    """One kind of diagnostic, of whatever room."""
-
-    name: str
-    """Such as `X101`; stable from release to release."""
-    severity: Severity
-    title: str
-    """What is wrong, in one line without a full stop."""
-    package: str = "hlotext.syntax"
-    """The package whose folder `pages` holds its documentation."""
-
-    def page(self) -> str:
-        """Its documentation as Markdown: why it matters, how it looks, how to fix it."""
-        text = resources.files(self.package).joinpath(f"pages/{self.name}.md").read_text("utf-8")
-        return f"# {self.name}: {self.title}\n\nSeverity: {self.severity.value}.\n\n{text}"
-
 
 CODES: dict[str, str] = {
     "X101": "a token that cannot stand here",

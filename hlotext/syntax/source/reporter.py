@@ -11,7 +11,7 @@ from hlotext.ir.memo import late
 from hlotext.syntax.source.limits import MAX_COMPARED_WORDS, MAX_DIAGNOSTICS, MAX_MESSAGE
 
 if TYPE_CHECKING:
-    from hlotext.findings.diagnostic import Diagnostic
+    from hlotext.findings.finding import Diagnostic
     from hlotext.ir.nodes.source import Source
 
 Place = tuple[str, int, int | None]
@@ -108,7 +108,7 @@ class Reporter:
         help: str,
         related: Iterable[Place],
     ) -> Diagnostic:
-        from hlotext.findings.diagnostic import Diagnostic  # most texts are right
+        from hlotext.findings.finding import Diagnostic  # most texts are right
 
         text = self.source.text
         if len(message) > MAX_MESSAGE:

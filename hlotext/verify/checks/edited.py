@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from hlotext.findings.diagnostic import Diagnostic
+from hlotext.findings.finding import Diagnostic
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.source import Source
 from hlotext.syntax import checks

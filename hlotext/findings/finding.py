@@ -1,0 +1,204 @@
+"""One thing to say about one place of a text: what the readers, the verifier and the linter find, in one record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hlotext.findings import escape
+from hlotext.findings.errors import Severity
+from hlotext.ir.nodes.source import Source, Span
+from hlotext.ir.values.value import Value
+
+if TYPE_CHECKING:
+    from hlotext.ir.nodes.instruction import Instruction
+    from hlotext.ir.values.frames import StackFrame
+
+
+@attrs.frozen
+class Facts:
+    """What reports say of a finding's instruction and text. Plain values, which stay when the module goes."""
+
+    file: str = "<text>"
+    """The name of the text."""
+    name: str = ""
+    """The instruction's name; empty where there is none. So are the next two."""
+    computation: str = ""
+    op_name: str = ""
+    """The operation of the source program, with its scopes."""
+    excerpt: tuple[str, ...] = ()
+    """The line of the place with a caret below it, cut where it is long; empty where there is no text."""
+    related: tuple[tuple[str, ...], ...] = ()
+    """The same for each of the related places."""
+
+
+@attrs.frozen(repr=False)
+class Finding(Value):
+    """One thing to say about one place of a text; also called `Diagnostic`."""
+
+    code: str
+    """Stable code such as `X101`."""
+    severity: Severity
+    message: str
+    """What is wrong, in one sentence without a full stop."""
+    span: Span
+    """The place; for what is about a whole module, its header."""
+    help: str = ""
+    """What to do about it; empty when there is nothing to say."""
+    related: tuple[tuple[str, Span], ...] = ()
+    """Other places that matter, such as where a name was first defined."""
+    source: Source | None = attrs.field(default=None, repr=False, eq=False)
+    """The text that the spans are in; for what was edited or built, the one line as it prints now. None when detached."""
+    instruction: Instruction | None = attrs.field(default=None, repr=False, eq=False)
+    """The instruction at fault; None for what the readers find, for what is about no single one, and when detached."""
+    related_instructions: tuple[Instruction, ...] = attrs.field(default=(), repr=False, eq=False)
+    """Other instructions that matter, such as the operand that does not fit; empty for the readers and when detached."""
+
+    rule: str = attrs.field(default="", kw_only=True)
+    """The name in words of the rule that found it, such as `all-gather-in-loop`; empty outside the linter."""
+    module: str = attrs.field(default="", kw_only=True)
+    """The module's name; empty where there is none or nobody said."""
+    frame: StackFrame | None = attrs.field(default=None, kw_only=True)
+    """The Python frame that it is there for, as the linter tells it; None where the text names none."""
+    bytes: int | None = attrs.field(default=None, kw_only=True)
+    """How many bytes it costs each time the module runs, or how many it holds; None where there is no such estimate."""
+    flops: int | None = attrs.field(default=None, kw_only=True)
+    """How many floating-point operations it is about each time the module runs; None where there is no such estimate."""
+    is_held: bool = attrs.field(default=False, kw_only=True)
+    """Whether the bytes are memory that is held while the module runs, or longer, and not traffic of each run."""
+    places: int = attrs.field(default=1, kw_only=True)
+    """How many places have this cause; bytes and operations are those of all of them."""
+    other_lines: tuple[int, ...] = attrs.field(default=(), kw_only=True)
+    """Lines of the other places, the first few of them."""
+    fix: str = attrs.field(default="", kw_only=True)
+    """The pass that does away with it and leaves every result as it is; empty for none."""
+    fingerprint: str = attrs.field(default="", kw_only=True)
+    """Equal for the same finding when the program is compiled again; empty where nothing makes one."""
+    other_fingerprints: tuple[str, ...] = attrs.field(default=(), kw_only=True)
+    """Those of the other places."""
+    _facts: Facts | None = attrs.field(default=None, kw_only=True, repr=False, eq=False)
+    """Set when detached."""
+
+    # ---- where
+
+    @property
+    def line(self) -> int:
+        return self.span.line
+
+    @property
+    def column(self) -> int:
+        return self.span.column
+
+    @property
+    def end_line(self) -> int:
+        return self.span.end_line
+
+    @property
+    def end_column(self) -> int:
+        return self.span.end_column
+
+    @property
+    def file(self) -> str:
+        """The name of the text, a path for what was read from a file."""
+        if self._facts is not None:
+            return self._facts.file
+        return self.source.name if self.source is not None else "<text>"
+
+    @property
+    def place(self) -> str:
+        """`file:line:column`."""
+        return f"{self.file}:{self.line}:{self.column}"
+
+    @property
+    def source_line(self) -> str:
+        """The whole line of the source text where it starts; empty when detached."""
+        return self.source.line(self.span.line) if self.source is not None else ""
+
+    # ---- what
+
+    @property
+    def name(self) -> str:
+        """The instruction's name; empty where it is about no instruction."""
+        return self.facts.name
+
+    @property
+    def computation(self) -> str:
+        """The name of the instruction's computation; empty where it is about no instruction."""
+        return self.facts.computation
+
+    @property
+    def op_name(self) -> str:
+        """The operation of the source program, with its scopes; empty where the text names none."""
+        return self.facts.op_name
+
+    @property
+    def facts(self) -> Facts:
+        """All that reports say of instruction and text."""
+        if self._facts is not None:
+            return self._facts
+        instruction = self.instruction
+        excerpts: list[tuple[str, ...]] = [()] * (1 + len(self.related))
+        if self.source is not None:
+            spans = (self.span, *(span for _, span in self.related))
+            excerpts = [tuple(_excerpt_of(self.source, span)) for span in spans]
+        if instruction is None:
+            return Facts(self.file, excerpt=excerpts[0], related=tuple(excerpts[1:]))
+        # Of an asynchronous wrapper often only what it runs tells where it comes from.
+        metadata = instruction.metadata
+        if metadata is None and (wrapped := instruction.async_wrapped_instruction) is not None:
+            metadata = wrapped.metadata
+        return Facts(
+            file=self.file,
+            name=instruction.name,
+            computation=instruction.computation.name if instruction.computation is not None else "",
+            op_name=metadata.op_name if metadata is not None else "",
+            excerpt=excerpts[0],
+            related=tuple(excerpts[1:]),
+        )
+
+    def detached(self) -> Finding:
+        """The same without nodes and text, so that it can go to another process, and the module can go."""
+        return attrs.evolve(self, source=None, instruction=None, related_instructions=(), facts=self.facts)
+
+    def __str__(self) -> str:
+        """Place and message, the line with a caret, related places, help. Nothing of it acts in a terminal or a log."""
+        file, facts = escape.line(self.file), self.facts
+        message = escape.line(self.message)
+        out = [f"{file}:{self.line}:{self.column}: {self.severity.value}[{self.code}]: {message}"]
+        out += facts.excerpt
+        for (what, span), lines in zip(self.related, facts.related, strict=True):
+            out += (f"{file}:{span.line}:{span.column}: {escape.line(what)}", *lines)
+        if self.help:
+            out.append(f"  help: {escape.lines(self.help)}")
+        return "\n".join(out)
+
+
+Diagnostic = Finding
+"""What the readers and the verifier call it."""
+
+
+_WIDTH = 160
+"""Longest piece of a source line that is shown; dumps have lines of megabytes."""
+
+
+def _excerpt_of(source: Source, span: Span) -> list[str]:
+    """The line of a span with a caret, without a copy of the whole line: there may be a thousand errors on a huge one."""
+    text, (start, end) = source.text, source.bounds(span.line)
+    return _excerpt(lambda first, last: text[start + first : min(end, start + last)], end - start, span)
+
+
+def _excerpt(piece: Callable[[int, int], str], length: int, span: Span) -> list[str]:
+    """The line, of so many characters, and a caret under the span; `piece` gives what is between two columns, from 0."""
+    column = span.column - 1
+    first = max(0, column - _WIDTH // 2) if length > _WIDTH else 0
+    # Blank for blank: the caret stands below the character that is meant.
+    shown = escape.lines(piece(first, first + _WIDTH).replace("\t", " ").replace("\n", escape.REPLACEMENT))
+    left = "... " if first else ""
+    right = " ..." if first + _WIDTH < length else ""
+    width = span.end_column - span.column if span.end_line == span.line else length - column
+    carets = "^" * max(1, min(width, _WIDTH - (column - first)))
+    gutter = f"{span.line} | "
+    pad = " " * (len(gutter) - 2) + "| "
+    return [f"  {gutter}{left}{shown}{right}", f"  {pad}{' ' * (len(left) + column - first)}{carets}"]

@@ -1,0 +1,38 @@
+"""Every code that a finding may have: of the readers, the verifier and the rules."""
+
+from __future__ import annotations
+
+from hlotext.findings.codes import Code
+from hlotext.findings.errors import Severity
+from hlotext.lint.registry import all_rules
+from hlotext.syntax.source.codes import RULES as SYNTAX_CODES
+from hlotext.verify.codes import CODES as VERIFY_CODES
+
+INTERNAL = "X900"
+"""The code of a rule that failed. It is always reported."""
+
+
+def every_code() -> dict[str, Code]:
+    """All codes that have a page, by name: X, V, then those of the rules, of other packages too."""
+    return {**SYNTAX_CODES, **VERIFY_CODES, **{code: rule.described() for code, rule in all_rules().items()}}
+
+
+def code_of(name: str) -> Code:
+    """What a code stands for; one that nobody knows stands for itself."""
+    if (rule := all_rules().get(name)) is not None:
+        return rule.described()
+    return (
+        SYNTAX_CODES.get(name)
+        or VERIFY_CODES.get(name)
+        or _Plain(name, Severity.ERROR, _TITLES.get(name, name))
+    )
+
+
+_TITLES = {INTERNAL: "a rule that failed"}
+
+
+class _Plain(Code):
+    """A code without a page."""
+
+    def page(self) -> str:
+        return f"# {self.name}: {self.title}\n"
