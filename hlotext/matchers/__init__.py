@@ -17,24 +17,26 @@ operand 1 of y, x: the opcode is parameter, not constant
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from hlotext.ir.tables import opcodes
-from hlotext.matchers.pattern import Condition, Match, Options, Pattern
+from hlotext.ir.values.literal import Literal
+from hlotext.matchers.facts import COMMUTATIVE
+from hlotext.matchers.matching import Options
+from hlotext.matchers.numbers import Number, is_all, plain
+from hlotext.matchers.pattern import Condition, Match, Pattern
 from hlotext.matchers.text import PatternError, parse_pattern
-
-COMMUTATIVE = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
-"""Opcodes of which `NAME_any_order` exists."""
 
 __all__ = [
     "COMMUTATIVE",
     "Condition",
     "Match",
+    "Not",
     "Options",
     "Pattern",
     "PatternError",
     "any_of",
     "constant",
+    "constant_effective_scalar",
     "constant_scalar",
     "op",
     "parameter",
@@ -48,20 +50,33 @@ def op(name: str | None = None, opcode: str | None = None) -> Pattern:
     return Pattern(opcode=opcode, capture=name)
 
 
-def constant(value: float | None = None, name: str | None = None) -> Pattern:
-    """A constant; with a value one whose elements are all that (`m::Constant`)."""
+def constant(value: Number | Literal | None = None, name: str | None = None) -> Pattern:
+    """A constant; with a value one whose elements are all that (`m::Constant`), by value and type.
+
+    `True` is a truth value, `1` a whole number of any type, `1.0` a float. A `Literal` is compared to the bit.
+    """
     pattern = Pattern(opcode="constant", capture=name)
     if value is None:
         return pattern
-    return pattern.with_predicate(lambda i: _is_all(i, value), f"all elements are {value}")
+    if isinstance(value, Literal):
+        return pattern.with_predicate(
+            lambda i: i.literal == value, f"the value is {value.abbreviated_text()}"
+        )
+    number = plain(value)
+    return pattern.with_predicate(lambda i: is_all(i.literal, number), f"all elements are {value}")
 
 
-def constant_scalar(value: float | None = None, name: str | None = None) -> Pattern:
+def constant_scalar(value: Number | None = None, name: str | None = None) -> Pattern:
     """A constant without dimensions; with a value one that is that (`m::ConstantScalar`)."""
     return constant(value, name).with_rank(0)
 
 
-def splat(value: float | None = None, name: str | None = None) -> Pattern:
+def constant_effective_scalar(value: Number | None = None, name: str | None = None) -> Pattern:
+    """A constant of one element, in however many dimensions (`m::ConstantEffectiveScalar`)."""
+    return constant(value, name).with_effective_scalar()
+
+
+def splat(value: Number | None = None, name: str | None = None) -> Pattern:
     """One value everywhere: a constant, or the broadcast of a scalar one; the capture is the whole."""
     scalar = constant_scalar(value)
     broadcast = Pattern(opcode="broadcast", operands=(scalar,), capture=name)
@@ -81,14 +96,9 @@ def any_of(*patterns: Pattern) -> Pattern:
     return Pattern(alternatives=patterns)
 
 
-def _is_all(instruction: Instruction, value: float) -> bool:
-    literal = instruction.literal
-    if literal is None or not literal.shape.is_array or literal.is_elided or literal.unknown_text is not None:
-        return False
-    if literal.shape.element_count == 0:
-        return False
-    array = literal.array
-    return bool((array == array.dtype.type(value)).all())
+def Not(pattern: Pattern, name: str | None = None) -> Pattern:  # noqa: N802 - `not` is a word of Python, `not_` an opcode
+    """Anything that a pattern does not match; what it would capture is not captured."""
+    return Pattern(capture=name, forbidden=(pattern,))
 
 
 def _by_method_name() -> dict[str, tuple[str, bool]]:
@@ -122,7 +132,3 @@ def __getattr__(name: str) -> Callable[..., Pattern]:
     make.__name__ = name
     make.__doc__ = f"An instruction of opcode {opcode}."
     return make
-
-
-if TYPE_CHECKING:
-    from hlotext.ir.nodes.instruction import Instruction

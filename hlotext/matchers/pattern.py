@@ -1,20 +1,33 @@
-"""One pattern: what an instruction must be, and how it is tried."""
+"""One pattern: what an instruction must be."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.ir.values.shape import Layout, Shape
+from hlotext.ir.values.sharding import Sharding
 from hlotext.ir.values.types import ElementType
+from hlotext.matchers import facts
+from hlotext.matchers.matching import (
+    NOTHING_SKIPPED,
+    Captures,
+    Failure,
+    Matching,
+    Options,
+    Place,
+    looked_through,
+)
 
-Captures: TypeAlias = dict[str, Any]
-"""What names stand for: instructions; in text patterns also texts of shapes and attributes."""
 Match: TypeAlias = Mapping[str, Any]
+
+MAX_ANY_ORDER = 6
+"""Operands that may stand in any order: there are 720 orders of so many."""
 
 
 @attrs.frozen
@@ -25,27 +38,18 @@ class Condition:
     """What must hold, for explanations: `it has one user`."""
     holds: Callable[[Instruction, Captures], bool]
     """May add captures; that is undone when it says no."""
+    names: tuple[str, ...] = ()
+    """The captures that it reads or adds."""
 
 
 @attrs.frozen
-class Options:
-    """What a match looks through on the way from user to operand."""
+class SingleOperand:
+    """A pattern for one operand, whatever the others are."""
 
-    opcodes: frozenset[str] = frozenset()
-    """Opcodes of one operand that are skipped: `frozenset({"bitcast", "copy"})`."""
-    fusion: bool = False
-    """Whether a fusion is taken for its root, and a fusion's parameter for what the fusion is given."""
-
-
-NOTHING_SKIPPED = Options()
-
-
-@attrs.frozen
-class Failure:
-    """Why one attempt failed, and how deep it came."""
-
-    depth: int
-    text: str
+    number: int
+    pattern: Pattern
+    is_optional: bool = False
+    """Whether there may be no operand of that number."""
 
 
 @attrs.frozen
@@ -59,7 +63,7 @@ class Pattern:
     capture: str | None = None
     """The name under which a match gives the instruction; a name used twice must be the same instruction."""
     any_order: bool = False
-    """Whether the operands may stand in another order."""
+    """Whether the operands may stand in another order. Raises ValueError for more than `MAX_ANY_ORDER` of them."""
     conditions: tuple[Condition, ...] = ()
     alternatives: tuple[Pattern, ...] = ()
     """If there are any, one of them must match; the other fields then come on top."""
@@ -67,12 +71,47 @@ class Pattern:
     """Whether there may be more operands than patterns."""
     options: Options | None = None
     """What to look through from here on; None: what the pattern around says."""
+    single_operands: tuple[SingleOperand, ...] = ()
+    forbidden: tuple[Pattern, ...] = ()
+    """Patterns none of which may match."""
+    name_counts: Mapping[str, int] = attrs.field(init=False, eq=False, repr=False)
+    """How often each name stands in this pattern; twice where a condition or what is forbidden asks for it."""
+    is_branching: bool = attrs.field(init=False, eq=False, repr=False)
+    """Whether there may be several ways to match."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.any_order and self.operands is not None and len(self.operands) > MAX_ANY_ORDER:
+            raise ValueError(f"{len(self.operands)} operands in any order: at most {MAX_ANY_ORDER}")
+        counts: Counter[str] = Counter([self.capture] if self.capture is not None else [])
+        parts = (
+            *(self.operands or ()),
+            *self.alternatives,
+            *(single.pattern for single in self.single_operands),
+        )
+        for part in parts:
+            counts.update(part.name_counts)
+        for asked in (*(c.names for c in self.conditions), *(p.name_counts for p in self.forbidden)):
+            counts.update(dict.fromkeys(asked, 2))
+        object.__setattr__(self, "name_counts", dict(counts))
+        is_branching = self.any_order or bool(self.alternatives) or any(part.is_branching for part in parts)
+        object.__setattr__(self, "is_branching", is_branching)
+
+    @property
+    def shared_names(self) -> frozenset[str]:
+        """The names that more than one part asks for."""
+        return frozenset(name for name, count in self.name_counts.items() if count > 1)
 
     # ---- trying
 
     def match(self, instruction: Instruction, options: Options = NOTHING_SKIPPED) -> Match | None:
         """The captures of the first way in which this matches, tried in order; None if there is none."""
-        return next(_attempt(self, instruction, {}, options, [], 0, instruction.name), None)
+        options = self.options or options
+        if options.start:
+            instruction = looked_through(instruction, options)
+        if self.opcode is not None and instruction.opcode != self.opcode:
+            return None
+        ways = Matching(self).ways(self, Place(instruction), {}, options)
+        return ways[0] if ways else None
 
     def matches(self, instruction: Instruction) -> bool:
         """Whether this matches."""
@@ -80,8 +119,11 @@ class Pattern:
 
     def explain(self, instruction: Instruction, options: Options = NOTHING_SKIPPED) -> str | None:
         """Why this does not match, told for the attempt that came furthest; None if it does."""
+        options = self.options or options
+        if options.start:
+            instruction = looked_through(instruction, options)
         failures: list[Failure] = []
-        for _ in _attempt(self, instruction, {}, options, failures, 0, instruction.name):
+        if Matching(self, failures).ways(self, Place(instruction), {}, options):
             return None
         return max(failures, key=lambda failure: failure.depth).text
 
@@ -91,20 +133,73 @@ class Pattern:
         self, holds: Callable[[Instruction], bool], text: str = "the predicate holds"
     ) -> Pattern:
         """The same, where also a function says yes."""
-        return self._and(text, lambda instruction, _: holds(instruction))
+        return self._and(Condition(text, lambda instruction, _: holds(instruction)))
 
-    def _and(self, text: str, holds: Callable[[Instruction, Captures], bool]) -> Pattern:
-        return attrs.evolve(self, conditions=(*self.conditions, Condition(text, holds)))
+    def _and(self, condition: Condition) -> Pattern:
+        return attrs.evolve(self, conditions=(*self.conditions, condition))
 
     def named(self, name: str) -> Pattern:
         """The same, captured under a name."""
         return attrs.evolve(self, capture=name)
 
+    def but_not(self, *patterns: Pattern) -> Pattern:
+        """The same, where none of these matches."""
+        return attrs.evolve(self, forbidden=(*self.forbidden, *patterns))
+
+    def through(self, *opcodes: str, fusion: bool = False, start: bool = False) -> Pattern:
+        """The same, where operands may stand behind instructions of these opcodes, or across a fusion's border.
+
+        With `start` the instruction itself, too: a pattern of what a fusion computes then matches the fusion.
+        """
+        return attrs.evolve(self, options=Options(frozenset(opcodes), fusion, start))
+
+    # ---- operands and users
+
+    def with_operand(self, number: int, pattern: Pattern) -> Pattern:
+        """With an operand of that number that matches (`WithOperand`)."""
+        return attrs.evolve(self, single_operands=(*self.single_operands, SingleOperand(number, pattern)))
+
+    def with_operand_if_present(self, number: int, pattern: Pattern) -> Pattern:
+        """Where there is an operand of that number, it matches (`WithOperandIfPresent`)."""
+        return attrs.evolve(
+            self, single_operands=(*self.single_operands, SingleOperand(number, pattern, is_optional=True))
+        )
+
+    def with_operand_count(self, count: int) -> Pattern:
+        """With so many operands (`WithNumOperands`)."""
+        return self.with_predicate(lambda i: len(i.operands) == count, f"it has {count} operands")
+
+    def with_one_use(self) -> Pattern:
+        """Used in exactly one operand place (`WithOneUse`)."""
+        return self.with_predicate(
+            lambda i: sum(user.operands.count(i) for user in i.users) == 1, "it is used in one place"
+        )
+
+    def with_one_user(self) -> Pattern:
+        """Used by exactly one instruction (`WithOneUser`)."""
+        return self.with_predicate(lambda i: len(i.users) == 1, "it has one user")
+
+    # ---- shapes
+
     def with_shape(self, shape: Shape | str) -> Pattern:
         """With that shape, layouts aside (`WithShape`); given as a value or as text."""
-        text = shape if isinstance(shape, str) else shape.text_without_layout()
+        text = facts.shape_text(shape)
         return self.with_predicate(
             lambda i: i.shape is not None and i.shape.text_without_layout() == text, f"the shape is {text}"
+        )
+
+    def with_subshape(self, index: Sequence[int], shape: Shape | str) -> Pattern:
+        """With a part of a tuple of that shape, layouts aside (`WithSubshape`): `(1,)` is the second element.
+
+        >>> import hlotext as hlo
+        >>> tuple_ = hlo.parse_instruction("t = (f32[], (s32[4]{0})) tuple(f32[] a, (s32[4]{0}) b)")
+        >>> Pattern().with_subshape((1, 0), "s32[4]").matches(tuple_)
+        True
+        """
+        place, text = tuple(index), facts.shape_text(shape)
+        return self.with_predicate(
+            lambda i: facts.subshape_text(i, place) == text,
+            f"the shape at {{{','.join(map(str, place))}}} is {text}",
         )
 
     def with_shape_equal_to(self, name: str) -> Pattern:
@@ -118,7 +213,7 @@ class Pattern:
                 and instruction.shape.text_without_layout() == other.text_without_layout()
             )
 
-        return self._and(f"the shape is that of {name}", same)
+        return self._and(Condition(f"the shape is that of {name}", same, (name,)))
 
     def with_element_type(self, *types: ElementType | str) -> Pattern:
         """With one of these element types (`WithElementType`)."""
@@ -134,21 +229,17 @@ class Pattern:
             lambda i: i.shape is not None and i.shape.is_array and i.shape.rank == rank, f"the rank is {rank}"
         )
 
+    def with_effective_scalar(self) -> Pattern:
+        """With one element, in however many dimensions (`IsEffectiveScalar`)."""
+        return self.with_predicate(facts.is_effective_scalar, "it is effectively a scalar")
+
     def with_layout(self, layout: Layout | str) -> Pattern:
         """With that layout (`WithLayout`), given as a value or as text: `{0,1}`."""
         return self.with_predicate(
             lambda i: i.shape is not None and str(i.shape.layout) == str(layout), f"the layout is {layout}"
         )
 
-    def with_one_use(self) -> Pattern:
-        """Used in exactly one operand place (`WithOneUse`)."""
-        return self.with_predicate(
-            lambda i: sum(user.operands.count(i) for user in i.users) == 1, "it is used in one place"
-        )
-
-    def with_one_user(self) -> Pattern:
-        """Used by exactly one instruction (`WithOneUser`)."""
-        return self.with_predicate(lambda i: len(i.users) == 1, "it has one user")
+    # ---- attributes
 
     def with_attribute(self, name: str, value: object) -> Pattern:
         """With an attribute of that value, or of that text."""
@@ -159,126 +250,54 @@ class Pattern:
 
         return self.with_predicate(holds, f"{name}={value}")
 
-    def with_operand_count(self, count: int) -> Pattern:
-        """With so many operands (`WithNumOperands`)."""
-        return self.with_predicate(lambda i: len(i.operands) == count, f"it has {count} operands")
-
     def with_custom_call_target(self, *targets: str) -> Pattern:
         """A custom call of one of these targets (`WithCustomCallTarget`)."""
         return self.with_predicate(
             lambda i: i.attributes.get("custom_call_target") in targets, f"it calls {' or '.join(targets)}"
         )
 
-    def through(self, *opcodes: str, fusion: bool = False) -> Pattern:
-        """The same, where operands may stand behind instructions of these opcodes, or across a fusion's border."""
-        return attrs.evolve(self, options=Options(frozenset(opcodes), fusion))
+    def with_contracting_dims(self, lhs: Sequence[int], rhs: Sequence[int]) -> Pattern:
+        """A dot that sums over these dimensions of its operands (`WithContractingDims`)."""
+        return self._with_dims("contracting", lhs, rhs)
 
+    def with_batch_dims(self, lhs: Sequence[int], rhs: Sequence[int]) -> Pattern:
+        """A dot with these batch dimensions; none where both are empty (`WithBatchDims`)."""
+        return self._with_dims("batch", lhs, rhs)
 
-def _attempt(
-    pattern: Pattern,
-    instruction: Instruction,
-    captures: Captures,
-    options: Options,
-    failures: list[Failure],
-    depth: int,
-    where: str,
-) -> Iterator[Captures]:
-    """Every way in which a pattern matches; failures are noted on the way."""
-    options = pattern.options or options
-    if pattern.alternatives:
-        ways: Iterator[Captures] = (
-            way
-            for alternative in pattern.alternatives
-            for way in _attempt(alternative, instruction, captures, options, failures, depth, where)
+    def _with_dims(self, kind: str, lhs: Sequence[int], rhs: Sequence[int]) -> Pattern:
+        wanted = tuple(lhs), tuple(rhs)
+        return self.with_predicate(
+            lambda i: facts.dot_dims(i, kind) == wanted,
+            f"the {kind} dimensions are {wanted[0]} and {wanted[1]}",
         )
-    else:
-        ways = _as_one(pattern, instruction, captures, options, failures, depth, where)
-    for way in ways:
-        found = _kept(pattern, instruction, way, failures, depth, where)
-        if found is not None:
-            yield found
 
+    def with_replica_groups(self, groups: ReplicaGroups | Sequence[Sequence[int]] | str) -> Pattern:
+        """A collective of these groups, however they are written (`WithReplicaGroups`): `{{0,1},{2,3}}` or `[2,2]<=[4]`."""
+        wanted = facts.groups(groups)
+        return self.with_predicate(lambda i: facts.groups_of(i) == wanted, f"the replica groups are {groups}")
 
-def _kept(
-    pattern: Pattern, instruction: Instruction, way: Captures, failures: list[Failure], depth: int, where: str
-) -> Captures | None:
-    """The captures with this instruction's, where the conditions hold."""
-    found = dict(way)
-    if pattern.capture is not None:
-        if found.get(pattern.capture, instruction) is not instruction:
-            failures.append(Failure(depth, f"{where}: {pattern.capture} is already another instruction"))
-            return None
-        found[pattern.capture] = instruction
-    for condition in pattern.conditions:
-        if not condition.holds(instruction, found):
-            failures.append(Failure(depth, f"{where}: it must be that {condition.text}"))
-            return None
-    return found
+    def with_sharding(self, sharding: Sharding | str) -> Pattern:
+        """With that sharding, however it is written, metadata aside (`WithSharding`)."""
+        wanted = facts.sharding(sharding)
+        return self.with_predicate(lambda i: facts.has_sharding(i, wanted), f"the sharding is {sharding}")
 
+    def with_comparison_direction(self, *directions: str) -> Pattern:
+        """A comparison in one of these directions, `"LT"` for example (`WithComparisonDirection`)."""
+        return self.with_predicate(
+            lambda i: str(i.attributes.get("direction")) in directions,
+            f"the direction is {' or '.join(directions)}",
+        )
 
-def _as_one(
-    pattern: Pattern,
-    instruction: Instruction,
-    captures: Captures,
-    options: Options,
-    failures: list[Failure],
-    depth: int,
-    where: str,
-) -> Iterator[Captures]:
-    """Opcode and operands of a pattern without alternatives."""
-    if pattern.opcode is not None and instruction.opcode != pattern.opcode:
-        failures.append(Failure(depth, f"{where}: the opcode is {instruction.opcode}, not {pattern.opcode}"))
-        return
-    wanted = pattern.operands
-    if wanted is None:
-        yield captures
-        return
-    given = instruction.operands
-    if len(given) < len(wanted) or (len(given) > len(wanted) and not pattern.open_ended):
-        failures.append(Failure(depth, f"{where}: it has {len(given)} operands, not {len(wanted)}"))
-        return
-    orders: Iterable[tuple[Pattern, ...]] = itertools.permutations(wanted) if pattern.any_order else [wanted]
-    for order in orders:
-        yield from _operands(order, instruction, captures, options, failures, depth)
+    def with_fusion_kind(self, *kinds: str) -> Pattern:
+        """A fusion of one of these kinds, `"kLoop"` for example (`WithFusionKind`)."""
+        return self.with_predicate(
+            lambda i: i.opcode == "fusion" and str(i.attributes.get("kind")) in kinds,
+            f"the kind is {' or '.join(kinds)}",
+        )
 
+    def with_reducer(self, opcode: str) -> Pattern:
+        """With `to_apply` (or a scatter's or select-and-scatter's combiner) that is one operation on its two parameters.
 
-def _operands(
-    wanted: tuple[Pattern, ...],
-    instruction: Instruction,
-    captures: Captures,
-    options: Options,
-    failures: list[Failure],
-    depth: int,
-) -> Iterator[Captures]:
-    """Every way in which the operands match these patterns, from left to right."""
-    if not wanted:
-        yield captures
-        return
-    last = len(wanted) - 1
-    for way in _operands(wanted[:-1], instruction, captures, options, failures, depth):
-        operand = _looked_through(instruction.operands[last], options)
-        where = f"operand {last} of {instruction.name}, {operand.name}"
-        yield from _attempt(wanted[last], operand, way, options, failures, depth + 1, where)
-
-
-def _looked_through(instruction: Instruction, options: Options) -> Instruction:
-    """What stands behind the instructions that are to be skipped."""
-    while True:
-        if instruction.opcode in options.opcodes and instruction.operands:
-            instruction = instruction.operands[0]
-        elif options.fusion and instruction.opcode == "fusion":
-            instruction = instruction.called_computations[0].root
-        elif options.fusion and (given := _given_to_fusion(instruction)) is not None:
-            instruction = given
-        else:
-            return instruction
-
-
-def _given_to_fusion(parameter: Instruction) -> Instruction | None:
-    """What a fusion passes for a parameter of its body; None for everything else."""
-    if parameter.opcode != "parameter" or parameter.computation is None:
-        return None
-    callers = parameter.computation.callers
-    if len(callers) != 1 or callers[0].opcode != "fusion":
-        return None
-    return callers[0].operands[parameter.parameter_number or 0]
+        In either order where the operation is commutative (XLA's `MatchReductionComputation`).
+        """
+        return self.with_predicate(lambda i: facts.reducer(i) == opcode, f"it reduces by {opcode}")

@@ -16,14 +16,15 @@ anything.
 
 from __future__ import annotations
 
-import fnmatch
 import re
 
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.raw_value import value_text
-from hlotext.matchers.pattern import Captures, Condition, Pattern
+from hlotext.matchers.glob import is_like
+from hlotext.matchers.matching import Captures
+from hlotext.matchers.pattern import Condition, Pattern
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<capture>[%$][\w.\-]+)|(?P<rest>\.\.\.)|(?P<any>_(?!\w))|(?P<word>[a-z*?][a-z0-9\-*?]*)(?=\s*(?:\(|,|\)|$)))"
@@ -33,6 +34,10 @@ _SHAPE = re.compile(
     r"(?P<shape>\$\w+|\((?:[^()]|\([^()]*\))*\)|[a-z0-9*?]+\[[^\]]*\](?:\{[^}]*\})?)\s+(?=[a-z*?$])"
 )
 _ATTRIBUTE = re.compile(r"\s*,\s*(?P<name>[\w\-]+)=")
+
+
+MAX_DEPTH = 50
+"""Levels of operands in a text: they are read by recursion."""
 
 
 class PatternError(ValueError):
@@ -55,6 +60,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.position = 0
+        self.depth = 0
 
     def fail(self, expected: str) -> PatternError:
         found = self.text[self.position : self.position + 20] or "the end"
@@ -94,7 +100,7 @@ class _Parser:
         elif re.search(r"[*?]", word := token["word"]):
             pattern = _and(
                 Pattern(),
-                Condition(f"the opcode is like {word}", lambda i, _: fnmatch.fnmatch(i.opcode, word)),
+                Condition(f"the opcode is like {word}", lambda i, _: is_like(i.opcode, word)),
             )
         else:
             pattern = Pattern(opcode=word)
@@ -102,7 +108,12 @@ class _Parser:
         if opening is None:
             return pattern
         self.position = opening.end()
-        return self.operands(pattern)
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise PatternError(f"operands are nested {MAX_DEPTH} levels deep at most")
+        found = self.operands(pattern)
+        self.depth -= 1
+        return found
 
     def operands(self, pattern: Pattern) -> Pattern:
         """What stands in the parentheses, behind the opening one."""
@@ -153,9 +164,9 @@ def _shape_condition(text: str) -> Condition:
             return _same(captures, text[1:], str(instruction.shape))
         with_layout = "{" in text
         found = str(instruction.shape) if with_layout else instruction.shape.text_without_layout()
-        return _like(found, text)
+        return is_like(found, text)
 
-    return Condition(f"the shape is {text}", holds)
+    return Condition(f"the shape is {text}", holds, _names(text))
 
 
 def _attribute_condition(name: str, text: str) -> Condition:
@@ -166,17 +177,15 @@ def _attribute_condition(name: str, text: str) -> Condition:
         found = value.name if hasattr(value, "execution_thread") else value_text(value, name)
         if text.startswith("$"):
             return _same(captures, text[1:], str(found))
-        return _like(str(found), text.removeprefix("%"))
+        return is_like(str(found), text.removeprefix("%"))
 
-    return Condition(f"{name}={text}", holds)
+    return Condition(f"{name}={text}", holds, _names(text))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """The capture that the text of a shape or attribute makes; none where it is a shell pattern."""
+    return (text[1:],) if text.startswith("$") else ()
 
 
 def _same(captures: Captures, name: str, text: str) -> bool:
     return bool(captures.setdefault(name, text) == text)
-
-
-def _like(text: str, pattern: str) -> bool:
-    """Shell pattern with `*` and `?` alone: brackets and braces mean themselves."""
-    return (
-        re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), text, re.DOTALL) is not None
-    )

@@ -10,7 +10,8 @@ import attrs
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.matchers.pattern import NOTHING_SKIPPED, Match, Options, Pattern
+from hlotext.matchers.matching import NOTHING_SKIPPED, Options
+from hlotext.matchers.pattern import Match, Pattern
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.effects import is_dead
 

@@ -1,0 +1,113 @@
+"""What patterns ask of an instruction's shape and attributes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from operator import eq
+
+import attrs
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.replica_groups import ReplicaGroups
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.sharding import OpSharding, Sharding
+
+MAX_DEVICES = 1 << 20
+"""Devices up to which two ways to list them are compared one by one."""
+
+COMMUTATIVE = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
+"""Opcodes whose operands may be swapped (`HloOpcodeIsBinaryCommutative`)."""
+
+
+def shape_text(shape: Shape | str) -> str:
+    """The text of a shape that is compared, without layouts."""
+    return shape if isinstance(shape, str) else shape.text_without_layout()
+
+
+def subshape_text(instruction: Instruction, index: tuple[int, ...]) -> str | None:
+    """The text of a part of a tuple; None where there is no such part."""
+    shape = instruction.shape
+    for number in index:
+        if shape is None or not shape.is_tuple or not 0 <= number < len(shape.tuple_shapes):
+            return None
+        shape = shape.tuple_shapes[number]
+    return shape.text_without_layout() if shape is not None else None
+
+
+def is_effective_scalar(instruction: Instruction) -> bool:
+    """Whether an array has one element (`ShapeUtil::IsEffectiveScalar`)."""
+    shape = instruction.shape
+    return shape is not None and shape.is_array and all(size == 1 for size in shape.dimensions)
+
+
+def dot_dims(instruction: Instruction, kind: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The `contracting` or `batch` dimensions of a dot's operands; None for what is no dot."""
+    if instruction.opcode not in ("dot", "ragged-dot", "scaled-dot"):
+        return None
+    attributes = instruction.attributes
+    lhs, rhs = (tuple(attributes.get(f"{side}_{kind}_dims", ())) for side in ("lhs", "rhs"))
+    return lhs, rhs
+
+
+def groups(given: ReplicaGroups | Sequence[Sequence[int]] | str) -> tuple[tuple[int, ...], ...]:
+    """Replica groups one by one. Raises HloSyntaxError for text that is none."""
+    if isinstance(given, str):
+        from hlotext.syntax.read_terms import parse_replica_groups  # most patterns name none
+
+        given = parse_replica_groups(given)
+    if isinstance(given, ReplicaGroups):
+        return tuple(given.groups())
+    return tuple(tuple(group) for group in given)
+
+
+def groups_of(instruction: Instruction) -> tuple[tuple[int, ...], ...] | None:
+    found = instruction.attributes.get("replica_groups")
+    return tuple(found.groups()) if isinstance(found, ReplicaGroups) else None
+
+
+def sharding(given: Sharding | str) -> Sharding:
+    """A sharding in one spelling. Raises HloSyntaxError for text that is none."""
+    if isinstance(given, str):
+        from hlotext.syntax.read_terms import parse_sharding
+
+        given = parse_sharding(given)
+    return given.without_metadata().canonical()
+
+
+def has_sharding(instruction: Instruction, wanted: Sharding) -> bool:
+    """Whether an instruction has a sharding, metadata and spelling of the devices aside."""
+    found = instruction.sharding
+    return found is not None and _same_sharding(sharding(found), wanted)
+
+
+def _same_sharding(a: Sharding, b: Sharding) -> bool:
+    if a == b:
+        return True
+    if a.is_tuple and b.is_tuple:
+        parts = a.tuple_elements, b.tuple_elements
+        return len(parts[0]) == len(parts[1]) and all(map(_same_sharding, *parts))
+    if not (isinstance(a, OpSharding) and isinstance(b, OpSharding)):
+        return False
+    first, second = a.tile_assignment, b.tile_assignment
+    if first is None or second is None or first.dimensions != second.dimensions:
+        return False
+    alike = attrs.evolve(a, tile_assignment=None) == attrs.evolve(b, tile_assignment=None)
+    return (
+        alike
+        and math.prod(first.dimensions) <= MAX_DEVICES
+        and all(map(eq, first.devices(), second.devices()))
+    )
+
+
+def reducer(instruction: Instruction) -> str | None:
+    """The opcode by which an instruction combines two elements; None where that is no single operation."""
+    attributes = instruction.attributes
+    called = attributes.get("scatter" if instruction.opcode == "select-and-scatter" else "to_apply")
+    parameters = getattr(called, "parameters", ())
+    if called is None or len(parameters) != 2:
+        return None
+    root = called.root
+    is_straight = root.operands == parameters
+    is_swapped = root.operands == parameters[::-1] and root.opcode in COMMUTATIVE
+    return root.opcode if is_straight or is_swapped else None

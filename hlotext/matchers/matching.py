@@ -1,0 +1,219 @@
+"""How a pattern is tried: every pair of pattern and instruction once, with what was captured before.
+
+Operands in any order and alternatives make ways that branch, and nested ones would make exponentially many. But what a part
+of a pattern captures matters to the rest only where the rest asks for the same name again. So of a part that shares no name
+the first way is enough, of others one for each different meaning of the shared names, and each is found once.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import attrs
+
+from hlotext.ir.nodes.instruction import Instruction
+
+if TYPE_CHECKING:
+    from hlotext.matchers.pattern import Pattern
+
+Captures: TypeAlias = dict[str, Any]
+"""What names stand for: instructions; in text patterns also texts of shapes and attributes."""
+
+
+@attrs.frozen
+class Options:
+    """What a match looks through on the way from user to operand."""
+
+    opcodes: frozenset[str] = frozenset()
+    """Opcodes of one operand that are skipped: `frozenset({"bitcast", "copy"})`."""
+    fusion: bool = False
+    """Whether a fusion is taken for its root, and a fusion's parameter for what the fusion is given."""
+    start: bool = False
+    """Whether the instruction itself, too, may stand behind these, or be a fusion that is taken for its root."""
+
+
+NOTHING_SKIPPED = Options()
+
+
+@attrs.frozen
+class Failure:
+    """Why one attempt failed, and how deep it came."""
+
+    depth: int
+    text: str
+
+
+@attrs.frozen
+class Place:
+    """An instruction that a pattern is tried on, and where it was met."""
+
+    instruction: Instruction
+    depth: int = 0
+    user: Instruction | None = None
+    """The instruction of which it is an operand; None at the start."""
+    number: int = 0
+
+    def __str__(self) -> str:
+        name = self.instruction.name
+        return name if self.user is None else f"operand {self.number} of {self.user.name}, {name}"
+
+
+class Matching:
+    """One attempt to match a pattern."""
+
+    def __init__(self, pattern: Pattern, failures: list[Failure] | None = None) -> None:
+        self.shared = pattern.shared_names
+        self.failures = failures
+        self.known: dict[Any, list[Captures]] = {}
+
+    def ways(self, pattern: Pattern, place: Place, captures: Captures, options: Options) -> list[Captures]:
+        """What a pattern captures, in each way that makes a difference to the rest; empty where it does not match."""
+        options = pattern.options or options
+        if not pattern.is_branching:
+            return list(self._ways(pattern, place, captures, options))
+        names = sorted(self.shared.intersection(pattern.name_counts)) if self.shared else []
+        key = id(pattern), place.instruction, options, *(captures.get(name) for name in names)
+        found = self.known.get(key)
+        if found is None:
+            different: dict[Any, Captures] = {}
+            for way in self._ways(pattern, place, captures, options):
+                different.setdefault(tuple(way.get(name) for name in names), way)
+                if not names:
+                    break
+            found = self.known[key] = list(different.values())
+        return found
+
+    def _ways(
+        self, pattern: Pattern, place: Place, captures: Captures, options: Options
+    ) -> Iterator[Captures]:
+        if pattern.alternatives:
+            ways: Iterator[Captures] = itertools.chain.from_iterable(
+                self.ways(alternative, place, captures, options) for alternative in pattern.alternatives
+            )
+        else:
+            ways = self._as_one(pattern, place, captures, options)
+        for way in ways:
+            found = self._kept(pattern, place, captures, way)
+            if found is None:
+                continue
+            yield from self._beside(pattern, place, captures, found, options)
+
+    def _as_one(
+        self, pattern: Pattern, place: Place, captures: Captures, options: Options
+    ) -> Iterator[Captures]:
+        """Opcode and operands of a pattern without alternatives."""
+        instruction = place.instruction
+        if pattern.opcode is not None and instruction.opcode != pattern.opcode:
+            self._fail(place, f"the opcode is {instruction.opcode}, not {pattern.opcode}")
+            return
+        wanted = pattern.operands
+        if wanted is None:
+            yield {}
+            return
+        given = len(instruction.operands)
+        if given < len(wanted) or (given > len(wanted) and not pattern.open_ended):
+            self._fail(place, f"it has {given} operands, not {len(wanted)}")
+            return
+        for order in itertools.permutations(wanted) if pattern.any_order else (wanted,):
+            yield from self._operands(enumerate(order), place, captures, options)
+
+    def _operands(
+        self, wanted: Any, place: Place, captures: Captures, options: Options
+    ) -> Iterator[Captures]:
+        """Every way in which operands of these numbers match their patterns, from left to right."""
+        items = []
+        for number, pattern in wanted:
+            inner = pattern.options or options
+            operand = looked_through(place.instruction.operands[number], inner)
+            items.append((pattern, Place(operand, place.depth + 1, place.instruction, number)))
+        if not items:
+            yield {}
+            return
+        found: list[Captures] = [{}]
+        pending = [iter(self.ways(*items[0], captures, options))]
+        while pending:
+            way = next(pending[-1], None)
+            if way is None:
+                pending.pop()
+                found.pop()
+            elif len(pending) == len(items):
+                yield {**found[-1], **way}
+            else:
+                found.append({**found[-1], **way})
+                pending.append(iter(self.ways(*items[len(pending)], {**captures, **found[-1]}, options)))
+
+    def _kept(self, pattern: Pattern, place: Place, captures: Captures, way: Captures) -> Captures | None:
+        """What was captured with this instruction, where the conditions hold."""
+        name = pattern.capture
+        if name is None and not pattern.conditions:
+            return way
+        found = {**captures, **way}
+        if name is not None:
+            if found.get(name, place.instruction) is not place.instruction:
+                self._fail(place, f"{name} is already another instruction")
+                return None
+            found[name] = place.instruction
+        for condition in pattern.conditions:
+            if not condition.holds(place.instruction, found):
+                self._fail(place, f"it must be that {condition.text}")
+                return None
+        return {key: value for key, value in found.items() if key not in captures or key in way}
+
+    def _beside(
+        self, pattern: Pattern, place: Place, captures: Captures, found: Captures, options: Options
+    ) -> Iterator[Captures]:
+        """The ways in which also single operands match, and nothing that must not."""
+        for forbidden in pattern.forbidden:
+            if Matching(forbidden).ways(forbidden, place, {**captures, **found}, options):
+                self._fail(place, "it matches what it must not")
+                return
+        if not pattern.single_operands:
+            yield found
+            return
+        count = len(place.instruction.operands)
+        present = []
+        for single in pattern.single_operands:
+            if single.number < count:
+                present.append((single.number, single.pattern))
+            elif not single.is_optional:
+                self._fail(place, f"it has {count} operands, so none of number {single.number}")
+                return
+        for way in self._operands(present, place, {**captures, **found}, options):
+            yield {**found, **way}
+
+    def _fail(self, place: Place, reason: str) -> None:
+        if self.failures is not None:
+            self.failures.append(Failure(place.depth, f"{place}: {reason}"))
+
+
+def looked_through(instruction: Instruction, options: Options) -> Instruction:
+    """What stands behind the instructions that are to be skipped."""
+    if options is NOTHING_SKIPPED:
+        return instruction
+    while True:
+        opcode = instruction.opcode
+        if opcode in options.opcodes and instruction.operands:
+            instruction = instruction.operands[0]
+        elif options.fusion and opcode == "fusion":
+            instruction = instruction.called_computations[0].root
+        elif options.fusion and (found := _across_a_border(instruction)) is not None:
+            instruction = found
+        else:
+            return instruction
+
+
+def _across_a_border(instruction: Instruction) -> Instruction | None:
+    """What a fusion passes for a parameter of its body, or what makes one of its outputs; None for everything else."""
+    if instruction.opcode == "get-tuple-element":
+        fusion = instruction.operands[0]
+        root = fusion.called_computations[0].root if fusion.opcode == "fusion" else None
+        index: int = instruction.attributes["index"]
+        return root.operands[index] if root is not None and root.opcode == "tuple" else None
+    if instruction.opcode != "parameter" or instruction.computation is None:
+        return None
+    callers = instruction.computation.callers
+    if len(callers) != 1 or callers[0].opcode != "fusion":
+        return None
+    return callers[0].operands[instruction.parameter_number or 0]
