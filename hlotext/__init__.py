@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hlotext import layout as layout
     from hlotext import lint as lint
     from hlotext import matchers as matchers
+    from hlotext import memory as memory
     from hlotext import rewrite as rewrite
     from hlotext.findings.errors import HloSyntaxError, Severity
     from hlotext.findings.finding import Diagnostic, Finding
@@ -75,7 +76,7 @@ _LATE = {
 So are the readers, with the first text; the rules that they apply come with the package, so that neither takes long.
 """
 
-_ROOMS = ("analysis", "compiler", "dumps", "layout", "lint", "matchers", "rewrite")
+_ROOMS = ("analysis", "compiler", "dumps", "layout", "lint", "matchers", "memory", "rewrite")
 """Sub-packages that are imported when they are first asked for."""
 
 __version__ = "0.1.0"

@@ -24,6 +24,7 @@ FLOORS = (
         "layout",
         "verify",
         "analysis",
+        "memory",
         "cost",
         "matchers",
         "rewrite",

@@ -1,0 +1,24 @@
+"""The memory of scheduled modules, exactly as XLA assigns it, from the text alone.
+
+>>> from hlotext import memory
+>>> m = memory.assign(module)  # doctest: +SKIP
+>>> m.peak().bytes, m.peak().values  # doctest: +SKIP
+"""
+
+from hlotext.memory.allocations import Allocation, Slice
+from hlotext.memory.assignment import Assignment, assign
+from hlotext.memory.errors import MemoryModelError
+from hlotext.memory.peaks import Peak, Statistics
+from hlotext.memory.values import Use, Value
+
+__all__ = [
+    "Allocation",
+    "Assignment",
+    "MemoryModelError",
+    "Peak",
+    "Slice",
+    "Statistics",
+    "Use",
+    "Value",
+    "assign",
+]

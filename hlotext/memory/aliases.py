@@ -1,0 +1,146 @@
+"""Buffers: values that must lie in the same memory (`HloAliasAnalysis`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.aliasing import InputOutputAliasConfig
+from hlotext.memory.dataflow import Dataflow
+from hlotext.memory.definitions import shape_of
+from hlotext.memory.in_place import WRITES_IN_PLACE, InPlacePairs
+from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.values import Value
+
+Buffer = tuple[Value, ...]
+"""Values that must share memory, by number."""
+
+
+def aliased_outputs(module: Module) -> dict[ShapeIndex, tuple[int, ShapeIndex]]:
+    """For each output of the module that lies in a parameter: the parameter's number and shape index."""
+    config = module.attributes.get("input_output_alias")
+    if not isinstance(config, InputOutputAliasConfig):
+        return {}
+    return {
+        entry.output_index: (entry.parameter_number, entry.parameter_index)
+        for entry in config.canonical().entries
+    }
+
+
+def find_buffers(flow: Dataflow, pairs: InPlacePairs) -> list[Buffer]:
+    """All buffers of a module, in XLA's order (`CreateBuffers`), which decides ties.
+
+    Values meet where an output lies in a parameter, in a loop's state, in the results of branches, and in operations in
+    place; and what meets the same value meets.
+    """
+    together = _Sets(flow.values)
+    edges: dict[Value, list[Value]] = {}
+    for first, second in _meetings(flow, pairs):
+        if first is not second:
+            edges.setdefault(first, []).append(second)
+            edges.setdefault(second, []).append(first)
+    for value in flow.values:
+        if value in edges:
+            together.join(value, edges[value])
+    return together.sets()
+
+
+def _meetings(flow: Dataflow, pairs: InPlacePairs) -> Iterator[tuple[Value, Value]]:
+    """Pairs of values that must share memory."""
+    module, at = flow.module, flow.at
+    root = module.entry.root
+    parameters = {p.parameter_number: p for p in module.entry.parameters}
+    place_of = flow.parts.of(shape_of(root)).place
+    for output, (number, index) in aliased_outputs(module).items():
+        parameter = parameters.get(number)
+        place = place_of.get(output)
+        if parameter is None or place is None:
+            continue
+        first, second = at[root][place], flow.value_at(parameter, index)
+        if first is not None and second is not None:
+            yield first, second
+    for callers in flow.callers.values():
+        for caller in callers:
+            yield from _through(flow, caller)
+    for instruction, values in at.items():
+        if instruction.opcode not in WRITES_IN_PLACE:
+            continue
+        for pair in pairs.of(instruction):
+            if pair.operand_number >= len(instruction.operands):
+                continue
+            operand = instruction.operands[pair.operand_number]
+            inner = flow.parts.of(shape_of(operand)).place.get(pair.operand_index)
+            outer = flow.parts.of(shape_of(instruction)).place.get(pair.output_index)
+            if inner is None or outer is None:
+                continue
+            first, second = at[operand][inner], values[outer]
+            if first is not None and second is not None:
+                yield first, second
+
+
+def _through(flow: Dataflow, caller: Instruction) -> Iterator[tuple[Value, Value]]:
+    """What a loop's state, or the results of branches, make meet."""
+    at = flow.at
+    results = at[caller]
+    if caller.opcode == "conditional":
+        others = [at[callee.root] for callee in caller.called_computations]
+    elif caller.opcode == "while":
+        body, condition = caller.called_computations
+        others = [
+            at[caller.operands[0]],
+            at[body.parameters[0]],
+            at[condition.parameters[0]],
+            at[body.root],
+        ]
+    else:
+        return
+    for values in others:
+        for first, second in zip(results, values, strict=False):
+            if first is not None and second is not None and first is not second:
+                yield first, second
+
+
+class _Sets:
+    """Disjoint sets of values that are joined as XLA joins them: into the largest, which keeps its place."""
+
+    def __init__(self, values: list[Value]) -> None:
+        self._values = values
+        self._set: dict[Value, int] = {value: number for number, value in enumerate(values)}
+        self._members: dict[int, list[Value]] = {}
+
+    def join(self, value: Value, others: list[Value]) -> None:
+        """Puts a value's set and those of the others together."""
+        members, own = self._members, self._set
+        found: dict[int, int] = {}
+        for each in (value, *others):
+            number = own[each]
+            found[number] = min(found.get(number, each.number), each.number)
+        if len(found) < 2:
+            return
+
+        def size(number: int) -> tuple[int, int]:
+            return (len(members[number]) if number in members else 1, -found[number])
+
+        into = max(found, key=size)
+        kept = members.setdefault(into, [self._values[into]])
+        for number in found:
+            if number != into:
+                gone = members.pop(number, None) or [self._values[number]]
+                kept += gone
+                for each in gone:
+                    own[each] = into
+
+    def sets(self) -> list[Buffer]:
+        """Every set that is left, by place; its values by number."""
+        found: list[Buffer] = []
+        for number, value in enumerate(self._values):
+            if number in self._members:
+                found.append(tuple(sorted(self._members[number], key=_number)))
+            elif self._set[value] == number:
+                found.append((value,))
+        return found
+
+
+def _number(value: Value) -> int:
+    return value.number

@@ -1,0 +1,58 @@
+"""Allocations: which values lie in which piece of memory, where in it, and why it stays (`BufferAllocation`)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import attrs
+
+from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.values import Value
+
+
+class Slice(NamedTuple):
+    """The place of one value in an allocation."""
+
+    value: Value
+    offset: int
+    """In bytes from the start of the allocation."""
+    bytes: int
+    """Of the chunk: the largest of what shares it."""
+
+
+@attrs.define(eq=False)
+class Allocation:
+    """One piece of memory."""
+
+    number: int
+    bytes: int
+    memory_space: int
+    is_parameter: bool = False
+    parameter_number: int | None = None
+    parameter_index: ShapeIndex = ()
+    is_aliased: bool = False
+    """A parameter in which an output lies."""
+    is_output: bool = False
+    """It holds the top of the program's result."""
+    is_constant: bool = False
+    is_thread_local: bool = False
+    """Of a computation that is applied to elements: it exists while that runs."""
+    is_tuple: bool = False
+    """It holds a tuple's table of pointers."""
+    maybe_live_out: bool = False
+    """It may outlive the program: it holds a part of the result."""
+    is_estimated: bool = False
+    """The places in it are ours, not XLA's, which the text does not tell."""
+    heaps: int = 0
+    """How many heaps lie in it."""
+    slices: tuple[Slice, ...] = ()
+
+    @property
+    def is_temporary(self) -> bool:
+        """Neither parameter, result, thread-local nor constant (`IsPreallocatedTempBuffer`)."""
+        return not (self.is_parameter or self.maybe_live_out or self.is_thread_local or self.is_constant)
+
+    @property
+    def is_static(self) -> bool:
+        """There from the program's start to its end: a parameter, a constant or a part of the result."""
+        return not self.is_thread_local and not self.is_temporary

@@ -1,0 +1,417 @@
+"""Which buffer gets which allocation (`BufferAssigner`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from hlotext.ir.nodes.computation import Computation, instruction_post_order, post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.layout import LayoutError
+from hlotext.memory.aliases import Buffer, aliased_outputs
+from hlotext.memory.allocations import Allocation, Slice
+from hlotext.memory.dataflow import Dataflow
+from hlotext.memory.errors import MemoryModelError
+from hlotext.memory.fast_space import trace_of_fast_space
+from hlotext.memory.heap import Buffers, Event, Placement, place_by_size, place_by_time, simulate
+from hlotext.memory.live_ranges import LiveRanges
+from hlotext.memory.platforms import SPARSE_CORE_TUPLES, Platform
+from hlotext.memory.reuse import FreeGaps, Timeline
+from hlotext.memory.schedule import Schedule
+from hlotext.memory.sharing import Sharing
+from hlotext.memory.values import Range, Value
+
+
+@attrs.frozen(eq=False)
+class Heap:
+    """One heap of temporaries: its memory space, what happened in it, and what came of it."""
+
+    memory_space: int
+    bytes: int
+    events: Sequence[Event]
+    is_assigned_before: bool = False
+    """Filled by TPU's memory space assignment, whose places the text does not tell."""
+
+
+@attrs.frozen(eq=False)
+class Result:
+    allocations: tuple[Allocation, ...]
+    heaps: tuple[Heap, ...]
+    """In the order in which they were placed."""
+
+
+class _Open:
+    """An allocation while it is being filled."""
+
+    __slots__ = ("allocation", "slices", "timeline", "values")
+
+    def __init__(self, allocation: Allocation) -> None:
+        self.allocation = allocation
+        self.slices: list[Slice] = []
+        self.timeline = Timeline()
+        self.values: list[Value] = []
+
+    @property
+    def is_reusable(self) -> bool:
+        a = self.allocation
+        is_read_only = a.is_constant or (a.is_parameter and not a.is_aliased)
+        return not (is_read_only or a.is_thread_local or a.is_tuple)
+
+
+class Assigner:
+    """Assigns the buffers of one module."""
+
+    def __init__(
+        self,
+        flow: Dataflow,
+        schedule: Schedule,
+        buffers: Sequence[Buffer],
+        ranges: LiveRanges,
+        sharing: Sharing,
+        platform: Platform,
+    ) -> None:
+        self._flow = flow
+        self._schedule = schedule
+        self._ranges = ranges
+        self._sharing = sharing
+        self._platform = platform
+        self._open: list[_Open] = []
+        self._of: dict[Value, _Open] = {}
+        self._gaps = FreeGaps(schedule.end)
+        self._heaps: list[Heap] = []
+        _color(buffers, platform)
+        set_bytes(flow.values, platform)
+        number_of = {value: number for number, buffer in enumerate(buffers) for value in buffer}
+        sizes = [max([value.bytes or 0 for value in buffer]) for buffer in buffers]
+        self._buffers = Buffers(buffers, sizes, number_of)
+        root = flow.at[flow.module.entry.root]
+        self._live_out = {number_of[value] for value in root if value is not None}
+        self._top_of_result = root[0]
+        self._donated = set(aliased_outputs(flow.module).values())
+
+    def run(self) -> Result:
+        """Everything in XLA's order: what is global, the heaps, what is thread-local; then temporaries are joined."""
+        global_numbers, local_numbers = self._by_kind()
+        assigned_before = self._assign_fast_space(global_numbers)
+        waiting: list[int] = []
+        for number in self._sorted([n for n in global_numbers if n not in assigned_before]):
+            if not self._assign_special(number, is_local=False) and not self._assign(number):
+                waiting.append(number)
+        self._place_heaps(waiting)
+        for number in self._sorted(local_numbers):
+            self._assign_special(number, is_local=True)
+        return Result(self._joined(), tuple(self._heaps))
+
+    # ---- the order
+
+    def _by_kind(self) -> tuple[list[int], list[int]]:
+        """Numbers of the buffers of scheduled computations, and of those that are applied to elements."""
+        embedded = self._flow.embedded
+        scheduled: list[int] = []
+        local: list[int] = []
+        for number, buffer in enumerate(self._buffers.members):
+            instruction = buffer[0].instruction
+            computation = instruction.computation if instruction is not None else None
+            (local if computation in embedded else scheduled).append(number)
+        return scheduled, local
+
+    def _sorted(self, numbers: Sequence[int]) -> list[int]:
+        """Size descending, what lives out first, then by the first definition, callers before callees."""
+        members, sizes, live_out = self._buffers.members, self._buffers.sizes, self._live_out
+        needed = {v.instruction.computation for n in numbers for v in members[n] if v.instruction is not None}
+        place: dict[Instruction | None, int] = {}
+        for computation in reversed(post_order(self._roots())):
+            if computation in needed:
+                for instruction in instruction_post_order(computation):
+                    place[instruction] = len(place)
+
+        def key(number: int) -> tuple[int, bool, int, int]:
+            first = min([place.get(value.instruction, -1) for value in members[number]])
+            return -sizes[number], number not in live_out, first, number
+
+        return sorted(numbers, key=key)
+
+    def _roots(self) -> list[Computation]:
+        return [self._flow.module.entry]
+
+    # ---- one buffer
+
+    def _new(self, number: int, size: int, **flags: bool | int | tuple[int, ...] | None) -> _Open:
+        buffer = self._buffers.members[number]
+        opened = _Open(Allocation(len(self._open), size, buffer[0].memory_space, **flags))  # type: ignore[arg-type]
+        self._open.append(opened)
+        self._put(opened, number, size)
+        return opened
+
+    def _put(self, opened: _Open, number: int, size: int) -> None:
+        allocation = opened.allocation
+        for value in self._buffers.members[number]:
+            opened.slices.append(Slice(value, 0, size))
+            self._note(opened, value)
+        if number in self._live_out:
+            allocation.maybe_live_out = True
+
+    def _note(self, opened: _Open, value: Value) -> None:
+        self._of[value] = opened
+        if value is self._top_of_result:
+            opened.allocation.is_output = True
+        if value.live_range is not None and opened.is_reusable:
+            opened.timeline.add(*value.live_range, len(opened.values))
+            opened.values.append(value)
+
+    def _assign_special(self, number: int, is_local: bool) -> bool:
+        """Constants, entry parameters, what is thread-local and tuples have allocations of their own."""
+        size = self._buffers.sizes[number]
+        entry = self._flow.module.entry
+        for value in self._buffers.members[number]:
+            instruction = value.instruction
+            if instruction is None:
+                continue
+            if instruction.opcode == "constant":
+                self._new(number, size, is_constant=True)
+                return True
+            if instruction.opcode == "parameter" and instruction.computation is entry:
+                parameter = instruction.parameter_number
+                is_aliased = (parameter, value.index) in self._donated
+                opened = self._new(
+                    number,
+                    size,
+                    is_parameter=True,
+                    parameter_number=parameter,
+                    parameter_index=value.index,
+                    is_aliased=is_aliased,
+                )
+                if is_aliased:
+                    self._fill(opened)
+                    self._gaps.add(opened.allocation.number, self._ranges_of(number))
+                return True
+        if is_local:
+            self._new(number, size, is_thread_local=True)
+            return True
+        if any(value.shape is not None and value.shape.is_tuple for value in self._buffers.members[number]):
+            self._new(number, size, is_tuple=True)
+            return True
+        return False
+
+    def _fill(self, opened: _Open) -> None:
+        """Notes when an allocation is held, once it is known that it may be used again."""
+        if not opened.values:
+            for piece in opened.slices:
+                if piece.value.live_range is not None:
+                    opened.timeline.add(*piece.value.live_range, len(opened.values))
+                    opened.values.append(piece.value)
+
+    def _ranges_of(self, number: int) -> list[Range]:
+        return [v.live_range for v in self._buffers.members[number] if v.live_range is not None]
+
+    def _assign(self, number: int) -> bool:
+        """Tries the operands' allocations, then all that may be used again; what lives out then gets its own.
+
+        False for what waits for the heap.
+        """
+        members = self._buffers.members[number]
+        for value in members:
+            if value.index or (value.shape is not None and value.shape.is_tuple) or value.instruction is None:
+                continue
+            for operand in value.instruction.operands:
+                given = self._flow.at[operand][0]
+                opened = self._of.get(given) if given is not None else None
+                if opened is not None and self._fits(opened, number):
+                    self._take(opened, number)
+                    return True
+        ranges = self._ranges_of(number)
+        if ranges:
+            for candidate in self._gaps.candidates(*ranges[0]):
+                opened = self._open[candidate]
+                if self._fits(opened, number):
+                    self._take(opened, number)
+                    return True
+        if number not in self._live_out:
+            return False
+        opened = self._new(number, self._buffers.sizes[number])
+        self._gaps.add(opened.allocation.number, ranges)
+        return True
+
+    def _take(self, opened: _Open, number: int) -> None:
+        self._put(opened, number, self._buffers.sizes[number])
+        self._gaps.occupy(opened.allocation.number, self._ranges_of(number))
+
+    def _fits(self, opened: _Open, number: int) -> bool:
+        """Whether an allocation takes a buffer (`MaybeAssignBuffer`)."""
+        allocation, members = opened.allocation, self._buffers.members[number]
+        size = self._buffers.sizes[number]
+        lives_out = number in self._live_out
+        if (
+            not opened.is_reusable
+            or allocation.memory_space != members[0].memory_space
+            or size > allocation.bytes
+        ):
+            return False
+        if lives_out and allocation.bytes != size:
+            return False
+        stays = self._platform.cannot_live_out
+        if allocation.maybe_live_out and any(map(stays, members)):
+            return False
+        if lives_out and any(map(stays, opened.values)):
+            return False
+        for value in members:
+            if value.live_range is None:
+                return False
+            first, last = value.live_range
+            for held_first, held_last, place in opened.timeline.meeting(first, last):
+                held = opened.values[place]
+                if last == held_first:
+                    if not self._may_follow(held, value):
+                        return False
+                elif held_last == first:
+                    if not self._may_follow(value, held):
+                        return False
+                else:
+                    return False
+            if value.instruction is not None and value.instruction.opcode == "copy":
+                # A copy is no neighbour of its source.
+                source = self._flow.at[value.instruction.operands[0]][0]
+                if (
+                    any(self._is_used_by(held, value.instruction) for held in opened.values)
+                    or source in opened.values
+                ):
+                    return False
+        return True
+
+    def _is_used_by(self, held: Value, copy: Instruction) -> bool:
+        operand = copy.operands[0]
+        return any(value is held for value in self._flow.at[operand])
+
+    def _may_follow(self, user: Value, held: Value) -> bool:
+        """Whether a value may lie where another ends at the moment of its definition."""
+        instruction = user.instruction
+        if instruction is None or instruction.opcode == "copy":
+            return False
+        operand, index = self._ranges.end_of(held)
+        if operand is None or operand not in instruction.operands:
+            return False
+        return self._sharing.may_share(operand, index, instruction, user.index)
+
+    # ---- heaps
+
+    def _assign_fast_space(self, numbers: Iterable[int]) -> set[int]:
+        """What TPU's memory space assignment placed before: one allocation, made first. Its places are estimated."""
+        space = self._platform.fast_space
+        if space is None:
+            return set()
+        mine = [n for n in numbers if self._buffers.members[n][0].memory_space == space]
+        values = [value for n in mine for value in self._buffers.members[n]]
+        simulation = simulate(values, self._buffers, self._flow, self._sharing)
+        events = trace_of_fast_space(values, self._flow, self._schedule)
+        self._add_heap(space, events, place_by_size(simulation, self._platform.alignment(space)), True)
+        return set(mine)
+
+    def _place_heaps(self, waiting: Sequence[int]) -> None:
+        by_space: dict[int, list[Value]] = {}
+        for number in waiting:
+            for value in self._buffers.members[number]:
+                by_space.setdefault(value.memory_space, []).append(value)
+        for space, values in sorted(by_space.items()):
+            simulation = simulate(values, self._buffers, self._flow, self._sharing)
+            place = place_by_time if space in self._platform.merged_spaces else place_by_size
+            self._add_heap(
+                space, simulation.events, place(simulation, self._platform.alignment(space)), False
+            )
+
+    def _add_heap(self, space: int, events: Sequence[Event], placement: Placement, before: bool) -> None:
+        allocation = Allocation(len(self._open), placement.bytes, space, is_estimated=before, heaps=1)
+        opened = _Open(allocation)
+        self._open.append(opened)
+        for value, (offset, size) in placement.chunks.items():
+            opened.slices.append(Slice(value, offset, size))
+            self._of[value] = opened
+            if self._buffers.number_of[value] in self._live_out:
+                allocation.maybe_live_out = True
+        self._heaps.append(Heap(space, placement.bytes, events, before))
+
+    # ---- the end
+
+    def _joined(self) -> tuple[Allocation, ...]:
+        """Temporaries of one memory space end to end (`CombineTempAllocations`), in the order that a partition leaves."""
+        order = _partition(self._open)
+        kept = [opened for opened in order if not opened.allocation.is_temporary]
+        first_of: dict[int, _Open] = {}
+        for opened in order[len(kept) :]:
+            allocation = opened.allocation
+            into = first_of.setdefault(allocation.memory_space, opened)
+            if into is opened:
+                kept.append(opened)
+                continue
+            base = _up(into.allocation.bytes, self._platform.alignment(allocation.memory_space))
+            into.allocation.bytes = base + allocation.bytes
+            into.allocation.heaps += allocation.heaps
+            into.allocation.is_tuple = False
+            into.slices += [Slice(value, base + offset, size) for value, offset, size in opened.slices]
+        for number, opened in enumerate(kept):
+            opened.allocation.number = number
+            opened.allocation.slices = tuple(sorted(opened.slices, key=lambda piece: piece.value.number))
+        return tuple(opened.allocation for opened in kept)
+
+
+def _partition(items: list[_Open]) -> list[_Open]:
+    """Temporaries behind all others as `std::partition` leaves them: it swaps from both ends."""
+    found = list(items)
+    low, high = 0, len(found)
+    while True:
+        while low < high and not found[low].allocation.is_temporary:
+            low += 1
+        high -= 1
+        while low < high and found[high].allocation.is_temporary:
+            high -= 1
+        if low >= high:
+            return found
+        found[low], found[high] = found[high], found[low]
+        low += 1
+
+
+def _up(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple
+
+
+def _color(buffers: Iterable[Buffer], platform: Platform) -> None:
+    """Sets the memory space of every value: that of its shape, 0 for a tuple."""
+    if platform.one_space_for_each_buffer:
+        for buffer in buffers:
+            spaces = [_space(value) for value in buffer]
+            space = next((s for s in spaces if s), 0)
+            for value in buffer:
+                value.memory_space = space
+        return
+    for buffer in buffers:
+        for value in buffer:
+            value.memory_space = _space(value)
+            if value.shape is not None and value.shape.is_tuple and _on_sparse_core(value):
+                value.memory_space = SPARSE_CORE_TUPLES
+
+
+def _space(value: Value) -> int:
+    shape = value.shape
+    return shape.layout.memory_space if shape is not None and shape.layout is not None else 0
+
+
+def _on_sparse_core(value: Value) -> bool:
+    computation = value.instruction.computation if value.instruction is not None else None
+    return computation is not None and computation.execution_thread == "sparsecore"
+
+
+def set_bytes(values: Iterable[Value], platform: Platform) -> None:
+    """Sets the own size of every value. Raises MemoryModelError for a shape whose size cannot be told."""
+    known: dict[tuple[object, int], int] = {}
+    for value in values:
+        shape = value.shape
+        if shape is None:
+            continue
+        key = shape, value.memory_space
+        size = known.get(key)
+        if size is None:
+            try:
+                size = known[key] = platform.size_of(shape, value.memory_space)
+            except (LayoutError, ValueError) as error:
+                raise MemoryModelError(f"the size of {value.name} cannot be told: {error}") from None
+        value.bytes = size

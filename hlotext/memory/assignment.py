@@ -1,0 +1,158 @@
+"""The memory of a module: what is found out, step by step, and what it adds up to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from hlotext.analysis import Backend, backend_of
+from hlotext.analysis.chips import CHIPS, Chip
+from hlotext.analysis.chips import chip as chip_named
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.memory import peaks, platforms
+from hlotext.memory.aliases import Buffer, find_buffers
+from hlotext.memory.allocations import Allocation
+from hlotext.memory.assigner import Assigner, Heap
+from hlotext.memory.dataflow import analyse
+from hlotext.memory.errors import MemoryModelError
+from hlotext.memory.in_place import InPlacePairs
+from hlotext.memory.live_ranges import find_live_ranges
+from hlotext.memory.peaks import Peak, Statistics
+from hlotext.memory.platforms import Platform
+from hlotext.memory.schedule import flatten
+from hlotext.memory.sharing import Sharing
+from hlotext.memory.values import Value
+
+
+@attrs.frozen(eq=False)
+class Assignment:
+    """Who lives where and when. Computed from the text (`assign`), or read from XLA's files (`load`)."""
+
+    module: Module | None
+    """The text; None where only files were read."""
+    backend: Backend | None
+    chip: Chip | None
+    """None where it was not named."""
+    values: tuple[Value, ...]
+    buffers: tuple[Buffer, ...] | None
+    """What must share memory; None where files were read, which do not tell."""
+    schedule: tuple[Instruction | str, ...]
+    """Instructions in the order of the flattened time line; a name stands for one that is not in the text."""
+    allocations: tuple[Allocation, ...]
+    notes: tuple[str, ...] = ()
+    """What was assumed, or could not be told."""
+    is_computed: bool = True
+    """Whether it was computed from the text, not read from XLA's files."""
+    heaps: tuple[Heap, ...] = ()
+    """The heaps of temporaries, for what is computed."""
+    platform: Platform | None = None
+
+    def memory_spaces(self) -> tuple[int, ...]:
+        """The memory spaces that hold anything, ascending."""
+        return tuple(sorted({a.memory_space for a in self.allocations if not a.is_thread_local}))
+
+    def peak(self, memory_space: int = 0) -> Peak:
+        """The moment at which most bytes live in a memory space, and what lives then."""
+        return peaks.peak(self, memory_space)
+
+    def timeline(self, memory_space: int = 0) -> tuple[tuple[int, int], ...]:
+        """(moment, live bytes) for every moment of the schedule, static ones included."""
+        return tuple(enumerate(peaks.timeline(self, memory_space)))
+
+    @property
+    def xla_peak(self) -> int | None:
+        """What JAX's `memory_analysis()` calls `peak_memory_in_bytes`; on CPU that is the static part alone.
+
+        None for what was read from files, which do not tell.
+        """
+        return peaks.xla_peak(self)
+
+    @property
+    def statistics(self) -> Statistics:
+        """The numbers of JAX's `memory_analysis()`, by its names."""
+        return peaks.statistics(self)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all allocations."""
+        return sum(allocation.bytes for allocation in self.allocations)
+
+
+def assign(
+    module: Module, platform: str | Backend | None = None, chip: str | Chip | None = None
+) -> Assignment:
+    """Assigns the memory of a module, from its text alone, as XLA's compiler for that platform does.
+
+    The platform is told from the text where it can be; `platform` (`cpu`, `gpu`, `tpu`) says it where not. On TPU rules
+    differ with the chip, which the text does not tell: without `chip` those of v5e are taken, and `notes` says so. Without
+    a schedule the order of the text stands in for it, and `notes` says that too.
+
+    Raises MemoryModelError (a ValueError) where memory cannot be told: no entry, recursion, shapes that are missing, do not
+    fit, or have no known size, or a platform that is neither told nor given.
+    """
+    notes: list[str] = []
+    known_chip = chip_named(chip) if isinstance(chip, str) else chip
+    backend = _backend(module, platform, known_chip)
+    if known_chip is not None and known_chip.backend is not backend:
+        raise MemoryModelError(
+            f"{known_chip.name} is a {known_chip.backend.value}, but the module is for {backend.value}"
+        )
+    rules = _rules(backend, known_chip, notes)
+    schedule = flatten(module)
+    if schedule.is_assumed:
+        notes.append("the module has no schedule: the order of its text is taken for one")
+    flow = analyse(module)
+    pairs = InPlacePairs(rules.no_ops)
+    buffers = find_buffers(flow, pairs)
+    ranges = find_live_ranges(flow, schedule, buffers)
+    sharing = Sharing(flow, pairs, rules.hint)
+    result = Assigner(flow, schedule, buffers, ranges, sharing, rules).run()
+    return Assignment(
+        module=module,
+        backend=backend,
+        chip=known_chip,
+        values=tuple(flow.values),
+        buffers=tuple(buffers),
+        schedule=schedule.instructions,
+        allocations=result.allocations,
+        notes=tuple(notes),
+        heaps=result.heaps,
+        platform=rules,
+    )
+
+
+def _backend(module: Module, platform: str | Backend | None, chip: Chip | None) -> Backend:
+    if isinstance(platform, Backend):
+        return platform
+    if platform is not None:
+        try:
+            return Backend({"cuda": "gpu"}.get(platform.lower(), platform.lower()))
+        except ValueError:
+            known = ", ".join(backend.value for backend in Backend)
+            raise MemoryModelError(f"no platform is named {platform!r}; known: {known}") from None
+    if chip is not None:
+        return chip.backend
+    found = backend_of(module)
+    if found is None:
+        raise MemoryModelError(
+            "the text does not tell for which platform the module is: name one (cpu, gpu, tpu)"
+        )
+    return found
+
+
+def _rules(backend: Backend, chip: Chip | None, notes: list[str]) -> Platform:
+    if backend is Backend.CPU:
+        return platforms.CPU
+    if backend is Backend.GPU:
+        return platforms.GPU
+    if chip is None:
+        notes.append(f"the chip is not named: the rules of TPU {platforms.ASSUMED_TPU} are taken")
+    return platforms.tpu(chip or CHIPS[platforms.ASSUMED_TPU])
+
+
+def values_of(assignment: Assignment, names: Sequence[str]) -> list[Value]:
+    """The values that the instructions of these names define."""
+    wanted = set(names)
+    return [value for value in assignment.values if value.name in wanted]

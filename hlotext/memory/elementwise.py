@@ -1,0 +1,109 @@
+"""Which operations read of an operand only the elements in the place that they write (`IsElementwiseOnOperand`)."""
+
+from __future__ import annotations
+
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+
+_ALWAYS = (ELEMENTWISE - {"atan"}) | {"constant", "copy", "rng"}
+"""Opcodes that are elementwise whatever their shapes (`HloInstruction::IsOpElementwise`)."""
+
+
+_MOST_NESTED = 50
+"""Fusions in each other that are looked into; XLA nests two or three."""
+
+
+class Elementwise:
+    """Answers for the instructions of one module, each body once."""
+
+    def __init__(self) -> None:
+        self._bodies: dict[Computation, bool] = {}
+        self._parameters: dict[tuple[Instruction, bool], bool] = {}
+        self._depth = 0
+
+    def everywhere(self, instruction: Instruction) -> bool:
+        """Whether an instruction is elementwise on all operands; a fusion where all that it runs is."""
+        opcode = instruction.opcode
+        if opcode in _ALWAYS:
+            return True
+        match opcode:
+            case "bitcast-convert":
+                return _keeps_width(instruction)
+            case "map":
+                return _maps_in_order(instruction)
+            case "fusion":
+                return all(self._all_of(body) for body in instruction.called_computations)
+        return False
+
+    def on(self, instruction: Instruction, number: int) -> bool:
+        """Whether an instruction is elementwise on one of its operands."""
+        if instruction.opcode == "dynamic-update-slice":
+            return number == 0
+        if instruction.opcode != "fusion":
+            return self.everywhere(instruction)
+        parameter = parameter_of(instruction, number)
+        return parameter is not None and self.from_parameter(parameter)
+
+    def from_parameter(self, parameter: Instruction, tuples: bool = False) -> bool:
+        """Whether all that a parameter's value flows into is elementwise on it; with `tuples` tuples count as that.
+
+        One walk over the body, whose operands stand before their users (`AreTransitiveUsesElementwiseOrTuple`).
+        """
+        key = parameter, tuples
+        if key not in self._parameters:
+            self._parameters[key] = False
+            if self._depth < _MOST_NESTED:
+                self._depth += 1
+                self._parameters[key] = self._flows_in_order(parameter, tuples)
+                self._depth -= 1
+        return self._parameters[key]
+
+    def _flows_in_order(self, parameter: Instruction, tuples: bool) -> bool:
+        reached = {parameter}
+        for instruction in parameter.computation or ():
+            touched = False
+            for number, operand in enumerate(instruction.operands):
+                if operand in reached:
+                    touched = True
+                    if not (tuples and instruction.opcode == "tuple") and not self.on(instruction, number):
+                        return False
+            if touched:
+                reached.add(instruction)
+        return True
+
+    def _all_of(self, body: Computation) -> bool:
+        known = self._bodies.get(body)
+        if known is None:
+            known = self._bodies[body] = False
+            if self._depth < _MOST_NESTED:
+                self._depth += 1
+                known = self._bodies[body] = all(i.opcode == "parameter" or self.everywhere(i) for i in body)
+                self._depth -= 1
+        return known
+
+
+def parameter_of(fusion: Instruction, number: int) -> Instruction | None:
+    """The parameter of a fusion's body for one of its operands."""
+    callees = fusion.called_computations
+    if not callees:
+        return None
+    return next((i for i in callees[0] if i.opcode == "parameter" and i.parameter_number == number), None)
+
+
+def _keeps_width(convert: Instruction) -> bool:
+    source = convert.operands[0].shape if convert.operands else None
+    target = convert.shape
+    return source is not None and target is not None and source.element_type.bits == target.element_type.bits
+
+
+def _maps_in_order(map_: Instruction) -> bool:
+    dimensions = map_.attributes.get("dimensions", ())
+    rank = map_.shape.rank if map_.shape is not None else 0
+    return not dimensions or tuple(dimensions) == tuple(range(rank))
+
+
+def roots_of(body: Computation) -> tuple[Instruction, ...]:
+    """What a fusion's body gives back: the operands of a tuple at its root, else the root."""
+    root = body.root
+    return root.operands if root.opcode == "tuple" else (root,)

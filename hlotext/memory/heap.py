@@ -1,0 +1,304 @@
+"""Where temporaries lie: the events of one heap, and the algorithms that place them (`HeapSimulator`)."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from bisect import bisect_left, insort
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import attrs
+
+from hlotext.memory.aliases import Buffer
+from hlotext.memory.dataflow import Dataflow
+from hlotext.memory.occupancy import Occupancy
+from hlotext.memory.sharing import Sharing
+from hlotext.memory.values import Value
+
+
+class Event(NamedTuple):
+    """One event of a heap, as XLA's trace has it."""
+
+    kind: Literal["alloc", "free", "share"]
+    value: Value
+    shared_with: Value | None = None
+
+
+class Interval:
+    """The life of one value in a heap, in ticks: an alloc, a share and a free of anything that is not empty is one each."""
+
+    __slots__ = ("members", "size", "start", "stop", "value")
+
+    def __init__(self, value: Value, size: int, start: int) -> None:
+        self.value = value
+        self.size = size
+        self.start = start
+        self.stop = -1
+        self.members: list[Interval] = []
+        """The other values at the same place, in the order in which they came; on the first value alone."""
+
+
+@attrs.frozen(eq=False)
+class Buffers:
+    """The buffers of a module by number, and their sizes."""
+
+    members: Sequence[Buffer]
+    sizes: Sequence[int]
+    """Bytes of the largest value of each."""
+    number_of: Mapping[Value, int]
+
+
+@attrs.frozen(eq=False)
+class Simulation:
+    """What happens in a heap, before anything has a place."""
+
+    events: Sequence[Event]
+    intervals: Sequence[Interval]
+    """One for each place: its first value, with the others as members."""
+    empty: Sequence[Value]
+    """Values without bytes: they lie at 0."""
+    ticks: int
+
+
+@attrs.frozen(eq=False)
+class Placement:
+    """The result of a heap."""
+
+    bytes: int
+    chunks: Mapping[Value, tuple[int, int]]
+    """Offset and bytes of the chunk of each value: the largest of what shares it."""
+
+
+def simulate(values: Sequence[Value], buffers: Buffers, flow: Dataflow, sharing: Sharing) -> Simulation:
+    """Walks the time line: at each moment values are defined, by (start, end, number), then those are freed that end.
+
+    A value of a buffer that has a place shares it. One that is alone in its buffer may take over the place of an operand
+    that ends at this very moment and is alone in its buffer too, where its instruction may write over it.
+    """
+    rows = sorted((v.live_range[0], v.live_range[1], v.number, v) for v in values if v.live_range is not None)
+    ends: dict[int, dict[Value, None]] = {}
+    for _, last, _, value in rows:
+        ends.setdefault(last, {})[value] = None
+    events: list[Event] = []
+    roots: list[Interval] = []
+    empty: list[Value] = []
+    interval_of: dict[Value, Interval] = {}
+    root_of: dict[Value, Interval] = {}
+    first_of: dict[int, Value] = {}
+    buffer_of, sizes, members = buffers.number_of, buffers.sizes, buffers.members
+    tick = 0
+
+    def release(value: Value) -> None:
+        nonlocal tick
+        events.append(Event("free", value))
+        interval = interval_of.get(value)
+        if interval is not None:
+            interval.stop = tick
+            tick += 1
+
+    def share(value: Value, other: Value) -> None:
+        nonlocal tick
+        events.append(Event("share", value, other))
+        root = root_of.get(other)
+        size = max(sizes[buffer_of[value]], root.size if root is not None else 0)
+        if root is None or not size:
+            empty.append(value)
+            return
+        interval = interval_of[value] = Interval(value, size, tick)
+        tick += 1
+        root.members.append(interval)
+        root.size = max(root.size, size)
+        root_of[value] = root
+
+    at = flow.at
+    number = 0
+    moments = sorted({*(row[0] for row in rows), *ends})
+    for moment in moments:
+        freed = ends.get(moment, {})
+        while number < len(rows) and rows[number][0] == moment:
+            value = rows[number][3]
+            number += 1
+            buffer = buffer_of[value]
+            if (first := first_of.get(buffer)) is not None:
+                share(value, first)
+                continue
+            over = None
+            if len(members[buffer]) == 1 and freed and value.instruction is not None:
+                user = value.instruction
+                if user.opcode != "copy":
+                    for operand in user.operands:
+                        other = at[operand][0]
+                        if other is None or other not in freed or len(members[buffer_of[other]]) > 1:
+                            continue
+                        source = other.instruction
+                        if source is None or source not in user.operands:
+                            continue
+                        if sharing.may_share(source, other.index, user, value.index):
+                            over = other
+                            break
+            if over is not None:
+                release(over)
+                del freed[over]
+                share(value, over)
+                continue
+            events.append(Event("alloc", value))
+            first_of[buffer] = value
+            size = sizes[buffer]
+            if not size:
+                empty.append(value)
+                continue
+            interval = interval_of[value] = root_of[value] = Interval(value, size, tick)
+            tick += 1
+            roots.append(interval)
+        for value in freed:
+            release(value)
+    return Simulation(events, roots, empty, tick)
+
+
+def place_by_size(simulation: Simulation, alignment: int) -> Placement:
+    """`SPATIAL` and `TEMPORAL`, the smaller of both: largest first, or longest first, into the smallest gap that fits."""
+    spatial = _place(simulation, alignment, _by_size, None)
+    assert spatial is not None
+    if spatial.bytes <= _least(simulation, alignment):
+        return spatial
+    return _place(simulation, alignment, _by_length, spatial.bytes) or spatial
+
+
+def _least(simulation: Simulation, alignment: int) -> int:
+    """Bytes that no placement can do without: most that live at once, the last chunk's padding aside."""
+    change = [0] * (simulation.ticks + 1)
+    for interval in simulation.intervals:
+        size = _up(interval.size, alignment)
+        for each in (interval, *interval.members):
+            change[each.start] += size
+            change[each.stop] -= size
+    # Members of one place may live at once: then this is no bound.
+    if any(_overlap(interval) for interval in simulation.intervals if interval.members):
+        return 0
+    return max(itertools.accumulate(change)) - alignment + 1
+
+
+def _overlap(interval: Interval) -> bool:
+    rows = sorted((each.start, each.stop) for each in (interval, *interval.members))
+    return any(second[0] < first[1] for first, second in itertools.pairwise(rows))
+
+
+def _up(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple
+
+
+def _by_size(interval: Interval) -> tuple[int, int, int]:
+    return -interval.size, interval.start - interval.stop, interval.value.number
+
+
+def _by_length(interval: Interval) -> tuple[int, int, int]:
+    start, stop = _life(interval)
+    return start - stop, -interval.size, interval.value.number
+
+
+def _life(interval: Interval) -> tuple[int, int]:
+    """First and last tick of all that share a place."""
+    members = interval.members
+    if not members:
+        return interval.start, interval.stop
+    return min(interval.start, *(m.start for m in members)), max(interval.stop, *(m.stop for m in members))
+
+
+def _place(
+    simulation: Simulation,
+    alignment: int,
+    key: Callable[[Interval], tuple[int, int, int]],
+    limit: int | None,
+) -> Placement | None:
+    """Places everything in the order of a key; None as soon as that takes as many bytes as the limit."""
+    occupancy = Occupancy(simulation.ticks)
+    chunks: dict[Value, tuple[int, int]] = dict.fromkeys(simulation.empty, (0, 0))
+    heap = 0
+    for interval in sorted(simulation.intervals, key=key):
+        size = interval.size
+        times = [(interval.start, interval.stop), *((m.start, m.stop) for m in interval.members)]
+        offset = occupancy.gap(times, size)
+        heap = max(heap, offset + size)
+        if limit is not None and heap >= limit:
+            return None
+        for first, last in times:
+            occupancy.take(first, last, offset, offset + _up(size, alignment))
+        chunks[interval.value] = offset, size
+        for member in interval.members:
+            chunks[member.value] = offset, size
+    return Placement(heap, chunks)
+
+
+def place_by_time(simulation: Simulation, alignment: int) -> Placement:
+    """`FAST_MERGE`: in the order of their starts, each into the smallest free chunk that fits; freed chunks merge.
+
+    The padding in front of an aligned offset belongs to the chunk.
+    """
+    chunks: dict[Value, tuple[int, int]] = dict.fromkeys(simulation.empty, (0, 0))
+    free = _FreeChunks(alignment)
+    waiting: list[tuple[int, int, int]] = []
+    heap = 0
+
+    def key(interval: Interval) -> tuple[int, int, int]:
+        return _life(interval)[0], -interval.size, interval.value.number
+
+    for interval in sorted(simulation.intervals, key=key):
+        start, stop = _life(interval)
+        size = interval.size
+        while waiting and waiting[0][0] <= start:
+            _, begin, end = heapq.heappop(waiting)
+            free.give_back(begin, end)
+        begin, offset = free.take(size)
+        heapq.heappush(waiting, (stop, begin, offset + size))
+        heap = max(heap, offset + size)
+        chunks[interval.value] = offset, size
+        for member in interval.members:
+            chunks[member.value] = offset, size
+    return Placement(heap, chunks)
+
+
+class _FreeChunks:
+    """Free stretches of an address space without end (`FreeChunksManager`)."""
+
+    _END = 1 << 62
+
+    def __init__(self, alignment: int) -> None:
+        self._alignment = alignment
+        self._by_size: list[tuple[int, int]] = []
+        self._end_of: dict[int, int] = {}
+        self._begin_of: dict[int, int] = {}
+        self._add(0, self._END)
+
+    def _size(self, begin: int, end: int) -> int:
+        """Bytes from the first aligned offset on."""
+        return end - -(-begin // self._alignment) * self._alignment
+
+    def _add(self, begin: int, end: int) -> None:
+        insort(self._by_size, (self._size(begin, end), begin))
+        self._end_of[begin], self._begin_of[end] = end, begin
+
+    def _remove(self, begin: int, end: int) -> None:
+        del self._by_size[bisect_left(self._by_size, (self._size(begin, end), begin))]
+        del self._end_of[begin], self._begin_of[end]
+
+    def take(self, size: int) -> tuple[int, int]:
+        """Where the chunk begins that is taken, and the aligned offset in it."""
+        _, begin = self._by_size[bisect_left(self._by_size, (size, -1))]
+        end = self._end_of[begin]
+        offset = -(-begin // self._alignment) * self._alignment
+        self._remove(begin, end)
+        if offset + size < end:
+            self._add(offset + size, end)
+        return begin, offset
+
+    def give_back(self, begin: int, end: int) -> None:
+        above = self._end_of.get(end)
+        if above is not None:
+            self._remove(end, above)
+            end = above
+        below = self._begin_of.get(begin)
+        if below is not None:
+            self._remove(below, begin)
+            begin = below
+        self._add(begin, end)

@@ -1,0 +1,186 @@
+"""Operands that are overwritten with a result: pairs that must share memory (`AliasInfo::GetInPlaceInputOutputPairs`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.aliasing import OutputToOperandAliasing
+from hlotext.memory.definitions import shape_of, writes_in_place
+from hlotext.memory.parts import ShapeIndex
+
+
+class Pair(NamedTuple):
+    """One operand, or a part of it, in whose memory a part of the result lies."""
+
+    operand_number: int
+    operand_index: ShapeIndex
+    output_index: ShapeIndex
+
+
+NO_OPS = frozenset({"bitcast"})
+"""Opcodes inside a fusion that leave the memory as it is, on every platform."""
+
+GPU_NO_OPS = NO_OPS | {"reshape"}
+"""Those on GPU (`GpuAliasInfo::IsNoOpForAliasAnalysis`)."""
+
+_NVSHMEM = "NVSHMEM"
+"""The GPU collectives' library whose all-reduce-start writes to memory of its own (`GpuAliasInfo`)."""
+
+
+class InPlacePairs:
+    """Finds the pairs of instructions."""
+
+    def __init__(self, no_ops: frozenset[str] = NO_OPS) -> None:
+        self._no_ops = no_ops
+        self._inside: dict[Instruction, tuple[Pair, ...]] = {}
+
+    def of(self, instruction: Instruction) -> tuple[Pair, ...]:
+        """The pairs of an instruction, what it says itself (`output_to_operand_aliasing`) last."""
+        rule = _RULES.get(instruction.opcode)
+        if rule is not None:
+            return rule(instruction)
+        if instruction.opcode == "fusion":
+            return (*self._of_fusion(instruction), *_said(instruction))
+        return ()
+
+    def _of_fusion(self, fusion: Instruction) -> tuple[Pair, ...]:
+        """Pairs that the body of a fusion makes: from each leaf of its root back to an operation in place.
+
+        Bodies nest no deeper than the text allows, and each is asked once, innermost first.
+        """
+        known = self._inside.get(fusion)
+        if known is not None:
+            return known
+        for inner in _fusions_inside(fusion):
+            if inner not in self._inside:
+                self._inside[inner] = self._pairs_of_body(inner)
+        return self._inside[fusion]
+
+    def _pairs_of_body(self, fusion: Instruction) -> tuple[Pair, ...]:
+        callees = fusion.called_computations
+        if not callees or not len(callees[0]):
+            return ()
+        root = callees[0].root
+        if root.opcode not in _MAY_LEAD and root.opcode not in self._no_ops:
+            return ()
+        found = []
+        for index, leaf in shape_of(fusion).leaves():
+            if leaf.is_token:
+                continue
+            source, output = self._follow(root, index)
+            for pair in self._inside.get(source, ()) if source.opcode == "fusion" else self.of(source):
+                if pair.output_index != output or pair.operand_number >= len(source.operands):
+                    continue
+                given, inner = self._follow(source.operands[pair.operand_number], pair.operand_index)
+                if given.opcode == "fusion":
+                    nested = (*self._inside.get(given, ()), *_said(given))
+                    for other in nested:
+                        if other.output_index == inner and other.operand_number < len(given.operands):
+                            given, inner = self._follow(
+                                given.operands[other.operand_number], other.operand_index
+                            )
+                            break
+                if given.opcode == "parameter" and given.parameter_number is not None:
+                    found.append(Pair(given.parameter_number, inner, index))
+                break
+        return tuple(found)
+
+    def _follow(self, instruction: Instruction, index: ShapeIndex) -> tuple[Instruction, ShapeIndex]:
+        """Back through tuples, then get-tuple-elements, then what leaves memory as it is."""
+        while instruction.opcode == "tuple" and index and index[0] < len(instruction.operands):
+            instruction, index = instruction.operands[index[0]], index[1:]
+        while instruction.opcode == "get-tuple-element" and instruction.operands:
+            index = (instruction.attributes["index"], *index)
+            instruction = instruction.operands[0]
+        while not index and instruction.opcode in self._no_ops and instruction.operands:
+            instruction = instruction.operands[0]
+        return instruction, index
+
+
+def _fusions_inside(fusion: Instruction) -> list[Instruction]:
+    """A fusion and the fusions of its body, inner ones first, each once."""
+    found: list[Instruction] = []
+    entered: set[Instruction] = set()
+    stack = [(fusion, False)]
+    while stack:
+        outer, leaving = stack.pop()
+        if leaving:
+            found.append(outer)
+        elif outer not in entered:
+            entered.add(outer)
+            stack.append((outer, True))
+            for callee in outer.called_computations:
+                stack.extend((i, False) for i in callee if i.opcode == "fusion")
+    return found
+
+
+def _said(instruction: Instruction) -> tuple[Pair, ...]:
+    """The pairs that the text states."""
+    aliasing = instruction.attributes.get("output_to_operand_aliasing")
+    if not isinstance(aliasing, OutputToOperandAliasing):
+        return ()
+    return tuple(
+        Pair(alias.operand_index, alias.operand_shape_index, alias.output_shape_index)
+        for alias in aliasing.aliases
+    )
+
+
+_FIRST = (Pair(0, (), ()),)
+
+
+def _first_operand(_: Instruction) -> tuple[Pair, ...]:
+    return _FIRST
+
+
+def _each(count: int) -> tuple[Pair, ...]:
+    return _FIRST if count == 1 else tuple(Pair(number, (), (number,)) for number in range(count))
+
+
+def _scatter(scatter: Instruction) -> tuple[Pair, ...]:
+    # N arrays, one array of indices, N arrays of updates.
+    return _each(len(scatter.operands) // 2)
+
+
+def _all_reduce_start(start: Instruction) -> tuple[Pair, ...]:
+    config = start.backend_config
+    if config is not None and _NVSHMEM in str(config):
+        return ()
+    return _each(len(start.operands))
+
+
+def _permute(permute: Instruction, before: ShapeIndex = ()) -> tuple[Pair, ...]:
+    if not writes_in_place(permute):
+        return ()
+    target = shape_of(permute.operands[1])
+    parts = range(len(target.tuple_shapes)) if target.is_tuple else ()
+    return (Pair(1, (), before), *(Pair(1, (number,), (*before, number)) for number in parts))
+
+
+def _permute_start(permute: Instruction) -> tuple[Pair, ...]:
+    return _permute(permute, (1,))
+
+
+def _ragged_all_to_all(_: Instruction) -> tuple[Pair, ...]:
+    return (Pair(1, (), ()),)
+
+
+_RULES: dict[str, Callable[[Instruction], tuple[Pair, ...]]] = {
+    "all-reduce-start": _all_reduce_start,
+    "async-start": _said,
+    "collective-permute": _permute,
+    "collective-permute-start": _permute_start,
+    "custom-call": _said,
+    "dynamic-update-slice": _first_operand,
+    "ragged-all-to-all": _ragged_all_to_all,
+    "scatter": _scatter,
+    "set-dimension-size": _first_operand,
+}
+"""What an opcode does in place; a fusion does what its body does."""
+
+WRITES_IN_PLACE = frozenset({*_RULES, "fusion"})
+"""Opcodes that may have pairs."""
+
+_MAY_LEAD = frozenset({*_RULES, "fusion", "get-tuple-element", "tuple"})
+"""Opcodes of a body's root from which the way back may end in an operation in place."""

@@ -1,0 +1,107 @@
+"""From when to when each value lives on the flattened schedule (`HloLiveRange`, the whole module at once)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.memory.aliases import Buffer, aliased_outputs
+from hlotext.memory.dataflow import Dataflow
+from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.schedule import Schedule
+from hlotext.memory.values import Value
+
+
+@attrs.frozen(eq=False)
+class LiveRanges:
+    """What `find_live_ranges` adds to `Value.live_range`."""
+
+    ends: Mapping[Value, tuple[Instruction, ShapeIndex]]
+    """The position that made a value live as long as it does, where that is not its definition.
+
+    Sharing with a user asks for it (`LiveRangeBounds::end_position`).
+    """
+
+    def end_of(self, value: Value) -> tuple[Instruction | None, ShapeIndex]:
+        """The last position of a value in time."""
+        return self.ends.get(value, (value.instruction, value.index))
+
+
+def find_live_ranges(flow: Dataflow, schedule: Schedule, buffers: Iterable[Buffer]) -> LiveRanges:
+    """Sets `live_range` of every value on the schedule.
+
+    From its definition (parameters: from the start of their computation) to its last position or use; a root lives to the
+    end of its computation, an entry parameter in which no output lies to the end of all. Values of one buffer follow each
+    other without overlap.
+    """
+    times, spans, end_of_all = schedule.times, schedule.spans, schedule.end
+    ends: dict[Value, tuple[Instruction, ShapeIndex]] = {}
+    module = flow.module
+    entry = module.entry
+    donated = set(aliased_outputs(module).values())
+    root_ends = {computation.root: span[1] for computation, span in spans.items()}
+    last_of_async = {
+        computation: max((times[i] for i in _chain(start) if i in times), default=-1)
+        for computation, start in schedule.async_bodies.items()
+    }
+    # A loop reads its first state when its body starts; a call reads nothing itself.
+    read_at = dict(times)
+    for callers in flow.callers.values():
+        for caller in callers:
+            if caller.opcode == "while":
+                parameter = caller.called_computations[0].parameters[0]
+                read_at[caller] = times.get(parameter, -1)
+            elif caller.opcode == "call":
+                read_at[caller] = -1
+    position_time = {**times, **root_ends}
+    for value in flow.values:
+        instruction = value.instruction
+        if instruction is None or instruction not in times:
+            continue
+        own = times[instruction]
+        start, last = own, root_ends.get(instruction, own)
+        computation = instruction.computation
+        if instruction.opcode == "parameter" and computation is not None:
+            start = spans[computation][0]
+        if last_of_async and computation in last_of_async:
+            last = max(last, last_of_async[computation])
+        flat = value.flat_positions()
+        for place in range(0, len(flat), 2):
+            time = position_time.get(flat[place], -1)  # type: ignore[arg-type]
+            if time > last:
+                last = time
+                ends[value] = flat[place], flat[place + 1]  # type: ignore[assignment]
+        if (
+            instruction.opcode == "parameter"
+            and computation is entry
+            and (instruction.parameter_number, value.index) not in donated
+        ):
+            last = end_of_all
+        else:
+            for user in value.flat_uses()[::3]:
+                time = read_at.get(user, -1)  # type: ignore[arg-type]
+                if time > last:
+                    last = time
+        value.live_range = start, last
+    for buffer in buffers:
+        if len(buffer) > 1:
+            _follow_each_other(buffer)
+    return LiveRanges(ends)
+
+
+def _follow_each_other(buffer: Sequence[Value]) -> None:
+    """Values of one buffer in turn: each ends where the next begins, and the last takes the latest end."""
+    rows = sorted((value.live_range, value.number, value) for value in buffer if value.live_range is not None)
+    for (_, _, first), (_, _, second) in itertools.pairwise(rows):
+        assert first.live_range is not None
+        assert second.live_range is not None
+        second.live_range = second.live_range[0], max(first.live_range[1], second.live_range[1])
+        first.live_range = first.live_range[0], min(first.live_range[1], second.live_range[0])
+
+
+def _chain(start: Instruction) -> tuple[Instruction, ...]:
+    """What ends the asynchronous operation: the last of its chain."""
+    return start.async_chain[-1:]

@@ -1,0 +1,182 @@
+"""What an assignment adds up to: time lines, peaks and the numbers that JAX reports."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hlotext.analysis.chips import HOST
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.memory.allocations import Allocation
+from hlotext.memory.heap import Event
+from hlotext.memory.values import Value
+
+if TYPE_CHECKING:
+    from hlotext.memory.assignment import Assignment
+
+
+@attrs.frozen(eq=False)
+class Peak:
+    """The moment at which most bytes live in one memory space."""
+
+    bytes: int
+    """Static ones too."""
+    time: int
+    instruction: Instruction | str | None
+    """What runs at that moment; a name for what is not in the text, None for an empty schedule."""
+    values: tuple[Value, ...]
+    """The values of that memory space that live then."""
+
+
+@attrs.frozen
+class Statistics:
+    """What JAX's `memory_analysis()` says, by its names; None where the text cannot tell."""
+
+    argument_size_in_bytes: int
+    output_size_in_bytes: int
+    alias_size_in_bytes: int
+    temp_size_in_bytes: int | None
+    host_argument_size_in_bytes: int
+    host_output_size_in_bytes: int
+    host_alias_size_in_bytes: int
+    host_temp_size_in_bytes: int
+    peak_memory_in_bytes: int | None
+    generated_code_size_in_bytes: int | None = None
+
+
+def static_bytes(assignment: Assignment, memory_space: int) -> int:
+    """Bytes that parameters, constants and results hold from start to end."""
+    return sum(a.bytes for a in assignment.allocations if a.memory_space == memory_space and a.is_static)
+
+
+def heap_bytes(assignment: Assignment, memory_space: int) -> int:
+    """Bytes of the temporaries' allocations, with what is fragmented."""
+    return sum(a.bytes for a in assignment.allocations if a.memory_space == memory_space and a.is_temporary)
+
+
+def live_in(allocation: Allocation, moments: int) -> list[int]:
+    """Bytes that live in an allocation at each moment; values at one place count once."""
+    ranges: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for value, offset, size in allocation.slices:
+        if value.live_range is not None and size:
+            ranges.setdefault((offset, size), []).append(value.live_range)
+    change = [0] * (moments + 1)
+    for (_, size), rows in ranges.items():
+        rows.sort()
+        first, last = rows[0]
+        for start, stop in rows[1:]:
+            if start > last + 1:
+                change[min(first, moments)] += size
+                change[min(last + 1, moments)] -= size
+                first = start
+            last = max(last, stop)
+        change[min(first, moments)] += size
+        change[min(last + 1, moments)] -= size
+    return list(itertools.accumulate(change[:moments]))
+
+
+def timeline(assignment: Assignment, memory_space: int) -> list[int]:
+    """Live bytes at each moment: all of what is static, and of temporaries what lives."""
+    moments = len(assignment.schedule)
+    total = [static_bytes(assignment, memory_space)] * moments
+    for allocation in assignment.allocations:
+        if allocation.memory_space == memory_space and allocation.is_temporary:
+            total = [a + b for a, b in zip(total, live_in(allocation, moments), strict=True)]
+    return total
+
+
+def peak(assignment: Assignment, memory_space: int) -> Peak:
+    """The first moment of most live bytes."""
+    line = timeline(assignment, memory_space)
+    if not line:
+        return Peak(static_bytes(assignment, memory_space), 0, None, ())
+    most = max(line)
+    time = line.index(most)
+    return Peak(most, time, assignment.schedule[time], live_at(assignment, memory_space, time))
+
+
+def live_at(assignment: Assignment, memory_space: int, time: int) -> tuple[Value, ...]:
+    """The values of a memory space that live at a moment."""
+    return tuple(
+        value
+        for value in assignment.values
+        if value.live_range is not None
+        and value.memory_space == memory_space
+        and value.live_range[0] <= time <= value.live_range[1]
+    )
+
+
+# ---- what XLA says
+
+
+def xla_peak(assignment: Assignment) -> int | None:
+    """`ComputePeakMemory`: the largest value of each static allocation, and what the heaps' events add to it."""
+    platform = assignment.platform
+    if not assignment.is_computed or platform is None:
+        return None
+    base = 0
+    for allocation in assignment.allocations:
+        if allocation.is_static:
+            base += max((piece.value.bytes or 0 for piece in allocation.slices), default=0)
+    if not platform.keeps_traces:
+        return base
+    most = now = base
+    for heap in assignment.heaps:
+        for change in _changes(heap.events):
+            now += change
+            most = max(most, now)
+    return most
+
+
+def _changes(events: Sequence[Event]) -> list[int]:
+    """By how many bytes each event changes what lives; a place counts the value that was put there first."""
+    users: dict[Value, int] = {}
+    root_of: dict[Value, Value] = {}
+    found = []
+    for kind, value, other in events:
+        if kind == "alloc":
+            users[value] = users.get(value, 0) + 1
+            found.append((value.bytes or 0) if users[value] == 1 else 0)
+        elif kind == "share":
+            root = other if other is not None else value
+            while root in root_of:
+                root = root_of[root]
+            root_of[value] = root
+            users[root] = users.get(root, 0) + 1
+            found.append((root.bytes or 0) if users[root] == 1 else 0)
+        else:
+            root = root_of.pop(value, value)
+            users[root] = users.get(root, 0) - 1
+            found.append(-(root.bytes or 0) if users[root] == 0 else 0)
+    return found
+
+
+def statistics(assignment: Assignment) -> Statistics:
+    """Sums over the allocations by what they are for (`CompiledMemoryStats`)."""
+    sums = dict.fromkeys(("argument", "output", "alias", "temp"), 0)
+    host = dict(sums)
+    for allocation in assignment.allocations:
+        into = host if allocation.memory_space == HOST else sums
+        if allocation.is_parameter:
+            into["argument"] += allocation.bytes
+            if allocation.is_aliased:
+                into["alias"] += allocation.bytes
+        if allocation.maybe_live_out:
+            into["output"] += allocation.bytes
+        if allocation.is_temporary:
+            into["temp"] += allocation.bytes
+    knows_temporaries = assignment.platform is None or assignment.platform.knows_temporaries
+    return Statistics(
+        argument_size_in_bytes=sums["argument"],
+        output_size_in_bytes=sums["output"],
+        alias_size_in_bytes=sums["alias"],
+        temp_size_in_bytes=sums["temp"] if knows_temporaries else None,
+        host_argument_size_in_bytes=host["argument"],
+        host_output_size_in_bytes=host["output"],
+        host_alias_size_in_bytes=host["alias"],
+        host_temp_size_in_bytes=host["temp"],
+        peak_memory_in_bytes=assignment.xla_peak,
+    )

@@ -1,0 +1,198 @@
+"""What differs from platform to platform when memory is assigned: one row each.
+
+CPU's and GPU's rules are read in XLA's source. TPU's are inferred from what libtpu 0.0.42.1 wrote for v2 to tpu7x: its
+source is not public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from hlotext.analysis.backend import Backend
+from hlotext.analysis.chips import HOST, Chip
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
+from hlotext.layout import allocated_bytes, host_shape_size, unpadded_bytes
+from hlotext.memory.elementwise import Elementwise
+from hlotext.memory.gpu_sharing import gpu_hint
+from hlotext.memory.in_place import GPU_NO_OPS, NO_OPS
+from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.sharing import Hint, no_hint
+from hlotext.memory.values import Value
+
+SPARSE_CORE_TUPLES = 7
+"""The memory space of tuples inside what runs on TPU's SparseCores."""
+
+
+@attrs.frozen
+class Platform:
+    """How one back end assigns memory."""
+
+    backend: Backend
+    size_of: Callable[[Shape, int], int]
+    """Bytes of an array, tuple table or token in a memory space. Raises LayoutError where they cannot be told."""
+    alignments: Mapping[int, int]
+    """Alignment of allocations by memory space, in bytes."""
+    other_alignment: int
+    """Alignment in memory spaces without a row."""
+    hint: Hint = no_hint
+    no_ops: frozenset[str] = NO_OPS
+    one_space_for_each_buffer: bool = False
+    """Whether a buffer lies in the memory space that any of its values names."""
+    merged_spaces: frozenset[int] = frozenset()
+    """Memory spaces whose heap is packed by time (fast merge), not by size."""
+    fast_space: int | None = None
+    """The memory space that is filled before buffers are assigned (memory space assignment)."""
+    keeps_traces: bool = True
+    """Whether XLA's peak counts the heap; on CPU its traces are dropped before, so that the static part alone is left."""
+    knows_temporaries: bool = True
+    """Whether the size of temporary memory is that of the allocations; on TPU the code generator decides."""
+    cannot_live_out: Callable[[Value], bool] = attrs.field(default=lambda _: False)
+    """What may not lie in an allocation that outlives the program."""
+
+    def alignment(self, memory_space: int) -> int:
+        return self.alignments.get(memory_space, self.other_alignment)
+
+
+def _host_size(shape: Shape, _: int) -> int:
+    return host_shape_size(shape)
+
+
+CPU = Platform(Backend.CPU, _host_size, {}, 64, keeps_traces=False)
+"""`CpuCompiler`: alignment of `cpu_function_runtime::MinAlign`; no rules of its own for sharing."""
+
+GPU = Platform(
+    Backend.GPU,
+    _host_size,
+    {},
+    256,
+    hint=gpu_hint,
+    no_ops=GPU_NO_OPS,
+    one_space_for_each_buffer=True,
+)
+"""`GpuCompiler`: `kXlaAllocatedBufferAlignBytes`, `NVPTXAliasInfo`."""
+
+_WITHOUT_TILES = frozenset({2, 8})
+"""TPU's memory spaces without tiles: scalar memory."""
+
+_ELEMENTS_IN_A_ROW = 1024
+"""Elements to a multiple of which an array without tiles is rounded up."""
+
+
+@attrs.frozen
+class _TpuChip:
+    """What differs between the chips. Inferred."""
+
+    table_alignment: int
+    """A tuple's table is rounded up to a multiple of this."""
+    sync_alignment: int = 512
+    """Alignment in memory space 6."""
+
+
+_TPU_CHIPS = {
+    "v2": _TpuChip(1024, 1024),
+    "v3": _TpuChip(1024, 1024),
+    "v4": _TpuChip(512),
+    "v5e": _TpuChip(512),
+    "v5p": _TpuChip(32),
+    "v6e": _TpuChip(32),
+    "tpu7x": _TpuChip(32),
+}
+
+ASSUMED_TPU = "v5e"
+"""The chip whose rules are taken where none is named."""
+
+
+def _tpu_size(rules: _TpuChip) -> Callable[[Shape, int], int]:
+    """Bytes on TPU: all tiles; tables of 4 bytes for each element. Inferred."""
+
+    def size_of(shape: Shape, memory_space: int) -> int:
+        if shape.is_tuple:
+            if memory_space == SPARSE_CORE_TUPLES:
+                return 0
+            return _up(4 * len(shape.tuple_shapes), rules.table_alignment)
+        if shape.is_token:
+            return 0
+        if not shape.is_array:
+            return unpadded_bytes(shape)
+        layout = shape.layout
+        if memory_space in _WITHOUT_TILES:
+            return unpadded_bytes(shape)
+        if layout is None or not layout.tiles:
+            elements = _up(shape.element_count, _ELEMENTS_IN_A_ROW)
+            bits = layout.element_size_in_bits if layout is not None and layout.element_size_in_bits else 0
+            return (elements * (bits or 8 * shape.element_type.byte_width) + 7) // 8
+        return allocated_bytes(shape)
+
+    return size_of
+
+
+def _up(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple
+
+
+def _tpu_hint(_: Elementwise, operand: Instruction, user: Instruction, index: ShapeIndex) -> bool | None:
+    """TPU: an all-reduce writes over its own element, a power over its base. Inferred."""
+    if user.opcode == "all-reduce":
+        operands = user.operands
+        return len(operands) == 1 or (
+            len(index) == 1 and index[0] < len(operands) and operands[index[0]] is operand
+        )
+    if user.opcode == "power" and operand is not user.operands[0]:
+        return False
+    return None
+
+
+_LEAVE_THE_CHIP = frozenset(
+    {
+        "all-gather",
+        "all-gather-start",
+        "all-to-all",
+        "collective-permute",
+        "collective-permute-start",
+        "recv",
+        "reduce-scatter",
+        "send",
+    }
+)
+
+
+def _tpu_cannot_live_out(value: Value) -> bool:
+    """What TPU's links write to, or its host thread touches. Inferred."""
+    instruction = value.instruction
+    if instruction is None:
+        return False
+    if instruction.opcode in _LEAVE_THE_CHIP:
+        return True
+    if instruction.opcode == "all-reduce" and _thread(instruction) == "sparsecore":
+        return True
+    return any(not isinstance(place, str) and _thread(place) == "host" for place, _ in value.positions)
+
+
+def _thread(instruction: Instruction) -> str:
+    computation = instruction.computation
+    return computation.execution_thread if computation is not None else "main"
+
+
+def tpu(chip: Chip) -> Platform:
+    """The rules of one TPU."""
+    rules = _TPU_CHIPS[chip.name]
+    spaces = {0: 16384, 1: 4096, 2: 4, 3: 4096, 6: rules.sync_alignment, 8: 4}
+    return Platform(
+        Backend.TPU,
+        _tpu_size(rules),
+        spaces,
+        4096,
+        hint=_tpu_hint,
+        merged_spaces=frozenset({0}),
+        fast_space=chip.fast_memory_space,
+        knows_temporaries=False,
+        cannot_live_out=_tpu_cannot_live_out,
+    )
+
+
+def host_space(memory_space: int) -> bool:
+    """Whether a memory space is the host's."""
+    return memory_space == HOST

@@ -1,0 +1,107 @@
+"""Which allocation with room in time may take a buffer: the last one made that has a gap for it.
+
+XLA asks all of them in turn (`DefaultBufferAllocationsManagerForComputationsWithoutOrdering`). Here each allocation's gaps
+are kept, so that those without room are not asked; what is asked is the same.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+import numpy as np
+
+from hlotext.memory.values import Range
+
+
+class FreeGaps:
+    """The times at which allocations hold nothing. A gap reaches to the moments at which its neighbours end and begin."""
+
+    def __init__(self, moments: int) -> None:
+        self._moments = moments
+        self._begins = np.empty(16, dtype=np.int64)
+        self._ends = np.empty(16, dtype=np.int64)
+        self._owners = np.empty(16, dtype=np.int64)
+        self._count = 0
+        self._gaps: dict[int, list[int]] = {}
+        self._taken: dict[int, list[Range]] = {}
+        # The latest end of a gap among those that begin by some moment, as a tree of partial maxima: most buffers fit
+        # into no gap at all, and this says so at once.
+        self._latest = [-1] * (moments + 3)
+
+    def add(self, allocation: int, ranges: list[Range]) -> None:
+        """An allocation that holds values during these ranges."""
+        self._taken[allocation] = sorted(ranges)
+        self._open(allocation)
+
+    def occupy(self, allocation: int, ranges: list[Range]) -> None:
+        """An allocation takes more values; without effect on one that was never added."""
+        taken = self._taken.get(allocation)
+        if taken is None:
+            return
+        taken += ranges
+        taken.sort()
+        for row in self._gaps.pop(allocation, ()):
+            self._ends[row] = -1
+        self._open(allocation)
+
+    def _open(self, allocation: int) -> None:
+        rows = self._gaps[allocation] = []
+        begin = -1
+        for first, last in self._taken[allocation]:
+            if first >= begin:
+                rows.append(self._new(begin, first, allocation))
+            begin = max(begin, last)
+        rows.append(self._new(begin, self._moments + 1, allocation))
+
+    def _new(self, begin: int, end: int, allocation: int) -> int:
+        row = self._count
+        if row == len(self._begins):
+            for name in ("_begins", "_ends", "_owners"):
+                setattr(self, name, np.concatenate([getattr(self, name), getattr(self, name)]))
+        self._begins[row], self._ends[row], self._owners[row] = begin, end, allocation
+        self._count += 1
+        place = begin + 2
+        latest = self._latest
+        while place < len(latest):
+            latest[place] = max(latest[place], end)
+            place += place & -place
+        return row
+
+    def candidates(self, first: int, last: int) -> Iterator[int]:
+        """Allocations with a gap around the moments from `first` to `last`, the last one made first."""
+        place, latest, longest = first + 2, self._latest, -1
+        while place:
+            longest = max(longest, latest[place])
+            place -= place & -place
+        if longest < last:
+            return
+        count = self._count
+        found = (self._begins[:count] <= first) & (self._ends[:count] >= last)
+        owners = np.unique(self._owners[:count][found])
+        yield from owners[::-1].tolist()
+
+
+class Timeline:
+    """The ranges of what an allocation holds, for the question which of them meet another."""
+
+    __slots__ = ("_firsts", "_rows", "_span")
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self._rows: list[tuple[int, int, int]] = []
+        self._span = 0
+
+    def add(self, first: int, last: int, number: int) -> None:
+        place = bisect_right(self._firsts, first)
+        self._firsts.insert(place, first)
+        self._rows.insert(place, (first, last, number))
+        self._span = max(self._span, last - first)
+
+    def meeting(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+        """The rows (first, last, number) that share a moment with these."""
+        begin = bisect_left(self._firsts, first - self._span)
+        end = bisect_right(self._firsts, last)
+        for row in self._rows[begin:end]:
+            if row[1] >= first:
+                yield row

@@ -1,0 +1,100 @@
+"""The flattened schedule: one time line through the entry and everything that it enters (`HloLiveRange::FlattenSchedule`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcodes import CALLS_NOTHING
+from hlotext.memory.errors import MemoryModelError
+from hlotext.memory.values import Range
+
+ENTERED = frozenset({"async-start", "call", "conditional", "while"})
+"""Opcodes whose computations run on the caller's time line, each instruction writing to memory of its own."""
+
+
+@attrs.frozen(eq=False)
+class Schedule:
+    """When everything runs, in moments of one instruction each."""
+
+    instructions: tuple[Instruction, ...]
+    """In the order of time: the number is the moment."""
+    times: Mapping[Instruction, int]
+    spans: Mapping[Computation, Range]
+    """For each computation its first moment, and the one after its last."""
+    async_bodies: Mapping[Computation, Instruction]
+    """For each computation inside an asynchronous operation the async-start that runs it."""
+    is_assumed: bool
+    """True where the module has no schedule, so that the order of the text stands in for one."""
+
+    @property
+    def end(self) -> int:
+        """The moment after the last."""
+        return len(self.instructions)
+
+
+def callees_in_time(instruction: Instruction) -> tuple[Computation, ...]:
+    """The computations that run before an instruction, in the order of time: a while's condition before its body."""
+    callees = instruction.called_computations
+    return callees[::-1] if instruction.opcode == "while" else callees
+
+
+def flatten(module: Module) -> Schedule:
+    """The time line of a module. Raises MemoryModelError for a computation that calls itself, and for no entry."""
+    if not module.computations or not len(module.entry):
+        raise MemoryModelError(
+            f"module {module.name} has no entry computation, so there is nothing to place in memory"
+        )
+    times: dict[Instruction, int] = {}
+    spans: dict[Computation, Range] = {}
+    async_bodies: dict[Computation, Instruction] = {}
+    order: list[Instruction] = []
+    entry = module.entry
+    # What is being walked: computation, its instructions still to come, its first moment, the async-start around it.
+    stack: list[tuple[Computation, Iterator[Instruction], int, Instruction | None]] = [
+        (entry, iter(entry), 0, None)
+    ]
+    open_now = {entry}
+    waiting: list[list[Computation]] = [[]]
+    pending: list[Instruction | None] = [None]
+    while stack:
+        computation, rest, start, around = stack[-1]
+        if waiting[-1]:
+            callee = waiting[-1].pop()
+            if callee in spans:
+                continue
+            if callee in open_now:
+                raise MemoryModelError(f"computation {callee.name} calls itself")
+            caller = pending[-1]
+            inside = caller if caller is not None and caller.opcode == "async-start" else around
+            if inside is not None:
+                async_bodies[callee] = inside
+            stack.append((callee, iter(callee), len(order), inside))
+            open_now.add(callee)
+            waiting.append([])
+            pending.append(None)
+            continue
+        if (ready := pending[-1]) is not None:
+            times[ready] = len(order)
+            order.append(ready)
+            pending[-1] = None
+        for instruction in rest:
+            opcode = instruction.opcode
+            if opcode in CALLS_NOTHING or opcode not in ENTERED:
+                times[instruction] = len(order)
+                order.append(instruction)
+                continue
+            pending[-1] = instruction
+            waiting[-1] = list(reversed(callees_in_time(instruction)))
+            break
+        else:
+            spans[computation] = start, len(order)
+            open_now.discard(computation)
+            stack.pop()
+            waiting.pop()
+            pending.pop()
+    return Schedule(tuple(order), times, spans, async_bodies, not module.is_scheduled)

@@ -1,0 +1,138 @@
+"""Values: what is written once, and every place where it is found afterwards (`HloValue`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
+from hlotext.memory.parts import ShapeIndex
+
+Range = tuple[int, int]
+"""First and last moment, both counted."""
+
+
+class Use(NamedTuple):
+    """One operand through which an instruction may read a value (`HloUse`)."""
+
+    instruction: Instruction | None
+    """None where a file of XLA's names an instruction that is not in the text."""
+    name: str
+    operand_number: int
+    operand_index: ShapeIndex
+
+
+class Value:
+    """A value: the part of an instruction's result that is written there, or a phi where several meet.
+
+    The name of its instruction and its index tell it apart from all others.
+    """
+
+    __slots__ = (
+        "_positions",
+        "_uses",
+        "bytes",
+        "index",
+        "instruction",
+        "is_phi",
+        "live_range",
+        "memory_space",
+        "name",
+        "number",
+        "shape",
+    )
+
+    def __init__(
+        self,
+        instruction: Instruction | None,
+        name: str,
+        index: ShapeIndex,
+        shape: Shape | None,
+        is_phi: bool = False,
+    ) -> None:
+        self.instruction = instruction
+        """The instruction that writes it; None where a file of XLA's names one that is not in the text."""
+        self.name = name
+        self.index = index
+        """Where in the result it stands; `()` for the whole."""
+        self.shape = shape
+        """Its shape; None for one read from a file that does not tell."""
+        self.is_phi = is_phi
+        self.number = -1
+        """XLA's number of it where a file was read, else the place in the order in which we number."""
+        self.memory_space: int = 0
+        self.bytes: int | None = None
+        """Its own size in bytes as the allocator counts; None where it is not known."""
+        self.live_range: Range | None = None
+        """First and last moment of its life on the flattened schedule; None outside of it."""
+        self._positions: list[Instruction | str | ShapeIndex] = []
+        self._uses: list[Instruction | str | int | ShapeIndex] = []
+
+    @property
+    def positions(self) -> tuple[tuple[Instruction | str, ShapeIndex], ...]:
+        """Where it is found, its definition first: (instruction, shape index).
+
+        A name stands for an instruction that is not in the text.
+        """
+        flat = self._positions
+        first = self.instruction if self.instruction is not None else self.name
+        rest = zip(flat[::2], flat[1::2], strict=True)
+        return ((first, self.index), *rest)  # type: ignore[arg-type]
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """What may read it, in XLA's order: by position, then by user."""
+        flat = self._uses
+        found = []
+        for user, operand, index in zip(flat[::3], flat[1::3], flat[2::3], strict=True):
+            if isinstance(user, str):
+                found.append(Use(None, user, operand, index))  # type: ignore[arg-type]
+            else:
+                found.append(Use(user, user.name, operand, index))  # type: ignore[arg-type, union-attr]
+        if len(found) > 1 and self.instruction is not None:
+            rank = {place: number for number, place in enumerate(self.positions)}
+            found.sort(key=lambda use: _rank(rank, use))
+        return tuple(found)
+
+    def add_position(self, instruction: Instruction | str, index: ShapeIndex) -> None:
+        """Notes one more place where it is found."""
+        self._positions += (instruction, index)
+
+    def add_use(self, user: Instruction | str, operand_number: int, operand_index: ShapeIndex) -> None:
+        """Notes one more operand through which it may be read."""
+        self._uses += (user, operand_number, operand_index)
+
+    def flat_positions(self) -> list[Instruction | str | ShapeIndex]:
+        """The positions but the first, as instruction, index, instruction, index ...: what analyses walk."""
+        return self._positions
+
+    def flat_uses(self) -> list[Instruction | str | int | ShapeIndex]:
+        """The uses as user, operand number, operand index, user ...: what analyses walk."""
+        return self._uses
+
+    @property
+    def key(self) -> tuple[str, ShapeIndex, bool]:
+        """What tells it apart from all others of a module: name, index, and whether it is a phi."""
+        return self.name, self.index, self.is_phi
+
+    def __str__(self) -> str:
+        index = f"{{{','.join(map(str, self.index))}}}"
+        shown = index if self.index or (self.shape is not None and self.shape.is_tuple) else ""
+        return f"{self.name}{shown}{' (phi)' if self.is_phi else ''}"
+
+    def __repr__(self) -> str:
+        return f"<Value {self}>"
+
+
+def _rank(rank: dict[tuple[Instruction | str, ShapeIndex], int], use: Use) -> int:
+    """The place of the position that a use reads; last where the text does not tell."""
+    user = use.instruction
+    if user is None or not 0 <= use.operand_number < len(user.operands):
+        return len(rank)
+    return rank.get((user.operands[use.operand_number], use.operand_index), len(rank))
+
+
+def by_key(values: Iterable[Value]) -> dict[tuple[str, ShapeIndex, bool], Value]:
+    """Values by what tells them apart."""
+    return {value.key: value for value in values}
