@@ -3,14 +3,17 @@
 Nothing here changes a module. Facts are found when first asked for and kept until the module is edited.
 """
 
+from hlotext.analysis.axes import FoundMesh, MeshSource, axes_of, mesh_of
 from hlotext.analysis.backend import Backend, backend_of, is_optimized
 from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
 from hlotext.analysis.census import Census, census
-from hlotext.analysis.communication import Communication, Mode, communications
+from hlotext.analysis.communication import Communication, Link, communications
+from hlotext.analysis.devices import Devices, Mode, devices_of, joined_devices, shardings_of
 from hlotext.analysis.facts import fact
 from hlotext.analysis.flops import product_flops
 from hlotext.analysis.inheritance import Source, inherited
 from hlotext.analysis.loops import invariant_instructions
+from hlotext.analysis.meshes import DeviceMesh, parse_mesh
 from hlotext.analysis.origins import Origins, Place, causing_frame
 from hlotext.analysis.scopes import Phase, Scope, Scopes, places, scopes
 from hlotext.analysis.sizes import (
@@ -31,6 +34,11 @@ __all__ = [
     "CallGraph",
     "Census",
     "Communication",
+    "DeviceMesh",
+    "Devices",
+    "FoundMesh",
+    "Link",
+    "MeshSource",
     "Mode",
     "Origins",
     "Phase",
@@ -41,20 +49,26 @@ __all__ = [
     "Total",
     "array_bytes",
     "arrays_of",
+    "axes_of",
     "backend_of",
     "byte_text",
     "call_graph",
     "causing_frame",
     "census",
     "communications",
+    "devices_of",
     "fact",
     "inherited",
     "invariant_instructions",
     "is_optimized",
+    "joined_devices",
     "memory_space",
+    "mesh_of",
+    "parse_mesh",
     "places",
     "product_flops",
     "scopes",
+    "shardings_of",
     "total_of",
     "trip_count",
     "written_arrays",

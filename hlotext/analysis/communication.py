@@ -8,15 +8,18 @@ import attrs
 
 from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
 from hlotext.analysis.census import census
+from hlotext.analysis.devices import Mode, devices_of, group_mode, participants_of
 from hlotext.analysis.facts import fact
 from hlotext.analysis.sizes import total_of
+from hlotext.analysis.slices import TARGET, Slices, dcn_bytes, transfer_type
+from hlotext.analysis.wire import ALGORITHMS, Algorithm, slice_bytes, wire_bytes
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Family
-from hlotext.ir.values.replica_groups import ReplicaGroups
+from hlotext.ir.values.replica_groups import ReplicaGroupList, ReplicaGroups
 from hlotext.ir.values.shape import Shape
 
 KINDS = {
@@ -28,13 +31,15 @@ KINDS = {
 """Opcodes that begin a communication, and its kind: `all-gather-start` begins an all-gather."""
 
 
-class Mode(enum.Enum):
-    """What the numbers in replica groups count (`CollectiveOpGroupMode`)."""
+class Link(enum.Enum):
+    """What carries a communication."""
 
-    REPLICA = "cross_replica"
-    PARTITION = "cross_partition"
-    BOTH = "cross_replica_and_partition"
-    FLATTENED = "flattened_id"
+    DEVICE = "device links"
+    """Between devices of one slice or node: ICI on TPU, NVLink on GPU."""
+    DCN = "data centre network"
+    """Between slices: what the megascale runtime transfers."""
+    HOST = "host link"
+    """Between device and host."""
 
 
 @attrs.frozen(eq=False)
@@ -46,7 +51,8 @@ class Communication:
     start: Instruction
     """The instruction to name: of a wrapped asynchronous one its `async-start`, else the same."""
     kind: str
-    """`all-gather`, `send`, ...; `host send` where the other side is the host."""
+    """`all-gather`, `send`, ...; `host send` where the other side is the host, `dcn all-gather` where it is other slices."""
+    link: Link
     is_async: bool
     """Whether other work can run meanwhile; False for a pair that the GPU compiler marks as `is_sync`."""
     is_pair: bool
@@ -63,12 +69,16 @@ class Communication:
     group_size: int | None
     """Devices in each group; None where there are none or they differ."""
     participants: int | None
-    """Devices that work together, also where the text leaves the groups out; None where groups differ in size, and for
-    transfers between two."""
+    """Devices that work together, also where the text leaves the groups out; of a transfer between slices the slices. None
+    where groups differ in size, where neither the groups nor the module tell, and for transfers between two."""
+    largest_group: int | None
+    """The same, of groups of different sizes the largest."""
     operand_bytes: int
-    """Bytes that each device puts in, without padding."""
+    """Bytes of data that each device puts in, without padding; not output buffers, offsets and contexts."""
     result_bytes: int
     """Bytes that each device gets."""
+    target: str | None
+    """Which slices and devices a transfer between slices names, as the text writes it."""
     runs: int | None
     """How often it runs when the module runs once; None where that depends on values."""
 
@@ -88,37 +98,54 @@ class Communication:
         return self.loop_call.caller if self.loop_call is not None else None
 
     @property
-    def wire_bytes(self) -> int:
+    def wire_bytes(self) -> int | None:
         """Bytes that each device sends when it runs once, by the ring algorithm (as NCCL's bus bandwidth counts).
 
         With n devices: all-gather (n-1)/n of the result, reduce-scatter and all-to-all (n-1)/n of the operands,
-        all-reduce twice that; permutes, broadcasts and sends all of the operands. A group of unknown size counts as large.
+        all-reduce twice that; permutes, broadcasts and sends all of the operands, for a device that is a source. Of a
+        ragged-all-to-all it is at most so much. None where n is not known and matters.
         """
-        size = self.participants
-        share = (size - 1) / size if size else 1.0
-        kind = self.kind.removeprefix("host ")
-        if kind == "all-gather":
-            return round(self.result_bytes * share)
-        if kind in ("recv", "infeed"):
+        return self.wire_bytes_by("ring")
+
+    def wire_bytes_by(self, algorithm: Algorithm) -> int | None:
+        """The same by an algorithm: `ring` or `tree`. Raises ValueError for another."""
+        if algorithm not in ALGORITHMS:
+            raise ValueError(f"there is no algorithm {algorithm!r} but {', '.join(ALGORITHMS)}")
+        if self.pairs is not None and all(len(set(pair)) == 1 for pair in self.pairs):
             return 0
-        return round(self.operand_bytes * _RING_FACTOR.get(kind, 1.0) * (share if kind in _SHARED else 1.0))
+        kind = self.kind.removeprefix("host ")
+        if self.link is Link.DCN:
+            return dcn_bytes(kind.removeprefix("dcn "), self.operand_bytes, self.participants)
+        return wire_bytes(kind, self.operand_bytes, self.result_bytes, self.largest_group, algorithm)
 
+    @property
+    def sent_bytes(self) -> int:
+        """`wire_bytes`, and 0 where that is not known: for comparing with a threshold."""
+        return self.wire_bytes or 0
 
-_RING_FACTOR = {"all-reduce": 2.0}
-_SHARED = frozenset({"all-reduce", "reduce-scatter", "all-to-all", "ragged-all-to-all"})
-"""Kinds in which a device keeps its own part."""
+    @property
+    def is_at_most(self) -> bool:
+        """Whether what is sent is known only when it runs, so that `wire_bytes` bounds it."""
+        return self.kind == "ragged-all-to-all"
 
 
 @fact
 def communications(module: Module) -> tuple[Communication, ...]:
-    """Every communication, in the order of the text; one that a chain of fusions carries out counts once."""
+    """Every communication, in the order of the text; one that a chain of fusions carries out counts once.
+
+    A send and a recv by which the megascale runtime carries out a collective between slices are one.
+    """
     graph = call_graph(module)
     found: dict[tuple[str, str] | Instruction, Instruction] = {}
-    for instruction in [i for i in census(module).instructions if i._opcode in KINDS]:
+    begun = [i for i in census(module).instructions if i._opcode in KINDS]
+    joined = Slices([i for i in begun if i._opcode in ("send", "recv")])
+    for instruction in begun:
+        if instruction in joined.received:
+            continue
         key = chain_of(instruction) or instruction
         if key not in found or is_started(instruction):
             found[key] = instruction
-    return tuple(_communication(graph, instruction) for instruction in found.values())
+    return tuple(_communication(graph, joined, instruction) for instruction in found.values())
 
 
 def chain_of(instruction: Instruction) -> tuple[str, str] | None:
@@ -156,18 +183,41 @@ def exchange(instruction: Instruction) -> Exchange:
     attributes = instruction.attributes
     groups, pairs = attributes.get("replica_groups"), attributes.get("source_target_pairs")
     count, size = _counted(groups, pairs)
-    kind = KINDS[instruction.opcode]
+    received = total_of(received_shape(instruction)).unpadded_bytes
+    slices = slice_bytes(instruction)
     return Exchange(
-        kind=f"host {kind}" if attributes.get("is_host_transfer") is True else kind,
+        kind=kind_of(instruction),
         is_pair=chain_of(instruction) is not None or ROLES.get(instruction.opcode) == "start",
         is_sync=is_sync(instruction),
         groups=groups if isinstance(groups, ReplicaGroups) else None,
         pairs=pairs if isinstance(pairs, tuple) else None,
         group_count=count,
         group_size=size,
-        operand_bytes=sum(total_of(operand.shape).unpadded_bytes for operand in instruction.operands),
-        result_bytes=total_of(received_shape(instruction)).unpadded_bytes,
+        operand_bytes=_put_in(instruction) if slices is None else slices,
+        result_bytes=received if slices is None else slices,
     )
+
+
+def kind_of(instruction: Instruction) -> str:
+    """The kind of what an instruction begins. See `Communication`."""
+    transfer = transfer_type(instruction)
+    if transfer is not None:
+        return f"dcn {transfer}"
+    kind = KINDS[instruction.opcode]
+    return f"host {kind}" if instruction.attributes.get("is_host_transfer") is True else kind
+
+
+def link_of(kind: str) -> Link:
+    """What carries a communication of a kind."""
+    if kind.startswith("dcn "):
+        return Link.DCN
+    return Link.HOST if kind.startswith("host ") or kind in ("infeed", "outfeed") else Link.DEVICE
+
+
+def _put_in(instruction: Instruction) -> int:
+    """Bytes of the operands that are data: of a ragged-all-to-all the first, the others being output, offsets and sizes."""
+    data = instruction.operands[:1] if instruction.opcode == "ragged-all-to-all" else instruction.operands
+    return sum(total_of(operand.shape).unpadded_bytes for operand in data)
 
 
 @attrs.frozen
@@ -210,13 +260,19 @@ def surroundings(graph: CallGraph, computation: Computation | None) -> Surroundi
     )
 
 
-def _communication(graph: CallGraph, instruction: Instruction) -> Communication:
+def _communication(graph: CallGraph, joined: Slices, instruction: Instruction) -> Communication:
     found, around = exchange(instruction), surroundings(graph, instruction.computation)
+    link = link_of(found.kind)
+    participants = participants_of(graph.module, instruction)
+    result_bytes = found.result_bytes
+    if link is Link.DCN:
+        participants, result_bytes = joined.count(instruction), joined.result_bytes(instruction)
     start = around.wrapping.caller if around.wrapping is not None else instruction
     return Communication(
         instruction=instruction,
         start=start,
         kind=found.kind,
+        link=link,
         is_async=around.is_async(found, is_sync(start)),
         is_pair=around.is_pair(found),
         fusion_call=around.fusion_call,
@@ -225,9 +281,11 @@ def _communication(graph: CallGraph, instruction: Instruction) -> Communication:
         pairs=found.pairs,
         group_count=found.group_count,
         group_size=found.group_size,
-        participants=_participants(graph.module, instruction, found.group_count, found.group_size),
+        participants=participants,
+        largest_group=_largest_group(graph.module, instruction, participants),
         operand_bytes=found.operand_bytes,
-        result_bytes=found.result_bytes,
+        result_bytes=result_bytes,
+        target=instruction.frontend_attributes.get(TARGET) if link is Link.DCN else None,
         runs=around.runs,
     )
 
@@ -250,35 +308,17 @@ def _counted(groups: object, pairs: object) -> tuple[int | None, int | None]:
     return (len(pairs), None) if isinstance(pairs, tuple) else (None, None)
 
 
-_ALWAYS_PARTITION = frozenset(
-    {"all-to-all", "collective-permute", "collective-permute-start", "collective-broadcast"}
-)
-"""With a channel these never join replicas: they have no `use_global_device_ids`."""
-
-
-def group_mode(instruction: Instruction) -> Mode:
-    """What the numbers in the groups of a collective count (`GetCollectiveOpGroupMode`)."""
-    if instruction.attributes.get("use_global_device_ids") is True:
-        return Mode.FLATTENED
-    if instruction.attributes.get("channel_id") is None:
-        return Mode.REPLICA
-    return Mode.PARTITION if instruction.opcode in _ALWAYS_PARTITION else Mode.BOTH
-
-
-def _participants(
-    module: Module, instruction: Instruction, count: int | None, size: int | None
-) -> int | None:
-    if instruction.opcode not in opcodes.COLLECTIVES or "source_target_pairs" in instruction.attributes:
+def _largest_group(module: Module, instruction: Instruction, participants: int | None) -> int | None:
+    groups = instruction.attributes.get("replica_groups")
+    if participants is not None or not isinstance(groups, ReplicaGroupList) or not groups.replica_groups:
+        return participants
+    if groups.group_size is not None:
         return None
-    if count is not None and size is None:
-        return None
-    replicas = int(module.attributes.get("replica_count", 1))
-    partitions = int(module.attributes.get("num_partitions", 1))
-    mode = group_mode(instruction)
-    if count is not None and size is not None:
-        # Groups of replicas that join the partitions too are that much larger than they are written.
-        return size * partitions if mode is Mode.BOTH else size
-    return {Mode.REPLICA: replicas, Mode.PARTITION: partitions}.get(mode, replicas * partitions)
+    largest = max(map(len, groups.replica_groups))
+    if group_mode(instruction) is not Mode.BOTH:
+        return largest
+    partitions = devices_of(module).partitions
+    return largest * partitions if partitions is not None else None
 
 
 _RESULT_ELEMENT = {"all-gather-start": 1, "collective-permute-start": 1, "recv": 0, "infeed": 0}

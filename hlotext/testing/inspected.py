@@ -99,8 +99,19 @@ class Collectives(Sequence[Communication]):
 
     @property
     def wire_bytes(self) -> int:
-        """Bytes that each device sends by the ring algorithm, each run once."""
-        return sum(one.wire_bytes for one in self._found)
+        """Bytes that each device sends by the ring algorithm, each run once.
+
+        Raises ValueError where the text does not tell how many devices one of them joins.
+        """
+        total = 0
+        for one in self._found:
+            sent = one.wire_bytes
+            if sent is None:
+                raise ValueError(
+                    f"nothing tells how many devices {one.start.name} joins, so not what it sends"
+                )
+            total += sent
+        return total
 
     @property
     def dtypes(self) -> frozenset[str]:

@@ -27,7 +27,7 @@ class AllGatherInLoop(Rule):
             if is_invariant(one):
                 continue  # C102 says more
             runs = context.runs(one.start)
-            total = one.wire_bytes * runs
+            total = one.sent_bytes * runs
             if total < self.min_bytes or (runs == 1 and one.runs == 1):
                 continue
             often = f"runs {runs:,} times" if one.runs else "runs in every round"

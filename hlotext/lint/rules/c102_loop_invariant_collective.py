@@ -25,11 +25,11 @@ class LoopInvariantCollective(Rule):
             if not is_invariant(one):
                 continue
             runs = context.runs(one.start)
-            total = one.wire_bytes * runs
+            total = one.sent_bytes * runs
             if total > self.min_bytes and not (runs == 1 and one.runs == 1):
                 yield Report(
                     one.start,
                     f"{one.kind} of {byte_text(one.operand_bytes)} has the same operands in every round of the loop",
                     "compute it once before the loop and pass the result in",
-                    total - one.wire_bytes,
+                    total - one.sent_bytes,
                 )

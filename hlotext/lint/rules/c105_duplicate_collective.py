@@ -44,5 +44,5 @@ class DuplicateCollective(Rule):
                 one.start,
                 f"{one.kind} of {byte_text(one.operand_bytes)} gives the same as {original.name}{more}",
                 "use the first result again",
-                sum(other.wire_bytes * context.runs(other.start) for other, _ in repeats),
+                sum(other.sent_bytes * context.runs(other.start) for other, _ in repeats),
             )

@@ -26,7 +26,7 @@ class SynchronousCollective(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for one in context.communications:
-            if one.is_async or one.kind not in COLLECTIVE_KINDS or one.wire_bytes < self.min_bytes:
+            if one.is_async or one.kind not in COLLECTIVE_KINDS or one.sent_bytes < self.min_bytes:
                 continue
             # The TPU compiler notes this way what its last passes will make asynchronous.
             if context.is_stepped(one.start) and "async_collective_name" not in one.start.frontend_attributes:
@@ -34,7 +34,7 @@ class SynchronousCollective(Rule):
                 yield Report(
                     one.start,
                     f"{one.kind} runs{times(runs)} with no computation beside it: "
-                    f"each device sends {byte_text(one.wire_bytes)}",
+                    f"each device sends {byte_text(one.sent_bytes)}",
                     "let the compiler make it asynchronous, and give it independent work",
-                    one.wire_bytes * runs,
+                    one.sent_bytes * runs,
                 )

@@ -24,7 +24,7 @@ class WideCollective(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for one in context.communications:
-            if one.kind not in _MOVERS or one.wire_bytes < self.min_bytes or one.participants == 1:
+            if one.kind not in _MOVERS or one.sent_bytes < self.min_bytes or one.participants == 1:
                 continue
             for value in results(one):
                 own = _bits(value)
@@ -46,9 +46,9 @@ class WideCollective(Rule):
                 if 0 < needed < own:
                     yield Report(
                         one.start,
-                        f"{one.kind} sends {byte_text(one.wire_bytes)} as {own}-bit elements that are {where} {needed} bits",
+                        f"{one.kind} sends {byte_text(one.sent_bytes)} as {own}-bit elements that are {where} {needed} bits",
                         "convert to the narrower type before communicating",
-                        one.wire_bytes * (own - needed) // own * context.runs(one.start),
+                        one.sent_bytes * (own - needed) // own * context.runs(one.start),
                     )
                     break
 

@@ -36,5 +36,5 @@ class GatherThenSlice(Rule):
                         one.start,
                         f"all-gather of {byte_text(one.result_bytes)}, of which {100 * part:.3g} % is used",
                         "change the sharding in steps, or so that no device needs the whole array",
-                        round(one.wire_bytes * (1 - part)) * context.runs(one.start),
+                        round(one.sent_bytes * (1 - part)) * context.runs(one.start),
                     )

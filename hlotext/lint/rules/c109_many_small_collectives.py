@@ -28,12 +28,12 @@ class ManySmallCollectives(Rule):
         for one in context.communications:
             if (
                 one.kind in ("all-reduce", "all-gather", "reduce-scatter")
-                and 0 < one.wire_bytes <= self.max_bytes
+                and 0 < one.sent_bytes <= self.max_bytes
             ):
                 groups.setdefault((one.computation, one.kind, str(one.groups)), []).append(one)
         for members in groups.values():
             if len(members) >= self.count:
-                total = sum(one.wire_bytes for one in members)
+                total = sum(one.sent_bytes for one in members)
                 yield Report(
                     members[0].start,
                     f"{len(members)} operations {members[0].kind} over the same groups move {byte_text(total)} together",

@@ -29,14 +29,14 @@ class NothingOverlapped(Rule):
                 not one.is_async
                 or len(chain) < 2
                 or one.kind not in COLLECTIVE_KINDS
-                or one.wire_bytes < self.min_bytes
+                or one.sent_bytes < self.min_bytes
             ):
                 continue
             if not any(works(other) for other in scheduled_between(chain[0], chain[-1])):
                 runs = context.runs(one.start)
                 yield Report(
                     one.start,
-                    f"nothing runs while {one.kind} sends {byte_text(one.wire_bytes)}{times(runs)}",
+                    f"nothing runs while {one.kind} sends {byte_text(one.sent_bytes)}{times(runs)}",
                     "give the scheduler independent work to put between start and done",
-                    one.wire_bytes * runs,
+                    one.sent_bytes * runs,
                 )

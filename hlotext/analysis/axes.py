@@ -1,0 +1,105 @@
+"""Along which axes of a mesh the communication of a module goes, and where the mesh is taken from."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis.census import census
+from hlotext.analysis.communication import Communication, communications
+from hlotext.analysis.devices import devices_of, joined_devices, shardings_of
+from hlotext.analysis.facts import fact
+from hlotext.analysis.meshes import DeviceMesh, inferred_mesh, shardy_meshes
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.named_sharding import NamedSharding
+from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList, ReplicaGroupList
+
+
+class MeshSource(enum.Enum):
+    """Where a mesh is known from, the best first."""
+
+    GIVEN = "as given"
+    SHARDY = "the module's xla.sdy.meshes"
+    SHARDINGS = "the module's shardings"
+    GROUPS = "the groups of collectives"
+    INFERRED = "inferred from the groups of collectives"
+
+
+@attrs.frozen
+class FoundMesh:
+    """The mesh that a module's devices form."""
+
+    mesh: DeviceMesh
+    source: MeshSource
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the axes have the program's own names, and not `axis_0`."""
+        return self.source in (MeshSource.GIVEN, MeshSource.SHARDY, MeshSource.SHARDINGS)
+
+
+def mesh_of(module: Module, given: DeviceMesh | None = None) -> FoundMesh | None:
+    """The mesh of a module: one that is given, else the first that the text names or that its groups form.
+
+    None where there is none. Raises ValueError where the given one has another number of devices than the module says.
+    """
+    if given is None:
+        return _own_mesh(module)
+    total = devices_of(module).total
+    if total is not None and total != given.num_devices:
+        raise ValueError(f"the mesh {given} has {given.num_devices} devices, the module {total}")
+    return FoundMesh(given, MeshSource.GIVEN)
+
+
+@fact
+def _own_mesh(module: Module) -> FoundMesh | None:
+    total = devices_of(module).total
+    for named, source in _meshes(module):
+        if named.num_devices > 1 and total in (None, named.num_devices):
+            return FoundMesh(named, source)
+    begun = communications(module)
+    joined = [found for one in begun if (found := joined_devices(module, one.instruction)) is not None]
+    count = total or 1 + max((device for found in joined for group in found for device in group), default=0)
+    if count < 2 or not (joined or any(one.pairs for one in begun)):
+        return None
+    lists = dict.fromkeys(map(ReplicaGroupList, joined))
+    mesh = inferred_mesh(count, lists)
+    return FoundMesh(mesh, MeshSource.INFERRED) if mesh is not None else None
+
+
+def _meshes(module: Module) -> Iterator[tuple[DeviceMesh, MeshSource]]:
+    text = module.attributes.get("frontend_attributes", {}).get("xla.sdy.meshes")
+    if isinstance(text, str):
+        yield from ((mesh, MeshSource.SHARDY) for mesh in shardy_meshes(text))
+    named = [
+        (one.mesh, MeshSource.SHARDINGS) for one in shardings_of(module) if isinstance(one, NamedSharding)
+    ]
+    for instruction in census(module).attribute_sets:
+        groups = instruction.attributes.get("replica_groups")
+        if isinstance(groups, MeshAxesReplicaGroupList):
+            named.append((groups.mesh, MeshSource.GROUPS))
+    for mesh, source in dict.fromkeys(named):
+        try:
+            yield DeviceMesh.of(mesh), source
+        except ValueError:
+            continue
+
+
+def axes_of(module: Module, one: Communication, mesh: DeviceMesh | None) -> tuple[str, ...] | None:
+    """The axes of a mesh along which a communication goes; of a permute the one along which all pairs differ.
+
+    Empty where nobody else takes part; None where they fit no axes, or nothing tells.
+    """
+    if mesh is None:
+        return None
+    if one.pairs is not None:
+        if all(len(set(pair)) == 1 for pair in one.pairs):
+            return ()
+        shift = mesh.shift_of(one.pairs)
+        if shift is not None:
+            return (shift[0],)
+        return mesh.axes_of_pairs(one.pairs)
+    joined = joined_devices(module, one.instruction)
+    return mesh.axes_of(ReplicaGroupList(joined)) if joined is not None else None

@@ -1,0 +1,183 @@
+"""How many devices a module is for, and which of them a collective joins."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis.census import census
+from hlotext.analysis.facts import fact
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import opcodes
+from hlotext.ir.values.replica_groups import ReplicaGroups
+from hlotext.ir.values.sharding import Sharding
+from hlotext.ir.values.tile_assignment import MOST_DEVICES
+
+
+class Mode(enum.Enum):
+    """What the numbers in replica groups count (`CollectiveOpGroupMode`)."""
+
+    REPLICA = "cross_replica"
+    PARTITION = "cross_partition"
+    BOTH = "cross_replica_and_partition"
+    FLATTENED = "flattened_id"
+
+
+_ALWAYS_PARTITION = frozenset(
+    {
+        "all-to-all",
+        "collective-broadcast",
+        "collective-permute",
+        "collective-permute-start",
+        "ragged-all-to-all",
+    }
+)
+"""With a channel these never join replicas: they have no `use_global_device_ids`."""
+
+
+def group_mode(instruction: Instruction) -> Mode:
+    """What the numbers in the groups of a collective count (`GetCollectiveOpGroupMode`)."""
+    if instruction.attributes.get("use_global_device_ids") is True:
+        return Mode.FLATTENED
+    if instruction.attributes.get("channel_id") is None:
+        return Mode.REPLICA
+    return Mode.PARTITION if instruction.opcode in _ALWAYS_PARTITION else Mode.BOTH
+
+
+@attrs.frozen
+class Devices:
+    """For how many devices a module was compiled."""
+
+    replicas: int | None
+    """None where neither the header nor anything else tells. So is the next."""
+    partitions: int | None
+    total: int | None
+    """All of them; device i is replica i // partitions and partition i % partitions."""
+
+
+@fact
+def devices_of(module: Module) -> Devices:
+    """The devices of a module: by its header, else by what its groups and shardings name.
+
+    XLA leaves out a count of one. Old releases left out both always, so without any count only the signs of newer
+    releases, such as tables of stack frames, mean one device.
+    """
+    attributes = module.attributes
+    replicas, partitions = (attributes.get(name) for name in ("replica_count", "num_partitions"))
+    if replicas is not None or partitions is not None or _is_new(module):
+        replicas = 1 if replicas is None else int(replicas)
+        partitions = 1 if partitions is None else int(partitions)
+        return Devices(replicas, partitions, replicas * partitions)
+    return _guessed(module)
+
+
+def _is_new(module: Module) -> bool:
+    """Whether a release wrote the header that prints counts other than one."""
+    return bool(module.stack_frames.file_names) or "frontend_attributes" in module.attributes
+
+
+def _guessed(module: Module) -> Devices:
+    """The least numbers of devices that a module without counts can be for; None where it names none."""
+    found = dict.fromkeys(Mode, 0)
+    for instruction in census(module).instructions:
+        if instruction.opcode in opcodes.COLLECTIVES:
+            mode = group_mode(instruction)
+            found[mode] = max(found[mode], _most(instruction) + 1)
+    replicas = max(found[Mode.REPLICA], found[Mode.BOTH])
+    partitions = max([found[Mode.PARTITION], *(one.num_devices or 0 for one in shardings_of(module))])
+    total = found[Mode.FLATTENED]
+    if partitions > 1:
+        replicas = max(1, replicas)
+    elif replicas > 1 and "partition-id" not in census(module).by_opcode:
+        partitions = 1
+    if replicas and partitions:
+        return Devices(replicas, partitions, max(total, replicas * partitions))
+    return Devices(replicas if replicas > 1 else None, partitions or None, total if total > 1 else None)
+
+
+def _most(instruction: Instruction) -> int:
+    """The largest number that the groups or pairs of a collective name; -1 where they name none."""
+    groups = instruction.attributes.get("replica_groups")
+    if isinstance(groups, ReplicaGroups):
+        if groups.group_count * (groups.group_size or 1) > MOST_DEVICES:
+            return -1
+        try:
+            return max((device for group in groups.groups() for device in group), default=-1)
+        except ValueError:
+            return -1
+    pairs = instruction.attributes.get("source_target_pairs")
+    return max((device for pair in pairs for device in pair), default=-1) if isinstance(pairs, tuple) else -1
+
+
+def shardings_of(module: Module) -> Iterator[Sharding]:
+    """Every sharding in a module, of tuples each part; equal ones once for each attribute text."""
+    for instruction in census(module).attribute_sets:
+        if instruction.sharding is not None:
+            yield from instruction.sharding.tuple_elements
+    for value in module.attributes.values():
+        if isinstance(value, Sharding):
+            yield from value.tuple_elements
+        elif isinstance(value, tuple):
+            yield from (one for one in value if isinstance(one, Sharding))
+
+
+def participants_of(module: Module, instruction: Instruction) -> int | None:
+    """How many devices a collective joins, also where the text leaves the groups out.
+
+    None where the number is not known, where groups differ in size, and for permutes, which join pairs.
+    """
+    if instruction.opcode not in opcodes.COLLECTIVES or "source_target_pairs" in instruction.attributes:
+        return None
+    groups = instruction.attributes.get("replica_groups")
+    count = groups.group_count if isinstance(groups, ReplicaGroups) else 0
+    size = groups.group_size if isinstance(groups, ReplicaGroups) else None
+    if count and size is None:
+        return None
+    devices, mode = devices_of(module), group_mode(instruction)
+    if count and size is not None:
+        # Groups of replicas that join the partitions too are that much larger than they are written.
+        if mode is not Mode.BOTH:
+            return size
+        return size * devices.partitions if devices.partitions is not None else None
+    return {Mode.REPLICA: devices.replicas, Mode.PARTITION: devices.partitions}.get(mode, devices.total)
+
+
+def joined_devices(module: Module, instruction: Instruction) -> tuple[tuple[int, ...], ...] | None:
+    """The groups of a collective as numbers of devices, whatever its own numbers count.
+
+    Device i is replica i // partitions and partition i % partitions. None where the module does not tell how many there
+    are, for more than 2^20, for axes that fit no mesh, and for what has no groups.
+    """
+    if instruction.opcode not in opcodes.COLLECTIVES or "source_target_pairs" in instruction.attributes:
+        return None
+    devices, mode = devices_of(module), group_mode(instruction)
+    groups = instruction.attributes.get("replica_groups")
+    try:
+        written = (
+            tuple(groups.groups())
+            if isinstance(groups, ReplicaGroups)
+            and groups.group_count
+            and groups.group_count * (groups.group_size or 1) <= MOST_DEVICES
+            else ()
+        )
+    except ValueError:
+        return None
+    if mode is Mode.FLATTENED and written:
+        return written
+    replicas, partitions = devices.replicas, devices.partitions
+    if replicas is None or partitions is None or not 0 < replicas * partitions <= MOST_DEVICES:
+        return None
+    if mode is Mode.FLATTENED:
+        return (tuple(range(replicas * partitions)),)
+    if mode is Mode.PARTITION:
+        written = written or (tuple(range(partitions)),)
+        return tuple(
+            tuple(replica * partitions + p for p in group) for replica in range(replicas) for group in written
+        )
+    written = written or (tuple(range(replicas)),)
+    if mode is Mode.BOTH:
+        return tuple(tuple(r * partitions + p for r in group for p in range(partitions)) for group in written)
+    return tuple(tuple(r * partitions + p for r in group) for p in range(partitions) for group in written)

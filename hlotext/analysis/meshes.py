@@ -1,0 +1,260 @@
+"""Meshes of devices with named axes, and which axes a group of devices goes along."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+from hlotext.ir.values.mesh import Mesh
+from hlotext.ir.values.replica_groups import ReplicaGroups
+from hlotext.ir.values.tile_assignment import MOST_DEVICES
+
+Groups = Iterable[Sequence[int]]
+"""Groups of device numbers, which are positions in the device assignment."""
+
+_AXIS = re.compile(r"\s*([^=,\s][^=,]*?)\s*=\s*([0-9]{1,18})\s*")
+
+
+def parse_mesh(text: str, device_order: Sequence[int] | None = None) -> DeviceMesh:
+    """The mesh of `dp=2,tp=4`: names and sizes of its axes, the most major first.
+
+    `device_order` gives the number of the device at each place of the mesh, row-major; without it these are 0, 1, 2, ...
+    Raises ValueError for another text, for axes of one name or without devices, and for an order that is no permutation.
+    """
+    axes: dict[str, int] = {}
+    for part in text.split(","):
+        match = _AXIS.fullmatch(part)
+        if match is None:
+            raise ValueError(f"{part.strip()!r} is no axis of a mesh: write NAME=SIZE, as in dp=2,tp=4")
+        if match[1] in axes:
+            raise ValueError(f"the mesh has two axes {match[1]}")
+        axes[match[1]] = int(match[2])
+    return DeviceMesh(
+        tuple(axes), tuple(axes.values()), None if device_order is None else tuple(device_order)
+    )
+
+
+@attrs.frozen
+class DeviceMesh:
+    """Devices on a grid with named axes, for asking along which of them devices are grouped."""
+
+    names: tuple[str, ...]
+    """The most major axis first."""
+    sizes: tuple[int, ...]
+    device_order: tuple[int, ...] | None = None
+    """The device at each place, row-major; None for 0, 1, 2, ..."""
+    _places: dict[int, int] | None = attrs.field(default=None, eq=False, repr=False, init=False)
+    _known: dict[ReplicaGroups, tuple[str, ...] | None] = attrs.field(
+        factory=dict, eq=False, repr=False, init=False
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if any(size < 1 for size in self.sizes):
+            raise ValueError("every axis of a mesh has at least one device")
+        order = self.device_order
+        if order is None:
+            return
+        if self.num_devices > MOST_DEVICES or sorted(order) != list(range(self.num_devices)):
+            raise ValueError(f"the device order is no order of {self.num_devices} devices")
+        object.__setattr__(self, "_places", {device: place for place, device in enumerate(order)})
+
+    @property
+    def num_devices(self) -> int:
+        return math.prod(self.sizes)
+
+    @classmethod
+    def of(cls, mesh: Mesh) -> DeviceMesh:
+        """The mesh of a sharding or of replica groups. Raises ValueError where its device ids do not fit it."""
+        ids = mesh.device_assignment
+        order = tuple(itertools.islice(ids.devices(), MOST_DEVICES + 1)) if ids is not None else None
+        return cls(mesh.axis_names, mesh.axis_sizes, order)
+
+    def axes_of(self, groups: ReplicaGroups | Groups) -> tuple[str, ...] | None:
+        """The axes along which the devices of each group differ, the most major first: `("dp",)`.
+
+        Parts of axes are written as XLA does: `tp:(1)2` is the more major half of an axis of four. Empty for groups of one
+        device each; None where the groups are no grid along the mesh's axes.
+        """
+        if isinstance(groups, ReplicaGroups):
+            if groups not in self._known:
+                count = groups.group_count * (groups.group_size or 1)
+                self._known[groups] = self._axes_of(groups.groups()) if count <= MOST_DEVICES else None
+            return self._known[groups]
+        return self._axes_of(groups)
+
+    def _axes_of(self, groups: Groups) -> tuple[str, ...] | None:
+        grid: Grid | None = None
+        seen: set[int] = set()
+        firsts: list[int] = []
+        for group in groups:
+            places = self._places_of(group)
+            if places is None or not seen.isdisjoint(places) or len(set(places)) != len(places):
+                return None
+            seen.update(places)
+            found = grid_of(places)
+            if found is None or (grid is not None and found != grid):
+                return None
+            grid = found
+            firsts.append(places[0])
+        return None if grid is None else self._named(grid, firsts)
+
+    def _places_of(self, group: Sequence[int]) -> list[int] | None:
+        if self._places is None:
+            places = sorted(group)
+            return places if places and places[0] >= 0 and places[-1] < self.num_devices else None
+        if not group or any(device not in self._places for device in group):
+            return None
+        return sorted(self._places[device] for device in group)
+
+    def _named(self, grid: Grid, firsts: Sequence[int]) -> tuple[str, ...] | None:
+        """The axes and parts of axes that a grid of places goes along, minor ones found first."""
+        parts: list[tuple[int, int, int]] = []  # number of the axis, devices before the part, devices in it
+        strides = self._strides()
+        for size, stride in grid:
+            while size > 1:
+                number = next(
+                    (
+                        n
+                        for n, s in enumerate(strides)
+                        if s <= stride < s * self.sizes[n] and self.sizes[n] > 1
+                    ),
+                    None,
+                )
+                if number is None or stride % strides[number]:
+                    return None
+                minor = stride // strides[number]
+                if self.sizes[number] % minor:
+                    return None
+                left = self.sizes[number] // minor
+                taken = min(size, left)
+                if left % taken or size % taken:
+                    return None
+                parts.append((number, left // taken, taken))
+                size //= taken
+                stride = strides[number] * self.sizes[number]
+        # A group that begins inside a part would run over its end into the next one.
+        for number, before, taken in parts:
+            step = strides[number] * (self.sizes[number] // before // taken)
+            if any(first // step % taken for first in firsts):
+                return None
+        parts.sort()
+        return tuple(
+            self.names[number] if taken == self.sizes[number] else f"{self.names[number]}:({before}){taken}"
+            for number, before, taken in parts
+        )
+
+    def _strides(self) -> list[int]:
+        strides = [1]
+        for size in self.sizes[:0:-1]:
+            strides.append(strides[-1] * size)
+        return strides[: len(self.sizes)][::-1]
+
+    def shift_of(self, pairs: Iterable[Sequence[int]]) -> tuple[str, int] | None:
+        """The axis along which every pair goes, and how many devices on: `("pp", 1)`. None where they differ in that.
+
+        The distance is counted around the axis, in the shorter direction.
+        """
+        found: tuple[int, int] | None = None
+        for pair in pairs:
+            if len(pair) != 2:
+                return None
+            source, target = (self._coordinates(device) for device in pair)
+            if source is None or target is None:
+                return None
+            differing = [n for n, (a, b) in enumerate(zip(source, target, strict=True)) if a != b]
+            if len(differing) != 1:
+                return None
+            number = differing[0]
+            shift = (target[number] - source[number]) % self.sizes[number]
+            if found is None:
+                found = number, shift
+            elif found != (number, shift):
+                return None
+        if found is None:
+            return None
+        number, shift = found
+        return self.names[number], shift if 2 * shift <= self.sizes[number] else shift - self.sizes[number]
+
+    def axes_of_pairs(self, pairs: Iterable[Sequence[int]]) -> tuple[str, ...] | None:
+        """The axes on which source and target of any pair differ; None for numbers that are not in the mesh."""
+        differing: set[int] = set()
+        for pair in pairs:
+            places = [self._coordinates(device) for device in pair]
+            if len(places) != 2 or places[0] is None or places[1] is None:
+                return None
+            differing.update(n for n, (a, b) in enumerate(zip(places[0], places[1], strict=True)) if a != b)
+        return tuple(self.names[number] for number in sorted(differing))
+
+    def _coordinates(self, device: int) -> tuple[int, ...] | None:
+        place = device if self._places is None else self._places.get(device, -1)
+        if not 0 <= place < self.num_devices:
+            return None
+        return tuple(place // stride % size for stride, size in zip(self._strides(), self.sizes, strict=True))
+
+    def __str__(self) -> str:
+        return ",".join(f"{name}={size}" for name, size in zip(self.names, self.sizes, strict=True))
+
+
+Grid = tuple[tuple[int, int], ...]
+"""Sizes and strides of the dimensions of a grid, the smallest stride first."""
+
+
+def grid_of(places: Sequence[int]) -> Grid | None:
+    """The grid that places in ascending order lie on, beginning at the first; None where they lie on none."""
+    rest = [place - places[0] for place in places]
+    grid: list[tuple[int, int]] = []
+    while len(rest) > 1:
+        stride = rest[1]
+        size = next((n for n in range(2, len(rest)) if rest[n] != n * stride), len(rest))
+        if len(rest) % size:
+            return None
+        for start in range(0, len(rest), size):
+            if any(rest[start + n] != rest[start] + n * stride for n in range(size)):
+                return None
+        if grid and grid[-1][0] * grid[-1][1] == stride:
+            grid[-1] = (grid[-1][0] * size, grid[-1][1])
+        else:
+            grid.append((size, stride))
+        rest = rest[::size]
+    return tuple(grid)
+
+
+def inferred_mesh(count: int, groups: Iterable[ReplicaGroups]) -> DeviceMesh | None:
+    """The mesh of so many devices along whose axes all groups go: `axis_0`, `axis_1`, ... from the most major on.
+
+    Every stride of the groups is the end of an axis. None where the strides do not divide each other one by one.
+    """
+    ends = {1, count}
+    for one in groups:
+        if one.group_count * (one.group_size or 1) > MOST_DEVICES:
+            continue
+        for group in one.groups():
+            grid = grid_of(sorted(group))
+            if grid is None:
+                break
+            ends.update(end for size, stride in grid for end in (stride, stride * size))
+    ordered = sorted(ends)
+    if ordered[-1] != count or any(b % a for a, b in itertools.pairwise(ordered)):
+        return None
+    sizes = tuple(b // a for a, b in itertools.pairwise(ordered))[::-1]
+    return DeviceMesh(tuple(f"axis_{n}" for n in range(len(sizes))), sizes)
+
+
+_SHARDY_MESH = re.compile(r"#sdy\.mesh<\[([^\]]*)\](?:\s*,\s*device_ids\s*=\s*\[([^\]]*)\])?>")
+_SHARDY_AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"\s*=\s*([0-9]{1,9})')
+
+
+def shardy_meshes(text: str) -> Iterator[DeviceMesh]:
+    """The meshes in the frontend attribute `xla.sdy.meshes` that have axes; others are left out."""
+    for match in _SHARDY_MESH.finditer(text):
+        axes = _SHARDY_AXIS.findall(match[1])
+        try:
+            order = tuple(map(int, match[2].split(","))) if match[2] else None
+            if axes:
+                yield DeviceMesh(tuple(name for name, _ in axes), tuple(int(size) for _, size in axes), order)
+        except ValueError:
+            continue
