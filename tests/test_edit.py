@@ -15,7 +15,8 @@ from hlotext.ir.tables.opcode import Payload
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.enums import FusionKind
 from hlotext.rewrite import parameters
-from hlotext.rewrite.builder import METHODS, Builder, shape_of
+from hlotext.rewrite.builder import Builder, shape_of
+from hlotext.rewrite.opcode_methods import METHODS
 from hlotext.rewrite.outlining import inline, outline
 from hlotext.rewrite.propagation import change_operands, change_shape
 from tests import support
@@ -83,7 +84,9 @@ REFUSED: dict[str, Callable[[hlo.Module], object]] = {
     "a fusion of what is called": lambda m: Builder.before(m.entry.root).fusion(
         m.entry["b"], m.entry["y"], calls=m.computations[0], kind=FusionKind.LOOP
     ),
-    "operands that do not fit": lambda m: Builder.before(m.entry.root).dot(m.entry["a"], m.entry["b"], bad=1),
+    "an attribute that there is not": lambda m: Builder.before(m.entry.root).op(
+        "dot", (m.entry["a"], m.entry["b"]), bad=1
+    ),
 }
 
 

@@ -16,15 +16,19 @@ operand 1 of y, x: the opcode is parameter, not constant
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from hlotext.ir.tables import opcodes
 from hlotext.ir.values.literal import Literal
 from hlotext.matchers.facts import COMMUTATIVE
 from hlotext.matchers.matching import Options
 from hlotext.matchers.numbers import Number, is_all, plain
 from hlotext.matchers.pattern import Condition, Match, Pattern
 from hlotext.matchers.text import PatternError, parse_pattern
+
+if TYPE_CHECKING:
+    from hlotext.matchers.opcode_matchers import *  # noqa: F403 - one for each opcode
+else:
+    from hlotext.matchers.opcode_matchers import __getattr__ as __getattr__
 
 __all__ = [
     "COMMUTATIVE",
@@ -99,36 +103,3 @@ def any_of(*patterns: Pattern) -> Pattern:
 def Not(pattern: Pattern, name: str | None = None) -> Pattern:  # noqa: N802 - `not` is a word of Python, `not_` an opcode
     """Anything that a pattern does not match; what it would capture is not captured."""
     return Pattern(capture=name, forbidden=(pattern,))
-
-
-def _by_method_name() -> dict[str, tuple[str, bool]]:
-    names = {}
-    for name in opcodes.OPCODES:
-        method = name.replace("-", "_")
-        names[method] = names[f"{method}_"] = (name, False)
-        if name in COMMUTATIVE:
-            names[f"{method}_any_order"] = (name, True)
-    return names
-
-
-_OPCODES = _by_method_name()
-
-
-def __getattr__(name: str) -> Callable[..., Pattern]:
-    """`add`, `get_tuple_element`, `and_`, `add_any_order` ...: the pattern of an opcode and its operands' patterns.
-
-    Without operands any will do; `name=` captures; further keywords are attributes, as `with_attribute`.
-    """
-    if name not in _OPCODES:
-        raise AttributeError(f"there is no matcher {name}")
-    opcode, any_order = _OPCODES[name]
-
-    def make(*operands: Pattern, name: str | None = None, **attributes: object) -> Pattern:
-        pattern = Pattern(opcode=opcode, operands=operands or None, capture=name, any_order=any_order)
-        for attribute, value in attributes.items():
-            pattern = pattern.with_attribute(attribute, value)
-        return pattern
-
-    make.__name__ = name
-    make.__doc__ = f"An instruction of opcode {opcode}."
-    return make

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import keyword
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -20,17 +19,12 @@ from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
+from hlotext.rewrite.opcode_methods import OpcodeMethods
 from hlotext.semantics.infer import CannotInfer, ShapeInferenceError, infer_shape
 
 INHERITED = ("metadata", "frontend_attributes")
 """What a new instruction takes over from the one in whose place it stands (`HloInstruction::SetupDerivedInstruction`);
 the sharding too, where the sizes are the same."""
-
-METHODS = {
-    (name.replace("-", "_") + ("_" if keyword.iskeyword(name) else "")): row
-    for name, row in opcodes.OPCODES.items()
-}
-"""Every opcode by the name of the builder's method: `get_tuple_element`, `and_`."""
 
 
 def shape_of(element_type: ElementType | str, dimensions: Iterable[int] = ()) -> Shape:
@@ -40,7 +34,7 @@ def shape_of(element_type: ElementType | str, dimensions: Iterable[int] = ()) ->
 
 
 @attrs.define
-class Builder:
+class Builder(OpcodeMethods):
     """Adds instructions to a computation, at its end or before one of its instructions.
 
     Every opcode is a method: hyphens become underscores, and `and`, `or`, `not`, `while` get one behind
@@ -101,12 +95,6 @@ class Builder:
         """The computation, with that root."""
         self.computation.root = root
         return self.computation
-
-    def __getattr__(self, name: str) -> Callable[..., Instruction]:
-        row = METHODS.get(name)
-        if row is None:
-            raise AttributeError(f"there is no opcode {name}")
-        return lambda *operands, **settings: self.op(row.name, operands, **settings)
 
     # ---- any opcode
 

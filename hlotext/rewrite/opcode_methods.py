@@ -1,0 +1,28 @@
+"""The builder's methods that are made from the opcode table; `opcode_methods.pyi` lists them for type checkers."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Opcode
+
+METHODS: Mapping[str, Opcode] = {
+    (name.replace("-", "_") + ("_" if keyword.iskeyword(name) else "")): row
+    for name, row in opcodes.OPCODES.items()
+}
+"""Every opcode by the name of the builder's method: `get_tuple_element`, `and_`."""
+
+
+class OpcodeMethods:
+    """What a builder has for every opcode: positional operands, attributes by keyword."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        row = METHODS.get(name)
+        if row is None:
+            raise AttributeError(f"there is no opcode {name}")
+        return lambda *operands, **settings: self.op(row.name, operands, **settings)

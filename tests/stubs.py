@@ -1,0 +1,191 @@
+"""Writes the stubs of what is made from the opcode table at run time: `python -m tests.stubs`.
+
+mypy and editors read them; `tests/test_stubs.py` compares them with the table.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.attributes import ATTRIBUTES
+from hlotext.ir.tables.opcode import AttributeUse, Opcode, Payload, Printing
+from hlotext.ir.tables.opcode_attributes import COMMON_ATTRIBUTES
+from hlotext.matchers.facts import COMMUTATIVE
+from hlotext.rewrite.builder import Builder
+from tests.support import ROOT
+
+PACKAGE = ROOT / "hlotext"
+
+HEAD = '"""{doc} Made from the opcode table by `python -m tests.stubs`."""\n\n'
+
+PLAIN = {
+    "whole number": "int",
+    "list of whole numbers": "Sequence[int]",
+    "list of whole numbers, or list of such lists": "Sequence[int] | Sequence[Sequence[int]]",
+    "list of pairs": "Sequence[tuple[int, int]]",
+    "true or false": "bool",
+    "list of true or false": "Sequence[bool]",
+    "number": "float",
+    "text": "str",
+    "computation": "Computation",
+    "list of computations": "Sequence[Computation]",
+    "list of instructions": "Sequence[Instruction]",
+    "list of shapes": "Sequence[Shape]",
+    "list of Precision": "Sequence[Precision]",
+    "Literal with its shape": "Literal",
+}
+"""The Python type for each description of a value in the attribute table that is no class of its own."""
+
+
+def attribute_type(name: str) -> str:
+    """The type of an attribute's value."""
+    words = ATTRIBUTES[name].value
+    return PLAIN.get(words) or words.replace(" or ", " | ")
+
+
+def module_of(class_name: str) -> str:
+    """The module of a value's class."""
+    for path in sorted((PACKAGE / "ir" / "values").glob("*.py")):
+        if re.search(rf"^class {class_name}\b", path.read_text(encoding="utf-8"), re.MULTILINE):
+            return f"hlotext.ir.values.{path.stem}"
+    raise KeyError(class_name)
+
+
+def imports(body: str) -> str:
+    """The imports of the values' classes that stand in a stub."""
+    found: dict[str, set[str]] = {}
+    words = {word for name in ATTRIBUTES for word in re.findall(r"[A-Z]\w+", attribute_type(name))}
+    for word in sorted(words - {"Sequence", "Computation", "Instruction"}):
+        if re.search(rf"\b{word}\b", body):
+            found.setdefault(module_of(word), set()).add(word)
+    return "".join(
+        f"from {module} import {', '.join(sorted(names))}\n" for module, names in sorted(found.items())
+    )
+
+
+def method_name(row: Opcode) -> str:
+    name = row.name.replace("-", "_")
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def is_required(row: Opcode, use: AttributeUse) -> bool:
+    return (
+        use.required
+        and not use.optional_for_scalar
+        and not any(use.name in names for names in row.alternatives)
+    )
+
+
+COMMON = tuple(use.name for use in COMMON_ATTRIBUTES if use.name != "result_accuracy")
+"""What every instruction takes."""
+
+
+def keywords(row: Opcode) -> list[str]:
+    """The attributes of an opcode as keywords, but for those that all take: those that must be given first."""
+    uses = [
+        u
+        for u in opcodes.allowed_attributes(row).values()
+        if u.printed is not Printing.INPUT_ONLY and u.name not in COMMON
+    ]
+    first = [f"{keyword_of(u.name)}: {attribute_type(u.name)}" for u in uses if is_required(row, u)]
+    rest = [
+        f"{keyword_of(u.name)}: {attribute_type(u.name)} | None = ..."
+        for u in uses
+        if not is_required(row, u)
+    ]
+    return [*first, *rest]
+
+
+def keyword_of(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def common(type_of: Callable[[str], str]) -> str:
+    """The class of the keywords that all take."""
+    lines = "".join(f"    {keyword_of(name)}: {type_of(name)}\n" for name in COMMON)
+    return f"class Common(TypedDict, total=False):\n    name: str | None\n{lines}\n"
+
+
+def operands(row: Opcode) -> list[str]:
+    """The operands as positional parameters."""
+    fixed = [f"operand{n}: Instruction" for n in range(row.arity.minimum)]
+    if row.arity.maximum == row.arity.minimum:
+        return [*fixed, "/"] if fixed else []
+    return [*([*fixed, "/"] if fixed else []), "*operands: Instruction"]
+
+
+def signature(name: str, parameters: list[str], indent: str, result: str) -> str:
+    return f"{indent}def {name}({', '.join(parameters)}) -> {result}: ...\n"
+
+
+def builder_stub() -> str:
+    """One method for each opcode that the builder does not define itself."""
+    body = ""
+    for row in opcodes.OPCODES.values():
+        name = method_name(row)
+        if name in vars(Builder) or row.payload is not Payload.OPERANDS:
+            continue
+        positional = operands(row)
+        shape = "shape: Shape" if row.shape_rule is None else "shape: Shape | None = ..."
+        star = [] if any(p.startswith("*") for p in positional) else ["*"]
+        parameters = ["self", *positional, *star, shape, *keywords(row), "**common: Unpack[Common]"]
+        body += signature(name, parameters, "    ", "Instruction")
+    body = common(lambda name: f"{attribute_type(name)} | None") + "class OpcodeMethods:\n" + body
+    return (
+        HEAD.format(doc="The builder's methods, one for each opcode.")
+        + "from collections.abc import Mapping, Sequence\nfrom typing import TypedDict, Unpack\n\n"
+        + "from hlotext.ir.nodes.computation import Computation\nfrom hlotext.ir.nodes.instruction import Instruction\n"
+        + "from hlotext.ir.tables.opcode import Opcode\n"
+        + imports(body)
+        + "\nMETHODS: Mapping[str, Opcode]\n\n"
+        + body
+    )
+
+
+def matcher_stub() -> str:
+    """One function for each opcode that the matchers do not define themselves, and the commutative ones in any order."""
+    body = common(lambda name: "object")
+    for row in opcodes.OPCODES.values():
+        if row.payload is not Payload.OPERANDS:
+            continue
+        names = [method_name(row)] + [f"{row.name}_any_order"] * (row.name in COMMUTATIVE)
+        own = [name for name in opcodes.allowed_attributes(row) if name not in COMMON]
+        for name in names:
+            wanted = [f"{keyword_of(attribute)}: object = ..." for attribute in own]
+            body += signature(
+                name, ["*operands: Pattern", *wanted, "**common: Unpack[Common]"], "", "Pattern"
+            )
+    return (
+        HEAD.format(doc="The matchers of opcodes.")
+        + "from typing import TypedDict, Unpack\n\nfrom hlotext.matchers.pattern import Pattern\n\n"
+        + body
+    )
+
+
+STUBS = {
+    "rewrite/opcode_methods.pyi": builder_stub,
+    "matchers/opcode_matchers.pyi": matcher_stub,
+}
+"""The stubs, below the package, and what makes each."""
+
+
+def formatted(text: str) -> str:
+    """The text as ruff writes it."""
+    command = [sys.executable, "-m", "ruff", "format", "-q", "--stdin-filename", "stub.pyi", "-"]
+    run = subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=ROOT)
+    return run.stdout
+
+
+def main() -> None:
+    for name, make in STUBS.items():
+        Path(PACKAGE / name).write_text(formatted(make()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
