@@ -99,6 +99,8 @@ __all__ = [
     "Source",
     "Span",
     "Tile",
+    "allow_gc_pauses",
+    "clear_caches",
     "infer_shape",
     "load",
     "parse",
@@ -202,6 +204,31 @@ def infer_shape(instruction: Instruction) -> Shape:
     from hlotext.semantics import infer  # loaded when first needed: most texts state every shape
 
     return infer.infer_shape(instruction)
+
+
+def clear_caches() -> None:
+    """Gives back the memory that hlotext keeps for the next text, and what modules that nobody holds still take.
+
+    Every cache is bounded (`hlotext/ir/memo.py`), so this is for long-lived processes that are done reading for a while.
+    Nothing changes but time: what is read next is slower at first.
+    """
+    import gc
+
+    from hlotext.ir import memo
+
+    memo.clear()
+    gc.collect()
+
+
+def allow_gc_pauses(is_allowed: bool) -> None:
+    """Whether hlotext may pause Python's garbage collector, for the whole process, while it reads or checks a module.
+
+    It may unless told otherwise, since looking for garbage where there is none takes a third of the time of reading. The
+    environment variable `HLOTEXT_GC=untouched` forbids it from the start, the import included.
+    """
+    from hlotext.ir import collector
+
+    collector.allow(is_allowed)
 
 
 class _Judge:

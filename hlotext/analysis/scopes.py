@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import enum
-import functools
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from hlotext.analysis.call_graph import CALLED, call_graph
 from hlotext.analysis.facts import fact
 from hlotext.analysis.inheritance import Source, inherited
 from hlotext.analysis.origins import Origins, Place
+from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -189,7 +189,7 @@ _NUMBERED = re.compile(r"(.*[_.\-])?[0-9]+", re.DOTALL)
 _MOST_WRAPPERS = 64
 
 
-@functools.lru_cache(maxsize=16384)
+@remembered(16384)
 def read_op_name(op_name: str, root: str = "") -> _Named:
     """The scope and the phase that a whole op_name tells. `root` is what all of a module begin with."""
     if root:

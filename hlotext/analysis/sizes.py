@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-
 import attrs
 
+from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
@@ -41,7 +40,7 @@ class Total:
         )
 
 
-@functools.lru_cache(maxsize=65536)
+@remembered(65536)
 def array_bytes(shape: Shape) -> tuple[int, int] | None:
     """Allocated and unpadded bytes of an array; None where they cannot be known."""
     try:
@@ -57,7 +56,7 @@ def arrays_of(shape: Shape | None) -> tuple[tuple[tuple[int, ...], Shape], ...]:
     return (((), shape),) if shape.is_array else _arrays_inside(shape)
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def _arrays_inside(shape: Shape) -> tuple[tuple[tuple[int, ...], Shape], ...]:
     leaves = ((index, leaf.tuple_shapes[0] if leaf.is_buffer else leaf) for index, leaf in shape.leaves())
     return tuple((index, leaf) for index, leaf in leaves if leaf.is_array)
@@ -68,7 +67,7 @@ def memory_space(array: Shape) -> int:
     return array.layout.memory_space if array.layout is not None else 0
 
 
-@functools.lru_cache(maxsize=65536)
+@remembered(65536)
 def total_of(shape: Shape | None) -> Total:
     """All arrays of a shape."""
     total = Total()

@@ -12,6 +12,7 @@ from hlotext.cost.rules import RULES
 from hlotext.cost.sizes import SizeOf, Sizes
 from hlotext.cost.work import NOTHING, CannotCountError, Rule, Taken, Work
 from hlotext.cost.xla_sums import Figures, figures_of, total_of
+from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -216,7 +217,7 @@ class Counting:
 _DEFAULT_SPACE = (0,)
 
 
-@functools.lru_cache(maxsize=16384)
+@remembered(16384)
 def _leaf_spaces(shape: Shape | None) -> tuple[int, ...]:
     """The memory space of each leaf of a shape, of a shape without leaves the default one."""
     if shape is None:

@@ -8,12 +8,13 @@ has none. A pass's own name decides first, in whatever pipeline it runs; then th
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import overload
 
 import attrs
+
+from hlotext.ir.memo import remembered
 
 
 @attrs.frozen
@@ -235,7 +236,7 @@ class Stages(Sequence[Stage]):
         """The stage that files of a kind show; None for kinds that belong to no single one."""
         return self._by_kind.get(kind)
 
-    @functools.lru_cache(maxsize=4096)  # noqa: B019 - there is one such table
+    @remembered(4096)
     def of(self, pipeline: str, name: str) -> Stage | None:
         """The stage of a pass in a pipeline; None for names that no row knows. Spaces and `_` are the same in pipelines."""
         pipeline, name = pipeline.replace(" ", "_"), name.replace(" ", "_")

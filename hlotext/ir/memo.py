@@ -1,37 +1,102 @@
-"""Memory for functions of texts, which no text can fill, and for expressions that few texts need."""
+"""What the process remembers: every cache is made here, is bounded by weight, and can be cleared.
+
+Caches of what a module says live as long as the process, so a server that reads many modules would fill any number of entries
+with long ones. Each has a bound on the memory that it may take, about; beyond it, it begins anew. What follows from the code
+alone (tables, expressions, the grammar's parser) is kept by `functools.cache` where it is made, and takes what it takes.
+"""
 
 from __future__ import annotations
 
 import functools
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 Result = TypeVar("Result")
 
 LONGEST = 4_096
-"""Characters, or entries, of an argument up to which a call is remembered. Longer ones hardly come twice."""
+"""Characters, or entries, of an argument up to which a `memoised` call is remembered. Longer ones hardly come twice."""
+MAX_WEIGHT = 4 << 20
+"""Bytes, about, of what one cache may hold."""
+
+_clears: list[Callable[[], None]] = []
+"""How to clear each cache."""
 
 
-def memoised(size: int) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Like `functools.lru_cache`, for functions whose arguments are texts or tuples that come from a module's text.
+def remembered(entries: int) -> Callable[[Callable[P, Result]], Callable[P, Result]]:
+    """Like `functools.lru_cache`, and bounded by weight, for functions whose arguments are values: shapes, types, numbers.
 
-    The memory lives as long as the process, so a server that reads many texts would keep their longest lines.
+    A call that is remembered costs what it costs with `lru_cache`: what was made is weighed only when it is made.
     """
 
-    def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
-        remembered = functools.lru_cache(maxsize=size)(function)
+    def decorate(function: Callable[P, Result]) -> Callable[P, Result]:
+        held = 0
 
-        @functools.wraps(function)
-        def call(*arguments: object) -> Result:
-            for argument in arguments:
-                if isinstance(argument, str | tuple) and len(argument) > LONGEST:
-                    return function(*arguments)
-            return remembered(*arguments)
+        @functools.lru_cache(maxsize=entries)
+        def call(*arguments: Any, **named: Any) -> Any:
+            nonlocal held
+            result = function(*arguments, **named)
+            made = sum(map(_weight, arguments), _weight(result))
+            held += made
+            if held > MAX_WEIGHT:
+                call.cache_clear()
+                held = made
+            return result
 
-        return call
+        def clear() -> None:
+            nonlocal held
+            call.cache_clear()
+            held = 0
+
+        _clears.append(clear)
+        return functools.update_wrapper(call, function)  # type: ignore[return-value]
 
     return decorate
+
+
+def memoised(entries: int) -> Callable[[Callable[P, Result]], Callable[P, Result]]:
+    """The same for functions whose arguments are texts, or tuples of them, which may be long: those are not remembered."""
+
+    def decorate(function: Callable[P, Result]) -> Callable[P, Result]:
+        short: Callable[..., Result] = remembered(entries)(function)
+
+        @functools.wraps(function)
+        def call(*arguments: Any) -> Result:
+            for argument in arguments:
+                if isinstance(argument, str | tuple) and len(argument) > LONGEST:
+                    return function(*arguments)  # type: ignore[call-arg]
+            return short(*arguments)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def _weight(value: Any) -> int:
+    """Bytes that a value takes, about: what is long counts, what is inside of it is mostly shared with others."""
+    weight = 0
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        weight += 100
+        if isinstance(value, str | bytes):
+            weight += len(value)
+        elif isinstance(value, tuple | list | dict | frozenset):
+            weight += 16 * len(value)
+            waiting += [item for item in value if isinstance(item, str | tuple)]
+        else:
+            # Shapes of tuples: those inside them were mostly made with them.
+            inner = getattr(value, "tuple_shapes", ())
+            weight += 16 * len(inner)
+            waiting += [shape for shape in inner if shape.tuple_shapes]
+    return weight
+
+
+def clear() -> None:
+    """Forgets all that is remembered of modules. Values in use stay as they are; equal ones are made anew."""
+    for one in _clears:
+        one()
 
 
 def late(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> Callable[[], re.Pattern[str]]:

@@ -12,12 +12,12 @@ memory.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
+from hlotext.ir.memo import remembered
 from hlotext.ir.values.shape import COMBINE_DIMENSION, Shape, Tile
 from hlotext.layout.checks import (
     array_of,
@@ -181,7 +181,7 @@ class Placement:
         return tuple(by_dimension[dimension] for dimension in range(len(self.major_to_minor)))
 
 
-@functools.lru_cache(maxsize=1 << 12)
+@remembered(1 << 12)
 def placement(shape: Shape) -> Placement:
     """Where the elements of an array (or of the array in a buffer) lie.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
 
 from hlotext.cost.sizes import Sizes, elements
 from hlotext.cost.work import CannotCountError, Work, moved, rule
+from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.values.shape import Shape
@@ -89,7 +89,7 @@ def convolution_flops(instruction: Instruction, lhs: Shape, rhs: Shape, result: 
     return 2 * multiplied * pairs
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def valid_pairs(size: int, kernel: int, result: int, window: WindowDimension) -> int:
     """Pairs (k, o) of an index of the kernel and one of the result that meet an element of the input.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
+from hlotext.ir.memo import remembered
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType, TypeKind
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _float_texts(values: np.ndarray[Any, Any], element_type: ElementType) -> lis
     return texts[places].tolist()  # type: ignore[no-any-return]
 
 
-@functools.lru_cache(maxsize=1 << 14)
+@remembered(1 << 14)
 def float_text(element_type: ElementType, bits: int) -> str:
     """The text of one float given by its bits: C's `%g` with the type's digits, `-0`, `inf`, `nan(0x1)`."""
     import numpy as np

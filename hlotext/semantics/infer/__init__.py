@@ -7,8 +7,7 @@ opcodes; the opcode table names the rule of each opcode. They follow XLA's `Shap
 
 from __future__ import annotations
 
-import functools
-
+from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.shape import Shape
@@ -66,7 +65,7 @@ def infer_shape(instruction: Instruction) -> Shape:
     return infer_op(op_of(instruction, row, with_stated=rule.open is not Open.NOTHING))
 
 
-@functools.lru_cache(maxsize=1 << 15)
+@remembered(1 << 15)
 def infer_op(op: Op) -> Shape:
     """The result's shape of an operation given as a value. Raises ShapeInferenceError and CannotInfer."""
     rule = rule_of(op.opcode)

@@ -6,6 +6,7 @@ import difflib
 import functools
 import re
 
+from hlotext.ir.memo import remembered
 from hlotext.ir.tables import opcodes
 from hlotext.syntax.hints.stumble import Stumble
 from hlotext.syntax.language import grammar
@@ -94,7 +95,7 @@ def _end(place: Stumble) -> str:
     return "the text ends here" if place.after + len(rest) == len(place.text) and not rest.strip() else ""
 
 
-@functools.cache
+@remembered(1 << 10)
 def form_of(attribute: str) -> str:
     """How an attribute is written, as the grammar's example shows it; empty for an unknown one."""
     rule = attribute_rule(attribute) or header_attribute_rule(attribute)

@@ -11,7 +11,7 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir.memo import late
+from hlotext.ir.memo import late, remembered
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ElementType, TypeKind
@@ -29,7 +29,7 @@ def read_literal(text: str, shape: Shape) -> Literal:
     return _read_short(text, shape) if len(text) <= 256 else _read(text, shape)
 
 
-@functools.lru_cache(maxsize=1 << 14)
+@remembered(1 << 14)
 def _read_short(text: str, shape: Shape) -> Literal:
     return _plain(text, shape) or _read(text, shape)
 

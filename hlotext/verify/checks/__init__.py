@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 
 import attrs
 
+from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.verify.checks import (
     aliasing,
@@ -68,7 +68,7 @@ OP_CHECKS = (
 """Every check of single instructions, in the order in which they run."""
 
 
-@functools.cache
+@remembered(1 << 10)
 def checks_for(opcode: str) -> tuple[OpCheck, ...]:
     """The checks that an opcode may need."""
     return tuple(check for check in OP_CHECKS if check.opcodes is None or opcode in check.opcodes)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Iterator
 
+from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Layout, Shape, default_layout
 from hlotext.ir.values.types import TypeKind
@@ -24,7 +24,7 @@ def check_layout(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
             yield Problem(code, message, Part.SHAPE)
 
 
-@functools.lru_cache(maxsize=1 << 14)
+@remembered(1 << 14)
 def layout_problems(shape: Shape) -> tuple[tuple[str, str], ...]:
     """Code and message for what is wrong with the layouts in a shape, each kind once."""
     found: dict[str, str] = {}

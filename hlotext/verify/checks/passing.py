@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 
 import attrs
 
+from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Layout, Shape
 from hlotext.layout import (
@@ -73,7 +73,7 @@ def equal_but_for(a: Shape, b: Shape, ignored: frozenset[str]) -> bool:
     return shapes_equal(_without(a, ignored), _without(b, ignored))
 
 
-@functools.lru_cache(maxsize=1 << 12)
+@remembered(1 << 12)
 def _without(shape: Shape, ignored: frozenset[str]) -> Shape:
     """The shape with these parts of its layouts as they are in a plain layout."""
     if shape.tuple_shapes:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 
+from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Calls
@@ -189,7 +189,7 @@ def check_shape(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-@functools.lru_cache(maxsize=1 << 14)
+@remembered(1 << 14)
 def too_large(shape: Shape) -> str:
     """What is wrong with the sizes of a shape; empty for a good one (`ValidateDimensions`, `ValidateShapeSize`)."""
     for _, leaf in shape.leaves():

@@ -5,9 +5,9 @@ What `exact` refuses the grammar reads.
 
 from __future__ import annotations
 
-import functools
 import re
 
+from hlotext.ir.memo import remembered
 from hlotext.ir.values.enums import ShardingType
 from hlotext.ir.values.replica_groups import (
     IotaReplicaGroupList,
@@ -96,7 +96,7 @@ def sharding(text: str) -> Sharding | None:
     return TupleSharding(found) if len(found) == len(elements) else None
 
 
-@functools.lru_cache(maxsize=1 << 10)
+@remembered(1 << 10)
 def _single(text: str) -> Sharding | None:
     if text.startswith("{mesh["):
         from hlotext.syntax.fast.shortcuts.meshes import named_sharding  # few texts have meshes

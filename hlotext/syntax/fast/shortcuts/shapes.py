@@ -6,11 +6,10 @@ else, and everything wrong, gives None and goes through the grammar. Tests compa
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import TYPE_CHECKING
 
-from hlotext.ir.memo import memoised
+from hlotext.ir.memo import memoised, remembered
 from hlotext.ir.values.shape import COMBINE_DIMENSION, Layout, Shape, Tile
 from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.syntax.source.limits import MAX_NESTING
@@ -35,7 +34,7 @@ def fast_shape(text: str) -> Shape | None:
     return _array(*match.groups()) if match is not None else None
 
 
-@functools.lru_cache(maxsize=1 << 14)
+@remembered(1 << 14)
 def _array(
     word: str, sizes: str, order: str | None, tiles: str | None, bits: str | None, space: str | None
 ) -> Shape | None:
@@ -57,7 +56,7 @@ def _array(
     return Shape(element_type, tuple(int(size.removeprefix("<=")) for size in dimensions), dynamic, layout)
 
 
-@functools.lru_cache(maxsize=1 << 12)
+@remembered(1 << 12)
 def _layout(order: tuple[int, ...], tiles: str | None, bits: str | None, space: str | None) -> Layout | None:
     found = []
     for tile in tiles[1:-1].split(")(") if tiles else ():
