@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hlotext import matchers as matchers
     from hlotext import memory as memory
     from hlotext import rewrite as rewrite
+    from hlotext import thunks as thunks
     from hlotext.findings.errors import HloSyntaxError, Severity
     from hlotext.findings.finding import Diagnostic, Finding
     from hlotext.ir.nodes.source import Source, Span
@@ -76,7 +77,7 @@ _LATE = {
 So are the readers, with the first text; the rules that they apply come with the package, so that neither takes long.
 """
 
-_ROOMS = ("analysis", "compiler", "dumps", "layout", "lint", "matchers", "memory", "rewrite")
+_ROOMS = ("analysis", "compiler", "dumps", "layout", "lint", "matchers", "memory", "rewrite", "thunks")
 """Sub-packages that are imported when they are first asked for."""
 
 __version__ = "0.1.0"

@@ -26,6 +26,7 @@ FLOORS = (
         "analysis",
         "memory",
         "cost",
+        "thunks",
         "matchers",
         "rewrite",
     ),

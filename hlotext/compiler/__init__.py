@@ -5,6 +5,7 @@
 'Fusion'
 """
 
+from hlotext.compiler.executable import Executable, Kernel, Part, executable
 from hlotext.dumps.stages import stages
 
-__all__ = ["stages"]
+__all__ = ["Executable", "Kernel", "Part", "executable", "stages"]

@@ -6,7 +6,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import hlotext as hlo
 from hlotext.dumps import records
@@ -17,6 +17,9 @@ from hlotext.dumps.records import FusionStep, HostTransfer, Options, PassRun, Tu
 from hlotext.dumps.step import Step
 from hlotext.syntax.source.inputs import InputError
 from hlotext.textproto import Message
+
+if TYPE_CHECKING:
+    from hlotext.thunks import Thunks
 
 T = TypeVar("T")
 _TPU_KINDS = frozenset(name for name, kind in BY_NAME.items() if kind.platforms == ("tpu",))
@@ -170,6 +173,19 @@ class Compilation:
         """A TPU's transfers to and from its host; empty where there are none, or no file tells."""
         transfers = self._proto("host-transfers")
         return () if transfers is None else records.host_transfers(transfers)
+
+    @functools.cached_property
+    def thunks(self) -> Thunks | None:
+        """The thunks that XLA listed, after the passes where that is dumped; None without such a file."""
+        from hlotext.thunks import ThunkError, parse  # few ask for them
+
+        for kind in ("thunk-sequence-after", "thunk-sequence"):
+            for file in self.files_of(kind):
+                try:
+                    return parse(file.text(), file.path)
+                except (InputError, ThunkError) as error:
+                    self._notes.append(Note("unreadable", str(error), file.path))
+        return None
 
     def pass_run(self, step: Step) -> PassRun | None:
         """The run of the pass that wrote a step's file; None where the metadata does not tell."""

@@ -1,0 +1,504 @@
+"""`hlotext thunks`: what the runtime will execute, in order, and which of it goes into command buffers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+import click
+
+import hlotext as hlo
+from hlotext import analysis, compiler, dumps, thunks
+from hlotext.cli.common import FORMAT, Unreadable, say, write_json
+from hlotext.cli.output import Column, Output, Table, echo, output
+from hlotext.dumps.storage import is_archive
+from hlotext.thunks import checking, rules, tpu
+
+_DIFFERENT = 1
+"""Exit status where --check finds a difference."""
+_MOST = 40
+"""Thunks that the text shows at once."""
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="PATH...")
+@click.option(
+    "--command-buffers", is_flag=True, help="After the pass that makes command buffers; what ends each."
+)
+@click.option(
+    "--overlap", is_flag=True, help="What runs between the start of an asynchronous operation and its end."
+)
+@click.option("--check", is_flag=True, help="Compare with the thunks that XLA listed beside the text.")
+@click.option(
+    "--executable", is_flag=True, help="What the executables of dump folders consist of, and what is missing."
+)
+@click.option("--platform", type=click.Choice(["gpu", "cpu"]), help="Where the text alone does not tell.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=_MOST, show_default=True, help="Rows; 0 for all."
+)
+@click.option("--rules", "show_rules", is_flag=True, help="What becomes which thunk, and where XLA says so.")
+@FORMAT
+def command(
+    paths: tuple[str, ...],
+    command_buffers: bool,
+    overlap: bool,
+    check: bool,
+    executable: bool,
+    platform: str | None,
+    limit: int,
+    show_rules: bool,
+    output_format: str,
+) -> None:
+    """The thunks of each PATH: kernels, copies, library calls, collectives, loops, in the order of execution.
+
+    A PATH is a scheduled module of GPU or CPU, whose thunks are predicted; a dump folder, packed or not; or a
+    list of thunks that XLA wrote (thunk_sequence.txt, thunk_metadata.txt, a serialized CPU executable). With
+    kernel launches where XLA's list stands beside the text. TPU programs have no thunks: of them, what
+    after_codegen says.
+
+    \b
+    Examples:
+      hlotext thunks dump/ --command-buffers
+      hlotext thunks module_0001.jit_step.sm_9.0a_gpu_after_optimizations.txt --overlap
+      hlotext thunks dump/ --check
+      hlotext thunks dump/ --executable
+
+    Exit status: 0 fine, 1 --check found a difference, 2 unreadable input.
+    """
+    if show_rules:
+        _show_rules(output_format)
+        return
+    if not paths:
+        raise click.UsageError("name a module, a dump folder or a list of thunks")
+    if executable:
+        _show_executables(paths, limit, output_format)
+        return
+    everything = [one for path in paths for one in _of(path, platform)]
+    found = [one for one in everything if isinstance(one, _Found)]
+    on_tpu = [one for one in everything if isinstance(one, _OnTpu)]
+    if command_buffers:
+        found = [attrs.evolve(one, tree=one.tree.with_command_buffers()) for one in found]
+    different = [(one, _differences(one)) for one in found] if check else []
+    if output_format == "json":
+        modules = [_json(one, dict_of(different, one)) for one in found]
+        write_json({"modules": modules + list(map(_tpu_json, on_tpu))})
+    else:
+        report = output()
+        for one in found:
+            _show(report, one, limit, is_overlap=overlap, is_buffers=command_buffers)
+            if check:
+                _show_differences(dict_of(different, one))
+        for one_tpu in on_tpu:
+            _show_tpu(report, one_tpu, limit)
+    if any(differences for _, differences in different):
+        raise click.exceptions.Exit(_DIFFERENT)
+
+
+@attrs.frozen(kw_only=True)
+class _Found:
+    """The thunks of one module, and what XLA's files say of them."""
+
+    label: str
+    tree: thunks.Thunks
+    listed: thunks.Thunks | None = None
+    """What `thunk_sequence.txt`, or after the passes its successor, lists."""
+    listed_after: thunks.Thunks | None = None
+    names: dict[int, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class _OnTpu:
+    """What runs of one module on a TPU."""
+
+    label: str
+    operations: tuple[tpu.Operation, ...]
+
+
+Differences = tuple[checking.Difference, ...] | None
+
+
+def dict_of(different: list[tuple[_Found, Differences]], one: _Found) -> Differences:
+    """What was found different of one module; None where nothing was compared."""
+    return next((differences for found, differences in different if found is one), None)
+
+
+def _of(path: str, platform: str | None) -> Iterator[_Found | _OnTpu]:
+    """What stands behind a path: a folder has several modules, a file one list or one module."""
+    try:
+        if os.path.isdir(path) or is_archive(path):
+            yield from _of_folder(path, platform)
+            return
+        if path != "-":
+            try:
+                yield _Found(label=path, tree=thunks.load(path))
+                return
+            except thunks.ThunkError:
+                pass
+        module = hlo.load(path)
+        if platform is None and analysis.backend_of(module) is analysis.Backend.TPU:
+            yield _OnTpu(path, tpu.operations(module))
+        else:
+            yield _predicted(path, module, None, platform)
+    except (hlo.InputError, OSError, thunks.ThunkError, hlo.HloSyntaxError) as error:
+        raise Unreadable(str(error)) from None
+
+
+def _predicted(label: str, module: hlo.Module, options: Any, platform: str | None) -> _Found:
+    return _Found(label=label, tree=thunks.predict(module, options, platform=platform))
+
+
+def _of_folder(path: str, platform: str | None) -> Iterator[_Found | _OnTpu]:
+    for compilation in dumps.open(path).compilations:
+        if compilation.platform == "tpu" and platform is None:
+            if compilation.steps:
+                yield _OnTpu(compilation.name, tpu.operations(compilation.steps[-1].module))
+            continue
+        module = compilation.after
+        if module is None:
+            say(f"{compilation.name}: no final text, so no thunks")
+            continue
+        try:
+            wanted = platform or compilation.platform
+            found = _predicted(compilation.name, module, compilation.options, wanted)
+        except thunks.ThunkError as error:
+            say(f"{compilation.name}: {error}")
+            continue
+        listed, after, names = _listed(compilation)
+        yield attrs.evolve(found, listed=listed, listed_after=after, names=names)
+
+
+def _listed(
+    compilation: dumps.Compilation,
+) -> tuple[thunks.Thunks | None, thunks.Thunks | None, dict[int, str]]:
+    found: dict[str, thunks.Thunks | None] = {}
+    for kind in ("thunk-sequence", "thunk-sequence-after", "thunk-metadata"):
+        files = compilation.files_of(kind)
+        found[kind] = None
+        if files:
+            try:
+                found[kind] = thunks.parse(files[0].text(), files[0].path)
+            except thunks.ThunkError as error:
+                say(str(error))
+    metadata = found["thunk-metadata"]
+    names = {t.number: t.name for t in metadata.thunks if t.number and t.name} if metadata is not None else {}
+    listed = found["thunk-sequence"]
+    return listed, found["thunk-sequence-after"] or listed, names
+
+
+def _differences(one: _Found) -> Differences:
+    """What XLA's lists say otherwise; None where there are none beside the text."""
+    if one.listed is None or not one.tree.is_predicted:
+        say(f"{one.label}: nothing to compare with")
+        return None
+    before = one.tree
+    if one.tree.ended or any(t.kind == "kCommandBuffer" for t in one.tree.thunks):
+        return checking.differences(one.listed_after or one.listed, one.tree, one.names)
+    found = checking.differences(one.listed, before, one.names)
+    if not found and one.listed_after is not None:
+        found = checking.differences(one.listed_after, before.with_command_buffers(), one.names)
+    return found
+
+
+# ---- text
+
+
+def _show(report: Output, one: _Found, limit: int, *, is_overlap: bool, is_buffers: bool) -> None:
+    tree = one.tree
+    total = sum(tree.counts().values())
+    kind = "predicted" if tree.is_predicted else "listed by XLA"
+    report.heading(f"{one.label}: {total:,} thunks {kind} ({tree.platform})")
+    for note in tree.notes:
+        say(f"{one.label}: {note.message}")
+    if is_overlap:
+        _show_overlap(report, tree)
+        return
+    launches = {t.number: t.facts.get("launch") for t in one.listed.walk() if t.number} if one.listed else {}
+    _show_tree(report, tree, launches, limit)
+    if is_buffers:
+        _show_runs(report, tree)
+
+
+def _show_tree(report: Output, tree: thunks.Thunks, launches: Mapping[int, Any], limit: int) -> None:
+    rows: list[list[str]] = []
+    total = 0
+    for depth, label, thunk in tree.with_depth():
+        total += 1
+        if limit and len(rows) >= limit:
+            continue
+        lead = "  " * depth + (f"{label}: " if label not in (None, "nested", "called") else "")
+        launch = thunk.facts.get("launch") or launches.get(thunk.number or 0)
+        rows.append(
+            [
+                str(thunk.number) if thunk.number else "",
+                lead + thunk.kind,
+                thunk.name or "",
+                _launch(launch) if launch is not None else _remark(thunk),
+            ]
+        )
+    has_launches = any(row[3] for row in rows)
+    columns = [Column("id", is_number=True), Column("thunk", "cyan"), Column("instruction")]
+    if has_launches:
+        columns.append(Column("launch", "dim"))
+    report.table(Table("Thunks", columns, [row[: len(columns)] for row in rows], left_out=total - len(rows)))
+
+
+def _launch(launch: thunks.Launch) -> str:
+    grid = "x".join(str(n) for n in launch.grid if n != 1) or "1"
+    threads = "x".join(str(n) for n in launch.threads if n != 1) or "1"
+    shared = f", {launch.shared_memory:,} B shared" if launch.shared_memory else ""
+    return f"{grid} blocks of {threads}{shared}"
+
+
+def _remark(thunk: thunks.Thunk) -> str:
+    if thunk.facts.get("trip_count") is not None:
+        return f"{thunk.facts['trip_count']:,} times"
+    if thunk.facts.get("target"):
+        return str(thunk.facts["target"])
+    if thunk.facts.get("start"):
+        return f"ends {thunk.facts['start']}"
+    return ""
+
+
+def _show_runs(report: Output, tree: thunks.Thunks) -> None:
+    rows = []
+    for run in tree.ended:
+        first, last = run.thunks[0], run.thunks[-1]
+        where = run.holder.name if run.holder is not None else "entry"
+        what = "captured" if run.is_captured else run.too_short.message if run.too_short else "not captured"
+        end = "the end of the sequence" if run.ended_by is None else checking.described(run.ended_by)
+        why = run.cause.message if run.cause is not None else ""
+        rows.append([f"{first.number}-{last.number}", str(len(run.thunks)), where or "", what, end, why])
+    columns = [
+        Column("ids"),
+        Column("thunks", is_number=True),
+        Column("in"),
+        Column(""),
+        Column("ended by"),
+        Column("why"),
+    ]
+    report.table(Table("Runs that can be captured, and what ended each", columns, rows))
+    if not rows:
+        echo("No thunk of this program can be captured under its options.")
+
+
+def _show_overlap(report: Output, tree: thunks.Thunks) -> None:
+    rows = []
+    for found in thunks.overlaps(tree):
+        names = [t.name or t.kind for t in found.between]
+        text = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        start = next(iter(found.start.nested), found.start)
+        done = str(found.done.number) if found.done is not None else "not in this sequence"
+        rows.append(
+            [str(found.start.number), done, start.kind, found.start.name or "", str(len(names)), text]
+        )
+    columns = [
+        Column("start", is_number=True), Column("done", is_number=True), Column("what", "cyan"),
+        Column("instruction"), Column("thunks", is_number=True), Column("meanwhile"),
+    ]  # fmt: skip
+    report.table(Table("Asynchronous operations and what runs before they are done", columns, rows))
+    if not rows:
+        echo("Nothing in this program runs asynchronously.")
+
+
+def _show_differences(differences: Differences) -> None:
+    if differences is None:
+        return
+    for difference in differences:
+        echo(str(difference))
+    if not differences:
+        echo("As XLA lists them: kinds, order, nesting, names and neighbours.")
+
+
+def _show_rules(output_format: str) -> None:
+    rows = rules.describe()
+    if output_format == "json":
+        write_json({"rules": [attrs.asdict(row) for row in rows]})
+        return
+    report = output()
+    columns = [
+        Column("platform"),
+        Column("instruction", "cyan"),
+        Column("thunks"),
+        Column("XLA's function"),
+        Column("seen"),
+    ]
+    cells = [
+        [r.platform, r.instruction, r.thunks, r.source, "yes" if r.is_seen else "in source only"]
+        for r in rows
+    ]
+    report.table(Table("What becomes which thunk", columns, cells))
+
+
+# ---- executables
+
+
+def _show_executables(paths: tuple[str, ...], limit: int, output_format: str) -> None:
+    try:
+        found = [compiler.executable(one) for path in paths for one in dumps.open(path).compilations]
+    except hlo.InputError as error:
+        raise Unreadable(str(error)) from None
+    if output_format == "json":
+        write_json({"executables": list(map(_executable_json, found))})
+        return
+    report = output()
+    for one in found:
+        report.heading(f"{one.name} ({one.platform or 'unknown platform'})")
+        rows = [
+            [
+                part.name,
+                f"{part.count:,}" if part.count is not None else "",
+                analysis.byte_text(part.bytes) if part.bytes is not None else "",
+                part.detail if not part.missing else f"unknown: {part.missing}",
+            ]
+            for part in one.parts
+        ]
+        columns = [
+            Column("part", "cyan"),
+            Column("number", is_number=True),
+            Column("size", is_number=True),
+            Column(""),
+        ]
+        report.table(Table("What the executable consists of", columns, rows))
+        kernels = sorted(one.kernels, key=lambda kernel: (-len(kernel.launches), kernel.name))
+        cells = [
+            [
+                kernel.name,
+                str(len(kernel.launches)),
+                analysis.byte_text(kernel.bytes),
+                os.path.basename(kernel.file),
+            ]
+            for kernel in kernels[: limit or None]
+        ]
+        columns = [
+            Column("kernel", "cyan"),
+            Column("thunks", is_number=True),
+            Column("size", is_number=True),
+            Column("file"),
+        ]
+        report.table(
+            Table("Kernels, the most often launched first", columns, cells, len(kernels) - len(cells))
+        )
+
+
+def _executable_json(one: compiler.Executable) -> dict[str, Any]:
+    return {
+        "module": one.name,
+        "platform": one.platform,
+        "parts": [attrs.asdict(part) for part in one.parts],
+        "kernels": [
+            {
+                "name": kernel.name,
+                "file": kernel.file,
+                "bytes": kernel.bytes,
+                "launched_by": [thunk.number for thunk in kernel.launches],
+            }
+            for kernel in one.kernels
+        ],
+    }
+
+
+# ---- TPU
+
+
+def _show_tpu(report: Output, one: _OnTpu, limit: int) -> None:
+    report.heading(f"{one.label}: {len(one.operations):,} operations (tpu)")
+    cycles = [operation.cycles for operation in one.operations if operation.cycles is not None]
+    echo(
+        "TPU programs have no thunks: these are the scheduled operations with what the compiler says of each."
+    )
+    if cycles:
+        echo(f"Cycles are its estimates for one execution: {len(cycles):,} operations have one.")
+    else:
+        echo("This text has no estimated cycles; the after_codegen text has.")
+    rows = []
+    for operation in one.operations[: limit or None]:
+        label = f"{operation.label}: " if operation.label else ""
+        scoped = ", ".join(
+            f"S({space}) {analysis.byte_text(size)}" for space, size in operation.scoped_bytes.items()
+        )
+        rows.append(
+            [
+                "  " * operation.depth + label + operation.instruction.opcode,
+                operation.instruction.name,
+                f"{operation.cycles:,}" if operation.cycles is not None else "",
+                "x".join(map(str, operation.iterations or ())),
+                scoped,
+                operation.emitter or "",
+            ]
+        )
+    columns = [
+        Column("operation", "cyan"), Column("name"), Column("cycles", is_number=True), Column("windows"),
+        Column("scoped memory"), Column("algorithm"),
+    ]  # fmt: skip
+    used = [n for n in range(len(columns)) if n < 2 or any(row[n] for row in rows)]
+    report.table(
+        Table(
+            "Operations in the order of execution",
+            [columns[n] for n in used],
+            [[row[n] for n in used] for row in rows],
+            left_out=len(one.operations) - len(rows),
+        )
+    )
+
+
+def _tpu_json(one: _OnTpu) -> dict[str, Any]:
+    return {
+        "module": one.label,
+        "platform": "tpu",
+        "operations": [
+            {
+                "depth": operation.depth,
+                "label": operation.label,
+                "opcode": operation.instruction.opcode,
+                "instruction": operation.instruction.name,
+                "estimated_cycles": operation.cycles,
+                "iterations": operation.iterations,
+                "scoped_bytes": {str(space): size for space, size in operation.scoped_bytes.items()},
+                "algorithm": operation.emitter,
+            }
+            for operation in one.operations
+        ],
+    }
+
+
+# ---- JSON
+
+
+def _json(one: _Found, differences: Differences) -> dict[str, Any]:
+    tree = one.tree
+    facts: dict[str, Any] = {
+        "module": one.label,
+        "platform": tree.platform,
+        "is_predicted": tree.is_predicted,
+        "counts": tree.counts(),
+        "notes": [note.message for note in tree.notes],
+        "thunks": [
+            {
+                "depth": depth,
+                "label": label,
+                "id": thunk.number,
+                "kind": thunk.kind,
+                "instruction": thunk.name,
+                "previous": thunk.previous.number if thunk.previous is not None else None,
+                "next": thunk.next.number if thunk.next is not None else None,
+                **{k: attrs.asdict(v) if attrs.has(type(v)) else v for k, v in thunk.facts.items()},
+            }
+            for depth, label, thunk in tree.with_depth()
+        ],
+        "runs": [
+            {
+                "ids": [thunk.number for thunk in run.thunks],
+                "in": run.holder.name if run.holder is not None else None,
+                "is_captured": run.is_captured,
+                "ended_by": checking.described(run.ended_by) if run.ended_by is not None else None,
+                "code": run.cause.code if run.cause is not None else None,
+                "why": run.cause.message if run.cause is not None else None,
+            }
+            for run in tree.ended
+        ],
+    }
+    if differences is not None:
+        facts["differences"] = [attrs.asdict(difference) for difference in differences]
+    return facts

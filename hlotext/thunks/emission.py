@@ -1,0 +1,154 @@
+"""Emission: walks the scheduled computations of a module as XLA's thunk emitters do, without recursion.
+
+What is specific to a platform is a table of rules (`gpu`, `cpu`): opcode or custom-call target -> what becomes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import attrs
+
+from hlotext.thunks.tree import Note, Thunk, ThunkError
+
+if TYPE_CHECKING:
+    from hlotext.ir.nodes.computation import Computation
+    from hlotext.ir.nodes.instruction import Instruction
+    from hlotext.ir.nodes.module import Module
+    from hlotext.thunks.buffers import Buffers
+
+MAX_THUNKS = 1_000_000
+"""Thunks of one executable: calls are emitted anew wherever they stand, so a chain of calls could grow without bound."""
+
+Steps: TypeAlias = Generator["Computation", list[Thunk], list[Thunk]]
+Emit: TypeAlias = Callable[["Emitter", "Instruction"], Steps | list[Thunk]]
+"""What emits an instruction: gives its thunks, and where computations are nested yields each and is sent its thunks."""
+
+
+@attrs.frozen(kw_only=True)
+class Rule:
+    """One row of a platform's table: what an instruction becomes."""
+
+    thunks: str
+    """In words, for the documentation and `hlotext thunks --rules`."""
+    emit: Emit = attrs.field(repr=False)
+    source: str
+    """The function of XLA that does this."""
+    is_seen: bool = True
+    """False where the rule is from XLA's source alone and was not seen in a dump."""
+
+
+@attrs.define(eq=False, kw_only=True)
+class Emitter:
+    """State of one emission."""
+
+    module: Module
+    options: Any
+    buffers: Buffers
+    rule_of: Callable[[Instruction], Rule | None]
+    counts: bool
+    """Whether thunks have numbers (GPU)."""
+    notes: list[Note] = attrs.field(factory=list)
+    asynchronous: dict[Instruction, Thunk | None] = attrs.field(factory=dict)
+    """The start thunk of an asynchronous instruction; None where it is synchronous and its done does nothing."""
+    made: int = 0
+
+    def thunk(self, kind: str, instruction: Instruction, **more: Any) -> Thunk:
+        """A new thunk of an instruction, with the next number."""
+        self.made += 1
+        if self.made > MAX_THUNKS:
+            raise ThunkError(f"more than {MAX_THUNKS:,} thunks: calls in this module multiply what they hold")
+        more.setdefault("name", instruction.name)
+        return Thunk(kind=kind, number=self.made if self.counts else None, instruction=instruction, **more)
+
+    def number(self) -> int | None:
+        """Takes the next number for a thunk that is made later, after what it holds."""
+        self.made += 1
+        return self.made if self.counts else None
+
+    def note(self, instruction: Instruction, message: str) -> None:
+        """Something that cannot be told about an instruction."""
+        self.notes.append(Note(message=message, instruction=instruction))
+
+    def emit(self, entry: Computation) -> list[Thunk]:
+        """The thunks of a computation and of all it calls."""
+        done: list[Thunk] = []
+        stack = [self._computation(entry)]
+        entered = [entry]
+        sent: list[Thunk] | None = None
+        while stack:
+            try:
+                wanted = stack[-1].send(sent) if sent is not None else next(stack[-1])
+            except StopIteration as finished:
+                stack.pop()
+                entered.pop()
+                done = sent = finished.value
+                continue
+            if wanted in entered[-1:] or (len(entered) > _RECURSION_CHECK and wanted in entered):
+                raise ThunkError(f"computation {wanted.name} calls itself")
+            stack.append(self._computation(wanted))
+            entered.append(wanted)
+            sent = None
+        return done
+
+    def _computation(self, computation: Computation) -> Steps:
+        thunks: list[Thunk] = []
+        for instruction in computation.instructions:
+            rule = self.rule_of(instruction)
+            if rule is None:
+                self.note(
+                    instruction, f"XLA has no thunk for {instruction.opcode}: this text would not compile"
+                )
+                continue
+            found = rule.emit(self, instruction)
+            if isinstance(found, list):
+                thunks.extend(found)
+                continue
+            sent: list[Thunk] | None = None
+            while True:
+                try:
+                    wanted = found.send(sent) if sent is not None else next(found)
+                except StopIteration as finished:
+                    thunks.extend(finished.value)
+                    break
+                sent = yield wanted
+        return thunks
+
+
+_RECURSION_CHECK = 1_000
+"""Depth from which on a computation is looked for among those being emitted: honest modules never come there."""
+
+
+def config(instruction: Instruction) -> dict[str, Any]:
+    """The backend_config as a dict; empty where there is none, or it is no JSON object."""
+    text = instruction.backend_config
+    if text is None:
+        return {}
+    try:
+        found = text.json()
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def part(found: dict[str, Any], name: str) -> dict[str, Any]:
+    """A message inside a backend_config; empty where it is absent or something else."""
+    inner = found.get(name)
+    return inner if isinstance(inner, dict) else {}
+
+
+def loop_facts(loop: Instruction) -> dict[str, Any]:
+    """`trip_count` of a while whose backend_config knows it, as XLA's WhileThunk takes it."""
+    trips = str(part(config(loop), "known_trip_count").get("n", ""))
+    return {"trip_count": int(trips)} if trips.isdecimal() and len(trips) < 20 else {}
+
+
+def nothing(emitter: Emitter, instruction: Instruction) -> list[Thunk]:
+    """Instructions that buffer assignment already says all of."""
+    return []
+
+
+def branches(found: Sequence[list[Thunk]]) -> tuple[tuple[str, tuple[Thunk, ...]], ...]:
+    """Branches of a conditional in the order of HLO; of a boolean one `branch_0` is the true computation."""
+    return tuple((f"branch_{number}", tuple(thunks)) for number, thunks in enumerate(found))

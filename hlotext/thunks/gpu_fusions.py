@@ -1,0 +1,283 @@
+"""What a fusion becomes on GPU: a kernel, one or several copies, the kernels of a sort, or a fusion of slices.
+
+After `EmitFusion` of `xla/service/gpu/thunk_emitter.cc` and the emitters of `xla/backends/gpu/codegen/`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hlotext import layout
+from hlotext.ir.values.shape import Shape
+from hlotext.thunks.emission import config, part
+from hlotext.thunks.tree import NESTED, Thunk
+
+if TYPE_CHECKING:
+    from hlotext.ir.nodes.computation import Computation
+    from hlotext.ir.nodes.instruction import Instruction
+    from hlotext.thunks.emission import Emitter
+
+KINDS = {"__cudnn$fusion": "kCuDnn"}
+"""Thunk kinds of fusions by `fusion_backend_config.kind`; Triton's and all others are kCustomKernel."""
+SLICES = "dynamic_slice_fusion"
+"""Name of the custom fusion around one operation on slices."""
+_NO_OPS = ("bitcast", "reshape")
+_SILENT = frozenset({"parameter", "constant", "bitcast", "reshape", "tuple", "get-tuple-element"})
+_SLICING = frozenset({"slice", "dynamic-slice", "dynamic-update-slice"})
+
+
+def emit_own(emitter: Emitter, fusion: Instruction) -> list[Thunk]:
+    """The thunks of a fusion that is not run asynchronously."""
+    return emit(emitter, fusion, fusion)
+
+
+def emit(emitter: Emitter, fusion: Instruction, holder: Instruction) -> list[Thunk]:
+    """The thunks of a fusion; `holder` is the async-start around it, whose operands and results are its buffers."""
+    body = fusion.called_computations[0]
+    root = body.root
+    settings = part(config(fusion), "fusion_backend_config")
+    kind = str(settings.get("kind", ""))
+    if is_contiguous_slice(fusion, root):
+        return [_copied(emitter, fusion, root.operands[0], root)]
+    if part(settings, "custom_fusion_config").get("name") == SLICES:
+        hero = find_hero(body)
+        if hero is not None:
+            return _of_slices(emitter, fusion, hero)
+    if not kind.startswith("__") and _is_copies(root):
+        return _copies(emitter, fusion, root)
+    if not kind.startswith("__") and root.opcode == "sort":
+        return sort(emitter, root, fusion)
+    thunk = emitter.thunk(KINDS.get(kind, "kCustomKernel"), fusion)
+    emitter.buffers.arguments(thunk, fusion)
+    return [thunk]
+
+
+# ---- copies
+
+
+def _copied(emitter: Emitter, fusion: Instruction, parameter: Instruction, root: Instruction) -> Thunk:
+    thunk = emitter.thunk("kCopy", fusion)
+    source = fusion.operands[parameter.parameter_number or 0]
+    emitter.buffers.reads_part(
+        thunk, source, _static_offset(root), layout.unpadded_bytes(root.shape) if root.shape else 0
+    )
+    emitter.buffers.writes(thunk, fusion)
+    return thunk
+
+
+def is_contiguous_slice(fusion: Instruction, root: Instruction) -> bool:
+    """Whether a fusion only copies consecutive bytes of an operand (`AnalyzeStaticSliceCopyFusion`)."""
+    if root.opcode != "slice" or fusion.attributes.get("kind") == "kCustom":
+        return False
+    source = root.operands[0]
+    if source.opcode != "parameter" or source.shape is None or root.shape is None or fusion.shape is None:
+        return False
+    order = _order(source.shape)
+    if order is None or order != _order(fusion.shape) or _is_packed(source.shape):
+        return False
+    strides = [step for _, _, step in _limits(root)]
+    sliced = False
+    for dimension in order:
+        size = root.shape.dimensions[dimension]
+        if sliced and size != 1:
+            return False
+        if size < source.shape.dimensions[dimension]:
+            if strides[dimension] != 1 and size > 1:
+                return False
+            sliced = True
+    return True
+
+
+def _order(shape: Shape) -> tuple[int, ...] | None:
+    return shape.layout.minor_to_major if shape.layout is not None else None
+
+
+def _is_packed(shape: Shape) -> bool:
+    """Whether elements share bytes: such arrays have no strides in bytes."""
+    return shape.layout is not None and bool(shape.layout.element_size_in_bits)
+
+
+def _limits(piece: Instruction) -> list[tuple[int, int, int]]:
+    """Start, limit and stride of each dimension of a slice."""
+    found = piece.attributes.get("slice")
+    return [(d.start, d.limit, d.stride) for d in found.dimensions] if found is not None else []
+
+
+def _static_offset(piece: Instruction) -> int:
+    """Bytes from the beginning of the operand to a contiguous slice."""
+    source = piece.operands[0].shape
+    assert source is not None
+    bits = 0
+    stride = source.element_type.bits or 8
+    for dimension in _order(source) or ():
+        bits += _limits(piece)[dimension][0] * stride
+        stride *= source.dimensions[dimension]
+    return bits // 8
+
+
+def _roots(root: Instruction) -> tuple[Instruction, ...]:
+    return root.operands if root.opcode == "tuple" else (root,)
+
+
+def _is_copies(root: Instruction) -> bool:
+    """Whether every root is a copy of a parameter with equal layouts (`HloFusionInfo::GetCopyFusion`)."""
+    return all(
+        copy.opcode == "copy"
+        and copy.operands[0].opcode == "parameter"
+        and copy.shape is not None
+        and copy.operands[0].shape is not None
+        and copy.shape.layout == copy.operands[0].shape.layout
+        for copy in _roots(root)
+    )
+
+
+def _copies(emitter: Emitter, fusion: Instruction, root: Instruction) -> list[Thunk]:
+    """One copy for each root whose source and destination are not one slice (`MemcpyFusion::Emit`)."""
+    thunks = []
+    for position, copy in enumerate(_roots(root)):
+        source = fusion.operands[copy.operands[0].parameter_number or 0]
+        index = (position,) if root.opcode == "tuple" else ()
+        if emitter.buffers.differ(source, (), fusion, index):
+            thunk = emitter.thunk("kCopy", fusion)
+            emitter.buffers.reads(thunk, source)
+            emitter.buffers.writes(thunk, fusion, index)
+            thunks.append(thunk)
+    return thunks
+
+
+# ---- sort
+
+
+def sort(emitter: Emitter, operation: Instruction, holder: Instruction) -> list[Thunk]:
+    """Copies of the operands that are not sorted in place, then the kernels of a bitonic sort.
+
+    `holder` is the fusion around the sort, or the sort itself. Inside a fusion an iota needs no copy.
+    """
+    thunks = []
+    for position, operand in enumerate(operation.operands):
+        index = (position,) if len(operation.operands) > 1 else ()
+        source = operand
+        if holder is not operation:
+            if operand.opcode != "parameter":
+                continue
+            source = holder.operands[operand.parameter_number or 0]
+        if emitter.buffers.differ(source, (), holder, index):
+            copy = emitter.thunk("kCopy", holder)
+            emitter.buffers.reads(copy, source)
+            emitter.buffers.writes(copy, holder, index)
+            thunks.append(copy)
+    count = kernel_count(
+        operation, emitter.options.threads_per_block, emitter.options.shared_memory_per_block
+    )
+    for _ in range(count):
+        kernel = emitter.thunk("kCustomKernel", holder)
+        emitter.buffers.arguments(kernel, holder)
+        thunks.append(kernel)
+    return thunks
+
+
+_UNROLL = 4
+"""Elements for each thread of a sort (`kBitonicSortUnrollFactor`)."""
+
+
+def kernel_count(operation: Instruction, threads_per_block: int, shared_memory_per_block: int) -> int:
+    """Number of kernels of a bitonic sort (`EmitBitonicSortLLVMIR`): consecutive small steps share one."""
+    keys = operation.operands[0].shape
+    dimension = operation.attributes.get("dimensions", (0,))
+    assert keys is not None
+    size = keys.dimensions[dimension[0]] if keys.dimensions else 1
+    stages = (size - 1).bit_length()
+    element_bytes = sum(
+        max(operand.shape.element_type.byte_width, 1) for operand in operation.operands if operand.shape
+    )
+    tile = min(threads_per_block * _UNROLL, shared_memory_per_block // max(element_bytes, 1), 1 << stages)
+    tile = 1 << (max(tile, 1).bit_length() - 1)
+    kernels, shares = 0, False
+    for stage in range(stages):
+        for step in range(stage, -1, -1):
+            mask = (1 << (stage + 1)) - 1 if step == stage else 1 << step
+            kernels += mask >= tile or not shares
+            shares = mask < tile
+    return kernels
+
+
+# ---- fusions of slices
+
+
+def find_hero(body: Computation) -> Instruction | None:
+    """The one operation of a fusion of slices (`DynamicSliceFusion::FindHero`): neither slicing, nor of an offset."""
+    offsets: set[Instruction] = set()
+    wanted: list[Instruction] = []
+    for instruction in body.instructions:
+        if instruction.opcode in ("dynamic-slice", "dynamic-update-slice"):
+            wanted += instruction.operands[1 if instruction.opcode == "dynamic-slice" else 2 :]
+    while wanted:
+        instruction = through(wanted.pop())
+        if instruction not in offsets:
+            offsets.add(instruction)
+            if instruction.opcode not in ("parameter", "constant"):
+                wanted += instruction.operands
+    for instruction in body.instructions:
+        if instruction in offsets or instruction.opcode in _SILENT or instruction.opcode in _SLICING:
+            continue
+        return instruction
+    return None
+
+
+def through(instruction: Instruction) -> Instruction:
+    """What an instruction is a bitcast or reshape of."""
+    while instruction.opcode in _NO_OPS:
+        instruction = instruction.operands[0]
+    return instruction
+
+
+def _of_slices(emitter: Emitter, fusion: Instruction, hero: Instruction) -> list[Thunk]:
+    """A fusion of slices around the thunks of its hero, whose buffers are the slices (`EmitDynamicSliceFusionV2`)."""
+    from hlotext.thunks.gpu import rule_of
+
+    number = emitter.number()
+    rule = rule_of(hero)
+    with emitter.buffers.inside(hero):
+        found = rule.emit(emitter, hero) if rule is not None else []
+    if not isinstance(found, list):
+        emitter.note(hero, f"{hero.opcode} inside a fusion of slices is not understood")
+        found = []
+    thunk = Thunk(
+        kind="kDynamicSliceFusion",
+        number=number,
+        instruction=fusion,
+        name=fusion.name,
+        children=((NESTED, tuple(found)),),
+        facts={"is_loop_dependent": is_loop_dependent(fusion.called_computations[0])},
+    )
+    for operand in hero.operands:
+        source = through(operand)
+        if source.opcode in ("dynamic-slice", "slice"):
+            source = through(source.operands[0])
+        if source.opcode == "parameter" and source.parameter_number is not None:
+            emitter.buffers.reads(thunk, fusion.operands[source.parameter_number])
+    emitter.buffers.writes_all(thunk, fusion)
+    return [thunk]
+
+
+def is_loop_dependent(body: Computation) -> bool:
+    """Whether a slice of a fusion moves with the iteration of a loop: its dynamic_slice_config names the loop."""
+    slicing = (i for i in body.instructions if i.opcode in ("dynamic-slice", "dynamic-update-slice"))
+    return any("loop_index" in part(config(i), "dynamic_slice_config") for i in slicing)
+
+
+def describe() -> list[tuple[str, str, str]]:
+    """The rows of fusions for the table of rules: what, thunks, source."""
+    rows: list[tuple[str, str, str]] = [
+        ("fusion whose root is a contiguous slice of a parameter", "kCopy", "AnalyzeStaticSliceCopyFusion"),
+        (
+            "fusion __custom_fusion dynamic_slice_fusion",
+            "kDynamicSliceFusion{its hero's}",
+            "EmitDynamicSliceFusionV2",
+        ),
+        ("fusion whose roots are copies of parameters", "kCopy for each that moves", "MemcpyFusion"),
+        ("fusion whose root is a sort", "as sort", "SortFusion"),
+        ("fusion __cudnn$fusion", "kCuDnn", "CuDnnFusion"),
+        ("any other fusion", "kCustomKernel", "GetFusionEmitter"),
+    ]
+    return rows

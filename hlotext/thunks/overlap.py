@@ -1,0 +1,37 @@
+"""What runs while an asynchronous operation is under way."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.thunks.tree import Thunk, Thunks, sequences
+
+
+@attrs.frozen(kw_only=True)
+class Overlap:
+    """One asynchronous operation and the thunks between its start and its end."""
+
+    start: Thunk
+    done: Thunk | None
+    """None where it ends in another sequence, as in a pipelined loop."""
+    between: tuple[Thunk, ...]
+    """The thunks of the sequence after the start and before the done, to the end of the sequence where there is none."""
+
+
+def overlaps(thunks: Thunks) -> tuple[Overlap, ...]:
+    """The asynchronous operations of all sequences, in order. Time linear in thunks and in what is listed."""
+    found = []
+    for _, _, sequence in sequences(thunks):
+        ends = {t.facts.get("start"): place for place, t in enumerate(sequence) if _is_done(t)}
+        for place, thunk in enumerate(sequence):
+            if thunk.kind in ("kAsyncStart", "kHostExecuteStart"):
+                end = ends.get(thunk.number)
+                between = sequence[place + 1 : end]
+                found.append(
+                    Overlap(start=thunk, done=sequence[end] if end is not None else None, between=between)
+                )
+    return tuple(sorted(found, key=lambda overlap: overlap.start.number or 0))
+
+
+def _is_done(thunk: Thunk) -> bool:
+    return thunk.kind in ("kAsyncDone", "kHostExecuteDone")

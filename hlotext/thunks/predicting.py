@@ -1,0 +1,78 @@
+"""Prediction: the thunks of a scheduled module, from its text and the options of its compilation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hlotext.analysis.backend import Backend, backend_of
+from hlotext.thunks.buffers import Buffers, link
+from hlotext.thunks.emission import Emitter
+from hlotext.thunks.settings import Settings
+from hlotext.thunks.tree import Note, ThunkError, Thunks
+
+if TYPE_CHECKING:
+    from hlotext.ir.nodes.module import Module
+
+
+def predict(
+    module: Module, options: Any = None, *, platform: str | None = None, memory: Any = None
+) -> Thunks:
+    """The thunks that XLA emits for a scheduled module (GPU, CPU).
+
+    `options` are those of the compilation (`Compilation.options`); without them XLA's defaults hold. `platform` is told from
+    the text where it is None. `memory` is what `memory.assign` or `memory.load` gave for this module; by default it is
+    assigned here. Where memory cannot be assigned, a note says so, no thunk has a `previous` or `next`, and copies that
+    depend on whether two buffers are one are counted as needed.
+
+    Raises ThunkError for a module that is not scheduled, has no entry, calls itself, or is for a platform without
+    thunks (TPU).
+    """
+    from hlotext.thunks import cpu, gpu
+
+    if not module.computations:
+        raise ThunkError("this text has no computation")
+    wanted = platform or _platform(module)
+    if wanted == "tpu":
+        raise ThunkError(
+            "TPU programs have no thunks: after_codegen texts and backend_config say what runs there"
+        )
+    if wanted not in ("cpu", "gpu"):
+        raise ThunkError("whether this text is for GPU or CPU cannot be told: say platform='gpu' or 'cpu'")
+    if not module.is_scheduled:
+        raise ThunkError("this module is not scheduled (is_scheduled=true): its thunks have no order yet")
+    notes: list[Note] = []
+    if memory is None:
+        memory = _memory(module, wanted, notes)
+    emitter = Emitter(
+        module=module,
+        options=Settings.of(options),
+        buffers=Buffers(memory),
+        rule_of=gpu.rule_of if wanted == "gpu" else cpu.rule_of,
+        counts=wanted == "gpu",
+        notes=notes,
+    )
+    found = Thunks(
+        thunks=tuple(emitter.emit(module.entry)),
+        platform=wanted,
+        module=module,
+        options=options,
+        notes=tuple(notes),
+        buffers=emitter.buffers,
+    )
+    link(found, emitter.buffers)
+    return found
+
+
+def _platform(module: Module) -> str | None:
+    backend = backend_of(module)
+    return backend.value if isinstance(backend, Backend) else None
+
+
+def _memory(module: Module, platform: str, notes: list[Note]) -> Any:
+    from hlotext import memory
+
+    try:
+        return memory.assign(module, platform=platform)
+    except ValueError as error:
+        notes.append(Note(message=f"buffers are unknown: {error}"))
+        return None

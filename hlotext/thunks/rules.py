@@ -1,0 +1,45 @@
+"""The tables of all platforms as rows, for the command line and the documentation."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.thunks import cpu, gpu, gpu_fusions
+
+
+@attrs.frozen
+class Row:
+    """What becomes of an instruction."""
+
+    platform: str
+    instruction: str
+    """The opcode, or what a custom call or fusion is like."""
+    thunks: str
+    source: str
+    """The function of XLA that says so."""
+    is_seen: bool
+    """False where that is XLA's source alone: no dump has shown it."""
+
+
+def describe() -> list[Row]:
+    """Every row, GPU's first."""
+    rows = []
+    for platform, by_opcode, by_target, other in (
+        ("gpu", gpu.RULES, gpu.TARGETS, gpu.OTHER_TARGET),
+        ("cpu", cpu.RULES, cpu.TARGETS, cpu.OTHER_TARGET),
+    ):
+        for opcode, rule in by_opcode.items():
+            if platform == "gpu" and opcode == "fusion":
+                rows += [
+                    Row("gpu", what, becomes, source, True)
+                    for what, becomes, source in gpu_fusions.describe()
+                ]
+                continue
+            rows.append(Row(platform, opcode, rule.thunks, rule.source, rule.is_seen))
+        for target, rule in by_target.items():
+            rows.append(Row(platform, f"custom-call {target}", rule.thunks, rule.source, rule.is_seen))
+        rows.append(Row(platform, "any other custom-call", other.thunks, other.source, other.is_seen))
+    rows.append(
+        Row("cpu", "every elementwise or data-moving opcode", "kernel", "EmitElementalKernelThunk", True)
+    )
+    return rows

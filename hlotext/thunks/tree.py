@@ -1,0 +1,151 @@
+"""Thunks: the steps that XLA's runtime executes, as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    from hlotext.ir.nodes.instruction import Instruction
+    from hlotext.ir.nodes.module import Module
+    from hlotext.thunks.command_buffers import Run
+
+NESTED = "nested"
+"""Label of the only sequence inside an async start, a group, a command buffer, a sequential or a dynamic-slice fusion."""
+CALLED = "called"
+"""Label of the sequence inside a CPU call."""
+
+
+class ThunkError(ValueError):
+    """A text that is no thunk dump, or a module whose thunks cannot be told; the message says which and why."""
+
+
+@attrs.frozen
+class Launch:
+    """How a kernel is launched, as the text of a GPU thunk says it."""
+
+    kernel: str
+    """Name of the kernel in the PTX, which several instructions may share."""
+    grid: tuple[int, int, int]
+    """Blocks in x, y and z."""
+    threads: tuple[int, int, int]
+    """Threads of a block in x, y and z."""
+    shared_memory: int | None = None
+    """Bytes of shared memory for each block; None where the text does not say."""
+    cluster: tuple[int, int, int] | None = None
+    """Blocks of a cluster, if it is launched in clusters."""
+
+
+@attrs.define(eq=False, kw_only=True)
+class Thunk:
+    """One step of the runtime. Compared by identity."""
+
+    kind: str
+    """XLA's name of the kind: "kCopy" on GPU, "copy" on CPU. Kinds that this release does not know are kept."""
+    number: int | None = None
+    """XLA's thunk id (GPU), in order of emission from 1; 0 for thunks that passes made; None on CPU."""
+    instruction: Instruction | None = attrs.field(default=None, repr=False)
+    """What it executes; None where the thunk was read from a file without a module, or stands for several."""
+    name: str | None = None
+    """Name of the instruction as XLA annotates the thunk; None where the text does not say."""
+    children: tuple[tuple[str, tuple[Thunk, ...]], ...] = attrs.field(default=(), repr=False)
+    """Nested sequences by label: "condition", "body", "branch_0" ... in the order of HLO, "nested", "called"."""
+    facts: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    """What else is known, by name: `start` (number of the async start that a done waits for), `stream`, `target` (of a
+    custom call), `is_host_copy`, `trip_count`, `launch` (a Launch), `description` (text of a dump)."""
+    previous: Thunk | None = attrs.field(default=None, init=False, repr=False)
+    """Nearest earlier thunk of the same sequence with a buffer conflict; None for none, and where buffers are unknown."""
+    next: Thunk | None = attrs.field(default=None, init=False, repr=False)
+    """Nearest later thunk of the same sequence with a buffer conflict."""
+    shown_previous: int | None = attrs.field(default=None, init=False, repr=False)
+    """Of a thunk that was read: the id that the text gives for `previous`."""
+    shown_next: int | None = attrs.field(default=None, init=False, repr=False)
+
+    @property
+    def nested(self) -> Iterator[Thunk]:
+        """The thunks directly inside, sequence by sequence."""
+        return (thunk for _, sequence in self.children for thunk in sequence)
+
+
+@attrs.frozen(kw_only=True)
+class Note:
+    """Something a prediction or a reader could not tell, or that XLA would refuse."""
+
+    message: str
+    instruction: Instruction | None = None
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Thunks:
+    """The thunks of an executable: `predict` made them from the final text, or `load` read them."""
+
+    thunks: tuple[Thunk, ...]
+    """The outermost sequence, in order of execution."""
+    platform: str
+    """"gpu" or "cpu"."""
+    module: Module | None = attrs.field(default=None, repr=False)
+    options: Any = attrs.field(default=None, repr=False)
+    notes: tuple[Note, ...] = ()
+    ended: tuple[Run, ...] = ()
+    """After `with_command_buffers`: every run of convertible thunks, captured or not, and what ended it."""
+    is_predicted: bool = True
+    shows_neighbours: bool = False
+    """Of thunks that were read: whether the text gives the neighbours with conflicts, as it does since 2026-03."""
+    buffers: Any = attrs.field(default=None, repr=False)
+    """The slices that thunks read and write (`thunks.buffers.Uses`); None where they are unknown."""
+
+    def walk(self) -> Iterator[Thunk]:
+        """All thunks, each before what is nested in it, in the order of the text that XLA writes."""
+        stack = list(reversed(self.thunks))
+        while stack:
+            thunk = stack.pop()
+            yield thunk
+            stack.extend(reversed(list(thunk.nested)))
+
+    def with_depth(self) -> Iterator[tuple[int, str | None, Thunk]]:
+        """As `walk`, with the depth of nesting, and on the first thunk of a nested sequence the label of that sequence.
+
+        An empty sequence is left out.
+        """
+        stack: list[tuple[int, str | None, Thunk]] = [(0, None, thunk) for thunk in reversed(self.thunks)]
+        while stack:
+            depth, label, thunk = stack.pop()
+            yield depth, label, thunk
+            inner = [
+                (depth + 1, name if position == 0 else None, child)
+                for name, sequence in thunk.children
+                for position, child in enumerate(sequence)
+            ]
+            stack.extend(reversed(inner))
+
+    def of(self, name: str) -> tuple[Thunk, ...]:
+        """The thunks of the instruction of that name, in order."""
+        return tuple(thunk for thunk in self.walk() if thunk.name == name)
+
+    def counts(self) -> dict[str, int]:
+        """Number of thunks by kind, the most frequent first."""
+        found: dict[str, int] = {}
+        for thunk in self.walk():
+            found[thunk.kind] = found.get(thunk.kind, 0) + 1
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+    def with_command_buffers(self, options: Any = None) -> Thunks:
+        """The same after XLA's command-buffer pass, and for every run of thunks what ended it (`ended`).
+
+        `options` are those of the compilation (`Compilation.options`); by default those given to `predict`. Thunks of a CPU
+        executable come back as they are: there are no command buffers on CPU.
+        """
+        from hlotext.thunks.command_buffers import convert
+
+        return convert(self, options if options is not None else self.options)
+
+
+def sequences(thunks: Thunks) -> Iterator[tuple[Thunk | None, str | None, tuple[Thunk, ...]]]:
+    """Every sequence with the thunk that holds it and its label there, outermost first."""
+    stack: list[tuple[Thunk | None, str | None, tuple[Thunk, ...]]] = [(None, None, thunks.thunks)]
+    while stack:
+        holder, label, sequence = stack.pop()
+        yield holder, label, sequence
+        stack.extend((thunk, name, inner) for thunk in reversed(sequence) for name, inner in thunk.children)
