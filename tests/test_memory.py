@@ -10,7 +10,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import memory
-from tests.support import DATA
+from tests.support import DATA, read_text
 
 DUMPS = sorted((DATA / "memory").iterdir())
 """The module's text, XLA's four files, what JAX's `memory_analysis` said (`facts`), and XLA's own numbering and traces
@@ -49,3 +49,61 @@ def test_statistics_are_those_of_jax(dump: Path) -> None:
         "host_generated_code_size_in_bytes"
     }
     assert unknown <= {"generated_code_size_in_bytes", "temp_size_in_bytes"}
+
+
+def test_reads_and_writes_what_xla_wrote(dump: Path) -> None:
+    """XLA's four files come back byte for byte from what was read of them."""
+    read = memory.load(dump)
+    assert read.notes == ()
+    written = memory.texts(read)
+    for path in dump.iterdir():
+        name = path.name.removesuffix(".xz")
+        suffix = next((suffix for suffix in written if name.endswith(suffix)), None)
+        if suffix is not None:
+            assert written[suffix] == read_text(path).decode(), name
+
+
+def test_computed_is_what_xla_wrote(dump: Path) -> None:
+    """Values, positions, uses, live ranges, allocations and offsets; what TPU's memory space assignment placed aside."""
+    computed = memory.assign(module_of(dump), chip=chip_of(dump))
+    found = memory.differences(memory.load(dump), computed)
+    assert [str(difference) for difference in found if not difference.is_estimated] == []
+
+
+def test_a_difference_is_found() -> None:
+    """Other rules give other places, and `differences` says so."""
+    dump = next(path for path in DUMPS if path.name.startswith("cpu.mlp_train"))
+    computed = memory.assign(module_of(dump), platform="gpu")
+    items = {difference.item for difference in memory.differences(memory.load(dump), computed)}
+    assert items == {"offset"}
+
+
+@pytest.mark.parametrize("suffix", [".txt.xz", "-buffer-assignment.txt.xz", "-live-range.txt.xz"])
+def test_one_file_finds_the_others(suffix: str) -> None:
+    """The folder, the text and each of the files name the same dump."""
+    dump = DUMPS[0]
+    whole = memory.load(dump)
+    one = memory.load(
+        next(path for path in sorted(dump.iterdir()) if path.name.endswith("optimizations" + suffix))
+    )
+    assert memory.differences(whole, one) == ()
+    assert len(one.values) == len(whole.values) > 0
+
+
+def test_traces_of_the_fast_memory_are_those_of_libtpu(dump: Path) -> None:
+    """What lives when in the memory that TPU fills before buffers are assigned, at each moment by name."""
+    chip = chip_of(dump)
+    if chip is None:
+        pytest.skip("not for TPU")
+    computed = memory.assign(module_of(dump), chip=chip)
+    read = memory.load(dump)
+    mine = [
+        (event.kind, event.value.name, event.value.index)
+        for heap in computed.heaps
+        if heap.is_assigned_before
+        for event in heap.events
+    ]
+    names = {value.number: (value.name, value.index) for value in read.values}
+    witness = json.loads(read_text(dump / "witness.json.xz"))
+    traces = [[(kind, *names[number]) for kind, number, _ in trace] for trace in witness["traces"]]
+    assert not mine or sorted(mine) in [sorted(trace) for trace in traces]

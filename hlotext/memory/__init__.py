@@ -7,13 +7,17 @@
 
 from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assignment import Assignment, assign
+from hlotext.memory.compare import Difference, differences
 from hlotext.memory.errors import MemoryModelError
+from hlotext.memory.files.reading import load
+from hlotext.memory.files.writing import texts
 from hlotext.memory.peaks import Peak, Statistics
 from hlotext.memory.values import Use, Value
 
 __all__ = [
     "Allocation",
     "Assignment",
+    "Difference",
     "MemoryModelError",
     "Peak",
     "Slice",
@@ -21,4 +25,7 @@ __all__ = [
     "Use",
     "Value",
     "assign",
+    "differences",
+    "load",
+    "texts",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import attrs
 
@@ -48,6 +49,8 @@ class Assignment:
     heaps: tuple[Heap, ...] = ()
     """The heaps of temporaries, for what is computed."""
     platform: Platform | None = None
+    lines: Mapping[str, str] = MappingProxyType({})
+    """For what is not in the text: the instruction as a file shows it, by name."""
 
     def memory_spaces(self) -> tuple[int, ...]:
         """The memory spaces that hold anything, ascending."""

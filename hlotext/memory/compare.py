@@ -1,0 +1,155 @@
+"""Where two assignments of one module differ: what was read from XLA's files, and what was computed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping
+
+import attrs
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.memory.allocations import Allocation
+from hlotext.memory.assignment import Assignment
+from hlotext.memory.values import Value, by_key
+
+Key = tuple[str, tuple[int, ...], bool]
+
+
+@attrs.frozen
+class Difference:
+    """One thing that two assignments say differently."""
+
+    item: str
+    """What kind of thing: `values`, `live range`, `offset`, `allocation` ..."""
+    name: str
+    """Whose: a value as `fusion.3{0}`, an allocation by the values in it."""
+    read: str
+    computed: str
+    is_estimated: bool = False
+    """It is about places that the text does not tell, so that differing is expected."""
+
+    def __str__(self) -> str:
+        return f"{self.item} of {self.name}: {self.read} in XLA's files, {self.computed} computed"
+
+
+def differences(read: Assignment, computed: Assignment) -> tuple[Difference, ...]:
+    """All differences, what values are before where they lie. Numbers of values and allocations are not compared.
+
+    Values are told apart by name, index and being a phi; the order of positions and uses does not count.
+    """
+    return tuple(_differences(read, computed))
+
+
+def _differences(read: Assignment, computed: Assignment) -> Iterator[Difference]:
+    placed = [_places(assignment) for assignment in (read, computed)]
+    values = [
+        _placed_values(assignment, places)
+        for assignment, places in zip((read, computed), placed, strict=True)
+    ]
+    estimated = {a.memory_space for a in computed.allocations if a.is_estimated}
+    first, second = values
+
+    def is_estimated(key: Key) -> bool:
+        value = second.get(key) or first.get(key)
+        return value is not None and value.memory_space in estimated
+
+    yield from _of(
+        "schedule",
+        {str(time): _name(place) for time, place in enumerate(read.schedule)},
+        {str(time): _name(place) for time, place in enumerate(computed.schedule)},
+    )
+    for item, ask in _QUESTIONS.items():
+        if item == "live range" and not read.schedule:
+            continue
+        yield from _of(
+            item,
+            {_shown(key, value): ask(value) for key, value in first.items()},
+            {_shown(key, value): ask(value) for key, value in second.items()},
+        )
+    for number, item in enumerate(("chunk", "offset")):
+        rows = [
+            {key: places[key][number] for key in mine} for mine, places in zip(values, placed, strict=True)
+        ]
+        for key in sorted(rows[0].keys() & rows[1].keys()):
+            if rows[0][key] != rows[1][key]:
+                shown = _shown(key, first[key])
+                yield Difference(item, shown, str(rows[0][key]), str(rows[1][key]), is_estimated(key))
+    if read.allocations:
+        yield from _allocations(read, computed, estimated)
+
+
+def _name(place: Instruction | str) -> str:
+    return place if isinstance(place, str) else place.name
+
+
+def _places(assignment: Assignment) -> Mapping[Key, tuple[int, int]]:
+    """Bytes of the chunk and offset of each value that has an allocation."""
+    return {p.value.key: (p.bytes, p.offset) for a in assignment.allocations for p in a.slices}
+
+
+def _placed_values(assignment: Assignment, places: Mapping[Key, tuple[int, int]]) -> Mapping[Key, Value]:
+    return {key: value for key, value in by_key(assignment.values).items() if key in places}
+
+
+def _shown(key: Key, value: Value) -> str:
+    return str(value) if value.key == key else key[0]
+
+
+def _positions(value: Value) -> str:
+    return ", ".join(sorted(f"{_name(place)}{list(index)}" for place, index in value.positions))
+
+
+def _uses(value: Value) -> str:
+    return ", ".join(
+        sorted(f"{u.name} operand {u.operand_number} {list(u.operand_index)}" for u in value.uses)
+    )
+
+
+_QUESTIONS: dict[str, Callable[[Value], str]] = {
+    "values": lambda _: "there",
+    "memory space": lambda value: str(value.memory_space),
+    "positions": _positions,
+    "uses": _uses,
+    "live range": lambda value: "none" if value.live_range is None else "{}-{}".format(*value.live_range),
+}
+"""What is compared of a value."""
+
+
+def _of(item: str, read: Mapping[str, str], computed: Mapping[str, str]) -> Iterator[Difference]:
+    for name in {**read, **computed}:
+        first, second = read.get(name, "not there"), computed.get(name, "not there")
+        if first != second:
+            yield Difference(item, name, first, second)
+
+
+def _allocations(read: Assignment, computed: Assignment, estimated: set[int]) -> Iterator[Difference]:
+    rows = [Counter(map(_allocation_key, assignment.allocations)) for assignment in (read, computed)]
+    shown = {_allocation_key(a): a for assignment in (read, computed) for a in assignment.allocations}
+    for missing, label in ((rows[0] - rows[1], "read"), (rows[1] - rows[0], "computed")):
+        for key in missing:
+            allocation = shown[key]
+            text = f"{allocation.bytes} bytes in memory space {allocation.memory_space}"
+            first, second = (text, "not so") if label == "read" else ("not so", text)
+            yield Difference(
+                "allocation", _members(allocation), first, second, allocation.memory_space in estimated
+            )
+
+
+def _allocation_key(allocation: Allocation) -> Hashable:
+    return (
+        frozenset(piece.value.key for piece in allocation.slices),
+        allocation.bytes,
+        allocation.memory_space,
+        allocation.parameter_number,
+        allocation.is_output,
+        allocation.is_constant,
+        allocation.is_thread_local,
+        allocation.maybe_live_out,
+        allocation.is_temporary,
+    )
+
+
+def _members(allocation: Allocation) -> str:
+    names = [str(piece.value) for piece in allocation.slices[:3]]
+    more = len(allocation.slices) - len(names)
+    return (", ".join(names) or "nothing") + (f" and {more} more" if more else "")

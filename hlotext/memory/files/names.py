@@ -1,0 +1,76 @@
+"""What XLA's files print of instructions: shapes, op lines and scopes, also of those that are not in the text."""
+
+from __future__ import annotations
+
+from hlotext.findings.errors import HloSyntaxError
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.print_options import PrintOptions
+from hlotext.ir.values.shape import Shape
+from hlotext.memory.assignment import Assignment
+from hlotext.memory.errors import MemoryModelError
+from hlotext.memory.values import Use, Value
+from hlotext.syntax.printing.xla_styles import TextPrinter
+
+
+class Names:
+    """The instructions of an assignment; op lines of a file stand in for what the text lacks."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        self._lines = assignment.lines
+        self._parsed: dict[str, Instruction | None] = {}
+        self._printer = TextPrinter(PrintOptions())
+
+    def instruction(self, place: Instruction | str) -> Instruction | None:
+        """An instruction, or what a file shows of it; None for one of which nothing is known but its name."""
+        if not isinstance(place, str):
+            return place
+        if place not in self._parsed:
+            self._parsed[place] = _parsed(self._lines.get(place, ""))
+        return self._parsed[place]
+
+    def of(self, value: Value) -> Instruction | None:
+        return value.instruction if value.instruction is not None else self.instruction(value.name)
+
+    def is_tuple(self, place: Instruction | str) -> bool:
+        """Whether an instruction's whole shape is a tuple, so that shape indices are printed."""
+        found = self.instruction(place)
+        return found is not None and found.shape is not None and found.shape.is_tuple
+
+    def reads_tuple(self, use: Use) -> bool:
+        """Whether the operand of a use is a tuple."""
+        user = use.instruction if use.instruction is not None else self.instruction(use.name)
+        if user is None or not 0 <= use.operand_number < len(user.operands):
+            return bool(use.operand_index)
+        operand = user.operands[use.operand_number]
+        if operand.shape is None:
+            operand = self.instruction(operand.name) or operand
+        return operand.shape is not None and operand.shape.is_tuple
+
+    def line(self, value: Value) -> str:
+        """The instruction of a value printed alone, as XLA does: no ROOT, long constants cut."""
+        instruction = value.instruction
+        if instruction is None:
+            return self._lines.get(value.name, value.name)
+        home = instruction.computation
+        if home is None:
+            raise MemoryModelError(f"{instruction.name} is in no computation")
+        return self._printer.instruction(instruction, self._printer.names(home))
+
+    def whole_shape(self, value: Value) -> Shape | None:
+        """The shape of the instruction that defines a value."""
+        instruction = self.of(value)
+        return instruction.shape if instruction is not None else None
+
+    def label(self, instruction: Instruction) -> str:
+        """What the breakdown calls an instruction: its op_name, else its name."""
+        metadata = instruction.metadata
+        return metadata.op_name if metadata is not None and metadata.op_name else instruction.name
+
+
+def _parsed(line: str) -> Instruction | None:
+    from hlotext import parse_instruction  # the package imports this room late, and this needs all of it
+
+    try:
+        return parse_instruction(line) if line else None
+    except HloSyntaxError:
+        return None

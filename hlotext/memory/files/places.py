@@ -1,0 +1,75 @@
+"""Which files of a dump belong together: by the name in front of their suffix."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from hlotext.memory.errors import MemoryModelError
+from hlotext.syntax.source.inputs import InputError, read_source
+
+ALLOCATIONS = "-buffer-assignment.txt"
+VALUES = "-buffer-assignment-values.txt"
+RANGES = "-live-range.txt"
+REPORT = "-memory-usage-report.txt"
+TEXT = ".txt"
+
+SUFFIXES = (ALLOCATIONS, VALUES, RANGES, REPORT)
+"""What stands behind the name of the module's text in the names of the four files."""
+
+_PACKED = (".xz", ".gz", ".zst")
+
+
+def unpacked_name(path: Path) -> str:
+    """The name of a file without the ending that says how it is packed."""
+    return path.stem if path.suffix in _PACKED else path.name
+
+
+def find(place: str | os.PathLike[str]) -> Mapping[str, Path]:
+    """The files of one dump by suffix, the module's own text under `TEXT`; `place` is the folder or any of them.
+
+    Raises MemoryModelError for a folder with several modules or none, InputError for what does not exist.
+    """
+    path = Path(place)
+    if path.is_dir():
+        names = sorted(
+            {stem for entry in path.iterdir() if (stem := _stem(unpacked_name(entry))) is not None}
+        )
+        if not names:
+            raise MemoryModelError(
+                f"{path} holds none of XLA's files about memory (their names end in {RANGES})"
+            )
+        if len(names) > 1:
+            shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+            raise MemoryModelError(f"{path} holds the files of {len(names)} modules: name one of {shown}")
+        return _beside(path, names[0])
+    if not path.exists():
+        raise InputError(f"{path} does not exist")
+    name = unpacked_name(path)
+    stem = _stem(name)
+    found = dict(_beside(path.parent, stem if stem is not None else name.removesuffix(TEXT)))
+    if stem is None:
+        found[TEXT] = path
+    return found
+
+
+def _stem(name: str) -> str | None:
+    return next((name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix)), None)
+
+
+def _beside(folder: Path, stem: str) -> Mapping[str, Path]:
+    """The files of a folder with that name; what is not packed comes before what is."""
+    found: dict[str, Path] = {}
+    for suffix in (*SUFFIXES, TEXT):
+        for packed in ("", *_PACKED):
+            path = folder / f"{stem}{suffix}{packed}"
+            if path.exists():
+                found[suffix] = path
+                break
+    return found
+
+
+def text_of(path: Path) -> str:
+    """The text of a file, unpacked. Raises InputError."""
+    return read_source(path).text

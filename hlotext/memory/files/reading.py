@@ -1,0 +1,193 @@
+"""XLA's files of one dump as an assignment (`load`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import attrs
+
+from hlotext.analysis import Backend, backend_of
+from hlotext.findings.errors import HloSyntaxError
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
+from hlotext.memory.allocations import Allocation, Slice
+from hlotext.memory.assignment import Assignment
+from hlotext.memory.errors import MemoryModelError
+from hlotext.memory.files import places
+from hlotext.memory.files.records import (
+    AllocationRecord,
+    Notes,
+    RangeRecords,
+    ValueRecord,
+    read_allocations,
+    read_ranges,
+    read_values,
+)
+from hlotext.memory.files.short import Short
+from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.values import Value
+from hlotext.syntax.read_terms import parse_shape
+
+
+def load(place: str | os.PathLike[str]) -> Assignment:
+    """The memory of a module as XLA's own files tell it: a folder, the module's text, or one of the four files.
+
+    The others are found beside it by name, packed ones too. What the files do not hold (buffers, a value's own bytes) is
+    None. `notes` says what was missing, not understood, or does not agree.
+
+    Raises MemoryModelError (a ValueError) where there is no such file, a folder holds several modules, or the files speak
+    of another module than the text; InputError for what cannot be read, HloSyntaxError for a text that is no HLO.
+    """
+    from hlotext import load as load_module  # the package imports this room late, and this needs all of it
+
+    files = places.find(place)
+    if not any(suffix in files for suffix in (places.ALLOCATIONS, places.VALUES, places.RANGES)):
+        raise MemoryModelError(f"beside {os.fspath(place)} there is none of XLA's files about memory")
+    module = load_module(files[places.TEXT]) if places.TEXT in files else None
+    texts = {suffix: places.text_of(path) for suffix, path in files.items() if suffix in places.SUFFIXES}
+    return read(texts, module)
+
+
+def read(texts: Mapping[str, str], module: Module | None = None) -> Assignment:
+    """An assignment from the texts of XLA's files, by suffix (`places.SUFFIXES`), and from that of the module.
+
+    Raises MemoryModelError for texts that hold nothing of the kind, or of another module.
+    """
+    notes = Notes()
+    allocations = read_allocations(texts.get(places.ALLOCATIONS, ""), notes)
+    values = read_values(texts.get(places.VALUES, ""), notes)
+    ranges = read_ranges(texts.get(places.RANGES, ""), notes)
+    if not allocations and not values and not ranges.schedule:
+        raise MemoryModelError("the files hold neither allocations nor values nor live ranges of XLA's form")
+    notes.found += [f"there is no file {suffix}" for suffix in places.SUFFIXES if suffix not in texts]
+    return _Joiner(module, notes).join(allocations, values, ranges)
+
+
+@attrs.define
+class _Joiner:
+    """Joins what the files say with the text."""
+
+    module: Module | None
+    notes: Notes
+    _instructions: dict[str, Instruction] = attrs.field(factory=dict)
+    _lines: dict[str, str] = attrs.field(factory=dict)
+    _shapes: dict[str, Shape | None] = attrs.field(factory=dict)
+
+    def join(
+        self, allocations: list[AllocationRecord], values: list[ValueRecord], ranges: RangeRecords
+    ) -> Assignment:
+        if self.module is not None:
+            # A name is unique in a module that XLA has numbered; of others the first counts.
+            for instruction in self.module.instructions():
+                self._instructions.setdefault(instruction.name, instruction)
+        self._check(ranges, values)
+        made: dict[tuple[str, ShapeIndex], Value] = {}
+        for record in values:
+            self._lines.setdefault(record.short.name, record.line)
+            self._add(made, record)
+        found = [self._allocation(record, made) for record in allocations]
+        for name, index, span in ranges.ranges:
+            value = made.get((name, index))
+            if value is None:
+                value = made[name, index] = self._value(Short(-1, name, index, False, 0), None)
+            value.live_range = span
+        ordered = sorted(made.values(), key=lambda value: (value.number < 0, value.number))
+        missing = sum(1 for name in ranges.schedule if name not in self._instructions)
+        if missing and self.module is not None:
+            self.notes.found.append(f"{missing} scheduled instructions are not in the text")
+        self._compare_numbers(allocations, values)
+        return Assignment(
+            module=self.module,
+            backend=self._backend(),
+            chip=None,
+            values=tuple(ordered),
+            buffers=None,
+            schedule=tuple(self._instructions.get(name, name) for name in ranges.schedule),
+            allocations=tuple(found),
+            notes=tuple(self.notes.found),
+            is_computed=False,
+            lines={name: line for name, line in self._lines.items() if name not in self._instructions},
+        )
+
+    def _backend(self) -> Backend | None:
+        return backend_of(self.module) if self.module is not None and self.module.computations else None
+
+    def _check(self, ranges: RangeRecords, values: list[ValueRecord]) -> None:
+        """Raises MemoryModelError where hardly a name is known: files of another module."""
+        if self.module is None:
+            return
+        names = {*ranges.schedule, *(record.short.name for record in values)}
+        known = sum(1 for name in names if name in self._instructions)
+        if names and 2 * known < len(names):
+            raise MemoryModelError(
+                f"the files speak of another module than {self.module.name}: "
+                f"of their {len(names)} instructions {known} are in it"
+            )
+
+    def _add(self, made: dict[tuple[str, ShapeIndex], Value], record: ValueRecord) -> None:
+        value = self._value(record.short, None)
+        made[record.short.key] = value
+        for name, index in record.positions[1:]:
+            value.add_position(self._instructions.get(name, name), index)
+        for name, number, index in record.uses:
+            value.add_use(self._instructions.get(name, name), number, index)
+
+    def _value(self, short: Short, shape_text: str | None) -> Value:
+        instruction = self._instructions.get(short.name)
+        shape: Shape | None = None
+        if instruction is not None and instruction.shape is not None:
+            try:
+                shape = instruction.shape.subshape(short.index)
+            except IndexError:
+                self.notes.unknown("text", f"{instruction.name} has no part {short.index}")
+        if shape is None and shape_text is not None:
+            shape = self._parsed(shape_text)
+        value = Value(instruction, short.name, short.index, shape, short.is_phi)
+        value.number, value.memory_space = short.number, short.memory_space
+        return value
+
+    def _parsed(self, text: str) -> Shape | None:
+        if text not in self._shapes:
+            try:
+                self._shapes[text] = parse_shape(text)
+            except HloSyntaxError:
+                self._shapes[text] = None
+        return self._shapes[text]
+
+    def _allocation(self, record: AllocationRecord, made: dict[tuple[str, ShapeIndex], Value]) -> Allocation:
+        slices = []
+        for short, offset, size, shape_text in record.slices:
+            value = made.get(short.key)
+            if value is None:
+                value = made[short.key] = self._value(short, shape_text)
+            elif value.shape is None:
+                value.shape = self._parsed(shape_text)
+            slices.append(Slice(value, offset, size))
+        flags = record.flags
+        return Allocation(
+            number=record.number,
+            bytes=record.bytes,
+            memory_space=record.memory_space,
+            is_parameter=record.parameter is not None,
+            parameter_number=record.parameter,
+            parameter_index=record.parameter_index,
+            is_aliased=record.parameter is not None and "maybe-live-out" in flags,
+            is_output=record.is_output,
+            is_constant="constant" in flags,
+            is_thread_local="thread-local" in flags,
+            maybe_live_out="maybe-live-out" in flags,
+            other_flags=tuple(flag for flag in flags if flag not in _FLAGS),
+            slices=tuple(slices),
+        )
+
+    def _compare_numbers(self, allocations: list[AllocationRecord], values: list[ValueRecord]) -> None:
+        """The files of one dump name the same values by the same numbers."""
+        numbers = {record.short.key: record.short.number for record in values}
+        placed = {short.key: short.number for record in allocations for short, *_ in record.slices}
+        if numbers and placed and numbers != placed:
+            self.notes.found.append("the buffer assignment and the values file name different values")
+
+
+_FLAGS = frozenset({"constant", "maybe-live-out", "preallocated-temp", "thread-local"})

@@ -1,0 +1,154 @@
+"""What XLA's files say, line by line, before it is joined with the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.memory.files.short import SHORT, Short, index_of, short_of
+from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.values import Range
+
+_ALLOCATION = re.compile(
+    r"allocation (?P<number>\d{1,18}): size (?P<size>\d{1,18})(?:, color (?P<color>-?\d{1,18}))?"
+    r"(?:, parameter (?P<parameter>\d{1,18}), shape \|(?P<shape>[^|]*)\| at ShapeIndex (?P<index>\{[\d,]*\}))?"
+    r"(?:, output shape is \|(?P<output>[^|]*)\|)?(?P<flags>(?:, [^:|]*)?):"
+)
+_SLICE = re.compile(
+    rf" value: {SHORT} \(size=(?P<size>\d{{1,18}}),offset=(?P<offset>\d{{1,18}})\): (?P<shape>.*)"
+)
+_VALUE = re.compile(SHORT)
+_POSITION = re.compile(r"  (?P<name>\S+?)(?: (?P<index>\{[\d,]*\}))?")
+_USE = re.compile(r"  (?P<name>\S+), operand (?P<number>\d{1,9})(?: (?P<index>\{[\d,]*\}))?")
+_FROM = " from instruction: "
+_MOMENT = re.compile(r"    (?P<time>\d{1,18}):(?P<name>.*)")
+_RANGE = re.compile(r"    (?P<name>.*)(?P<index>\{[\d,]*\}):(?P<first>-?\d{1,18})-(?P<last>-?\d{1,18})")
+_PEAK = re.compile(r"  Live ranges at (?P<time>\d{1,18}) \(peak\):")
+
+
+@attrs.define
+class AllocationRecord:
+    number: int
+    bytes: int
+    memory_space: int
+    parameter: int | None
+    parameter_index: ShapeIndex
+    is_output: bool
+    flags: tuple[str, ...]
+    slices: list[tuple[Short, int, int, str]] = attrs.field(factory=list)
+    """Value, offset, bytes, shape with layout."""
+
+
+@attrs.define
+class ValueRecord:
+    short: Short
+    positions: list[tuple[str, ShapeIndex]] = attrs.field(factory=list)
+    uses: list[tuple[str, int, ShapeIndex]] = attrs.field(factory=list)
+    line: str = ""
+    """Its instruction printed alone."""
+
+
+@attrs.define
+class RangeRecords:
+    schedule: list[str] = attrs.field(factory=list)
+    ranges: list[tuple[str, ShapeIndex, Range]] = attrs.field(factory=list)
+    peak_time: int | None = None
+
+
+@attrs.define
+class Notes:
+    """What was not understood: it is kept, said, and read over."""
+
+    found: list[str] = attrs.field(factory=list)
+    _seen: set[str] = attrs.field(factory=set)
+
+    def unknown(self, file: str, line: str) -> None:
+        """A line of no known form; of each file the first is said."""
+        if file not in self._seen:
+            self._seen.add(file)
+            self.found.append(f"the {file} file has a line of no known form: {line[:80]!r}")
+
+
+def read_allocations(text: str, notes: Notes) -> list[AllocationRecord]:
+    """`BufferAssignment::ToString`."""
+    found: list[AllocationRecord] = []
+    for line in _lines(text):
+        if line.startswith(" value: "):
+            match = _SLICE.fullmatch(line)
+            if match is not None and found:
+                row = (short_of(match), int(match["offset"]), int(match["size"]), match["shape"])
+                found[-1].slices.append(row)
+                continue
+        elif (match := _ALLOCATION.fullmatch(line)) is not None:
+            found.append(
+                AllocationRecord(
+                    int(match["number"]),
+                    int(match["size"]),
+                    int(match["color"] or 0),
+                    None if match["parameter"] is None else int(match["parameter"]),
+                    index_of(match["index"]),
+                    match["output"] is not None,
+                    tuple(flag for flag in match["flags"].split(", ") if flag),
+                )
+            )
+            continue
+        if line and line != "BufferAssignment:":
+            notes.unknown("buffer assignment", line)
+    return found
+
+
+def read_values(text: str, notes: Notes) -> list[ValueRecord]:
+    """`BufferAssignment::ValuesToString`."""
+    found: list[ValueRecord] = []
+    part = ""
+    for line in _lines(text):
+        if line.startswith("<"):
+            match = _VALUE.fullmatch(line)
+            if match is not None:
+                found.append(ValueRecord(short_of(match)))
+                part = ""
+                continue
+        elif line in (" positions:", " uses:"):
+            part = line
+            continue
+        elif line.startswith(_FROM) and found:
+            found[-1].line = line.removeprefix(_FROM)
+            continue
+        elif line.startswith("  ") and found and part:
+            if line == "  (none)":
+                continue
+            if part == " uses:" and (match := _USE.fullmatch(line)) is not None:
+                found[-1].uses.append((match["name"], int(match["number"]), index_of(match["index"])))
+                continue
+            if part == " positions:" and (match := _POSITION.fullmatch(line)) is not None:
+                found[-1].positions.append((match["name"], index_of(match["index"])))
+                continue
+        if line and not line.startswith(("Total bytes used: ", "Used values:")):
+            notes.unknown("values", line)
+    return found
+
+
+def read_ranges(text: str, notes: Notes) -> RangeRecords:
+    """`HloLiveRange::ToString`, but for the peak's breakdown, which follows from the rest."""
+    found = RangeRecords()
+    part = ""
+    for line in _lines(text):
+        if line in ("  InstructionSequence:", "  BufferLiveRange:"):
+            part = line
+        elif (match := _PEAK.fullmatch(line)) is not None:
+            found.peak_time = int(match["time"])
+            break
+        elif part == "  InstructionSequence:" and (match := _MOMENT.fullmatch(line)) is not None:
+            found.schedule.append(match["name"])
+        elif part == "  BufferLiveRange:" and (match := _RANGE.fullmatch(line)) is not None:
+            span = int(match["first"]), int(match["last"])
+            found.ranges.append((match["name"], index_of(match["index"]), span))
+        elif line and not line.startswith("HloLiveRange (max "):
+            notes.unknown("live range", line)
+    return found
+
+
+def _lines(text: str) -> Iterator[str]:
+    return iter(text.split("\n"))
