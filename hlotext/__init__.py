@@ -15,9 +15,10 @@ from hlotext.ir import collector as _collector
 
 # Nothing that is made here is garbage, and looking for some would take a quarter of the time.
 with _collector.paused(pays=False):
+    from hlotext import edit as _edit
     from hlotext import syntax as _syntax
+    from hlotext.edit import sockets as _sockets
     from hlotext.ir.errors import EditError
-    from hlotext.ir.nodes import judge
     from hlotext.ir.nodes.computation import Computation
     from hlotext.ir.nodes.instruction import Instruction
     from hlotext.ir.nodes.module import Module
@@ -118,8 +119,6 @@ __all__ = [
     "parse_window",
     "verify",
 ]
-
-del _collector, _linker, _syntax
 
 
 def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> Module:
@@ -232,21 +231,14 @@ def allow_gc_pauses(is_allowed: bool) -> None:
     collector.allow(is_allowed)
 
 
-class _Judge:
-    """The verifier as edits ask it; loaded only when something is edited."""
-
-    def operation(self, instruction: Instruction) -> judge.Problems:
-        from hlotext.verify import judge as verifier
-
-        return verifier.operation(instruction)
-
-    def header(self, module: Module) -> judge.Problems:
-        from hlotext.verify import judge as verifier
-
-        return verifier.header(module)
+def _errors_of(module: Module) -> list[tuple[str, str]]:
+    """What edits ask of the verifier."""
+    return [(d.code, d.message) for d in verify(module) if d.severity.value == "error"]
 
 
-judge.install(_Judge())
+_sockets.install_verifier(_errors_of)
+
+del _collector, _edit, _sockets, _linker, _syntax
 
 
 def __dir__() -> list[str]:

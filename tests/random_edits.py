@@ -9,20 +9,20 @@ from collections.abc import Callable
 import attrs
 
 import hlotext as hlo
-from hlotext.ir.nodes import compare, integrity
-from hlotext.ir.nodes.cloning import clone_computation, clone_instruction
+from hlotext.edit import integrity, parameters
+from hlotext.edit.cloning import clone_computation, clone_instruction
+from hlotext.ir.nodes import compare
 from hlotext.ir.nodes.module import ENTRY_LAYOUT
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.configs import FrontendAttributes
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite import parameters
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.outlining import inline, outline
 from hlotext.rewrite.passes import DeadCodeElimination
 from hlotext.rewrite.passes.dce import remove_unreached
 from hlotext.rewrite.propagation import change_shape
+from hlotext.semantics.facts import facts_of
 from hlotext.verify import verify
-from hlotext.verify.facts import facts_of
 from hlotext.verify.survey import Survey
 
 

@@ -7,6 +7,10 @@ import lzma
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import hlotext as hlo
+from hlotext.edit import marks
+from hlotext.edit.journal import Journal
+
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT / "corpus"
 """Modules written by XLA (and handmade ones), described in corpus/manifest.json."""
@@ -46,3 +50,11 @@ def check_golden(path: Path, actual: str, *, update: bool) -> None:
     assert path.exists(), f"{path} does not exist; run pytest with --update-goldens"
     # Compared as text, so that pytest shows the lines that differ.
     assert path.read_bytes().decode("utf-8", "surrogateescape") == actual
+
+
+def touch(node: hlo.Instruction | hlo.Module, *, header: bool = False) -> None:
+    """Marks a node as edited after its private fields were changed, which no edit would do."""
+    if isinstance(node, hlo.Module):
+        (marks.touch_header if header else marks.touch_module)(Journal(node), node)
+    else:
+        marks.touch(Journal(node.computation.module if node.computation is not None else None), node)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import hlotext as hlo
-from hlotext.ir.nodes import integrity
+from hlotext.edit import integrity
 from hlotext.rewrite.passes.algebra import RULES
 from hlotext.rewrite.rewriter import Rule, apply_rules
 

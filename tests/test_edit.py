@@ -7,14 +7,13 @@ from collections.abc import Callable
 import pytest
 
 import hlotext as hlo
-from hlotext.ir.nodes import integrity
-from hlotext.ir.nodes.calls import OWNERS
-from hlotext.ir.nodes.cloning import clone_computation, clone_instruction
+from hlotext.edit import integrity, parameters
+from hlotext.edit.calls import OWNERS
+from hlotext.edit.cloning import clone_computation, clone_instruction
 from hlotext.ir.nodes.naming import NameUniquer
 from hlotext.ir.tables.opcode import Payload
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.enums import FusionKind
-from hlotext.rewrite import parameters
 from hlotext.rewrite.builder import Builder, shape_of
 from hlotext.rewrite.opcode_methods import METHODS
 from hlotext.rewrite.outlining import inline, outline
@@ -361,7 +360,8 @@ def test_every_opcode_can_be_built(row: object) -> None:
     attributes = {key.replace("-", "_"): value for key, value in given.attributes.items()}
     if given.opcode in OWNERS:
         attributes["calls"] = clone_computation(attributes["calls"])
-    argument = given.literal if given.literal is not None else given.parameter_number
+    is_parameter = row.payload is Payload.PARAMETER_NUMBER  # type: ignore[attr-defined]
+    argument = len(given.computation.parameters) if is_parameter else given.literal
     shape = given.shape if row.payload is not Payload.OPERANDS or _needs_shape(given) else None  # type: ignore[attr-defined]
     new = builder_op(given.opcode, given.operands, shape=shape, argument=argument, **attributes)
     assert new.shape is not None

@@ -15,22 +15,8 @@ from tests.support import ROOT
 
 PACKAGE = ROOT / "hlotext"
 FLOORS = (
-    *(
-        "ir",
-        "semantics",
-        "findings",
-        "textproto",
-        "syntax",
-        "layout",
-        "verify",
-        "analysis",
-        "memory",
-        "cost",
-        "thunks",
-        "matchers",
-        "rewrite",
-    ),
-    *("reports", "dumps", "lint"),
+    *("ir", "layout", "findings", "semantics", "edit", "textproto", "syntax", "verify", "analysis"),
+    *("memory", "cost", "thunks", "matchers", "rewrite", "reports", "dumps", "lint"),
 )
 """Rooms from the ground up; every other room stands above all of these."""
 INNER_FLOORS = {

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
-from hlotext.ir.nodes import integrity
+from hlotext.edit import integrity
 from hlotext.rewrite.pipeline import Pipeline
 from tests import support
 from tests.semantics import passes_of

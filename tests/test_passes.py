@@ -13,7 +13,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import rewrite
-from hlotext.ir.nodes import integrity
+from hlotext.edit import integrity
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.rewrite import passes as library
 from hlotext.rewrite.passes import PASSES, Pass, PassResult, parse_passes
@@ -60,7 +60,7 @@ def test_only_touched_lines_change(path: Path) -> None:
     old = {line.strip() for line in source.splitlines()}
     new = [line.strip() for line in str(module).splitlines()]
     allowed = {str(i) for i in module.instructions() if i.is_touched}
-    headers = {str(c).splitlines()[0] for c in module.computations if c.is_signature_touched}
+    headers = {str(c).splitlines()[0] for c in module.computations if c._is_signature_touched}
     assert [line for line in new if line not in old | allowed | headers][module.is_header_touched :] == []
 
 
@@ -168,7 +168,7 @@ class Breaks(Pass):
     def run(self, module: hlo.Module) -> PassResult:
         first = module.entry.instructions[0]
         module.entry._instructions.remove(first)
-        module.touch()
+        support.touch(module)
         return PassResult(True)
 
 

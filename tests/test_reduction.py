@@ -9,7 +9,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import rewrite
-from hlotext.rewrite import entry_lists
+from hlotext.edit import entry_lists
 from tests import support
 
 TEXT = "ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] negate(x) }"

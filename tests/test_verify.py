@@ -13,11 +13,11 @@ import pytest
 
 import hlotext as hlo
 from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.semantics.facts import facts_of
+from hlotext.semantics.operation import OP_CHECKS, check_operation
 from hlotext.syntax.source import codes as syntax_codes
 from hlotext.verify import run as verify_run
-from hlotext.verify.checks import OP_CHECKS
 from hlotext.verify.codes import CODES
-from hlotext.verify.facts import facts_of
 from hlotext.verify.survey import Survey
 from tests import support, verify_cases
 from tests.corruptions import KINDS, corrupt
@@ -102,7 +102,8 @@ def test_pages_of_no_code() -> None:
 
 def test_every_code_is_used() -> None:
     """No check reports what the table does not know (it would fail), and the table has nothing that no check reports."""
-    text = "".join(path.read_text() for path in (support.ROOT / "hlotext" / "verify").rglob("*.py"))
+    rooms = [support.ROOT / "hlotext" / room for room in ("verify", "semantics")]
+    text = "".join(path.read_text() for room in rooms for path in room.rglob("*.py"))
     assert {code for code in CODES if text.count(f'"{code}"') < 2} == set()
 
 
@@ -116,7 +117,7 @@ def test_every_code_is_used() -> None:
         "import hlotext.semantics.infer; import hlotext as hlo",
         "import hlotext.semantics.infer as infer; import hlotext as hlo; infer.infer_shape",
         "from hlotext.semantics.infer import infer_shape; import hlotext as hlo",
-        "from hlotext.verify import infer, verify; import hlotext as hlo; assert hlo.verify is verify",
+        "from hlotext.verify import codes, verify; import hlotext as hlo; assert hlo.verify is verify",
         "import importlib; importlib.import_module('hlotext.semantics.infer'); import hlotext as hlo",
         "import hlotext as hlo; hlo.verify(hlo.parse('f32[] negate(f32[] x)')); import hlotext.verify.run",
     ],
@@ -190,7 +191,7 @@ def test_edited_instruction_is_shown_as_it_is_now() -> None:
     )
     root = module.entry.root
     root._shape = hlo.parse_shape("f32[5]{0}")
-    root.touch()
+    support.touch(root)
     (found,) = hlo.verify(module)
     assert found.instruction is root
     assert found.related_instructions == (module.entry.parameters[0],)
@@ -203,7 +204,7 @@ def test_edited_instruction_meets_the_reader_s_conditions() -> None:
     module = hlo.parse("ENTRY e {\n  x = f32[4]{0} parameter(0)\n  ROOT y = f32[4]{0} negate(x)\n}\n")
     root = module.entry.root
     root._operands = (root.operands[0],) * 2
-    root.touch()
+    support.touch(root)
     (found,) = hlo.verify(module)
     assert (found.code, found.instruction) == ("X108", root)
 
@@ -240,7 +241,7 @@ def test_findings_stand_in_the_order_of_what_an_edited_module_prints() -> None:
     for names in (["first"], ["third", "last"], ["x", "first", "second", "third", "r", "last"]):
         module = hlo.parse_tolerant(MANY_FAULTS).module
         for name in names:
-            module.entry[name].touch()
+            support.touch(module.entry[name])
         again = hlo.verify(hlo.parse_tolerant(str(module)).module)
         edited = hlo.verify(module)
         assert [(d.code, d.message) for d in edited] == [(d.code, d.message) for d in again]
@@ -251,7 +252,7 @@ def test_only_lines_with_findings_are_printed(monkeypatch: pytest.MonkeyPatch) -
     """A pass may have edited every line of a large module: that none of them is wrong costs no text."""
     module = hlo.parse("ENTRY e {\n  x = f32[4]{0} parameter(0)\n  ROOT y = f32[4]{0} negate(x)\n}\n")
     for instruction in module.instructions():
-        instruction.touch()
+        support.touch(instruction)
     printed: list[hlo.Instruction] = []
     text = hlo.Instruction.__str__
 
@@ -285,7 +286,7 @@ def differences(module: hlo.Module) -> list[hlo.Instruction]:
     for computation in module.computations:
         inside = verify_run.facts_inside(facts, computation, survey)
         for instruction in computation:
-            if memory.problems(instruction, inside) != verify_run.check_operation(instruction, inside):
+            if memory.problems(instruction, inside) != check_operation(instruction, inside):
                 found.append(instruction)
     return found
 

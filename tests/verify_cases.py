@@ -50,6 +50,7 @@ def read(case: str) -> Module:
         "hlo": hlo,
         "i": find,
         "module": module,
+        "touch": support.touch,
     }
     for line in lines:
         if line.startswith(_EDIT):

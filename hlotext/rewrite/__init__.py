@@ -10,11 +10,11 @@
 {'sine_to_cosine': 1}
 """
 
+from hlotext.edit.parameters import add_parameter, remove_parameter
 from hlotext.ir.errors import EditError
 from hlotext.rewrite.builder import Builder, shape_of
 from hlotext.rewrite.extraction import extract
 from hlotext.rewrite.outlining import inline, outline
-from hlotext.rewrite.parameters import add_parameter, remove_parameter
 from hlotext.rewrite.passes import PASSES, Pass, PassResult, make_pass, parse_passes
 from hlotext.rewrite.pipeline import PassError, Pipeline, Step, bisect
 from hlotext.rewrite.propagation import change_operands, change_shape

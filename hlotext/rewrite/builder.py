@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from hlotext.edit.structure import draft
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -54,6 +55,8 @@ class Builder(OpcodeMethods):
     """New instructions stand before this one; None: at the end."""
     like: Instruction | None = None
     """Where metadata, frontend attributes and sharding come from; None: nowhere."""
+    _next: Computation | None = None
+    """The computation of the module before which a new one is to stand; None: at the end."""
 
     @classmethod
     def before(cls, instruction: Instruction, like: Instruction | None = None) -> Builder:
@@ -86,14 +89,17 @@ class Builder(OpcodeMethods):
           ROOT %add = f32[] add(%param_0, %param_1)
         }
         """
-        builder = cls(module.add(Computation(module.computation_names.unique(name)), before))
+        builder = cls(draft(module, name), None, None, before)
         for shape in shapes:
             builder.parameter(shape)
         return builder
 
     def finish(self, root: Instruction) -> Computation:
-        """The computation, with that root."""
+        """The computation, with that root; a new one stands in the module from now on."""
         self.computation.root = root
+        module = self.computation.module
+        if module is not None and self.computation._is_draft:
+            module.add(self.computation, self._next)
         return self.computation
 
     # ---- any opcode
@@ -154,13 +160,13 @@ class Builder(OpcodeMethods):
         if new.opcode == "tuple" and all(o.shape is not None for o in new.operands):
             return Shape.tuple(tuple(o.shape for o in new.operands if o.shape is not None))
         # What names other computations is seen through the module, which the instruction is not yet in.
-        new.computation = self.computation
+        new._computation = self.computation
         try:
             inferred = infer_shape(new)
         except (ShapeInferenceError, CannotInfer) as error:
             raise EditError(f"{new.opcode}({', '.join(o.name for o in new.operands)}): {error}") from None
         finally:
-            new.computation = None
+            new._computation = None
         return shape if shape is not None else laid_out(inferred, new)
 
     # ---- opcodes whose payload or open shape is better said otherwise

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from hlotext.edit.asynchronous import is_finished_by
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.nodes.uses import is_finished_by
 from hlotext.ir.tables.opcode import Family
 from hlotext.ir.tables.opcodes import COLLECTIVES, OPCODES
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hlotext.edit.asynchronous import is_finished_by
+from hlotext.edit.entry_lists import drop_lists
+from hlotext.edit.parameters import remove_parameter
+from hlotext.edit.structure import set_entry, set_root
 from hlotext.ir.errors import EditError
-from hlotext.ir.nodes import edits
 from hlotext.ir.nodes.async_ops import FINISHERS
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.nodes.uses import is_finished_by
-from hlotext.rewrite.entry_lists import drop_lists
-from hlotext.rewrite.parameters import remove_parameter
 from hlotext.rewrite.passes.dce import DeadCodeElimination, remove_unreached
 
 
@@ -30,27 +30,26 @@ def extract(instruction: Instruction, depth: int | None = None) -> Module:
     copy = source.clone()
     body = copy._computations[source._computations.index(computation)]
     nodes = dict(zip(computation.instructions, body.instructions, strict=True))
-    if body.is_inside:
-        body.own_text()
-    drop_header_attributes(copy, lambda name: name in _OF_THE_WHOLE or name.startswith("allow_spmd"))
-    drop_lists(copy)
-    _make_entry(copy, body, nodes[instruction])
-    number = sum(i.opcode == "parameter" for i in body)
-    for old in computation:
-        if old not in kept or old.opcode == "parameter" or not _is_border(old, kept, depth, instruction):
-            continue
-        new = nodes[old]
-        parameter = Instruction(
-            copy.instruction_names.unique(f"{old.name}.given"), "parameter", old.shape, argument=number
-        )
-        body.add(parameter, body.instructions[0], typed=False)
-        number += 1
-        new.replace_all_uses_with(parameter)
-    DeadCodeElimination().run(copy)
-    for place in reversed(range(len(body.parameters))):
-        parameter = body.parameters[place]
-        if not parameter.users and not parameter.is_root:
-            remove_parameter(body, place)
+    with copy.transaction():
+        drop_header_attributes(copy, lambda name: name in _OF_THE_WHOLE or name.startswith("allow_spmd"))
+        drop_lists(copy)
+        _make_entry(copy, body, nodes[instruction])
+        number = sum(i.opcode == "parameter" for i in body)
+        for old in computation:
+            if old not in kept or old.opcode == "parameter" or not _is_border(old, kept, depth, instruction):
+                continue
+            new = nodes[old]
+            parameter = Instruction(
+                copy.instruction_names.unique(f"{old.name}.given"), "parameter", old.shape, argument=number
+            )
+            body.add(parameter, body.instructions[0], typed=False)
+            number += 1
+            new.replace_all_uses_with(parameter)
+        DeadCodeElimination().run(copy)
+        for place in reversed(range(len(body.parameters))):
+            parameter = body.parameters[place]
+            if not parameter.users and not parameter.is_root:
+                remove_parameter(body, place)
     return copy
 
 
@@ -62,15 +61,13 @@ def drop_header_attributes(module: Module, dropped: Callable[[str], bool]) -> No
     """Takes those attributes out of a module's header."""
     for name in [name for name in module.attributes if dropped(name)]:
         del module.attributes[name]
-        module.touch_header()
 
 
 def _make_entry(module: Module, body: Computation, root: Instruction) -> None:
     """Makes a computation the entry with another root, whatever called it before."""
-    old, body._root = body.root, root
-    module._entry = body
+    set_root(body, root, typed=False)
+    set_entry(module, body, may_have_callers=True)
     remove_unreached(module)
-    edits.touch_roots(body, old, root)
 
 
 def _within(instruction: Instruction, depth: int | None) -> dict[Instruction, int]:

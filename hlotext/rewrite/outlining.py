@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+from hlotext.edit.cloning import own_attributes
+from hlotext.edit.members import CONTROL
 from hlotext.ir.errors import EditError
-from hlotext.ir.nodes.cloning import own_attributes
 from hlotext.ir.nodes.computation import Computation
-from hlotext.ir.nodes.edits import CONTROL
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.enums import FusionKind

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import attrs
 
+from hlotext.edit import integrity
 from hlotext.findings.errors import Severity
-from hlotext.ir.nodes import integrity
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.verify import verify

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.nodes.judge import Watch
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.builder import default_laid_out, laid_out
@@ -61,7 +60,6 @@ class _Propagation:
         self.changes: dict[Instruction, int] = {}
         self.pending: dict[Instruction, None] = {}
         self.delays: dict[Instruction, int] = {}
-        self.watch = Watch([instruction], self.module)
 
     def run(self, shape: Shape) -> list[Instruction]:
         with self.module.transaction():
@@ -79,7 +77,6 @@ class _Propagation:
                     if not self.pending or self.delays[instruction] > MAX_CHANGES:
                         raise
                     self.pending[instruction] = None
-            self.watch.check()
             return list(self.changes)
 
     def set(self, instruction: Instruction, shape: Shape) -> None:
@@ -97,7 +94,6 @@ class _Propagation:
         followers = list(instruction.users)
         if instruction.is_root or instruction.opcode == "parameter":
             followers += computation.callers
-        self.watch.add((instruction, *followers))
         instruction.change(shape=shape, typed=False)
         if instruction.sharding is not None and shape.rank != before:
             del instruction.attributes["sharding"]  # it says how to cut dimensions that are others now

@@ -1,110 +1,60 @@
-"""XLA's conditions on one instruction that its reader enforces: operand counts, attributes, a few shapes.
-
-Nothing here judges what instructions compute; that is the verifier's task. Positions are offsets in the source: of the
-opcode, and of the attributes by name.
-"""
+"""XLA's conditions on instructions, said of places in a text. Positions are offsets: of the opcode, of attributes by name."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from hlotext.ir.memo import late, memoised
-from hlotext.ir.nodes.async_ops import ROLES
-from hlotext.ir.nodes.bad_instruction import BadInstruction
-from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.memo import late
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import opcodes
-from hlotext.ir.tables.opcode import Arity, Count, Opcode
 from hlotext.ir.values.raw_value import RawValue
-from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
+from hlotext.ir.values.shape import Shape
+from hlotext.semantics import conditions
+from hlotext.semantics.conditions import compatible
+from hlotext.semantics.words import shown
 from hlotext.syntax.language.grammar import attribute_rule
-from hlotext.syntax.source.limits import MAX_UPDATES
-from hlotext.syntax.source.reporter import Place, Reporter, shown
+from hlotext.syntax.source.reporter import Place, Reporter
 
-
-@memoised(1 << 14)
-def attributes_fit(opcode: str, names: tuple[str, ...]) -> bool:
-    """Whether an opcode takes exactly such attributes: all allowed and the required ones there. Memoised."""
-    row = opcodes.opcode(opcode)
-    if row is None:
-        return False
-    allowed = opcodes.allowed_attributes(row)
-    return (
-        all(name in allowed for name in names)
-        and all(
-            name in names for name, use in allowed.items() if use.required and not use.optional_for_scalar
-        )
-        and (
-            not row.alternatives or any(all(name in names for name in names_) for names_ in row.alternatives)
-        )
-        and ("use_global_device_ids" not in names or "channel_id" in names)
-    )
+if TYPE_CHECKING:
+    from hlotext.semantics.problems import Problem
 
 
 def opcode(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
     """Is the opcode known, are its attributes allowed and complete, is the number of operands right?"""
-    name = instruction.opcode
-    row = opcodes.opcode(name)
-    end = position + len(name)
-    if row is None:
-        if opcodes.async_wrapped(name) is None:
-            help = reporter.did_you_mean(name, opcodes.OPCODES)
-            reporter.note("X201", f"opcode {name} is unknown to this release", position, end, help)
-        return
-    if not row.arity.accepts(len(instruction.operands)):
-        have = len(instruction.operands)
-        reporter.error("X108", f"{name} takes {_wanted(row.arity)}, but has {have}", position, end)
-    if not attributes_fit(name, tuple(instruction._attributes)):
-        _attributes(reporter, instruction, row, position, places)
+    _report(reporter, conditions.of_opcode(instruction), instruction, position, places)
 
 
-def _wanted(arity: Arity) -> str:
-    """The operands that an opcode takes, in words."""
-    least, most = arity.minimum, arity.maximum
-    if arity.count in (Count.EVEN, Count.ODD):
-        return f"{arity.count.value} of operands, at least {least}"
-    return _plural(least) if least == most else f"at least {_plural(least)}"
+def instruction(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
+    """Conditions of single opcodes on shapes, counts and attribute values."""
+    _report(reporter, conditions.of_values(instruction), instruction, position, places)
 
 
-def _plural(number: int) -> str:
-    words = {0: "no operands", 1: "one operand", 2: "two operands", 3: "three operands"}
-    return words.get(number, f"{number} operands")
-
-
-def _attributes(
-    reporter: Reporter, instruction: Instruction, row: Opcode, position: int, places: dict[str, int]
+def _report(
+    reporter: Reporter,
+    problems: Iterable[Problem],
+    instruction: Instruction,
+    position: int,
+    places: dict[str, int],
 ) -> None:
-    """Says which attribute is wrong."""
-    allowed = opcodes.allowed_attributes(row)
-    given = instruction._attributes
-    for name in given:
-        if name in allowed or isinstance(given[name], RawValue) or attribute_rule(name) is None:
+    """Says what is wrong where it stands."""
+    for problem in problems:
+        help = reporter.did_you_mean(problem.word, problem.known) if problem.known is not None else ""
+        start, end = position, None
+        if isinstance(problem.where, str) and problem.where in places:
+            start = places[problem.where]
+        else:
+            end = position + len(instruction.opcode)
+        if not problem.is_error:
+            reporter.note(problem.code, problem.message, start, end, help)
             continue
-        listed = ", ".join(sorted(name for name, use in allowed.items() if not use.old))
-        help = reporter.did_you_mean(name, allowed) or f"it takes {listed}"
-        reporter.error("X109", f"{row.name} has no attribute {name}", places.get(name, position), help=help)
-    end, example = position + len(row.name), f"for example: {row.example}"
-    is_scalar = bool(instruction.operands) and _is_scalar(instruction.operands[0].shape)
-    missing = sorted(
-        name
-        for name, use in allowed.items()
-        if use.required and name not in given and not (use.optional_for_scalar and is_scalar)
-    )
-    if missing:
-        what = "the attribute" if len(missing) == 1 else "the attributes"
-        reporter.error("X110", f"{row.name} needs {what} {_and(missing)}", position, end, example)
-    if row.alternatives and not any(all(name in given for name in names) for names in row.alternatives):
-        choice = ", or ".join(" and ".join(names) for names in row.alternatives)
-        reporter.error("X110", f"{row.name} needs {choice}", position, end, example)
-    # XLA demands the channel only where the group's meaning depends on it; an all-gather goes without.
-    is_global = given.get("use_global_device_ids") is True
-    if is_global and "channel_id" not in given and not row.name.startswith("all-gather"):
-        place = places.get("use_global_device_ids", position)
-        reporter.error("X112", "use_global_device_ids=true needs a channel_id", place)
-
-
-def _and(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        related = [
+            (other[0], other[1]._start, other[1]._end)
+            for other in problem.related
+            if isinstance(other, tuple) and other[1]._start >= 0
+        ]
+        reporter.error(problem.code, problem.message, start, end, help or problem.help, related)
 
 
 _MEANT = {
@@ -138,246 +88,6 @@ def raw_value(
     reporter.note("X203", f"attribute {name} is unknown to this release", place, help=help)
 
 
-def instruction(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
-    """Conditions of single opcodes on shapes, counts and attribute values."""
-    check = BY_OPCODE.get(instruction.opcode)
-    if check is not None:
-        check(reporter, instruction, position, places)
-    replication = instruction._attributes.get("parameter_replication")
-    if replication is not None and instruction.shape is not None:
-        leaves = sum(1 for _ in instruction.shape.leaves())
-        if len(replication) != leaves:
-            message = f"parameter_replication needs {leaves} entries, one for each array, but has {len(replication)}"
-            reporter.error("X112", message, places.get("parameter_replication", position))
-
-
-def _special_count(
-    reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]
-) -> None:
-    """The operand counts that depend on more than the opcode."""
-    row = opcodes.OPCODES[instruction.opcode]
-    have = len(instruction.operands)
-    want = _EXPECTED_COUNT[row.arity.count](instruction)
-    if want is not None and have not in want:
-        why = _COUNT_WORDS[row.arity.count].format(less=want[0] - 1, wanted=_plural(want[0]), other=want[-1])
-        reporter.error("X108", f"{row.name} {why}, but has {have}", position, position + len(row.name))
-
-
-_COUNT_WORDS = {
-    Count.BRANCHES: "with {less} branches takes {wanted}",
-    Count.RESULT_DIMENSIONS: "to {less} dimensions takes {wanted}",
-    Count.INDICES: "takes {wanted} here, or {other} with one vector of indices",
-    Count.CALLED_PARAMETERS: "takes {wanted}, as many as the called computation has parameters",
-    Count.TUPLE_ELEMENTS: "takes {wanted}, as many as the result has elements",
-    Count.FOUR_WITH_SLICES: "with slice_sizes takes {wanted}",
-}
-
-
-def _branches(instruction: Instruction) -> tuple[int, ...] | None:
-    return (1 + len(instruction.called_computations),) if instruction.called_computations else None
-
-
-def _result_dimensions(instruction: Instruction) -> tuple[int, ...] | None:
-    return (1 + instruction.shape.rank,) if instruction.shape is not None else None
-
-
-def _indices(instruction: Instruction) -> tuple[int, ...] | None:
-    operands = instruction.operands
-    first = 2 if instruction.opcode == "dynamic-update-slice" else 1
-    shape = operands[0].shape if operands else None
-    return (first + shape.rank, first + 1) if shape is not None and len(operands) >= first else None
-
-
-def _called_parameters(instruction: Instruction) -> tuple[int, ...] | None:
-    called = instruction.called_computations
-    return (len(called[0].parameters),) if called else None
-
-
-def _tuple_elements(instruction: Instruction) -> tuple[int, ...] | None:
-    shape = instruction.shape
-    return (len(shape.tuple_shapes),) if shape is not None and shape.is_tuple else None
-
-
-def _four_with_slices(instruction: Instruction) -> tuple[int, ...] | None:
-    return (4,) if instruction._attributes.get("slice_sizes") else None
-
-
-_EXPECTED_COUNT: dict[Count, Any] = {
-    Count.BRANCHES: _branches,
-    Count.RESULT_DIMENSIONS: _result_dimensions,
-    Count.INDICES: _indices,
-    Count.CALLED_PARAMETERS: _called_parameters,
-    Count.TUPLE_ELEMENTS: _tuple_elements,
-    Count.FOUR_WITH_SLICES: _four_with_slices,
-}
-
-
-def _tuple(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
-    if instruction.shape is not None and not instruction.shape.is_tuple:
-        message = f"the result of tuple must be a tuple, but is {shown(instruction.shape)}"
-        reporter.error("X112", message, position, position + 5)
-    _special_count(reporter, instruction, position, places)
-
-
-def _reshape(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
-    """XLA's reader aborts on a reshape that changes the number of elements, so that is an error here too."""
-    before = instruction.operands[0].shape if instruction.operands else None
-    after = instruction.shape
-    if before is None or after is None or not (before.is_array and after.is_array):
-        return
-    if UNBOUNDED_SIZE in before.dimensions + after.dimensions or before.element_count == after.element_count:
-        return
-    if before.is_static and after.is_static:
-        sizes = f"{shown(before)} has {before.element_count} and {shown(after)} has {after.element_count}"
-        message = f"reshape keeps the number of elements, but {sizes}"
-        reporter.error("X112", message, position, position + 7)
-
-
-def _conditional(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
-    """Two computations for a pred, a list for an s32; the other form is refused."""
-    shape = instruction.operands[0].shape if instruction.operands else None
-    if shape is not None and shape.is_array and not shape.rank:
-        by_list = "branch_computations" in instruction._attributes
-        if str(shape.element_type) == "pred" and by_list:
-            message = "a conditional on a pred names true_computation and false_computation"
-            reporter.error("X112", message, places.get("branch_computations", position))
-        elif str(shape.element_type) == "s32" and not by_list:
-            message = "a conditional on an s32 names branch_computations"
-            reporter.error("X112", message, places.get("true_computation", position))
-    _special_count(reporter, instruction, position, places)
-
-
-def _async(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
-    """The rules of async-start, async-update and async-done."""
-    end = position + len(instruction.opcode)
-    shape = instruction.shape
-    if instruction.opcode == "async-start":
-        if shape is not None and not (
-            shape.is_tuple and len(shape.tuple_shapes) >= 2 and shape.tuple_shapes[0].is_tuple
-        ):
-            reporter.error(
-                "X120", "the result of async-start is a tuple of two or more, the first of them a tuple", position, end
-            )  # fmt: skip
-        return
-    operand = instruction.operands[0] if instruction.operands else None
-    if operand is not None and (operand.form is Form.IMPLICIT or isinstance(operand, BadInstruction)):
-        return  # a line pasted from a dump, or a broken one: what began the operation is not there to be judged
-    role = ROLES.get(operand.opcode) if operand is not None else None
-    if operand is None or not operand.opcode.startswith("async-") or role == "done":
-        found = (
-            f"but {operand.name} is {_article(operand.opcode)}" if operand is not None else "but is missing"
-        )
-        message = f"the operand of {instruction.opcode} must be an async-start or async-update, {found}"
-        reporter.error("X120", message, position, related=_definition(operand))
-        return
-    if instruction.opcode == "async-update" and shape is not None and operand.shape is not None:
-        _same_shape(reporter, operand.shape, shape, position, end)
-    start, length = instruction, 0
-    while start.opcode != "async-start" and start.operands:
-        start, length = start.operands[0], length + 1
-        if length > MAX_UPDATES:
-            reporter.error(
-                "X124", f"more than {MAX_UPDATES} updates of one asynchronous operation", position, end
-            )
-            return
-    for name, default in (("calls", None), ("async_execution_thread", "main")):
-        if name in instruction._attributes:
-            mine, theirs = instruction._attributes[name], start._attributes.get(name, default)
-            if mine != theirs and (
-                name != "calls" or getattr(mine, "name", mine) != getattr(theirs, "name", theirs)
-            ):
-                message = f"{name} differs from that of {start.name}"
-                reporter.error("X120", message, places.get(name, position), related=_definition(start))
-
-
-def _article(opcode: str) -> str:
-    return f"an {opcode}" if opcode[:1] in "aeio" else f"a {opcode}"
-
-
-def _definition(operand: Instruction | None) -> list[Place]:
-    """The line of another instruction, for a message about both."""
-    if operand is None or operand._start < 0:
-        return []
-    return [(f"{operand.name} is defined here", operand._start, operand._end)]
-
-
-def _same_shape(reporter: Reporter, before: Shape, after: Shape, position: int, end: int) -> None:
-    if before.text_without_layout() != after.text_without_layout():
-        reporter.error("X120", f"async-update changes {shown(before)} to {shown(after)}", position, end)
-
-
-def _done(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
-    """send-done and recv-done repeat the channel of what they finish."""
-    operand = instruction.operands[0] if instruction.operands else None
-    if operand is None or operand.opcode != instruction.opcode.removesuffix("-done"):
-        return
-    mine, theirs = instruction._attributes.get("channel_id"), operand._attributes.get("channel_id")
-    if mine != theirs:
-        place = places.get("channel_id", position)
-        message = f"channel_id is {_number(mine)}, but that of {operand.name} is {_number(theirs)}"
-        reporter.error("X120", message, place, related=_definition(operand))
-
-
-def _number(channel: int | None) -> str:
-    return "not given" if channel is None else str(channel)
-
-
-def _one_dimension(
-    reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]
-) -> None:
-    """Opcodes whose `dimensions` is one number in braces."""
-    dimensions = instruction._attributes.get("dimensions")
-    if isinstance(dimensions, tuple) and len(dimensions) != 1:
-        message = f"{instruction.opcode} takes one number in dimensions, but has {len(dimensions)}"
-        reporter.error("X112", message, places.get("dimensions", position))
-    if opcodes.OPCODES[instruction.opcode].arity.count in _EXPECTED_COUNT:
-        _special_count(reporter, instruction, position, places)
-
-
-def _custom_call(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
-    constraints = instruction._attributes.get("operand_layout_constraints")
-    if constraints is None:
-        return
-    place = places.get("operand_layout_constraints", position)
-    if len(constraints) != len(instruction.operands):
-        wanted = f"{len(instruction.operands)} shapes, one for each operand"
-        message = f"operand_layout_constraints needs {wanted}, but has {len(constraints)}"
-        reporter.error("X112", message, place)
-        return
-    for shape, operand in zip(constraints, instruction.operands, strict=True):
-        if operand.shape is not None and not compatible(shape, operand.shape):
-            message = f"layout constraint {shown(shape)} does not fit operand {operand.name}, {shown(operand.shape)}"
-            reporter.error("X112", message, place)
-
-
-BY_OPCODE: dict[str, Any] = {
-    row.name: _special_count for row in opcodes.OPCODES.values() if row.arity.count in _EXPECTED_COUNT
-} | {
-    "tuple": _tuple,
-    "reshape": _reshape,
-    "conditional": _conditional,
-    "async-start": _async,
-    "async-update": _async,
-    "async-done": _async,
-    "send-done": _done,
-    "recv-done": _done,
-    "concatenate": _one_dimension,
-    "sort": _one_dimension,
-    "all-to-all": _one_dimension,
-    "get-dimension-size": _one_dimension,
-    "set-dimension-size": _one_dimension,
-    "scan": _one_dimension,
-    "custom-call": _custom_call,
-}  # fmt: skip
-
-
-LOOK_FURTHER = frozenset(
-    {row.name for row in opcodes.OPCODES.values() if row.arity.count is Count.CALLED_PARAMETERS}
-    | {"conditional", "async-start", "async-update", "async-done", "send-done", "recv-done"}
-)
-"""Opcodes whose conditions depend on more than shape, attributes, and the shapes of the operands."""
-
-
 def operand_shape(reporter: Reporter, operand: Instruction, declared: Shape, position: int) -> None:
     """A shape written before an operand must fit the operand's definition; layouts do not matter."""
     if operand.shape is not None and declared != operand.shape and not compatible(declared, operand.shape):
@@ -403,22 +113,6 @@ def _before(text: str, position: int) -> tuple[int, int]:
 _BLANK = late(r"\s+|/\*.*?\*/", re.DOTALL)
 
 
-def compatible(a: Shape, b: Shape) -> bool:
-    """XLA's `ShapeUtil::Compatible`: equal but for layouts and dynamic marks; `?` fits any size."""
-    stack = [(a, b)]
-    while stack:
-        a, b = stack.pop()
-        if a.element_type is not b.element_type or len(a.tuple_shapes) != len(b.tuple_shapes):
-            return False
-        if len(a.dimensions) != len(b.dimensions):
-            return False
-        if any(
-            x != y and UNBOUNDED_SIZE not in (x, y) for x, y in zip(a.dimensions, b.dimensions, strict=True)
-        ):
-            return False
-        stack.extend(zip(a.tuple_shapes, b.tuple_shapes, strict=True))
-    return True
-
-
-def _is_scalar(shape: Shape | None) -> bool:
-    return shape is not None and shape.is_array and not shape.rank
+def _definition(operand: Instruction) -> list[Place]:
+    """The line of another instruction, for a message about both."""
+    return [] if operand._start < 0 else [(f"{operand.name} is defined here", operand._start, operand._end)]

@@ -14,9 +14,10 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES
-from hlotext.syntax.checks import compatible
+from hlotext.semantics.conditions import compatible
+from hlotext.semantics.words import shown
 from hlotext.syntax.language import patterns
-from hlotext.syntax.source.reporter import Reporter, shown
+from hlotext.syntax.source.reporter import Reporter
 
 _TYPE_NAMES = frozenset(ELEMENT_TYPES)
 _FIRST = [list(range(count)) for count in range(16)]
@@ -77,7 +78,7 @@ def names(reporter: Reporter, computation: Computation, defined: dict[str, Instr
     # This runs for every computation, so it looks at names one by one only where it must: the fast reader, whose mark says
     # that it has read all lines, takes none that begins with underscores.
     if _TYPE_NAMES.isdisjoint(defined) and (
-        computation.name_mark is not None or "\n__" not in "\n" + "\n".join(defined)
+        computation._name_mark is not None or "\n__" not in "\n" + "\n".join(defined)
     ):
         return
     for name, instruction in defined.items():
@@ -148,7 +149,7 @@ def module(reporter: Reporter, module: Module, *, has_async_start: bool) -> None
 
 
 def _aliases(reporter: Reporter, module: Module) -> None:
-    aliases = module.attributes.get("input_output_alias")
+    aliases = module._attributes.get("input_output_alias")
     if (
         aliases is None
         or isinstance(aliases, RawValue)

@@ -233,8 +233,8 @@ class _Reading:
         linker = Linker(module, self.reporter, self.infer)
         scope = linker.begin("_", -1, is_entry=True)
         scope.takes_unknown = True
-        scope.computation.is_implicit = True
-        module.attributes["is_scheduled"] = True
+        scope.computation._is_implicit = True
+        module._attributes["is_scheduled"] = True
         try:
             record: InstructionRecord = reference.parse(self.source, "single_instruction", start)
         except reference.ParseError as failure:

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import attrs
 
+from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Diagnostic
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.layout.errors import shorten
+from hlotext.semantics.problems import MILD, Callee, Part, Problem, Where
 from hlotext.verify import places
-from hlotext.verify.codes import CODES
-from hlotext.verify.problems import Callee, Part, Problem, Where
 
 Related = tuple[str, Instruction]
 """What another instruction has to do with a finding, in words, and that instruction."""
@@ -46,6 +46,14 @@ class Findings:
             # Nodes that the module does not hold come last.
             found = sorted(self._found, key=lambda pair: (ranks.get(pair[0], len(ranks)), pair[1].span.start))
         return [diagnostic for _, diagnostic in found]
+
+    def header(self, found: Iterable[tuple[Instruction | None, Problem]]) -> None:
+        """Takes problems of the header, those that are about an instruction at that."""
+        for instruction, problem in found:
+            if instruction is not None:
+                self.problem(instruction, problem)
+            else:
+                self.in_header(str(problem.where), problem.code, problem.message, problem.help)
 
     def problem(self, instruction: Instruction, problem: Problem) -> None:
         """Takes a problem of an instruction."""
@@ -98,13 +106,15 @@ class Findings:
         nodes = tuple(dict.fromkeys(other for _, other in others))
         if len(message) > _LONGEST:
             message = f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
-        severity = CODES[code].severity
+        severity = MILD.get(code, Severity.ERROR)
         instruction = node if isinstance(node, Instruction) else None
         self.take(node, Diagnostic(code, severity, message, span, help, spans, source, instruction, nodes))
 
 
-def _related(instruction: Instruction, what: int | Callee) -> Related | None:
+def _related(instruction: Instruction, what: int | Callee | Related) -> Related | None:
     """The instruction that a problem refers to; None where it is missing."""
+    if isinstance(what, tuple):
+        return what
     if isinstance(what, int):
         if what >= len(instruction.operands):
             return None

@@ -9,7 +9,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
-from hlotext.verify.problems import Part, Where
+from hlotext.semantics.problems import Part, Where
 
 Place = tuple[Source, Span]
 

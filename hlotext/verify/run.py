@@ -7,17 +7,18 @@ from typing import Any
 
 import attrs
 
-from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Diagnostic
 from hlotext.ir import collector
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import CallAttributes, Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.semantics.facts import Facts, facts_of
+from hlotext.semantics.header import header_problems
+from hlotext.semantics.operation import check_operation
+from hlotext.semantics.problems import Problem
 from hlotext.verify.checks import (
-    aliasing,
     asynchronous,
     call_graph,
-    checks_for,
     custom,
     devices,
     edited,
@@ -26,10 +27,7 @@ from hlotext.verify.checks import (
     order,
     shardings,
 )
-from hlotext.verify.codes import CODES
-from hlotext.verify.facts import Facts, facts_of
 from hlotext.verify.findings import Findings
-from hlotext.verify.problems import Problem
 from hlotext.verify.survey import CALLING, Survey
 
 
@@ -45,7 +43,7 @@ def _run(module: Module, layout_sensitive: bool | None, mixed_precision: bool | 
     survey = Survey.of(module)
     facts = facts_of(module, survey.shapes, layout_sensitive, mixed_precision)
     findings = Findings(module)
-    aliasing.check_header(module, facts, findings)
+    findings.header(header_problems(module, facts))
     metadata.check_tables(module, findings)
     memory = Memory()
     for computation in module._computations:
@@ -61,23 +59,6 @@ def _run(module: Module, layout_sensitive: bool | None, mixed_precision: bool | 
     if survey.uses_host_memory:
         host_memory.check_host_memory(module, facts, findings)
     return findings.diagnostics()
-
-
-def check_operation(instruction: Instruction, facts: Facts) -> tuple[Problem, ...]:
-    """What is wrong with an instruction by itself, as told by its operands, attributes and shapes."""
-    found: list[Problem] = []
-    attributes = instruction._attributes
-    wrong_shapes = False
-    for check in checks_for(instruction._opcode):
-        if check.attribute is not None and check.attribute not in attributes:
-            continue
-        if check.needs_shapes and wrong_shapes:
-            continue
-        found += check.run(instruction, facts)
-        wrong_shapes = wrong_shapes or any(
-            CODES[problem.code].severity is Severity.ERROR for problem in found
-        )
-    return tuple(found)
 
 
 def facts_inside(facts: Facts, computation: Computation, survey: Survey) -> Facts:

@@ -10,15 +10,13 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.shape import Shape
+from hlotext.semantics.host_memory import HOST_SPACE
 
 CALLING = frozenset(row.name for row in OPCODES.values() if row.stored_called_names)
 """Opcodes that may call computations."""
 
 _NOTHING = frozenset(OPCODES) - CALLING - set(ROLES)
 """Opcodes that the survey passes over; an unknown one may call computations."""
-
-HOST_SPACE = 5
-"""Memory space of the host (`Layout::kHostMemorySpace`)."""
 
 
 @attrs.define

@@ -16,6 +16,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
+from tests import support
 
 
 @attrs.frozen
@@ -83,12 +84,12 @@ def state(instruction: Instruction, shape: Shape) -> None:
     """Sets the result's shape, and with it what the computation's header says."""
     instruction._shape = shape
     if instruction.computation is not None:
-        instruction.computation.is_signature_touched = True
+        instruction.computation._is_signature_touched = True
 
 
 def done(name: str, instruction: Instruction, what: str) -> Corruption:
     """The corruption of an instruction, which is printed anew."""
-    instruction.touch()
+    support.touch(instruction)
     return Corruption(name, f"{instruction.opcode} {instruction.name}: {what}", instruction)
 
 

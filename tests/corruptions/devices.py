@@ -17,6 +17,7 @@ from hlotext.ir.values.replica_groups import ReplicaGroupList
 from hlotext.ir.values.shape import ComputationLayout, Shape
 from hlotext.ir.values.sharding import OpSharding, TupleSharding
 from hlotext.ir.values.types import ELEMENT_TYPES
+from tests import support
 from tests.corruptions.base import Corruption, choose, done, kind, put
 
 
@@ -84,8 +85,8 @@ def sharding(module: Module, chance: random.Random) -> Corruption | None:
 
 
 def _header(module: Module, what: str, name: str, **attributes: Any) -> Corruption:
-    module.attributes.update(attributes)
-    module.touch_header()
+    module._attributes.update(attributes)
+    support.touch(module, header=True)
     return Corruption(name, what, None)
 
 

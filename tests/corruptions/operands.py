@@ -8,6 +8,7 @@ import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from tests import support
 from tests.corruptions.base import Corruption, before, choose, done, kind, plain, put
 
 
@@ -77,7 +78,7 @@ def use_before_definition(module: Module, chance: random.Random) -> Corruption |
     instructions.remove(chosen)
     definition = chance.choice(chosen.operands)
     instructions.insert(instructions.index(definition), chosen)
-    definition.touch()
+    support.touch(definition)
     return done("use_before_definition", chosen, f"moved in front of {definition.name}")
 
 

@@ -19,7 +19,7 @@ from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Calls, Opcode, Payload
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType, TypeKind
-from hlotext.syntax import checks
+from hlotext.semantics import conditions
 from tests import attribute_cases
 
 MOST_COMPUTATIONS = 4
@@ -177,7 +177,7 @@ def free_opcodes() -> tuple[Opcode, ...]:
     return tuple(
         row
         for row in opcodes.OPCODES.values()
-        if row.name not in checks.BY_OPCODE
+        if row.name not in conditions.BY_OPCODE
         and row.name not in ROLES
         and row.payload is Payload.OPERANDS
         and not row.alternatives

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from hlotext.ir.errors import EditError
-from hlotext.ir.nodes import edits, printing, uses
+from hlotext.ir.nodes import printing
 from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.gate import gate
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
@@ -62,14 +63,12 @@ class Attributes(MutableMapping[str, Any]):
         return self._instruction._attributes[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self._instruction.change(attributes={**self._instruction._attributes, name: value})
+        gate().set_attribute(self._instruction, name, value)
 
     def __delitem__(self, name: str) -> None:
         if name not in self._instruction._attributes:
             raise KeyError(name)
-        self._instruction.change(
-            attributes={k: v for k, v in self._instruction._attributes.items() if k != name}
-        )
+        gate().remove_attribute(self._instruction, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._instruction._attributes)
@@ -97,13 +96,11 @@ class Instruction:
     """Shared by all instructions whose attributes have the same text, so it is replaced, never changed in place."""
     _argument: int | Literal | None = None
     """What stands in the parentheses of `parameter` and `constant`."""
-    computation: Computation | None = None
-    """The computation that holds this instruction; None before it is added to one."""
+    _computation: Computation | None = None
     _place: int | tuple[int, int] | None = None
     """Where the instruction stands in the source: start and end, or only the end for an op line without line ends inside."""
-    form: Form = Form.LINE
-    is_touched: bool = False
-    """True once edited: the source text no longer says what this is."""
+    _form: Form = Form.LINE
+    _is_touched: bool = False
     _users: dict[Instruction, None] | None = None
 
     @property
@@ -111,7 +108,9 @@ class Instruction:
         """Offset of its first character in the source text; -1 for one that was not read."""
         place = self._place
         if isinstance(place, int):
-            source = self.computation.module.source if self.computation and self.computation.module else None
+            source = (
+                self._computation.module.source if self._computation and self._computation.module else None
+            )
             assert source is not None
             start = source.text.rfind("\n", 0, place) + 1
             while source.text[start] == " ":
@@ -125,6 +124,21 @@ class Instruction:
         place = self._place
         return place if isinstance(place, int) else -1 if place is None else place[1]
 
+    @property
+    def computation(self) -> Computation | None:
+        """The computation that holds this instruction; None before it is added to one."""
+        return self._computation
+
+    @property
+    def form(self) -> Form:
+        """How it stands in the text."""
+        return self._form
+
+    @property
+    def is_touched(self) -> bool:
+        """True once edited: the source text no longer says what this is."""
+        return self._is_touched
+
     # ---- what it is
 
     @property
@@ -134,10 +148,7 @@ class Instruction:
 
     @name.setter
     def name(self, name: str) -> None:
-        if self.computation is not None:
-            self.computation.rename(self, name)
-        else:
-            self._name = name
+        gate().rename(self, name)
 
     @property
     def opcode(self) -> str:
@@ -146,7 +157,7 @@ class Instruction:
 
     @opcode.setter
     def opcode(self, opcode: str) -> None:
-        self.change(opcode=opcode)
+        gate().change(self, {"opcode": opcode}, typed=True)
 
     @property
     def shape(self) -> Shape | None:
@@ -154,8 +165,8 @@ class Instruction:
         return self._shape
 
     @shape.setter
-    def shape(self, shape: Shape) -> None:
-        self.change(shape=shape)
+    def shape(self, shape: Shape | str) -> None:
+        gate().change(self, {"shape": shape}, typed=True)
 
     @property
     def operands(self) -> tuple[Instruction, ...]:
@@ -163,8 +174,8 @@ class Instruction:
         return self._operands
 
     @operands.setter
-    def operands(self, operands: tuple[Instruction, ...]) -> None:
-        self.change(operands=tuple(operands))
+    def operands(self, operands: Sequence[Instruction]) -> None:
+        gate().change(self, {"operands": operands}, typed=True)
 
     @property
     def attributes(self) -> Attributes:
@@ -178,7 +189,7 @@ class Instruction:
 
     @literal.setter
     def literal(self, literal: Literal) -> None:
-        self.change(literal=literal)
+        gate().change(self, {"literal": literal}, typed=True)
 
     @property
     def parameter_number(self) -> int | None:
@@ -187,10 +198,7 @@ class Instruction:
 
     @parameter_number.setter
     def parameter_number(self, number: int) -> None:
-        self._argument = number
-        self.touch()
-        if self.computation is not None:
-            self.computation.touch_signature()
+        gate().renumber(self, number)
 
     # ---- attributes that every instruction may have
 
@@ -221,8 +229,8 @@ class Instruction:
         metadata = self.metadata
         if metadata is None:
             return ()
-        if metadata.stack_frame_id and self.computation is not None and self.computation.module is not None:
-            return self.computation.module.stack_frames.frames(metadata.stack_frame_id)
+        if metadata.stack_frame_id and self._computation is not None and self._computation.module is not None:
+            return self._computation.module.stack_frames.frames(metadata.stack_frame_id)
         frame = metadata.frame
         return () if frame is None else (frame,)
 
@@ -231,15 +239,15 @@ class Instruction:
     @property
     def is_root(self) -> bool:
         """True for the instruction whose result is its computation's result."""
-        return self.computation is not None and self.computation.root is self
+        return self._computation is not None and self._computation.root is self
 
     @property
     def users(self) -> tuple[Instruction, ...]:
         """The instructions that take this one's result, each once, in the order of the computation."""
         if self._users is None:
-            if self.computation is None:
+            if self._computation is None:
                 return ()
-            self.computation.find_users()
+            self._computation.find_users()
         return tuple(self._users or ())
 
     @property
@@ -268,9 +276,9 @@ class Instruction:
     @property
     def control_successors(self) -> tuple[Instruction, ...]:
         """Instructions that name this one as a control predecessor."""
-        if self.computation is None:
+        if self._computation is None:
             return ()
-        return self.computation.control_successors_of(self)
+        return self._computation.control_successors_of(self)
 
     # ---- asynchronous pairs
 
@@ -306,27 +314,10 @@ class Instruction:
     @property
     def span(self) -> Span | None:
         """Where this stands in the source text; None for an instruction that was not read."""
-        module = self.computation.module if self.computation is not None else None
+        module = self._computation.module if self._computation is not None else None
         if module is None or module.source is None or self._start < 0:
             return None
         return module.source.span(self._start, self._end)
-
-    def touch(self) -> None:
-        """Marks this instruction as edited, so that it is printed anew; what stands inside its line gets a line."""
-        self.is_touched = True
-        if self.form is Form.NESTED or self.form is Form.COMPACT:
-            self.form, self._place = Form.LINE, None
-            for user in self.users:
-                user.touch()
-        for operand in self._operands:
-            if operand.form is Form.NESTED or operand.form is Form.COMPACT:
-                operand.touch()
-        if self.computation is None:
-            return
-        for callee in self.called_computations:
-            if callee.is_inline:
-                callee.own_text()
-        self.computation.touch()
 
     # ---- editing
 
@@ -334,7 +325,7 @@ class Instruction:
         self,
         *,
         opcode: str | None = None,
-        shape: Shape | None = None,
+        shape: Shape | str | None = None,
         operands: Sequence[Instruction] | None = None,
         attributes: Mapping[str, Any] | None = None,
         literal: Literal | None = None,
@@ -342,28 +333,18 @@ class Instruction:
     ) -> None:
         """Changes several parts at once; None leaves a part as it is. `attributes` replaces all of them.
 
-        Raises EditError, and changes nothing, where the result would need itself, name what is not there, or (with
-        `typed`) be of another type than operands and attributes give it or its users need. Operands that stand behind
-        this instruction are moved before it.
+        Raises EditError, and changes nothing, where the result would need itself, name what is not there, or be of another
+        type than operands and attributes give it or its users need; without `typed`, inside of a `Module.transaction()`,
+        types need to fit at its end alone. Operands that stand behind this instruction are moved before it.
         """
-        changes: dict[str, Any] = {}
-        if opcode is not None and opcode != self._opcode:
-            changes["_opcode"] = opcode
-        if shape is not None:
-            changes["_shape"] = shape
-        if operands is not None:
-            changes["_operands"] = tuple(operands)
-        if attributes is not None:
-            changes["_attributes"] = dict(attributes)
-        if literal is not None:
-            changes["_argument"] = literal
-        edits.change(self, changes, typed=typed)
+        given = {
+            "opcode": opcode, "shape": shape, "operands": operands, "attributes": attributes, "literal": literal,
+        }  # fmt: skip
+        gate().change(self, {k: v for k, v in given.items() if v is not None}, typed=typed)
 
     def replace_operand(self, number: int, operand: Instruction) -> None:
         """Takes another operand in one place. Raises EditError as `change` does, IndexError for no such operand."""
-        operands = list(self._operands)
-        operands[number] = operand
-        self.change(operands=operands)
+        gate().replace_operand(self, number, operand)
 
     def replace_all_uses_with(self, new: Instruction) -> None:
         """Makes every user take `new` instead; a root hands on its role (`HloInstruction::ReplaceAllUsesWith`).
@@ -371,54 +352,27 @@ class Instruction:
         `new` may itself use this instruction: that use stays. What is needed is moved before the first user. Raises
         EditError for another shape (layouts aside), another computation, and where a cycle would come of it.
         """
-        edits.replace_uses(self, new)
+        gate().replace_uses(self, new)
 
     def replace_with(self, new: Instruction) -> None:
         """`replace_all_uses_with`, hands on control dependencies, and takes this instruction out if nothing uses it.
 
         What finishes an asynchronous operation stays, since that must end.
         """
-        if self.computation is None:
-            raise EditError(f"{self.name} is in no computation")
-        if new is self:
-            return
-        successors = [i for i in self.control_successors if i is not new]
-        for successor in successors:
-            edits.moves_before([new], successor)  # raises where that cannot follow the new one
-        is_done = any(uses.is_finished_by(operand, self) for operand in self._operands)
-        leaving = self._opcode != "parameter" and not is_done
-        edits.replace_uses(self, new, leaving=leaving)
-        for successor in self.control_successors:
-            kept = [p for p in successor.control_predecessors if p is not self]
-            if new is not successor and new not in kept:
-                kept.append(new)
-            successor.attributes[edits.CONTROL] = tuple(kept)
-        if leaving and not self.users:
-            self.computation.remove(self)
+        gate().replace(self, new)
 
     def erase(self) -> None:
         """Takes this instruction out of its computation. Raises EditError while something uses it."""
-        if self.computation is None:
+        if self._computation is None:
             raise EditError(f"{self.name} is in no computation")
-        self.computation.remove(self)
+        gate().remove(self._computation, (self,))
 
     def move_before(self, other: Instruction) -> None:
         """Gives this instruction another place in its computation.
 
         Raises EditError if it would stand before what it needs or behind what needs it.
         """
-        computation = self.computation
-        if computation is None or other.computation is not computation:
-            raise EditError(f"{self.name} and {other.name} are not in one computation")
-        if other is self:
-            return
-        order = computation.order
-        needed = (*self._operands, *self.control_predecessors)
-        if any(order[i] >= order[other] for i in needed) or any(
-            order[i] < order[other] for i in (*self.users, *self.control_successors)
-        ):
-            raise EditError(f"{self.name} cannot stand before {other.name}")
-        computation.move_all([self], other)
+        gate().move_before(self, other)
 
     def __str__(self) -> str:
         return printing.printer().instruction(self)
@@ -428,7 +382,7 @@ class Instruction:
 
 
 # Every walk over a module reads these, so their getters are C functions: a third of the time of a method call.
-for _name in ("name", "opcode", "shape", "operands"):
+for _name in ("name", "opcode", "shape", "operands", "computation", "form", "is_touched"):
     _property = vars(Instruction)[_name]
     setattr(
         Instruction, _name, property(operator.attrgetter(f"_{_name}"), _property.fset, doc=_property.__doc__)

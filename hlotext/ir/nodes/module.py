@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, MutableMapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,16 @@ import attrs
 from hlotext.ir import collector
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes import printing
-from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.gate import gate
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.literal import Literal
-from hlotext.ir.values.shape import Layout, Shape
+from hlotext.ir.values.shape import Shape
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.naming import NameUniquer
+    from hlotext.ir.nodes.record import Listener, Record
     from hlotext.ir.nodes.source import Source
     from hlotext.ir.values.frames import StackFrameIndex
     from hlotext.ir.values.print_options import PrintOptions
@@ -27,30 +29,33 @@ if TYPE_CHECKING:
 ENTRY_LAYOUT = "entry_computation_layout"
 
 
-def _fitting(old: Shape | None, shape: Shape, layouts_count: bool) -> Shape:
-    """The old shape where it differs in layouts at most, else the new one with layouts filled in.
+class ModuleAttributes(MutableMapping[str, Any]):
+    """The attributes of a module's header, a live view: a change is printed, and raises EditError where it cannot be."""
 
-    Where layouts count: in tiles, padding and memory spaces at most, which the header of TPU text lacks.
-    """
-    if old == shape:
-        return shape
-    new = _laid_out(shape)
-    if old is None or old.text_without_layout() != shape.text_without_layout():
-        return new
-    return old if not layouts_count or _ordered(old) == _ordered(new) else new
+    __slots__ = ("_module",)
 
+    def __init__(self, module: Module) -> None:
+        self._module = module
 
-def _ordered(shape: Shape) -> list[Layout | None]:
-    """The layouts inside a shape with the order of dimensions and the size of elements alone."""
-    layouts = [leaf.layout for _, leaf in shape.with_default_layout().leaves()]
-    return [x and Layout(x.minor_to_major, element_size_in_bits=x.element_size_in_bits) for x in layouts]
+    def __getitem__(self, name: str) -> Any:
+        return self._module._attributes[name]
 
+    def __setitem__(self, name: str, value: Any) -> None:
+        gate().set_header(self._module, name, value)
 
-def _laid_out(shape: Shape) -> Shape:
-    """A shape with the descending layout where an array has none; scalars are written without."""
-    if shape.is_tuple:
-        return Shape.tuple(tuple(map(_laid_out, shape.tuple_shapes)))
-    return shape.with_default_layout() if shape.dimensions else shape
+    def __delitem__(self, name: str) -> None:
+        if name not in self._module._attributes:
+            raise KeyError(name)
+        gate().remove_header(self._module, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._module._attributes)
+
+    def __len__(self) -> int:
+        return len(self._module._attributes)
+
+    def __repr__(self) -> str:
+        return repr(self._module._attributes)
 
 
 @attrs.define(eq=False, repr=False)
@@ -58,26 +63,32 @@ class Module:
     """One module. Mutable, compared by identity; `str()` is the source text as far as nothing was edited."""
 
     _name: str
-    attributes: dict[str, Any] = attrs.field(factory=dict)
-    """Typed header attributes by name, in the order of the text. After a change call `touch_header()`."""
+    _attributes: dict[str, Any] = attrs.field(factory=dict)
     _computations: list[Computation] = attrs.field(factory=list)
     _entry: Computation | None = None
     _stack_frames: StackFrameIndex | None = None
     """None for a text without tables that nobody has asked for them."""
-    source: Source | None = None
-    """The text that this was read from; None for a module that was built."""
+    _source: Source | None = None
     _start: int = 0
     _header_end: int = 0
     _end: int = 0
     _parts: list[tuple[str, str, Shape | Literal | int | dict[str, Any]]] = attrs.field(factory=list)
     """What op lines are made of, each once and in the order in which it was first read: its text, the opcode on the line, and
     what was read: the shape (its text goes on to the opcode), the literal or number in the parentheses, the attributes."""
-    removed: list[Computation] = attrs.field(factory=list)
+    _removed: list[Computation] = attrs.field(factory=list)
     """Computations that were taken out; their text is still in the source."""
-    is_touched: bool = False
-    is_header_touched: bool = False
-    revision: int = 0
-    """Goes up with every edit; caches of derived facts compare it."""
+    _is_touched: bool = False
+    _is_header_touched: bool = False
+    _has_new_tables: bool = False
+    """True once other stack frames were set than those in the text."""
+    _revision: int = 0
+    _journal: Any = None
+    """What the gate notes while the module is being edited; None between edits."""
+    _listeners: tuple[Listener, ...] = ()
+    _mixes_precisions: bool = False
+    """True once tiled layouts were found by the gate; what is below them may mix precisions."""
+    _memories: tuple[bool, bool] | None = None
+    """Whether values lie in buffers of their own, and in the host's memory, as the gate found out."""
     _callers: dict[Computation, dict[Instruction, None]] | None = None
     _place_of: dict[Computation, int] | None = None
     _by_name: tuple[int, dict[str, Instruction | Computation]] | None = None
@@ -93,8 +104,32 @@ class Module:
 
     @name.setter
     def name(self, name: str) -> None:
-        self._name = name
-        self.touch_header()
+        gate().rename_module(self, name)
+
+    @property
+    def attributes(self) -> ModuleAttributes:
+        """Typed header attributes by name, in the order of the text."""
+        return ModuleAttributes(self)
+
+    @property
+    def source(self) -> Source | None:
+        """The text that this was read from; None for a module that was built."""
+        return self._source
+
+    @property
+    def is_touched(self) -> bool:
+        """True once anything was edited."""
+        return self._is_touched
+
+    @property
+    def is_header_touched(self) -> bool:
+        """True once the header line must be printed anew."""
+        return self._is_header_touched
+
+    @property
+    def revision(self) -> int:
+        """Goes up with every edit; caches of derived facts compare it."""
+        return self._revision
 
     @property
     def computations(self) -> tuple[Computation, ...]:
@@ -121,12 +156,12 @@ class Module:
 
     @stack_frames.setter
     def stack_frames(self, stack_frames: StackFrameIndex) -> None:
-        self._stack_frames = stack_frames
+        gate().set_stack_frames(self, stack_frames)
 
     @property
     def is_scheduled(self) -> bool:
         """True where the order of the instructions is the order in which they run."""
-        return self.attributes.get("is_scheduled") is True
+        return self._attributes.get("is_scheduled") is True
 
     def instructions(self) -> Iterator[Instruction]:
         """Every instruction of every computation, in the order of the text."""
@@ -144,25 +179,27 @@ class Module:
         With `only_callers` computations that call nothing may be left out, where that is known without reading them.
         """
         found = self._computations if among is None else among
-        return iter(tuple(found)) if self.source is None else self.source.walk(found, only_callers)
+        return iter(tuple(found)) if self._source is None else self._source.walk(found, only_callers)
 
     def named(self, name: str) -> Iterator[Instruction | Computation]:
         """The instructions, then the computations of that name (`%` optional). Only what may hold it is read for that."""
         name = name.removeprefix("%")
         computations = self._computations
-        for computation in computations if self.source is None else self.source.defining(computations, name):
+        for computation in (
+            computations if self._source is None else self._source.defining(computations, name)
+        ):
             yield from (i for i in computation._instructions if i._name == name)
         yield from (computation for computation in computations if computation._name == name)
 
     def find(self, name: str) -> Instruction | Computation | None:
         """The instruction or else the computation of that name (`%` optional); the first one in the text; or None."""
-        if self._by_name is None or self._by_name[0] != self.revision:
+        if self._by_name is None or self._by_name[0] != self._revision:
             names: dict[str, Instruction | Computation] = {}
             for instruction in self.instructions():
                 names.setdefault(instruction.name, instruction)
             for computation in self._computations:
                 names.setdefault(computation.name, computation)
-            self._by_name = self.revision, names
+            self._by_name = self._revision, names
         return self._by_name[1].get(name.removeprefix("%"))
 
     def callers_of(self, computation: Computation) -> tuple[Instruction, ...]:
@@ -199,9 +236,9 @@ class Module:
 
         That is nothing but what `load` left in a large file: whatever else is read has all its attributes typed at once.
         """
-        if self.source is not None:
+        if self._source is not None:
             with collector.paused(pays=False):
-                self.source.read_all(self._computations)
+                self._source.read_all(self._computations)
         return self
 
     # ---- editing
@@ -229,41 +266,8 @@ class Module:
 
         Raises EditError if the name is taken, or if it calls a computation that is not in the module.
         """
-        self._check_free(computation.name)
-        if computation.module is not None:
-            raise EditError(f"{computation.name} is in module {computation.module.name} already")
-        for instruction in computation:
-            for callee in instruction.called_computations:
-                if callee.module is not self and callee is not computation:
-                    raise EditError(f"{instruction.name} calls {callee.name}, which is not in the module")
-        entry = self.entry if self._computations else computation
-        place = len(self._computations) if before is None else self._place_before(before)
-        self._computations.insert(place, computation)
-        self._place_of = None
-        self._entry = entry
-        computation.module = self
-        self.computation_names.register(computation.name)
-        for instruction in computation:
-            self.instruction_names.register(instruction.name)
-            self.note_calls(instruction)
-        computation.touch()
+        gate().add_computation(self, computation, before)
         return computation
-
-    def _check_free(self, name: str) -> None:
-        """Raises EditError where a computation has that name."""
-        if self.computation_names.may_be_taken(name) and any(c.name == name for c in self._computations):
-            raise EditError(f"module {self._name} already has a computation named {name}")
-
-    def bring_before(self, computation: Computation, callees: Iterable[Computation]) -> None:
-        """Moves computations, with all that they call, before the one that calls them, as XLA's reader wants them."""
-        places = self._places()
-        late = [c for c in post_order(callees) if places[c] > places[computation]]
-        if late:
-            self._computations[:] = [c for c in self._computations if c not in late]
-            place = self._place_before(computation)
-            self._computations[place:place] = late
-            self._place_of = None
-            self.touch()
 
     def _places(self) -> dict[Computation, int]:
         """The number of each computation in the list; remembered until computations come, go or move."""
@@ -271,108 +275,43 @@ class Module:
             self._place_of = {computation: place for place, computation in enumerate(self._computations)}
         return self._place_of
 
-    def _place_before(self, computation: Computation) -> int:
-        """The place in the list for what is to stand before a computation, and before all that stands inside its text."""
-        place = self._computations.index(computation)
-        while place and self._computations[place - 1].is_inside:
-            place -= 1
-        return place
-
     def remove(self, computation: Computation) -> None:
         """Takes a computation out. Raises EditError while it is the entry or somebody calls it."""
         self.remove_all([computation])
 
     def remove_all(self, computations: Iterable[Computation]) -> None:
         """Takes computations out that nothing but they themselves calls. Raises EditError as `remove` does."""
-        gone = dict.fromkeys(computations)
-        for computation in gone:
-            if computation.is_entry:
-                raise EditError(f"{computation.name} is the entry computation")
-            callers = [c for c in computation.callers if c.computation not in gone]
-            if callers:
-                raise EditError(f"{computation.name} is still called by {', '.join(c.name for c in callers)}")
-        self._entry = self.entry
-        self._computations[:] = [c for c in self._computations if c not in gone]
-        self._place_of = None
-        for computation in gone:
-            if computation._start >= 0 and not computation.is_inline:
-                self.removed.append(computation)
-            for instruction in computation:
-                self.forget_calls(instruction)
-            computation.module = None
-        self.touch()
+        gate().remove_computations(self, computations)
 
     def set_entry(self, computation: Computation) -> None:
         """Makes another computation the entry. Raises EditError if it is called or not in the module."""
-        if computation.module is not self:
-            raise EditError(f"{computation.name} is not in module {self._name}")
-        if computation.callers:
-            raise EditError(f"{computation.name} is called by {computation.callers[0].name}")
-        for changed in (self.entry, computation):
-            changed.touch_signature()
-        self._entry = computation
-        self.fit_entry_layout()
+        gate().set_entry(self, computation)
 
     def rename(self, computation: Computation, name: str) -> None:
         """Gives a computation another name; every line that names it is printed anew.
 
         Raises EditError if the name is taken.
         """
-        if name == computation.name:
-            return
-        self._check_free(name)
-        callers = computation.callers
-        computation._name = name
-        self.computation_names.register(name)
-        computation.touch_signature()
-        for caller in callers:
-            caller.touch()
-
-    def fit_entry_layout(self) -> None:
-        """Brings the header's `entry_computation_layout` up to date after the entry's parameters or root changed.
-
-        Layouts stay where the shapes are the same but for layouts, unless the module is scheduled: then layouts are final.
-        """
-        from hlotext.ir.values.shape import ComputationLayout  # only what is edited needs it
-
-        old = self.attributes.get(ENTRY_LAYOUT)
-        if not isinstance(old, ComputationLayout):
-            return
-        shapes = [p.shape for p in self.entry.parameters]
-        result = self.entry.shape
-        if result is None or any(shape is None for shape in shapes):
-            return
-        given = (*old.parameter_shapes, *(None for _ in shapes[len(old.parameter_shapes) :]))
-        strict = self.is_scheduled
-        new = ComputationLayout(
-            tuple(_fitting(a, b, strict) for a, b in zip(given, shapes, strict=False) if b is not None),
-            _fitting(old.result_shape, result, strict),
-        )
-        if new != old:
-            self.attributes[ENTRY_LAYOUT] = new
-            self.touch_header()
+        if computation.module is not self:
+            raise EditError(f"{computation.name} is not in module {self._name}")
+        gate().rename_computation(computation, name)
 
     def clone(self) -> Module:
         """A copy that shares no node with this one; it prints as this one does, edits included."""
-        from hlotext.ir.nodes.cloning import clone_module
+        return gate().clone(self)
 
-        return clone_module(self)
+    def transaction(self) -> AbstractContextManager[Record]:
+        """`with module.transaction() as record:` undoes every edit made inside when an exception leaves the block.
 
-    def transaction(self) -> AbstractContextManager[Module]:
-        """`with module.transaction():` undoes every edit made inside when an exception leaves the block."""
-        from hlotext.ir.nodes.snapshot import transaction
+        Inside, edits with `typed=False` and computations that are still being built may leave the module wrong for a while;
+        at the end it must be as right as before, else EditError is raised and everything undone. The record says what was
+        inserted, modified and removed, and can undo it later.
+        """
+        return gate().transaction(self)
 
-        return transaction(self)
-
-    def touch(self) -> None:
-        """Marks the module as edited."""
-        self.is_touched = True
-        self.revision += 1
-
-    def touch_header(self) -> None:
-        """Marks the header line as edited."""
-        self.is_header_touched = True
-        self.touch()
+    def listen(self, listener: Listener) -> AbstractContextManager[None]:
+        """`with module.listen(listener):` tells of every edit right behind it."""
+        return gate().listen(self, listener)
 
     # ---- text
 

@@ -33,6 +33,9 @@ class Order:
     def __getitem__(self, instruction: Instruction) -> int:
         return self._positions[instruction]
 
+    def __contains__(self, instruction: Instruction) -> bool:
+        return instruction in self._positions
+
     def place(self, instruction: Instruction) -> int:
         """The number of an instruction in the list."""
         return bisect.bisect_left(
@@ -60,3 +63,8 @@ class Order:
         for instruction in instructions:
             del self._positions[instruction]
         self._instructions[:] = [i for i in self._instructions if i in self._positions]
+
+    def restore(self, instructions: list[Instruction]) -> None:
+        """Makes the list what it was."""
+        self._instructions[:] = instructions
+        self._number()

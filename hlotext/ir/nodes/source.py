@@ -7,7 +7,7 @@ import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
@@ -41,6 +41,8 @@ class Span(Value):
 class Source:
     """One text and its name. Line ends are LF, CRLF or CR; the text is kept as it came."""
 
+    lets_go: ClassVar[bool] = False
+    """Whether instructions that were read may be read anew later, as other objects (`Module.walk`)."""
     text: str = attrs.field(repr=False)
     name: str = "<text>"
     """File name for messages."""

@@ -1,13 +1,125 @@
-"""The attribute table: what each attribute of op lines and module headers holds.
+"""The attribute table: what each attribute of op lines and module headers holds, and how that is read and written.
 
-Which opcode takes which attribute, and when it is printed there, stands in the opcode table.
+Which opcode takes which attribute, and when it is printed there, stands in the opcode table. What XLA demands of a value
+beside its class are functions of `hlotext.semantics`.
 """
 
 from __future__ import annotations
 
+import enum
+import importlib
+
 import attrs
 
+from hlotext.ir.tables.opcode_attributes import COMMON_ATTRIBUTES
+from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.value import Value
+
+
+class Form(enum.Enum):
+    """How the value of an attribute is made up."""
+
+    ONE = "one value of the class"
+    LIST = "a tuple of such values"
+    PAIRS = "a tuple of pairs"
+    NUMBERS = "a tuple of numbers, or of such tuples"
+    COMPUTATION = "a computation"
+    COMPUTATIONS = "a tuple of computations"
+    INSTRUCTIONS = "a tuple of instructions"
+
+
+@attrs.frozen(repr=False)
+class Kind(Value):
+    """What some attributes hold: the Python class of the value, and the grammar's rule that reads it."""
+
+    rule: str
+    """Rule of the grammar that reads the text behind `=`; `str()` of the value is that text again, in the usual form."""
+    words: str
+    """What it holds, for people."""
+    class_names: tuple[str, ...] = ()
+    """`int`, `bool`, `float` or `str`, or `file:Class` below `hlotext.ir.values`; empty for nodes."""
+    form: Form = Form.ONE
+
+    def classes(self) -> tuple[type, ...]:
+        """The classes of the value, or of its elements."""
+        return tuple(map(_class, self.class_names))
+
+
+def _class(name: str) -> type:
+    module, _, word = name.partition(":")
+    found: type = (
+        _PLAIN[name] if not word else getattr(importlib.import_module(f"hlotext.ir.values.{module}"), word)
+    )
+    return found
+
+
+_PLAIN: dict[str, type] = {"int": int, "bool": bool, "float": float, "str": str}
+
+
+def _one(rule: str, *names: str) -> Kind:
+    """Values of these classes, which are their own description."""
+    return Kind(rule, " or ".join(name.partition(":")[2] for name in names), names)
+
+
+_KINDS = (
+    Kind("integer", "whole number", ("int",)),
+    Kind("int_list", "list of whole numbers", ("int",), Form.LIST),
+    Kind("slice_sizes", "list of whole numbers, or list of such lists", ("int",), Form.NUMBERS),
+    Kind("source_target_pairs", "list of pairs", ("int",), Form.PAIRS),
+    Kind("boolean", "true or false", ("bool",)),
+    Kind("bool_list", "list of true or false", ("bool",), Form.LIST),
+    Kind("bool_or_list", "list of true or false", ("bool",), Form.LIST),
+    Kind("number", "number", ("float",)),
+    Kind("string", "text", ("str",)),
+    Kind("computation", "computation", (), Form.COMPUTATION),
+    Kind("computation_list", "list of computations", (), Form.COMPUTATIONS),
+    Kind("instruction_list", "list of instructions", (), Form.INSTRUCTIONS),
+    # Words
+    _one("algorithm", "enums:PrecisionAlgorithm", "enums:RandomAlgorithm"),
+    _one("collective_mode", "enums:CollectiveMode", "enums:ShuffleMode"),
+    _one("comparison_direction", "enums:ComparisonDirection"),
+    _one("comparison_type", "enums:ComparisonType"),
+    _one("convolution_kind", "enums:ConvolutionKind"),
+    _one("custom_call_api_version", "enums:CustomCallApiVersion"),
+    _one("custom_call_schedule", "enums:CustomCallSchedule"),
+    _one("fft_type", "enums:FftType"),
+    _one("fusion_kind", "enums:FusionKind"),
+    _one("padding_type", "enums:PaddingType"),
+    _one("random_distribution", "enums:RandomDistribution"),
+    _one("transpose_a", "enums:TransposeA"),
+    Kind("operand_precision", "list of Precision", ("enums:Precision",), Form.LIST),
+    # Shapes and constants
+    _one("shape", "shape:Shape"),
+    Kind("shape_list", "list of shapes", ("shape:Shape",), Form.LIST),
+    Kind("literal_with_shape", "Literal with its shape", ("literal:Literal",)),
+    # Values with fields
+    _one("backend_config", "configs:BackendConfig"),
+    _one("block_scaling_config", "sparsity:BlockScalingConfig"),
+    _one("dim_labels", "convolution:ConvolutionDimensionNumbers"),
+    _one("domain", "sharding:Domain"),
+    _one("dot_sparsity", "sparsity:DotSparsity"),
+    _one("frontend_attributes", "configs:FrontendAttributes"),
+    _one("metadata", "metadata:Metadata"),
+    _one("origin", "original_value:OriginalValue"),
+    _one("output_to_operand_aliasing", "aliasing:OutputToOperandAliasing"),
+    _one("padding", "window:PaddingConfig"),
+    _one("replica_groups", "replica_groups:ReplicaGroups"),
+    _one("result_accuracy", "accuracy:ResultAccuracy"),
+    _one("sharding", "sharding:Sharding"),
+    _one("slice_dimensions", "window:SliceDimensions"),
+    _one("sparsity_config", "sparsity:SparsityConfig"),
+    _one("statistics", "statistics:Statistics"),
+    _one("window", "window:Window"),
+    # The header's
+    _one("buffer_donor", "aliasing:BufferDonorConfig"),
+    _one("computation_layout", "shape:ComputationLayout"),
+    _one("debug_attributes", "module_attributes:DebugAttributes"),
+    _one("input_output_alias", "aliasing:InputOutputAliasConfig"),
+    _one("recovery_table", "module_attributes:RecoveryTable"),
+)
+
+KINDS: dict[str, Kind] = {kind.rule: kind for kind in _KINDS}
+"""Every kind of value by the rule that reads it."""
 
 
 @attrs.frozen(repr=False)
@@ -16,8 +128,8 @@ class AttributeInfo(Value):
 
     name: str
     """As it stands in the text, without `=`."""
-    value: str
-    """What kind of value it holds, in words."""
+    kind: Kind
+    """What it holds."""
     doc: str
     """What it means."""
     printed: str = "if given"
@@ -25,168 +137,197 @@ class AttributeInfo(Value):
     era: str = ""
     """`old` or `new` where the XLA release that is imitated does not know the attribute; empty otherwise."""
 
+    @property
+    def value(self) -> str:
+        """What it holds, for people."""
+        return self.kind.words
+
+    @property
+    def opcodes(self) -> tuple[str, ...] | None:
+        """The opcodes that take it, in alphabetical order; None: all."""
+        if any(use.name == self.name for use in COMMON_ATTRIBUTES) and self.name != "result_accuracy":
+            return None
+        return tuple(
+            name
+            for name, row in OPCODES.items()
+            if row.attribute(self.name) is not None
+            or (self.name == "result_accuracy" and row.result_accuracy)
+        )
+
 
 _TRUE = "if true"
 _ENTRIES = "if not empty"
 _ALWAYS = "always"
 _NEVER = "never, it is only read"
-_NUMBER = "whole number"
-_NUMBERS = "list of whole numbers"
-_BOOL = "true or false"
-_CALLED = "computation"
 
 _INSTRUCTION_ROWS: tuple[tuple[str, ...], ...] = (
     # Every instruction
-    ("sharding", "Sharding", "how the result is spread over devices"),
-    ("frontend_attributes", "FrontendAttributes", "notes of the front end", _ENTRIES),
-    ("control-predecessors", "list of instructions", "what must run before, besides the operands", _ENTRIES),
-    ("statistics", "Statistics", "numbers to show in a picture", _ENTRIES),
-    ("result_accuracy", "ResultAccuracy", "how exact the result must be", "if not the default mode"),
-    ("origin", "OriginalValue", "where the value was before optimisation"),
-    ("metadata", "Metadata", "the operation of the source program", "if one of its key fields is set"),
-    ("backend_config", "BackendConfig", "text that only the backend understands", _ENTRIES),
+    ("sharding", "sharding", "how the result is spread over devices"),
+    ("frontend_attributes", "frontend_attributes", "notes of the front end", _ENTRIES),
+    ("control-predecessors", "instruction_list", "what must run before, besides the operands", _ENTRIES),
+    ("statistics", "statistics", "numbers to show in a picture", _ENTRIES),
+    ("result_accuracy", "result_accuracy", "how exact the result must be", "if not the default mode"),
+    ("origin", "origin", "where the value was before optimisation"),
+    ("metadata", "metadata", "the operation of the source program", "if one of its key fields is set"),
+    ("backend_config", "backend_config", "text that only the backend understands", _ENTRIES),
     # Called computations
-    ("body", _CALLED, "the loop's body: state to state"),
-    ("branch_computations", "list of computations", "one for each branch"),
-    ("called_computations", "list of computations", "what a custom call may call", _ENTRIES),
-    ("calls", _CALLED, "the fused or wrapped computation"),
-    ("condition", _CALLED, "whether the loop goes on: state to pred"),
-    ("false_computation", _CALLED, "the branch for false"),
-    ("scatter", _CALLED, "how scattered values are combined"),
-    ("select", _CALLED, "which of two elements a window selects"),
-    ("to_apply", _CALLED, "what is called, or applied to each pair of elements"),
-    ("true_computation", _CALLED, "the branch for true"),
-    ("is_composite", _BOOL, "whether the call stands for one operation of the front end", _TRUE),
+    ("body", "computation", "the loop's body: state to state"),
+    ("branch_computations", "computation_list", "one for each branch"),
+    ("called_computations", "computation_list", "what a custom call may call", _ENTRIES),
+    ("calls", "computation", "the fused or wrapped computation"),
+    ("condition", "computation", "whether the loop goes on: state to pred"),
+    ("false_computation", "computation", "the branch for false"),
+    ("scatter", "computation", "how scattered values are combined"),
+    ("select", "computation", "which of two elements a window selects"),
+    ("to_apply", "computation", "what is called, or applied to each pair of elements"),
+    ("true_computation", "computation", "the branch for true"),
+    ("is_composite", "boolean", "whether the call stands for one operation of the front end", _TRUE),
     # Dimensions and numbers
-    ("dimensions", _NUMBERS, "the dimensions that the operation works on; for transpose the permutation"),
-    ("index", _NUMBER, "which element of the tuple"),
-    ("inferred_dimension", _NUMBER, "the result's dimension whose size follows from the others", "if not -1"),
-    ("iota_dimension", _NUMBER, "the dimension along which the numbers rise"),
-    ("delta", _NUMBER, "by how much the state is advanced"),
-    ("feature_index", _NUMBER, "the feature dimension of a batch norm"),
+    ("dimensions", "int_list", "the dimensions that the operation works on; for transpose the permutation"),
+    ("index", "integer", "which element of the tuple"),
+    (
+        "inferred_dimension",
+        "integer",
+        "the result's dimension whose size follows from the others",
+        "if not -1",
+    ),
+    ("iota_dimension", "integer", "the dimension along which the numbers rise"),
+    ("delta", "integer", "by how much the state is advanced"),
+    ("feature_index", "integer", "the feature dimension of a batch norm"),
     ("epsilon", "number", "what a batch norm adds to the variance"),
-    ("exponent_bits", _NUMBER, "bits of the exponent that remain"),
-    ("mantissa_bits", _NUMBER, "bits of the mantissa that remain"),
-    ("k", _NUMBER, "how many elements are kept"),
-    ("largest", _BOOL, "the largest elements, not the smallest", _ALWAYS),
-    ("is_stable", _BOOL, "whether equal elements keep their order", _TRUE),
-    ("dynamic_slice_sizes", _NUMBERS, "sizes of the slice"),
-    ("slice", "SliceDimensions", "start, limit and stride of each dimension"),
-    ("shifts", _NUMBERS, "how far the elements of each dimension are rotated", "if given", "new"),
-    ("indices", "Literal with its shape", "where each element comes from", "if given", "new"),
-    ("padding", "PaddingConfig", "what is put before, behind and between the elements of each dimension"),
-    ("fft_length", _NUMBERS, "sizes of the transformed dimensions"),
-    ("fft_type", "FftType", "direction, and whether one side is real"),
-    ("direction", "ComparisonDirection", "which comparison"),
-    ("type", "ComparisonType", "how the operands are ordered", "if not the one of operand 0's type"),
-    ("distribution", "RandomDistribution", "of the random numbers"),
-    ("lower", _BOOL, "whether the lower triangle is meant", _TRUE),
-    ("left_side", _BOOL, "whether a x = b is solved, not x a = b", _TRUE),
-    ("unit_diagonal", _BOOL, "whether the diagonal is taken as 1", _TRUE),
-    ("transpose_a", "TransposeA", "what is done with a before", "if not TRANSPOSE_INVALID"),
+    ("exponent_bits", "integer", "bits of the exponent that remain"),
+    ("mantissa_bits", "integer", "bits of the mantissa that remain"),
+    ("k", "integer", "how many elements are kept"),
+    ("largest", "boolean", "the largest elements, not the smallest", _ALWAYS),
+    ("is_stable", "boolean", "whether equal elements keep their order", _TRUE),
+    ("dynamic_slice_sizes", "int_list", "sizes of the slice"),
+    ("slice", "slice_dimensions", "start, limit and stride of each dimension"),
+    ("shifts", "int_list", "how far the elements of each dimension are rotated", "if given", "new"),
+    ("indices", "literal_with_shape", "where each element comes from", "if given", "new"),
+    ("padding", "padding", "what is put before, behind and between the elements of each dimension"),
+    ("fft_length", "int_list", "sizes of the transformed dimensions"),
+    ("fft_type", "fft_type", "direction, and whether one side is real"),
+    ("direction", "comparison_direction", "which comparison"),
+    ("type", "comparison_type", "how the operands are ordered", "if not the one of operand 0's type"),
+    ("distribution", "random_distribution", "of the random numbers"),
+    ("lower", "boolean", "whether the lower triangle is meant", _TRUE),
+    ("left_side", "boolean", "whether a x = b is solved, not x a = b", _TRUE),
+    ("unit_diagonal", "boolean", "whether the diagonal is taken as 1", _TRUE),
+    ("transpose_a", "transpose_a", "what is done with a before", "if not TRANSPOSE_INVALID"),
     # Scan
-    ("num_carries", _NUMBER, "how many operands are carried on"),
-    ("is_reverse", _BOOL, "whether it runs from the end", _TRUE),
-    ("is_associative", _BOOL, "whether the steps may be regrouped", _ALWAYS),
+    ("num_carries", "integer", "how many operands are carried on"),
+    ("is_reverse", "boolean", "whether it runs from the end", _TRUE),
+    ("is_associative", "boolean", "whether the steps may be regrouped", _ALWAYS),
     # Gather and scatter
-    ("offset_dims", _NUMBERS, "result dimensions that lie inside a slice"),
-    ("collapsed_slice_dims", _NUMBERS, "operand dimensions of size 1 that vanish"),
-    ("start_index_map", _NUMBERS, "the operand dimension of each part of an index"),
-    ("operand_batching_dims", _NUMBERS, "batch dimensions of the operand", _ENTRIES),
-    ("start_indices_batching_dims", _NUMBERS, "batch dimensions of the indices", _ENTRIES),
-    ("index_vector_dim", _NUMBER, "the dimension of the indices that holds one index"),
-    ("slice_sizes", "list of whole numbers, or list of such lists", "sizes of each slice"),
-    ("indices_are_sorted", _BOOL, "whether the indices are known to ascend", _TRUE),
-    ("unique_indices", _BOOL, "whether no two indices are equal", _TRUE),
-    ("update_window_dims", _NUMBERS, "update dimensions that lie inside a window"),
-    ("inserted_window_dims", _NUMBERS, "operand dimensions of size 1 that the updates lack"),
-    ("scatter_dims_to_operand_dims", _NUMBERS, "the operand dimension of each part of an index"),
-    ("input_batching_dims", _NUMBERS, "batch dimensions of the operand", _ENTRIES),
-    ("scatter_indices_batching_dims", _NUMBERS, "batch dimensions of the indices", _ENTRIES),
+    ("offset_dims", "int_list", "result dimensions that lie inside a slice"),
+    ("collapsed_slice_dims", "int_list", "operand dimensions of size 1 that vanish"),
+    ("start_index_map", "int_list", "the operand dimension of each part of an index"),
+    ("operand_batching_dims", "int_list", "batch dimensions of the operand", _ENTRIES),
+    ("start_indices_batching_dims", "int_list", "batch dimensions of the indices", _ENTRIES),
+    ("index_vector_dim", "integer", "the dimension of the indices that holds one index"),
+    ("slice_sizes", "slice_sizes", "sizes of each slice"),
+    ("indices_are_sorted", "boolean", "whether the indices are known to ascend", _TRUE),
+    ("unique_indices", "boolean", "whether no two indices are equal", _TRUE),
+    ("update_window_dims", "int_list", "update dimensions that lie inside a window"),
+    ("inserted_window_dims", "int_list", "operand dimensions of size 1 that the updates lack"),
+    ("scatter_dims_to_operand_dims", "int_list", "the operand dimension of each part of an index"),
+    ("input_batching_dims", "int_list", "batch dimensions of the operand", _ENTRIES),
+    ("scatter_indices_batching_dims", "int_list", "batch dimensions of the indices", _ENTRIES),
     # Dots and convolutions
-    ("lhs_batch_dims", _NUMBERS, "batch dimensions of operand 0", _ENTRIES),
-    ("lhs_contracting_dims", _NUMBERS, "summed dimensions of operand 0", _ALWAYS),
-    ("rhs_batch_dims", _NUMBERS, "batch dimensions of operand 1", _ENTRIES),
-    ("rhs_contracting_dims", _NUMBERS, "summed dimensions of operand 1", _ALWAYS),
-    ("lhs_ragged_dims", _NUMBERS, "the dimension of operand 0 that falls into groups", _ENTRIES),
-    ("rhs_group_dims", _NUMBERS, "the dimension of operand 1 that counts the groups", _ENTRIES),
-    ("operand_precision", "list of Precision", "how exact the products are", "if one entry is not default"),
-    ("algorithm", "PrecisionAlgorithm or RandomAlgorithm", "types of operands and sums; or the generator"),
-    ("window", "Window", "how the window slides", _ENTRIES),
-    ("dim_labels", "ConvolutionDimensionNumbers", "what each dimension means"),
-    ("feature_group_count", _NUMBER, "groups of features that do not mix", "if not 1"),
-    ("batch_group_count", _NUMBER, "groups of batch entries that do not mix", "if not 1"),
-    ("convolution_kind", "ConvolutionKind", "forward, or which gradient", "if not unset"),
-    ("sparsity_config", "SparsityConfig", "structured sparsity of the operands", _ENTRIES),
-    ("block_scaling_config", "BlockScalingConfig", "how blocks of the operands are scaled", _ENTRIES, "new"),
-    ("sparsity", "DotSparsity", "structured sparsity of a dot's operands", "if given", "old"),
-    ("conv_kind", "ConvolutionKind", "the name of convolution_kind for a short time", "if given", "old"),
+    ("lhs_batch_dims", "int_list", "batch dimensions of operand 0", _ENTRIES),
+    ("lhs_contracting_dims", "int_list", "summed dimensions of operand 0", _ALWAYS),
+    ("rhs_batch_dims", "int_list", "batch dimensions of operand 1", _ENTRIES),
+    ("rhs_contracting_dims", "int_list", "summed dimensions of operand 1", _ALWAYS),
+    ("lhs_ragged_dims", "int_list", "the dimension of operand 0 that falls into groups", _ENTRIES),
+    ("rhs_group_dims", "int_list", "the dimension of operand 1 that counts the groups", _ENTRIES),
+    ("operand_precision", "operand_precision", "how exact the products are", "if one entry is not default"),
+    ("algorithm", "algorithm", "types of operands and sums; or the generator"),
+    ("window", "window", "how the window slides", _ENTRIES),
+    ("dim_labels", "dim_labels", "what each dimension means"),
+    ("feature_group_count", "integer", "groups of features that do not mix", "if not 1"),
+    ("batch_group_count", "integer", "groups of batch entries that do not mix", "if not 1"),
+    ("convolution_kind", "convolution_kind", "forward, or which gradient", "if not unset"),
+    ("sparsity_config", "sparsity_config", "structured sparsity of the operands", _ENTRIES),
+    (
+        "block_scaling_config",
+        "block_scaling_config",
+        "how blocks of the operands are scaled",
+        _ENTRIES,
+        "new",
+    ),
+    ("sparsity", "dot_sparsity", "structured sparsity of a dot's operands", "if given", "old"),
+    ("conv_kind", "convolution_kind", "the name of convolution_kind for a short time", "if given", "old"),
     # Collectives and transfers
-    ("channel_id", _NUMBER, "tells communicating operations apart, also across modules"),
-    ("replica_groups", "ReplicaGroups", "which devices work together", _ALWAYS),
-    ("use_global_device_ids", _BOOL, "whether the groups count devices, not replicas", _TRUE),
-    ("constrain_layout", _BOOL, "whether the layout must stay", _TRUE),
-    ("has_dynamic_root", _BOOL, "whether the sender is an operand", _ALWAYS, "new"),
-    ("mode", "CollectiveMode or ShuffleMode", "what the groups count; or how elements move", _NEVER),
-    ("source_target_pairs", "list of pairs", "who sends to whom"),
-    ("is_host_transfer", _BOOL, "whether the other side is the host", _TRUE),
-    ("cross_program_prefetch_index", _NUMBER, "the number of a copy that another program starts"),
-    ("is_cross_program_prefetch", _BOOL, "whether another program starts the copy", "if given", "old"),
-    ("async_execution_thread", "text", "where the wrapped computation runs", "if not main"),
-    ("async_group_id", _NUMBER, "ties the parts of an asynchronous operation together", "if given", "old"),
+    ("channel_id", "integer", "tells communicating operations apart, also across modules"),
+    ("replica_groups", "replica_groups", "which devices work together", _ALWAYS),
+    ("use_global_device_ids", "boolean", "whether the groups count devices, not replicas", _TRUE),
+    ("constrain_layout", "boolean", "whether the layout must stay", _TRUE),
+    ("has_dynamic_root", "boolean", "whether the sender is an operand", _ALWAYS, "new"),
+    ("mode", "collective_mode", "what the groups count; or how elements move", _NEVER),
+    ("source_target_pairs", "source_target_pairs", "who sends to whom"),
+    ("is_host_transfer", "boolean", "whether the other side is the host", _TRUE),
+    ("cross_program_prefetch_index", "integer", "the number of a copy that another program starts"),
+    ("is_cross_program_prefetch", "boolean", "whether another program starts the copy", "if given", "old"),
+    ("async_execution_thread", "string", "where the wrapped computation runs", "if not main"),
+    ("async_group_id", "integer", "ties the parts of an asynchronous operation together", "if given", "old"),
     # Others
-    ("kind", "FusionKind", "how the fusion is to be made into code"),
+    ("kind", "fusion_kind", "how the fusion is to be made into code"),
     (
         "output_to_operand_aliasing",
-        "OutputToOperandAliasing",
+        "output_to_operand_aliasing",
         "results that lie in operands' buffers",
         _ENTRIES,
     ),
-    ("custom_call_target", "text", "what is called"),
-    ("custom_call_has_side_effect", _BOOL, "whether it must stay even if unused", _TRUE),
-    ("api_version", "CustomCallApiVersion", "how it is called", "if not API_VERSION_ORIGINAL"),
-    ("schedule", "CustomCallSchedule", "how early or late it is to run", "if not SCHEDULE_NONE"),
-    ("padding_type", "PaddingType", "how a convolution is padded", "if not PADDING_INVALID"),
-    ("operand_layout_constraints", "list of shapes", "the layouts that the operands must have"),
-    ("literal", "Literal with its shape", "a constant that goes with the call"),
-    ("infeed_config", "text", "for the device's infeed", _ENTRIES),
-    ("outfeed_config", "text", "for the device's outfeed", _ENTRIES),
-    ("outfeed_shape", "Shape", "what leaves the device", _ALWAYS),
-    ("parameter_replication", "list of true or false", "which arrays all replicas share", _ENTRIES),
-    ("domain", "Domain", "the property on both sides of a border"),
+    ("custom_call_target", "string", "what is called"),
+    ("custom_call_has_side_effect", "boolean", "whether it must stay even if unused", _TRUE),
+    ("api_version", "custom_call_api_version", "how it is called", "if not API_VERSION_ORIGINAL"),
+    ("schedule", "custom_call_schedule", "how early or late it is to run", "if not SCHEDULE_NONE"),
+    ("padding_type", "padding_type", "how a convolution is padded", "if not PADDING_INVALID"),
+    ("operand_layout_constraints", "shape_list", "the layouts that the operands must have"),
+    ("literal", "literal_with_shape", "a constant that goes with the call"),
+    ("infeed_config", "string", "for the device's infeed", _ENTRIES),
+    ("outfeed_config", "string", "for the device's outfeed", _ENTRIES),
+    ("outfeed_shape", "shape", "what leaves the device", _ALWAYS),
+    ("parameter_replication", "bool_list", "which arrays all replicas share", _ENTRIES),
+    ("domain", "domain", "the property on both sides of a border"),
 )
 
 _HEADER_ROWS: tuple[tuple[str, ...], ...] = (
-    ("is_scheduled", _BOOL, "whether the order of instructions is that of execution", _TRUE),
-    ("input_output_alias", "InputOutputAliasConfig", "results that lie in parameters' buffers", _ENTRIES),
-    ("buffer_donor", "BufferDonorConfig", "parameters whose buffers may be used again", _ENTRIES),
-    ("alias_passthrough_params", _BOOL, "whether parameters that are results share buffers", _TRUE),
+    ("is_scheduled", "boolean", "whether the order of instructions is that of execution", _TRUE),
+    ("input_output_alias", "input_output_alias", "results that lie in parameters' buffers", _ENTRIES),
+    ("buffer_donor", "buffer_donor", "parameters whose buffers may be used again", _ENTRIES),
+    ("alias_passthrough_params", "boolean", "whether parameters that are results share buffers", _TRUE),
     (
         "entry_computation_layout",
-        "ComputationLayout",
+        "computation_layout",
         "shapes and layouts of the entry's parameters and result",
     ),
     (
         "allow_spmd_sharding_propagation_to_parameters",
-        "list of true or false",
+        "bool_or_list",
         "whether the partitioner may choose the parameters' shardings",
         "if not {false}",
     ),
     (
         "allow_spmd_sharding_propagation_to_output",
-        "list of true or false",
+        "bool_or_list",
         "whether the partitioner may choose the results' shardings",
         "if not {false}",
     ),
-    ("replica_count", _NUMBER, "copies of the program that run at once on different data", "if not 1"),
-    ("num_partitions", _NUMBER, "devices over which each copy is spread", "if not 1"),
-    ("frontend_attributes", "FrontendAttributes", "notes of the front end", _ENTRIES),
-    ("origin_recovery_table", "RecoveryTable", "how lost original values are computed again", _ENTRIES),
-    ("debug_attributes", "DebugAttributes", "what is logged of original values", _ENTRIES, "new"),
+    ("replica_count", "integer", "copies of the program that run at once on different data", "if not 1"),
+    ("num_partitions", "integer", "devices over which each copy is spread", "if not 1"),
+    ("frontend_attributes", "frontend_attributes", "notes of the front end", _ENTRIES),
+    ("origin_recovery_table", "recovery_table", "how lost original values are computed again", _ENTRIES),
+    ("debug_attributes", "debug_attributes", "what is logged of original values", _ENTRIES, "new"),
 )
 
-ATTRIBUTES: dict[str, AttributeInfo] = {row[0]: AttributeInfo(*row) for row in _INSTRUCTION_ROWS}
+
+def _info(name: str, rule: str, *rest: str) -> AttributeInfo:
+    return AttributeInfo(name, KINDS[rule], *rest)
+
+
+ATTRIBUTES: dict[str, AttributeInfo] = {row[0]: _info(*row) for row in _INSTRUCTION_ROWS}
 """Every attribute of op lines that is known, by name."""
 
-HEADER_ATTRIBUTES: dict[str, AttributeInfo] = {row[0]: AttributeInfo(*row) for row in _HEADER_ROWS}
+HEADER_ATTRIBUTES: dict[str, AttributeInfo] = {row[0]: _info(*row) for row in _HEADER_ROWS}
 """Every attribute of the module header that is known, by name, in the order in which XLA prints them."""

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from hlotext.ir.nodes.cloning import own_attributes
+from hlotext.edit.cloning import own_attributes
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module

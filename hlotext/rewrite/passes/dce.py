@@ -9,16 +9,16 @@ from typing import ClassVar
 
 import attrs
 
+from hlotext.edit.asynchronous import is_finished_by
+from hlotext.edit.parameters import remove_parameter
+from hlotext.edit.structure import set_root
 from hlotext.ir.errors import EditError
-from hlotext.ir.nodes import edits
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.nodes.uses import is_finished_by
 from hlotext.ir.values.enums import FusionKind
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.effects import fixed, has_effect
-from hlotext.rewrite.parameters import remove_parameter
 from hlotext.rewrite.passes.base import Pass, PassResult
 
 
@@ -146,8 +146,7 @@ def _drop_outputs(body: Computation) -> int:
     shapes = fusion.shape.tuple_shapes if fusion.shape is not None else ()
     operands = [root.operands[n] for n in left]
     if len(left) == 1:
-        body._root = operands[0]
-        edits.touch_roots(body, root, operands[0])
+        set_root(body, operands[0], typed=False)
         body.remove(root)
         fusion.change(shape=shapes[left[0]], typed=False)
         for user in fusion.users:

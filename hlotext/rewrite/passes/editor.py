@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from hlotext import layout as layouts
+from hlotext.edit.parameters import remove_parameter
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
@@ -21,7 +22,6 @@ from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.ir.values.types import ElementType
 from hlotext.rewrite.effects import has_own_effect
-from hlotext.rewrite.parameters import remove_parameter
 
 CONTROL = "control-predecessors"
 NOT_COPIED = frozenset({CONTROL, "metadata", "sharding", "frontend_attributes", "origin", "statistics"})

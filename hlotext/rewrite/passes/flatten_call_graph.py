@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import attrs
 
-from hlotext.ir.nodes.calls import OWNERS
-from hlotext.ir.nodes.cloning import clone_computation
+from hlotext.edit.calls import OWNERS
+from hlotext.edit.cloning import clone_computation
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module

@@ -52,7 +52,6 @@ class SingleDevice(Pass):
             counts[opcode] += 1
         for name in ("replica_count", "num_partitions"):
             if module.attributes.pop(name, 1) != 1:
-                module.touch_header()
                 counts[name] = 1
         return PassResult.of(counts)
 

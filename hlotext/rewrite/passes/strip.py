@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.ir.nodes import edits
+from hlotext.edit.members import same_shape
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.naming import NameUniquer
@@ -36,7 +36,6 @@ class StripMetadata(Pass):
         count = sum(_drop(instruction, METADATA) for instruction in module.instructions())
         if not module.stack_frames.is_empty:
             module.stack_frames = StackFrameIndex()
-            module.touch_header()
             count += 1
         return PassResult.of({"instructions": count})
 
@@ -61,7 +60,7 @@ class RemoveShardings(Pass):
             value = instruction.operands[0] if len(instruction.operands) == 1 else None
             if value is not None and (
                 str(value.shape) == str(instruction.shape)
-                or (not module.is_scheduled and edits.same_shape(value.shape, instruction.shape))
+                or (not module.is_scheduled and same_shape(value.shape, instruction.shape))
             ):
                 instruction.replace_with(value)
                 calls += 1

@@ -30,4 +30,3 @@ def remove(module: Module, name: str) -> None:
         module.attributes[name] = type(value)(kept)
     else:
         del module.attributes[name]
-    module.touch_header()

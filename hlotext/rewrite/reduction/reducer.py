@@ -9,13 +9,13 @@ from functools import partial
 
 import attrs
 
+from hlotext.edit.entry_lists import fit_lists
+from hlotext.edit.parameters import BY_OPERANDS, remove_parameter
 from hlotext.findings.errors import Severity
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.entry_lists import fit_lists
-from hlotext.rewrite.parameters import BY_OPERANDS, remove_parameter
 from hlotext.rewrite.passes.cse import CommonSubexpressionElimination
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.strip import RemoveShardings, StripMetadata
@@ -76,8 +76,9 @@ class _Reducer:
             return False
         copy = self.module.clone()
         try:
-            edit(copy)
-            _clean(copy)
+            with copy.transaction():  # the steps of an edit need to fit together at its end alone
+                edit(copy)
+                _clean(copy)
         except EditError:
             return False
         size = size_of(copy)

@@ -77,18 +77,18 @@ def _shrink_parameter(module: Module, number: int, dimension: int, target: int) 
 
 
 def resize(module: Module, size: Resize) -> None:
-    """Gives every array other sizes, and slices and constants with them. Whether the result is right is for `verify`."""
-    for i in module.instructions():
-        attributes = {name: _resized(name, value, size) for name, value in i.attributes.items()}
-        shape = _shape(i.shape, size) if i.shape is not None else None
-        literal = _literal(i.literal, size) if i.literal is not None else None
-        if (
-            shape != i.shape
-            or literal is not i.literal
-            or any(attributes[n] is not v for n, v in i.attributes.items())
-        ):
-            i.change(shape=shape, attributes=attributes, literal=literal, typed=False)
-    module.fit_entry_layout()
+    """Gives every array other sizes, and slices and constants with them. Raises EditError where the result is wrong."""
+    with module.transaction():
+        for i in module.instructions():
+            attributes = {name: _resized(name, value, size) for name, value in i.attributes.items()}
+            shape = _shape(i.shape, size) if i.shape is not None else None
+            literal = _literal(i.literal, size) if i.literal is not None else None
+            if (
+                shape != i.shape
+                or literal is not i.literal
+                or any(attributes[n] is not v for n, v in i.attributes.items())
+            ):
+                i.change(shape=shape, attributes=attributes, literal=literal, typed=False)
 
 
 def _shape(shape: Shape, size: Resize) -> Shape:

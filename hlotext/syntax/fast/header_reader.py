@@ -70,7 +70,7 @@ def _fast_header(module: Module, text: str, start: int) -> int | None:
         except TermError:
             return None
     module._name = match[1]
-    module.attributes = attributes
+    module._attributes = attributes
     return match.end()
 
 
@@ -85,7 +85,7 @@ def _fast_tables(module: Module, text: str, start: int) -> int | None:
     found = read_tables(text, start)
     if found is None:
         return None
-    module.stack_frames, end = found
+    module._stack_frames, end = found
     following = patterns.blank().match(text, end)
     begin = end if following is None else following.end()
     if begin < len(text) and not _COMPUTATION().match(text, begin):
@@ -102,7 +102,7 @@ def _by_grammar(module: Module, reporter: Reporter, start: int, recover: Recover
     from hlotext.syntax.reading import reference  # imports Lark, which most texts do not need
 
     text = reporter.source.text
-    module.attributes = {}  # the fast reader may have read the header, and then met something behind it
+    module._attributes = {}  # the fast reader may have read the header, and then met something behind it
     linker = Linker(module, reporter)
     end = next_module(text, start)
     for match in itertools.islice(_COMPUTATION().finditer(text, start, end), _TRIES):

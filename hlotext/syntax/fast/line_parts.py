@@ -11,14 +11,13 @@ from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Count, Payload
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
-from hlotext.syntax import checks
+from hlotext.semantics import conditions
 from hlotext.syntax.fast import shortcuts
 from hlotext.syntax.language import patterns
 from hlotext.syntax.linking.linker import Linker
 from hlotext.syntax.linking.scope import Scope
 from hlotext.syntax.linking.undefined import note_unknown_types
 from hlotext.syntax.literals import read_literal
-from hlotext.syntax.source.reporter import Reporter
 
 _ODD = re.compile(r"[\r\n]|//")
 """What a shape in front of an opcode cannot hold on one line: a line end, or a comment that takes the opcode with it."""
@@ -62,8 +61,6 @@ class LineParts:
         """Shapes with opcodes by text, as far as they have been met."""
         self._linker = linker
         self._reporter = linker.reporter
-        self._quiet: Reporter | None = None
-        """What hears whether conditions hold; nothing has been said to it yet."""
         self._parts = linker.module._parts
         self._tails: dict[str, dict[str, dict[str, Any]]] = {}
         self._shapes: dict[str, Shape] = {}
@@ -83,7 +80,7 @@ class LineParts:
         tails = self._tails.setdefault(opcode, {})
         arity, called = row.arity, opcodes.CALLED_NAMES[row.name]
         has_conditions = (
-            opcode in checks.BY_OPCODE
+            opcode in conditions.BY_OPCODE
             or arity.count in (Count.EVEN, Count.ODD)
             or opcode in opcodes.CONTEXT_DEPENDENT
         )
@@ -135,17 +132,12 @@ class LineParts:
         opcode = instruction._opcode
         if not opcodes.OPCODES[opcode].arity.accepts(len(shapes)):
             return False
-        quiet = self._quiet
-        if quiet is None or quiet.source is not self._reporter.source:
-            quiet = self._quiet = Reporter(self._reporter.source, tolerant=True)
-        checks.instruction(quiet, instruction, 0, {})
-        if quiet.diagnostics:
-            self._quiet = None
+        if any(True for _ in conditions.of_values(instruction)):
             return False
         if opcode in opcodes.CONTEXT_DEPENDENT:
             if instruction.computation is not None:
                 instruction.computation._parts_read = None
-        elif opcode not in checks.LOOK_FURTHER:
+        elif opcode not in conditions.LOOK_FURTHER:
             met[key] = attributes, shapes  # which keeps them alive, so that their ids stay theirs
         return True
 
@@ -189,7 +181,7 @@ class LineParts:
                 return tuple(map(defined.__getitem__, ", ".join(names).removeprefix(mark).split(f", {mark}")))
             except KeyError:
                 pass
-        scope.computation.name_mark = None
+        scope.computation._name_mark = None
         if "\r" in text or "\n" in text:
             return None
         if "/*" in text:
@@ -216,7 +208,7 @@ class LineParts:
             if (
                 operand.shape is not None
                 and shape != operand.shape
-                and not checks.compatible(shape, operand.shape)
+                and not conditions.compatible(shape, operand.shape)
             ):
                 return None
             found.append(operand)

@@ -104,7 +104,7 @@ class Scanner:
             entry, name, result = match.groups()
             brace = match.end() - 1
             scope = begin(name, position + 2, entry is not None, brace)
-            scope.computation.name_mark = "%"
+            scope.computation._name_mark = "%"
             behind = lines(scope, scanner(text, brace + 1, end).match, brace + 1, "%")
             match = self._next_header(text, behind, end)
             if match is not None:
@@ -183,7 +183,7 @@ class Scanner:
             computation._parts_read = len(self.linker.module._parts)
         if thread is not None:
             try:
-                computation.execution_thread = unquote(thread)
+                computation._execution_thread = unquote(thread)
             except TermError as error:
                 self.reporter.error("X112", error.message, end - len(thread) + error.position)
         instructions = computation._instructions
@@ -243,7 +243,7 @@ class Scanner:
             return None
         mark = "%" if text.startswith(("%", "ROOT %"), match.end()) else ""
         if match[0] == "\n  ":
-            scope.computation.name_mark = mark
+            scope.computation._name_mark = mark
         return patterns.op_line(match[0], mark).scanner, mark  # type: ignore[attr-defined]
 
     def _to_brace(self, scope: Scope, form: LineForm | None, position: int, end: int) -> Closing:
@@ -258,7 +258,7 @@ class Scanner:
                 if self._goes_on(closing[0], end):
                     raise UnfitError
                 return closing
-            scope.computation.name_mark = None
+            scope.computation._name_mark = None
             position = self._slow_line(scope, position, end)
 
     def closing(self, position: int, end: int) -> Closing | None:
@@ -328,7 +328,7 @@ class Scanner:
                     else:
                         operands = tuple(map(defined.__getitem__, names.split(separator)))
                         if len(operands) > 5:
-                            computation.name_mark = None  # XLA would have numbered them
+                            computation._name_mark = None  # XLA would have numbered them
                         if not head.minimum <= len(operands) <= head.maximum:
                             operands = None
                 except KeyError:
@@ -349,10 +349,10 @@ class Scanner:
             instruction._operands = operands
             instruction._attributes = attributes
             instruction._argument = argument
-            instruction.computation = computation
+            instruction._computation = computation
             instruction._place = end
-            instruction.form = line
-            instruction.is_touched = False
+            instruction._form = line
+            instruction._is_touched = False
             instruction._users = None
             if (
                 met is not None

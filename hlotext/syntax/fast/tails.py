@@ -9,7 +9,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import CallAttributes
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.raw_value import RawValue
-from hlotext.syntax import checks
+from hlotext.semantics import conditions
 from hlotext.syntax.fast import shortcuts
 from hlotext.syntax.fast.line_parts import Head
 from hlotext.syntax.language import patterns
@@ -94,7 +94,7 @@ class Tails:
             return None
         names = (head.opcode, *attributes)
         if names not in self._fitting:
-            if not checks.attributes_fit(head.opcode, names[1:]) or "parameter_replication" in attributes:
+            if not conditions.attributes_fit(head.opcode, names[1:]) or "parameter_replication" in attributes:
                 return None
             self._fitting.add(names)
         return attributes

@@ -78,6 +78,12 @@ def bare_name() -> str:
 
 
 @functools.cache
+def name() -> re.Pattern[str]:
+    """A name as the grammar reads it, with or without `%`; a colon behind it is swallowed."""
+    return re.compile(grammar.terminals()["NAME"])
+
+
+@functools.cache
 def shape() -> str:
     """What may be a shape on an op line: anything without blanks, or in parentheses."""
     return rf"{_parentheses(_SHAPE_DEPTH)}|[a-z][!-~]*+"

@@ -162,7 +162,7 @@ class Index:
                 position = closing.end()
                 current._end = offset + position
                 if closing[1] is not None:
-                    current.execution_thread = unquote(closing[1])
+                    current._execution_thread = unquote(closing[1])
                 current = None
             empty = _EMPTY.match(text, position)
             assert empty is not None

@@ -20,7 +20,7 @@ import stat
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import attrs
 
@@ -71,7 +71,7 @@ class UnreadComputation(Computation):
         return getattr(self, name)
 
 
-_FROM_LINES = ("_root", "name_mark", "_parts_read", "_instructions")
+_FROM_LINES = ("_root", "_name_mark", "_parts_read", "_instructions")
 """What is read from the lines of a computation. The instructions are set last: who sees them sees everything."""
 _NONE: list[Instruction] = []
 
@@ -80,6 +80,7 @@ _NONE: list[Instruction] = []
 class LazySource(FileSource):
     """The source of a module that is read lazily."""
 
+    lets_go: ClassVar[bool] = True
     reader: Reader = attrs.field(kw_only=True, repr=False)
 
     def read_all(self, computations: Iterable[Computation]) -> None:
@@ -157,7 +158,7 @@ class Reader:
         with collector.paused():
             notes = self._index.make(strict=self.strict)
         self._take_notes(notes, 0)
-        self._entry, self._header = self.module.entry, dict(self.module.attributes)
+        self._entry, self._header = self.module.entry, dict(self.module._attributes)
         return self.module
 
     def forget(self) -> None:
@@ -251,7 +252,7 @@ class Reader:
         """Reads computations from their text alone, places counted in it."""
         linker, text = scanner.linker, source.text
         module = linker.module
-        module.source = scanner.source = linker.reporter.source = source
+        module._source = scanner.source = linker.reporter.source = source
         scanner.text = text
         module._end = len(text)
         end = scanner.computations(0, len(text))
@@ -376,7 +377,7 @@ def _unread(name: str, module: Module, start: int) -> Computation:
 def _move(read: Computation, computation: Computation, offset: int) -> None:
     """Makes an unread computation what was read of it, places counted from an offset on."""
     for instruction in read._instructions:
-        instruction.computation = computation
+        instruction._computation = computation
         place = instruction._place
         if type(place) is int:
             instruction._place = place + offset

@@ -38,7 +38,7 @@ def link_head(module: Module, reporter: Reporter, record: ModuleRecord) -> None:
                 "X203", message, attribute.position, help=reporter.did_you_mean(name, HEADER_ATTRIBUTES)
             )
         places[name] = attribute.position
-        module.attributes[name] = attribute.value
+        module._attributes[name] = attribute.value
     tables = {section.name: section for section in record.sections}
     others = []
     for name, section in tables.items():
@@ -47,7 +47,7 @@ def link_head(module: Module, reporter: Reporter, record: ModuleRecord) -> None:
             reporter.note("X205", message, section.position, help=reporter.did_you_mean(name, _TABLES))
             others.append(reporter.source.text[section.position : section.end])
     if others:
-        module.stack_frames = StackFrameIndex(other_tables=tuple(others))
+        module._stack_frames = StackFrameIndex(other_tables=tuple(others))
     if tables.keys() & _TABLES:
         _link_tables(module, reporter, tables)
 
@@ -68,7 +68,7 @@ def _link_tables(module: Module, reporter: Reporter, tables: dict[str, SectionRe
                 reporter.error("X101", message, *_place_of_row(reporter.source.text, tables[name], number))
                 return
         rows[name] = tables[name].rows
-    module.stack_frames = StackFrameIndex(
+    module._stack_frames = StackFrameIndex(
         rows["FileNames"],
         rows["FunctionNames"],
         tuple(FileLocation(**row) for row in rows["FileLocations"]),

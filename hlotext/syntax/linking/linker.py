@@ -18,13 +18,14 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape
+from hlotext.semantics.words import shown
 from hlotext.syntax import checks, module_checks
 from hlotext.syntax.language import patterns
 from hlotext.syntax.linking import sugar
 from hlotext.syntax.linking.scope import Scope
 from hlotext.syntax.linking.undefined import Undefined, note_unknown_types
 from hlotext.syntax.literals import read_literal
-from hlotext.syntax.source.reporter import Place, Reporter, shown
+from hlotext.syntax.source.reporter import Place, Reporter
 
 if TYPE_CHECKING:
     from hlotext.syntax.reading.records import (
@@ -86,7 +87,7 @@ class Linker:
         """Links a whole computation."""
         scope = self.begin(record.name, record.start, record.is_entry, record.brace)
         scope.computation._end = record.end
-        scope.computation.execution_thread = record.execution_thread
+        scope.computation._execution_thread = record.execution_thread
         for instruction in record.instructions:
             self.add_instruction(scope, instruction)
         self.finish(scope)

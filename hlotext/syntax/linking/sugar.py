@@ -57,7 +57,7 @@ def wrap(module: Module, start: Instruction, wrapped_opcode: str, names: set[str
     )  # fmt: skip
     body._instructions = [*parameters, root]
     body._root = root
-    body.execution_thread = start._attributes.get("async_execution_thread", "main")
+    body._execution_thread = start._attributes.get("async_execution_thread", "main")
     return body
 
 

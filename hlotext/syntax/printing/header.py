@@ -38,7 +38,7 @@ _DEFAULTS: dict[str, Any] = {
 
 def header_text(module: Module, options: PrintOptions) -> str:
     """The line `HloModule NAME, ...`, without its line end."""
-    values = dict(module.attributes)
+    values = dict(module._attributes)
     if "entry_computation_layout" not in values and module.computations:
         values["entry_computation_layout"] = inferred_layout(module)
     out = [f"HloModule {module.name if options.print_ids else ''}"]

@@ -2,7 +2,7 @@
 
 A line is made of a name, a shape, operands and the text of its attributes. Of shapes, attribute texts and literals a
 module has few distinct ones (`Module._parts`), so each is printed and compared once; the reader has said whether names and
-operands stand as XLA writes them (`Computation.name_mark`). Where all parts are written as the printer writes them, whole
+operands stand as XLA writes them (`Computation._name_mark`). Where all parts are written as the printer writes them, whole
 computations are copied. That prints a large module at many times the speed of making its lines; a test compares both on
 the corpus.
 """
@@ -82,7 +82,7 @@ class LineCopier:
         module = computation.module
         if (
             not self._copied
-            or computation.name_mark != self.mark
+            or computation._name_mark != self.mark
             or computation._root is None
             or module is None
             or module.source is None

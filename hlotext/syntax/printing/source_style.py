@@ -11,7 +11,7 @@ from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source
 from hlotext.ir.values.print_options import PrintOptions
-from hlotext.syntax.printing.header import header_text
+from hlotext.syntax.printing.header import header_text, stack_frame_tables
 from hlotext.syntax.printing.xla_styles import TextPrinter, signature
 
 
@@ -73,7 +73,7 @@ class _Copier:
             run.copy(module._start, module._header_end)
         read = [c for c in module.computations if not (c.is_inline or (c.is_implicit and c._start < 0))]
         starts = [c._start for c in read]
-        if module.removed or (starts and min(starts) < 0) or starts != sorted(starts):
+        if module._removed or (starts and min(starts) < 0) or starts != sorted(starts):
             self._moved_computations(read)
         else:  # what was not edited need not be looked at
             position = module._header_end
@@ -105,23 +105,23 @@ class _Copier:
         run.copy(last, module._end)
 
     def header(self) -> str:
-        """The header printed anew; the tables behind it are copied."""
+        """The header printed anew; the tables behind it are copied, unless they are others now."""
         module = self.module
         if not self.source[module._start : module._header_end].strip():
             return header_text(module, PrintOptions()) + "\n\n"  # the text began without one
-        line_end = self.source.find("\n", module._start, module._header_end)
-        tables = (
-            self.source[line_end : module._header_end]
-            if line_end >= 0 and module.stack_frames.stack_frames
-            else ""
-        )
-        return header_text(module, PrintOptions()) + tables
+        text = header_text(module, PrintOptions())
+        if module._has_new_tables:
+            index = module.stack_frames
+            return text if index.is_empty else f"{text}\n\n{stack_frame_tables(index).rstrip()}"
+        head = self.source[module._start : module._header_end]
+        tables = _TABLES.search(head)
+        return text + (head[tables.start() :] if tables is not None else "")
 
     def _starts_of_gaps(self) -> dict[int, int]:
         """For each computation of the source by start: where the blanks and comments before it begin; -1: after the last."""
         places = sorted(
             (c._start, c._end)
-            for c in (*self.module.computations, *self.module.removed)
+            for c in (*self.module.computations, *self.module._removed)
             if c._start >= 0 and not c.is_inline
         )
         gaps = {}
@@ -138,12 +138,12 @@ class _Copier:
         if not computation.is_touched:
             run.copy(computation._start, computation._end)
             return
-        if computation.is_signature_touched:
+        if computation._is_signature_touched:
             run.add(self.style.computation_header(computation))
             run.copy(computation._brace, computation._brace + 1)
         else:
             run.copy(computation._start, computation._brace + 1)
-        if computation.removed_spans or not self._lines_in_order(computation):
+        if computation._removed_spans or not self._lines_in_order(computation):
             self._moved_lines(computation)
 
     def _lines_in_order(self, computation: Computation) -> bool:
@@ -198,7 +198,7 @@ class _Copier:
         """For each op line of the source by start: where the blanks before it begin; -1: after the last line."""
         gaps = {}
         places = [(i._start, i._end) for i in computation if i._start >= 0]
-        for start, end in sorted((*places, *computation.removed_spans)):
+        for start, end in sorted((*places, *computation._removed_spans)):
             gaps[start] = position
             position = end
         gaps[-1] = position
@@ -210,6 +210,10 @@ class _Copier:
         return root + self.printer.instruction(
             instruction, self.printer.names(instruction.computation or Computation(""))
         )
+
+
+_TABLES = re.compile(r"\s*[\r\n](?=[A-Za-z]\w*[ \t]*(?:\r\n?|\n)[ \t]*[0-9\r\n])")
+"""What stands before the first table behind a header."""
 
 
 @attrs.frozen

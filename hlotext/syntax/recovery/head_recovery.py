@@ -41,7 +41,7 @@ def recover_head(module: Module, reporter: Reporter, start: int, end: int, repor
     module._name = name[1] if name is not None else ""
     line = _LINE.match(text, start, end)
     position = end if line is None else line.end()
-    module.attributes = _attributes(text[start:position])
+    module._attributes = _attributes(text[start:position])
     rows: dict[str, list[Any]] = {}
     table = ""
     while position < end and (line := _LINE.match(text, position, end)) is not None:
@@ -59,7 +59,7 @@ def recover_head(module: Module, reporter: Reporter, start: int, end: int, repor
             break
         position = line.end()
     if rows:
-        module.stack_frames = StackFrameIndex(*(tuple(rows.get(table, ())) for table in _TABLES))
+        module._stack_frames = StackFrameIndex(*(tuple(rows.get(table, ())) for table in _TABLES))
     return _without_blanks(text, start, position)
 
 

@@ -207,7 +207,7 @@ class TolerantScanner(Scanner):
             position = read(position)
             found: int | Closing | None = self.closing(position, end)
             if found is None:
-                scope.computation.name_mark = None
+                scope.computation._name_mark = None
                 found = self._statement(scope, position, end)
             if isinstance(found, int):
                 position = found
@@ -226,7 +226,7 @@ class TolerantScanner(Scanner):
         if line is None or len(line["indent"]) > _WIDEST:
             return lambda position: position
         if line["indent"] == "\n  ":
-            scope.computation.name_mark = line["mark"]
+            scope.computation._name_mark = line["mark"]
         scan = patterns.op_line(line["indent"], line["mark"], bounded=True).scanner  # type: ignore[attr-defined]
         return lambda position: self._lines(
             scope, scan(self.text, position, end).match, position, line["mark"]

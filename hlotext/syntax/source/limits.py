@@ -20,9 +20,6 @@ MAX_DIMENSIONS = 200
 MAX_DIGITS = 1_000
 """Digits of an integer that are looked at; more than 20 never fit into 64 bits."""
 
-MAX_UPDATES = 100
-"""Updates between the start and the end of an asynchronous operation."""
-
 MAX_DIAGNOSTICS = 1_000
 """Errors that are kept of one text, and notes; the others are counted."""
 

@@ -141,9 +141,3 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=_ALIKE)
     return f"did you mean `{close[0]}`?" if close else ""
-
-
-def shown(value: object) -> str:
-    """A value in a message, cut where it is long."""
-    text = str(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -8,24 +8,13 @@ from hlotext.ir.nodes.async_ops import COLLECTIVES_GROUP, extra_operation
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.semantics.effects import has_side_effect
+from hlotext.semantics.words import plural
 from hlotext.verify.findings import Findings
 from hlotext.verify.survey import Survey
-from hlotext.verify.words import plural
 
 _ONE_THREAD = frozenset({"conditional", "fusion", "while"})
 """Opcodes that run what they call on their own thread (`CheckCallableInstructionThreadName`)."""
-
-_SIDE_EFFECTS = frozenset(
-    [
-        *("all-gather-done", "all-gather-start", "all-reduce-done", "all-reduce-start"),
-        *("collective-broadcast", "collective-permute-done", "collective-permute-start", "infeed", "outfeed"),
-        *("recv", "recv-done", "rng", "rng-get-and-update-state", "send", "send-done"),
-    ]
-)
-"""Opcodes that do something even if nothing uses their result (`HasSideEffectNoRecurse`)."""
-
-_COLLECTIVES = frozenset({"all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter"})
-"""Opcodes that have side effects once they have a channel, or constrain their layout."""
 
 
 def check_calls(module: Module, survey: Survey, findings: Findings) -> None:
@@ -116,20 +105,11 @@ def check_fusion_body(
             related=[("used here", user)],
         )  # fmt: skip
     for instruction in computation._instructions:
-        if instruction not in used and instruction is not root and not _has_side_effect(instruction):
+        if instruction not in used and instruction is not root and not has_side_effect(instruction):
             findings.at(
                 instruction, "V308", f"nothing in the fusion uses {instruction.name}", help="take it out",
                 related=[("the fusion", first)],
             )  # fmt: skip
-
-
-def _has_side_effect(instruction: Instruction) -> bool:
-    attributes = instruction.attributes
-    if instruction.opcode == "custom-call":
-        return bool(attributes.get("custom_call_has_side_effect"))
-    if instruction.opcode in _COLLECTIVES:
-        return "channel_id" in attributes or bool(attributes.get("constrain_layout"))
-    return instruction.opcode in _SIDE_EFFECTS
 
 
 # ---- parameters and asynchronous computations

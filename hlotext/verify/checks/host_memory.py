@@ -2,31 +2,11 @@
 
 from __future__ import annotations
 
-from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.tables.opcode import Family
-from hlotext.ir.tables.opcodes import OPCODES
-from hlotext.ir.values.shape import Shape
-from hlotext.layout.errors import shorten
-from hlotext.verify.checks.passing import SPACE, equal_but_for
-from hlotext.verify.facts import Facts
+from hlotext.semantics.facts import Facts
+from hlotext.semantics.host_memory import asks_for_host, computation_problems, move_problems
+from hlotext.semantics.problems import Problem
 from hlotext.verify.findings import Findings
-from hlotext.verify.survey import HOST_SPACE
-
-_COMPUTING = frozenset(
-    {
-        Family.ELEMENTWISE_UNARY,
-        Family.ELEMENTWISE_BINARY,
-        Family.ELEMENTWISE_TERNARY,
-        Family.REDUCTION,
-        Family.SORTING,
-        Family.CONTRACTION,
-        Family.LINEAR_ALGEBRA,
-        Family.NORMALIZATION,
-        Family.RANDOM,
-    }
-)
-"""Families of opcodes that work on values, so that the values must lie where the work is done."""
 
 
 def check_host_memory(module: Module, facts: Facts, findings: Findings) -> None:
@@ -36,70 +16,10 @@ def check_host_memory(module: Module, facts: Facts, findings: Findings) -> None:
         for instruction in computation._instructions:
             if instruction.shape is None or any(operand.shape is None for operand in instruction.operands):
                 continue
+            problems: list[Problem] = []
             if facts.layout_sensitive:
-                _check_move(instruction, findings)
-            if not on_host and not _asks_for_host(instruction):
-                _check_computation(instruction, findings)
-
-
-def _space(shape: Shape | None) -> int:
-    return shape.layout.memory_space if shape is not None and shape.layout is not None else 0
-
-
-def _is_host(shape: Shape | None) -> bool:
-    return _space(shape) == HOST_SPACE
-
-
-def _asks_for_host(instruction: Instruction) -> bool:
-    return instruction.frontend_attributes.get("_xla_compute_type") == "host"
-
-
-def _check_move(instruction: Instruction, findings: Findings) -> None:
-    """Copies, slices and bitcasts between the memories (`CheckShape` of copy, `HandleBitcast`,
-    `HostOffloadInstructionCanChangeMemorySpace`).
-    """
-    shape, operand = instruction.shape, instruction.operands[0].shape if instruction.operands else None
-    if shape is None or operand is None or _is_host(shape) == _is_host(operand):
-        return
-    opcode, message = instruction.opcode, ""
-    if opcode == "copy" and _is_host(shape) and shape.element_type is not operand.element_type:
-        message = f"a copy to the host keeps the element type, so {operand} cannot become {shape}"
-    elif opcode == "copy" and _is_host(operand) and not equal_but_for(shape, operand, frozenset({SPACE})):
-        message = f"a copy from the host keeps the layout, so {operand} cannot become {shape}"
-    elif opcode == "dynamic-slice" and _is_host(shape):
-        message = "a dynamic-slice does not move its result to the host"
-    elif opcode == "dynamic-update-slice" and _is_host(operand):
-        message = "a dynamic-update-slice does not move its operand to the device"
-    elif opcode == "bitcast" and not _is_constant(instruction.operands[0]):
-        message = f"a bitcast moves nothing, so {shorten(str(operand))} cannot become {shorten(str(shape))}"
-    if message:
-        findings.at(
-            instruction, "V208", message, help="copy it as it is, and change it before or after",
-            related=[("what is moved", instruction.operands[0])],
-        )  # fmt: skip
-
-
-def _is_constant(instruction: Instruction) -> bool:
-    """A constant, or copies of one, which XLA may place anew."""
-    while instruction.opcode == "copy" and instruction.operands:
-        instruction = instruction.operands[0]
-    return instruction.opcode == "constant"
-
-
-def _check_computation(instruction: Instruction, findings: Findings) -> None:
-    row = OPCODES.get(instruction.opcode)
-    if row is None or row.family not in _COMPUTING:
-        return
-    for number, operand in enumerate(instruction.operands):
-        if _is_host(operand.shape):
-            findings.at(
-                instruction, "V209", f"{instruction.opcode} reads {shorten(str(operand.shape))} in host memory", number,
-                'copy it to the device first, or mark the work with _xla_compute_type="host"',
-                [("the operand", operand)],
-            )  # fmt: skip
-            return
-    if _is_host(instruction.shape):
-        findings.at(
-            instruction, "V209", f"{instruction.opcode} writes {shorten(str(instruction.shape))} into host memory",
-            help='copy the result to the host, or mark the work with _xla_compute_type="host"',
-        )  # fmt: skip
+                problems += move_problems(instruction)
+            if not on_host and not asks_for_host(instruction):
+                problems += computation_problems(instruction)
+            for problem in problems:
+                findings.problem(instruction, problem)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from hlotext.ir.values.aliasing import ShapeIndex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hlotext.ir.values.aliasing import ShapeIndex
 
 
 def plural(count: int, noun: str) -> str:
@@ -18,3 +21,9 @@ def index_text(index: ShapeIndex) -> str:
 def some(numbers: list[int]) -> str:
     """The first few numbers of a list."""
     return ", ".join(map(str, numbers[:4])) + (", ..." if len(numbers) > 4 else "")
+
+
+def shown(value: object) -> str:
+    """A value in a message, cut where it is long."""
+    text = str(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."

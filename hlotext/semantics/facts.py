@@ -25,6 +25,14 @@ class Facts:
     in_fusion: bool = False
     """True for the instructions of a fusion's computation."""
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells these facts from others, without the rows of tables."""
+        return (
+            self.layout_sensitive, self.mixed_precision, self.replica_count, self.num_partitions, self.in_fusion,
+            len(self.stack_frames.stack_frames), self.stack_frames.is_empty,
+        )  # fmt: skip
+
 
 def facts_of(
     module: Module, shapes: Iterable[Shape], layout_sensitive: bool | None, mixed_precision: bool | None
@@ -51,5 +59,5 @@ def facts_of(
 
 def _count(module: Module, name: str) -> int:
     """A number in the header; 1 where it is missing or none."""
-    value = module.attributes.get(name)
+    value = module._attributes.get(name)
     return value if isinstance(value, int) else 1

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.sparsity import DotSparsity
+from hlotext.semantics.facts import Facts
 from hlotext.semantics.infer.shapes import is_scalar, same_type_or_floats
-from hlotext.verify.facts import Facts
-from hlotext.verify.problems import Callee, Problem
-from hlotext.verify.words import plural
+from hlotext.semantics.problems import Callee, Problem
+from hlotext.semantics.words import plural
 
 REDUCING = frozenset({"all-reduce", "all-reduce-start", "collective-reduce", "reduce-scatter"})
 """Collectives that combine elements with `to_apply`."""

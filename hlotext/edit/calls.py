@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hlotext.edit import marks
+from hlotext.edit.journal import Journal
 from hlotext.ir.errors import EditError
-
-if TYPE_CHECKING:
-    from hlotext.ir.nodes.computation import Computation
-    from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 
 
 def check(
@@ -62,7 +63,7 @@ _ON_ONE_THREAD = frozenset({"async-start", "conditional", "fusion", "while"})
 def _callees(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Computation]]:
     for attribute, value in attributes.items():
         for item in value if type(value) is tuple else (value,):
-            if hasattr(item, "execution_thread"):
+            if isinstance(item, Computation):
                 yield attribute, item
 
 
@@ -82,3 +83,39 @@ def _leads_to(callee: Computation, computation: Computation) -> bool:
 
 def _callers(computation: Computation) -> Collection[Instruction]:
     return computation.module.calls_of(computation) if computation.module is not None else ()
+
+
+def bring_before(
+    journal: Journal, module: Module, computation: Computation, callees: Iterable[Computation]
+) -> None:
+    """Moves computations, with all that they call, before the one that calls them, as XLA's reader wants them."""
+    if computation._is_draft:
+        return
+    places = module._places()
+    late = [c for c in post_order(callees) if places[c] > places[computation]]
+    if not late:
+        return
+    listed = module._computations
+    for one in late:
+        place = listed.index(one)
+        del listed[place]
+        journal.did(listed.insert, place, one)
+        journal.note("modified", one)
+    place = place_before(module, computation)
+    listed[place:place] = late
+    journal.did(_take_out, listed, place, len(late))
+    journal.set(module, "_place_of", None)
+    journal.did(setattr, module, "_place_of", None)
+    marks.touch_module(journal, module)
+
+
+def _take_out(listed: list[Computation], place: int, count: int) -> None:
+    del listed[place : place + count]
+
+
+def place_before(module: Module, computation: Computation) -> int:
+    """The place in the list for what is to stand before a computation, and before all that stands inside its text."""
+    place = module._computations.index(computation)
+    while place and module._computations[place - 1].is_inside:
+        place -= 1
+    return place

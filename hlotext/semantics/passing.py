@@ -18,8 +18,8 @@ from hlotext.layout import (
     unpadded_bytes,
 )
 from hlotext.layout.errors import shorten
-from hlotext.verify.facts import Facts
-from hlotext.verify.problems import Callee, Part, Problem, Where
+from hlotext.semantics.facts import Facts
+from hlotext.semantics.problems import Callee, Part, Problem, Where
 
 TILES, SPACE, TAIL, SPLITS, SIZE = (
     "tiles", "memory_space", "tail_padding_alignment_in_elements", "split_configs", "element_size_in_bits",

@@ -10,8 +10,8 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Layout, Shape, default_layout
 from hlotext.ir.values.types import TypeKind
 from hlotext.layout import LayoutError, layout_of
-from hlotext.verify.facts import Facts
-from hlotext.verify.problems import Part, Problem
+from hlotext.semantics.facts import Facts
+from hlotext.semantics.problems import Part, Problem
 
 _CODES = {"minor_to_major": "V201", "physical shape": "V203", "element size": "V204"}
 """The code for each part of a layout that `layout_of` may find at fault; tiles, padding and splits are V202."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 
+from hlotext.edit.calls import OWNERS
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import ROLES
-from hlotext.ir.nodes.calls import OWNERS
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -56,7 +56,7 @@ def clone_computation(
         raise EditError(f"{computation.name} is in no module")
     copy = Computation(
         module.computation_names.unique(name or f"{computation.name or 'inline_body'}.clone"),
-        execution_thread=computation.execution_thread,
+        execution_thread=computation._execution_thread,
     )
     nodes: Nodes = dict(callees or {})
     for old in computation:
@@ -77,28 +77,28 @@ def clone_module(module: Module) -> Module:
     nodes: Nodes = {}
     module.materialize()
     copy = Module(
-        module._name, dict(module.attributes), [], None, module.stack_frames, module.source,
+        module._name, dict(module._attributes), [], None, module.stack_frames, module._source,
         module._start, module._header_end, module._end,
     )  # fmt: skip
-    for name in ("is_touched", "is_header_touched", "revision"):
+    for name in ("_is_touched", "_is_header_touched", "_revision", "_mixes_precisions"):
         setattr(copy, name, getattr(module, name))
-    for computation in (*module._computations, *module.removed):
+    for computation in (*module._computations, *module._removed):
         new = attrs.evolve(
             computation, instructions=[], root=None, module=copy, by_name=None, order=None, successors=None,
-            removed_spans=list(computation.removed_spans),
+            removed_spans=list(computation._removed_spans),
         )  # fmt: skip
         nodes[computation] = new
     copy._computations = [nodes[c] for c in module._computations]
-    copy.removed = [nodes[c] for c in module.removed]
-    for gone in copy.removed:
-        gone.module = None
+    copy._removed = [nodes[c] for c in module._removed]
+    for gone in copy._removed:
+        gone._module = None
     copy._entry = nodes[module._entry] if module._entry is not None else None
     for computation in module._computations:
         new = nodes[computation]
         for old in computation._instructions:
             node = Instruction(
                 old._name, old._opcode, old._shape, tuple(nodes[o] for o in old._operands), old._attributes,
-                old._argument, new, old._place, old.form, old.is_touched,
+                old._argument, new, old._place, old._form, old._is_touched,
             )  # fmt: skip
             nodes[old] = node
             new._instructions.append(node)

@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import FINISHERS, STARTS
-
-if TYPE_CHECKING:
-    from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.instruction import Form, Instruction
 
 
 def check_taken(
     user: Instruction, opcode: str, operands: Sequence[Instruction], before: Container[Instruction] = ()
 ) -> None:
     """Raises EditError where an instruction of that opcode may not take these operands, those aside that it took before."""
-    starts = STARTS.get(opcode)
     first = operands[0] if operands else None
-    if starts is not None and (
-        first is None or not (first._opcode in starts or first.form.value == "implicit")
-    ):
-        raise EditError(f"the operand of {opcode} is {' or '.join(starts)}")
+    if opcode in STARTS:
+        _check_start(opcode, first)
     for operand in operands:
-        finishers = FINISHERS.get(operand._opcode)
-        if finishers is None or operand in before:
-            continue
-        if (opcode not in finishers or operand is not first) and not _is_control(user):
-            raise EditError(f"only {' or '.join(finishers)} may take {operand.name}, not {opcode}")
-        if any(other is not user and is_finished_by(operand, other) for other in operand.users):
-            raise EditError(f"{operand.name} is finished already")
+        if operand._opcode in FINISHERS and operand not in before:
+            _check_finisher(user, opcode, operand, is_first=operand is first)
+
+
+def check_one(user: Instruction, operand: Instruction, *, is_first: bool) -> None:
+    """Raises EditError where an instruction may not take one more operand."""
+    if is_first and user._opcode in STARTS:
+        _check_start(user._opcode, operand)
+    if operand._opcode in FINISHERS:
+        _check_finisher(user, user._opcode, operand, is_first=is_first)
+
+
+def _check_start(opcode: str, first: Instruction | None) -> None:
+    starts = STARTS[opcode]
+    if first is None or not (first._opcode in starts or first._form is Form.IMPLICIT):
+        raise EditError(f"the operand of {opcode} is {' or '.join(starts)}")
+
+
+def _check_finisher(user: Instruction, opcode: str, operand: Instruction, *, is_first: bool) -> None:
+    finishers = FINISHERS[operand._opcode]
+    if not (opcode in finishers and is_first) and not _is_control(user):
+        raise EditError(f"only {' or '.join(finishers)} may take {operand.name}, not {opcode}")
+    if any(other is not user and is_finished_by(operand, other) for other in operand.users):
+        raise EditError(f"{operand.name} is finished already")
 
 
 def check_left(user: Instruction, operands: Iterable[Instruction]) -> None:

@@ -13,11 +13,11 @@ from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
 from hlotext.ir.values.types import ElementType, TypeKind
 from hlotext.layout.checks import INT64_MAX
 from hlotext.layout.errors import shorten
+from hlotext.semantics.facts import Facts
 from hlotext.semantics.infer import Agreement, CannotInfer, ShapeInferenceError, agreement, infer_shape
 from hlotext.semantics.infer.shapes import compatible, without_layout
-from hlotext.verify.facts import Facts
-from hlotext.verify.problems import Callee, Part, Problem
-from hlotext.verify.words import index_text
+from hlotext.semantics.problems import Callee, Part, Problem
+from hlotext.semantics.words import index_text
 
 DIMENSION_NUMBERS = frozenset(
     [

@@ -88,4 +88,3 @@ def _set(module: Module, notes: dict[str, str]) -> None:
         module.attributes[_NAME] = FrontendAttributes(notes)  # type: ignore[arg-type]
     else:
         del module.attributes[_NAME]
-    module.touch_header()

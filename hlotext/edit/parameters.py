@@ -7,14 +7,15 @@ from typing import Any
 
 import attrs
 
+from hlotext.edit import instructions, marks, structure, values
+from hlotext.edit.entry_lists import argument_added, argument_removed
+from hlotext.edit.journal import Edit
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.nodes.judge import Watch
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
 from hlotext.ir.values.aliasing import BufferDonorConfig, InputOutputAliasConfig
 from hlotext.ir.values.shape import ComputationLayout, Shape
-from hlotext.rewrite.entry_lists import argument_added, argument_removed
 
 BY_OPERANDS = frozenset({"call", "fusion", "async-start"})
 """Opcodes whose operands are, one by one, the parameters of the computation that they call."""
@@ -22,7 +23,7 @@ BY_OPERANDS = frozenset({"call", "fusion", "async-start"})
 
 def add_parameter(
     computation: Computation,
-    shape: Shape,
+    shape: Shape | str,
     name: str | None = None,
     value: Callable[[Instruction], Instruction] | None = None,
 ) -> Instruction:
@@ -31,70 +32,64 @@ def add_parameter(
     The header's entry layout follows. Raises EditError, and changes nothing, where a caller's parameters are not its
     operands one by one (`while`, `reduce` ...), or where it gives no value.
     """
-    module = computation.module
+    module = computation._module
     if module is None:
         raise EditError(f"{computation.name} is in no module")
-    with module.transaction():
-        callers = _callers(computation)
-        number = len(computation.parameters)
-        parameter = Instruction(
-            module.instruction_names.unique(name or f"param_{number}"), "parameter", shape, argument=number
-        )
-        watch = Watch(callers, module if computation.is_entry else None)
+    callers = _callers(computation)
+    number = len(computation.parameters)
+    found = values.shape(shape, f"parameter {number} of {computation.name}")
+    chosen = module.instruction_names.unique(name or f"param_{number}")
+    parameter = Instruction(chosen, "parameter", found, argument=number)
+    with module.transaction(), Edit(module) as edit:
+        edit.watch(callers, typed=False)
         if computation.is_entry:
+            edit.watch_header(typed=False)
             argument_added(module)
-        _insert(computation, parameter)
+        _insert(edit, computation, parameter)
         for caller in callers:
             if value is None:
                 raise EditError(f"{caller.name} calls {computation.name}: say what it passes")
-            caller.change(operands=(*caller.operands, value(caller)), typed=False)
-        watch.check()
+            instructions.change(caller, {"operands": (*caller.operands, value(caller))}, typed=False)
     return parameter
 
 
-def _insert(computation: Computation, parameter: Instruction) -> None:
+def _insert(edit: Edit, computation: Computation, parameter: Instruction) -> None:
     """Puts a parameter behind the last one, else in front."""
     others = computation.parameters
     place = computation.order.place(others[-1]) + 1 if others else 0
-    root = computation.root if len(computation) else parameter
-    computation.order.insert(place, parameter)
-    computation._root = root
-    parameter.computation = computation
-    parameter._users = {}
-    if computation._by_name is not None:
-        computation._by_name[parameter.name] = parameter
-    parameter.touch()
-    computation.touch_signature()
+    before = computation._instructions[place] if place < len(computation) else None
+    structure.put_in(edit, computation, parameter, before, parameter._name, {}, parameter._argument)
 
 
 def remove_parameter(computation: Computation, number: int) -> None:
     """Takes a parameter away that nothing uses, the operand of each caller, and its places in the header.
 
-    Raises EditError, and changes nothing, if it is used, aliased or donated, or if a caller is not of `BY_OPERANDS`.
+    Raises EditError, and changes nothing, if it is used, aliased or donated, or if a caller is not of `BY_OPERANDS`;
+    IndexError for no such parameter.
     """
-    module = computation.module
+    module = computation._module
     if module is None:
         raise EditError(f"{computation.name} is in no module")
     parameters = computation.parameters
     parameter = parameters[number]
+    number = range(len(parameters))[number]
     if parameter.users or parameter.control_successors or parameter.is_root:
         raise EditError(f"parameter {parameter.name} of {computation.name} is used")
-    with module.transaction():
-        callers = _callers(computation)
+    callers = _callers(computation)
+    with module.transaction(), Edit(module) as edit:
+        edit.watch(callers, typed=False)
         if computation.is_entry:
+            edit.watch_header(typed=False)
             argument_removed(module, number)
-            _renumber_header(module, number)
-        computation.order.remove(parameter)
-        if parameter._start >= 0:
-            computation.removed_spans.append((parameter._start, parameter._end))
-        computation._by_name = computation._successors = None
-        parameter.computation, parameter._place = None, None
+            _renumber_header(edit, module, number)
+        structure.take_out(edit, computation, {parameter: None})
         for later in parameters[number + 1 :]:
-            later.parameter_number = (later.parameter_number or 0) - 1
-        computation.touch_signature()
+            instructions.renumber(later, (later.parameter_number or 0) - 1)
         for caller in callers:
             operands = caller.operands
-            caller.change(operands=(*operands[:number], *operands[number + 1 :]))
+            instructions.change(
+                caller, {"operands": (*operands[:number], *operands[number + 1 :])}, typed=False
+            )
 
 
 def _callers(computation: Computation) -> tuple[Instruction, ...]:
@@ -108,10 +103,9 @@ def _callers(computation: Computation) -> tuple[Instruction, ...]:
     return computation.callers
 
 
-def _renumber_header(module: Module, number: int) -> None:
+def _renumber_header(edit: Edit, module: Module, number: int) -> None:
     """Takes a parameter out of the header's lists and shifts the numbers of the later ones."""
-    attributes = module.attributes
-    before = dict(attributes)
+    attributes = dict(module._attributes)
     for name, kind, field in _PARAMETER_NUMBERS:
         config = attributes.get(name)
         if not isinstance(config, kind):
@@ -135,8 +129,9 @@ def _renumber_header(module: Module, number: int) -> None:
         attributes["allow_spmd_sharding_propagation_to_parameters"] = flags
         if flags == (False,):  # what its absence says
             del attributes["allow_spmd_sharding_propagation_to_parameters"]
-    if attributes != before:
-        module.touch_header()
+    if attributes != module._attributes:
+        edit.journal.set(module, "_attributes", attributes)
+        marks.touch_header(edit.journal, module)
 
 
 _PARAMETER_NUMBERS: tuple[tuple[str, Any, str], ...] = (

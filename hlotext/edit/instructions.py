@@ -1,0 +1,624 @@
+"""Edits of single instructions: what they are, what they take, what stands in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hlotext.edit import asynchronous, calls, judge, marks, members, names, structure, values
+from hlotext.edit.journal import Edit, Journal
+from hlotext.edit.members import (
+    CONTROL,
+    LOOPING,
+    check_control,
+    check_members,
+    module_of,
+    moves_before,
+    same_shape,
+)
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.bad_instruction import BadInstruction
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcode import Payload
+from hlotext.ir.tables.opcodes import CALLS_NOTHING, OPCODES, allowed_attributes
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.raw_value import RawValue
+from hlotext.ir.values.shape import Shape, holds_buffer
+
+_FIELDS = {
+    "opcode": "_opcode", "shape": "_shape", "operands": "_operands", "attributes": "_attributes", "literal": "_argument",
+}  # fmt: skip
+
+_NOTES = frozenset({"metadata", "origin", "statistics", "backend_config"})
+"""Attributes that decide nothing of types, places and callees."""
+
+
+# ---- what an instruction is
+
+
+def change(instruction: Instruction, changes: Mapping[str, Any], *, typed: bool) -> None:
+    """See `Instruction.change`."""
+    module = module_of(instruction)
+    _check_readable(instruction)
+    new = _converted(instruction, changes)
+    if new:
+        apply(instruction, module, new, typed=typed)
+
+
+def _check_readable(instruction: Instruction) -> None:
+    if isinstance(instruction, BadInstruction):
+        raise EditError(f"{instruction._name or 'this line'} could not be read, and stays as it stands")
+
+
+def _converted(instruction: Instruction, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The private fields that change, with values as they are kept. Raises EditError."""
+    new: dict[str, Any] = {}
+    where = instruction._name
+    opcode = instruction._opcode
+    if "opcode" in changes:
+        opcode = _opcode(instruction, changes)
+        new["_opcode"] = opcode
+    shape = instruction._shape
+    if "shape" in changes:
+        shape = new["_shape"] = values.shape(changes["shape"], where)
+    if "operands" in changes:
+        new["_operands"] = _operands(instruction, opcode, changes["operands"])
+    if "attributes" in changes or "opcode" in changes:
+        new["_attributes"] = _attributes(
+            instruction, opcode, changes.get("attributes", instruction._attributes)
+        )
+    if "literal" in changes:
+        if opcode != "constant":
+            raise EditError(f"{where} is {opcode}, and only a constant has a value")
+        new["_argument"] = values.literal(changes["literal"], shape, where)
+    elif opcode == "constant" != instruction._opcode:
+        raise EditError(f"{where} needs literal= to become a constant")
+    elif opcode != "constant" and isinstance(instruction._argument, Literal):
+        new["_argument"] = None
+    return {
+        name: value
+        for name, value in new.items()
+        if value is not (old := getattr(instruction, name))
+        and not (name == "_attributes" and _equal(value, old))
+    }
+
+
+def _equal(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    return a.keys() == b.keys() and list(a) == list(b) and all(a[name] is b[name] for name in a)
+
+
+def _opcode(instruction: Instruction, changes: Mapping[str, Any]) -> str:
+    opcode = changes["opcode"]
+    where = instruction._name
+    if not isinstance(opcode, str) or opcode not in OPCODES:
+        wanted = values.meant(opcode, OPCODES) if isinstance(opcode, str) else ""
+        raise EditError(f"{values.shown(opcode)}, which {where} is to be, is no opcode", wanted)
+    if opcode == instruction._opcode:
+        return instruction._opcode
+    if {instruction._opcode, opcode} & ROLES.keys():
+        raise EditError(f"{where} cannot become, or cease to be, half of something asynchronous")
+    before = OPCODES.get(instruction._opcode)
+    if before is not None and "parameter" in (opcode, instruction._opcode):
+        raise EditError(
+            f"{where} is {instruction._opcode}, and cannot become {opcode}", "see `rewrite.add_parameter`"
+        )
+    return opcode
+
+
+def _operands(instruction: Instruction, opcode: str, operands: object) -> tuple[Instruction, ...]:
+    where = instruction._name
+    if not isinstance(operands, Iterable) or isinstance(operands, str | Mapping | Computation):
+        raise EditError(f"the operands of {where} are a list of instructions, not {values.shown(operands)}")
+    found = tuple(operands)
+    for operand in found:
+        members.instruction(operand, f"an operand of {where}")
+    row = OPCODES.get(opcode)
+    if found and row is not None and row.payload is not Payload.OPERANDS:
+        raise EditError(f"{where} is {opcode}, which takes no operands")
+    return found
+
+
+def _attributes(instruction: Instruction, opcode: str, attributes: object) -> dict[str, Any]:
+    """All attributes of an instruction; those that it has already are as they should be, but for another opcode."""
+    where = instruction._name
+    if not isinstance(attributes, Mapping):
+        raise EditError(f"the attributes of {where} are a mapping, not {values.shown(attributes)}")
+    old = instruction._attributes
+    row = OPCODES.get(opcode)
+    is_other = opcode != instruction._opcode
+    found = {}
+    for name, value in attributes.items():
+        if name in old and old[name] is value:
+            if (
+                is_other
+                and row is not None
+                and name not in allowed_attributes(row)
+                and type(value) is not RawValue
+            ):
+                raise EditError(f"{opcode} takes no attribute {name}", f"give {where} attributes= too")
+            found[name] = value
+        else:
+            found[name] = values.attribute(instruction, opcode, name, value)
+    return found
+
+
+def set_attribute(instruction: Instruction, name: str, value: Any) -> None:
+    """See `Attributes`."""
+    module = module_of(instruction)
+    _check_readable(instruction)
+    old = instruction._attributes
+    value = values.attribute(instruction, instruction._opcode, name, value)
+    if name in old and type(old[name]) is type(value) and old[name] == value and str(old[name]) == str(value):
+        return
+    apply(instruction, module, {"_attributes": {**old, name: value}}, typed=True)
+
+
+def remove_attribute(instruction: Instruction, name: str) -> None:
+    """See `Attributes`."""
+    module = module_of(instruction)
+    kept = {key: value for key, value in instruction._attributes.items() if key != name}
+    apply(instruction, module, {"_attributes": kept}, typed=True)
+
+
+def apply(instruction: Instruction, module: Module | None, new: dict[str, Any], *, typed: bool) -> None:
+    """Sets private fields, whose values are as they should be, or raises EditError and changes nothing."""
+    old = {name: getattr(instruction, name) for name in new}
+    opcode = new.get("_opcode", instruction._opcode)
+    operands: tuple[Instruction, ...] = new.get("_operands", instruction._operands)
+    attributes: dict[str, Any] = new.get("_attributes", instruction._attributes)
+    before: dict[str, Any] = old.get("_attributes", attributes)
+    computation = instruction._computation
+    _check_literal(instruction, new)
+    if "_operands" in new:
+        asynchronous.check_taken(instruction, opcode, operands, old["_operands"])
+        asynchronous.check_left(instruction, (o for o in old["_operands"] if o not in operands))
+    moves: list[Instruction] = []
+    called: list[Computation] = []
+    depends = CONTROL in attributes or CONTROL in before
+    if computation is not None:
+        if "_operands" in new or depends:
+            check_control(computation, attributes, before)
+            check_members(computation, instruction._name, operands, attributes)
+            moves = moves_before((*operands, *attributes.get(CONTROL, ())), instruction)
+        if ("_attributes" in new or "_opcode" in new) and opcode not in CALLS_NOTHING:
+            called = calls.check(computation, instruction, opcode, attributes, before)
+    elif any(operand is instruction for operand in operands):
+        raise EditError(f"{instruction._name} would need its own result")
+    with Edit(module) as edit:
+        journal = edit.journal
+        _watch(edit, instruction, old, new, typed=typed)
+        if "_operands" in new:
+            edit.suspect((*old["_operands"], *operands))
+        marks.touch(journal, instruction)
+        set_fields(journal, instruction, new)
+        if computation is not None:
+            if depends:
+                journal.set(computation, "_successors", None)
+            members.move_all(journal, computation, moves, instruction)
+            if called and computation._module is not None:
+                calls.bring_before(journal, computation._module, computation, called)
+        _touch_around(edit, instruction, old, new)
+
+
+def _check_literal(instruction: Instruction, new: Mapping[str, Any]) -> None:
+    """Raises EditError where a constant's value and shape would differ."""
+    literal = new.get("_argument", instruction._argument)
+    shape = new.get("_shape", instruction._shape)
+    if not isinstance(literal, Literal) or shape is None or not new.keys() & {"_argument", "_shape"}:
+        return
+    if not same_shape(literal.shape, shape):
+        raise EditError(
+            f"the value of {instruction._name} is {literal.shape}, not {shape}", "give it both at once"
+        )
+
+
+def set_fields(journal: Journal, instruction: Instruction, fields: Mapping[str, Any]) -> None:
+    """Sets private fields, and brings users and callers up to date."""
+    module = instruction._computation._module if instruction._computation is not None else None
+    may_call = module is not None and ("_attributes" in fields or "_opcode" in fields)
+    if may_call and module is not None:
+        module.forget_calls(instruction)
+        journal.did(module.note_calls, instruction)
+    for name, value in fields.items():
+        if name == "_operands":
+            set_operands(journal, instruction, value)
+        else:
+            journal.set(instruction, name, value)
+    if may_call and module is not None:
+        module.note_calls(instruction)
+        journal.did(module.forget_calls, instruction)
+
+
+def set_operands(journal: Journal, user: Instruction, operands: tuple[Instruction, ...]) -> None:
+    """Sets the operands of an instruction, and the users of old and new ones."""
+    before = user._operands
+    _move_uses(user, before, operands)
+    journal.did(_move_uses, user, operands, before)
+    marks.own_lines(journal, operands)
+
+
+def _move_uses(user: Instruction, before: tuple[Instruction, ...], after: tuple[Instruction, ...]) -> None:
+    user._operands = after
+    old, new = set(before), set(after)
+    for operand in before:
+        if operand not in new and operand._users is not None:
+            operand._users.pop(user, None)
+    for operand in after:
+        if operand not in old and operand._users is not None:
+            operand._users[user] = None
+
+
+def _touch_around(
+    edit: Edit, instruction: Instruction, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> None:
+    """Marks the other lines that an edit changed: users only where they may show the shape of their operand."""
+    journal = edit.journal
+    computation = instruction._computation
+    if "_shape" in new:
+        shape = new["_shape"]
+        module = journal.module
+        if module is not None and module._memories is not None:
+            journal.set(module, "_memories", None)
+        for user in instruction.users:
+            marks.touch(journal, user)
+        before: Shape | None = old["_shape"]
+        if shape is not None and before is not None and same_shape(before, shape):
+            lasting = edit.lasting
+            if lasting.relaid is None:
+                lasting.relaid = {}
+            lasting.relaid[instruction] = None
+    if "_attributes" in new:
+        for callee in instruction.called_computations:
+            if callee._is_inline:
+                marks.own_text(journal, callee)
+    is_outside = instruction._opcode == "parameter" or instruction.is_root
+    if computation is not None and is_outside and new.keys() & {"_shape", "_argument"}:
+        marks.touch_signature(journal, computation)
+
+
+def _watch(
+    edit: Edit, instruction: Instruction, old: Mapping[str, Any], new: Mapping[str, Any], *, typed: bool
+) -> None:
+    """Watches what a change may make wrong."""
+    module = edit.journal.module
+    alike = _same if module is not None and module.is_scheduled else same_shape
+    if "_operands" in new and len(new) == 1 and (module is None or not _has_memories(module)):
+        before, after = old["_operands"], new["_operands"]
+        if len(before) == len(after) and all(
+            a is b or alike(a._shape, b._shape) for a, b in zip(before, after, strict=True)
+        ):
+            return
+    if len(new) == 1 and "_attributes" in new and _differ_in_notes(old["_attributes"], new["_attributes"]):
+        if "metadata" in new["_attributes"] or "origin" in new["_attributes"]:
+            edit.watch((instruction,), typed=typed)
+        return
+    edit.watch((instruction, *buffers_around(instruction, new.get("_operands", ()))), typed=typed)
+    if "_shape" in new and not alike(old["_shape"], new["_shape"]):
+        edit.watch(_dependents(instruction), typed=typed)
+        if instruction._computation is not None and instruction._computation.is_entry:
+            edit.watch_header(typed=typed)
+    if "_attributes" in new or "_opcode" in new:
+        _watch_attributes(edit, instruction, old, new)
+
+
+def _watch_attributes(
+    edit: Edit, instruction: Instruction, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> None:
+    """Watches what other instructions hold against an instruction's attributes."""
+    opcode = instruction._opcode
+    before: Mapping[str, Any] = old.get("_attributes", instruction._attributes)
+    after: Mapping[str, Any] = new.get("_attributes", instruction._attributes)
+    names_ = {name for name in {**before, **after} if before.get(name) is not after.get(name)}
+    if opcode in ROLES and names_ - _NOTES - {"sharding"}:
+        edit.watch_all()
+    if "custom_call_target" in names_ and any(operand._opcode in ROLES for operand in instruction._operands):
+        edit.watch_all()
+    if "sharding" in names_ and members.passes_sharding(instruction):
+        edit.watch_all()
+    if "_opcode" in new or opcode in LOOPING or opcode == "fusion":
+        callees = [
+            callee
+            for name in names_
+            for value in (before.get(name), after.get(name))
+            for callee in _called(value)
+        ]
+        if callees and opcode in LOOPING:
+            edit.watch_all()
+        bodies = callees if callees or "_opcode" not in new else instruction.called_computations
+        for body in bodies:
+            edit.watch(body._instructions)
+            edit.suspect(body._instructions)
+
+
+def _called(value: object) -> Iterable[Computation]:
+    items = value if isinstance(value, tuple) else (value,)
+    return [item for item in items if isinstance(item, Computation)]
+
+
+def _has_memories(module: Module) -> bool:
+    """Whether a module has values in buffers or in the host's memory: there operands count by more than their shapes."""
+    return any(judge.memories(module))
+
+
+def _differ_in_notes(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    return all(
+        name in _NOTES or (name == "sharding" and name not in after) or before.get(name) is after.get(name)
+        for name in {**before, **after}
+    )
+
+
+def _same(a: Shape | None, b: Shape | None) -> bool:
+    return a == b
+
+
+def buffers_around(instruction: Instruction, operands: Iterable[Instruction]) -> list[Instruction]:
+    """The values in buffers whose writers change when an instruction takes these operands: those are counted over users."""
+    computation = instruction._computation
+    if computation is None or not any(holds_buffer(operand._shape) for operand in operands):
+        return []
+    return [i for i in computation._instructions if holds_buffer(i._shape)]
+
+
+def _dependents(instruction: Instruction) -> list[Instruction]:
+    """The instructions whose types follow from this one's shape: users, and callers of a parameter or root."""
+    found = list(instruction.users)
+    computation = instruction._computation
+    if computation is not None and (instruction.is_root or instruction._opcode == "parameter"):
+        found.extend(computation.callers)
+    return found
+
+
+# ---- one operand
+
+
+def replace_operand(instruction: Instruction, number: int, operand: Instruction) -> None:
+    """See `Instruction.replace_operand`."""
+    before = instruction._operands
+    old = before[number]
+    members.instruction(operand, f"an operand of {instruction._name}")
+    if old is operand:
+        return
+    place = range(len(before))[number]
+    after = (*before[:place], operand, *before[place + 1 :])
+    module = module_of(instruction)
+    if len(before) <= _WIDE or module is None:
+        apply(instruction, module, {"_operands": after}, typed=True)
+        return
+    # Of the many operands of a tuple one alone is looked at.
+    computation = instruction._computation
+    assert computation is not None
+    alike = _same if module.is_scheduled else same_shape
+    if (
+        not alike(old._shape, operand._shape)
+        or _has_memories(module)
+        or instruction._opcode in ROLES
+        or operand._opcode in ROLES
+        or old._opcode in ROLES
+    ):
+        apply(instruction, module, {"_operands": after}, typed=True)
+        return
+    check_members(computation, instruction._name, (operand,), {})
+    moves = moves_before((operand,), instruction)
+    with Edit(module) as edit:
+        edit.suspect((old, operand))
+        marks.touch(edit.journal, instruction)
+        exchange(edit.journal, instruction, old, operand, after)
+        members.move_all(edit.journal, computation, moves, instruction)
+
+
+_WIDE = 16
+"""Operands beyond which they are not all looked at when one of them changes."""
+
+
+def exchange(
+    journal: Journal, user: Instruction, old: Instruction, new: Instruction, after: tuple[Instruction, ...]
+) -> None:
+    """Sets operands that differ from those before in some places alone, where one was and another one is."""
+    stays = old in after
+    was_there = new._users is not None and user in new._users
+    journal.did(_move_uses, user, after, user._operands)
+    user._operands = after
+    if not stays and old._users is not None:
+        old._users.pop(user, None)
+    if new._users is not None and not was_there:
+        new._users[user] = None
+    marks.own_lines(journal, (new,))
+
+
+# ---- parameters' numbers
+
+
+def renumber(parameter: Instruction, number: object) -> None:
+    """See `Instruction.parameter_number`."""
+    module = module_of(parameter)
+    where = parameter._name
+    if parameter._opcode != "parameter":
+        raise EditError(f"{where} is {parameter._opcode}, and only a parameter has a number")
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        raise EditError(f"the number of parameter {where} is 0 or more, not {values.shown(number)}")
+    if number == parameter._argument:
+        return
+    computation = parameter._computation
+    with Edit(module) as edit:
+        if computation is not None:
+            edit.numbers(computation)
+            edit.watch(computation.callers, typed=False)
+            if computation.is_entry:
+                edit.watch_header(typed=False)
+        edit.journal.set(parameter, "_argument", number)
+        marks.touch(edit.journal, parameter)
+        if computation is not None:
+            marks.touch_signature(edit.journal, computation)
+
+
+# ---- names and places
+
+
+def rename(instruction: Instruction, name: str) -> None:
+    """See `Instruction.name`."""
+    module = module_of(instruction)
+    _check_readable(instruction)
+    name = names.checked(name, "instruction")
+    if name == instruction._name:
+        return
+    computation = instruction._computation
+    with Edit(module) as edit:
+        journal = edit.journal
+        if computation is not None:
+            if name in computation:
+                raise EditError(
+                    f"{computation._name} already has an instruction named {name}",
+                    "see `Module.instruction_names`",
+                )
+            known = computation._by_name
+            if known is not None:
+                del known[instruction._name]
+                known[name] = instruction
+                journal.did(_rename_back, known, name, instruction._name, instruction)
+        journal.set(instruction, "_name", name)
+        if module is not None:
+            module.instruction_names.register(name)
+        for touched in (instruction, *instruction.users, *instruction.control_successors):
+            marks.touch(journal, touched)
+        if computation is not None and instruction._opcode == "parameter":
+            marks.touch_signature(journal, computation)
+
+
+def _rename_back(known: dict[str, Instruction], name: str, old: str, instruction: Instruction) -> None:
+    del known[name]
+    known[old] = instruction
+
+
+def move_before(instruction: Instruction, other: Instruction) -> None:
+    """See `Instruction.move_before`."""
+    module = module_of(instruction)
+    computation = instruction._computation
+    members.instruction(other, f"what {instruction._name} is to stand before")
+    if computation is None or other._computation is not computation:
+        raise EditError(f"{instruction.name} and {other.name} are not in one computation")
+    if other is instruction:
+        return
+    module_of(other)
+    order = computation.order
+    needed = (*instruction._operands, *instruction.control_predecessors)
+    if any(order[i] >= order[other] for i in needed) or any(
+        order[i] < order[other] for i in (*instruction.users, *instruction.control_successors)
+    ):
+        raise EditError(
+            f"{instruction.name} cannot stand before {other.name}, since it needs or is needed by what is between"
+        )
+    with Edit(module) as edit:
+        members.move_all(edit.journal, computation, [instruction], other)
+
+
+# ---- one in the place of another
+
+
+def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -> None:
+    """See `Instruction.replace_all_uses_with`.
+
+    `leaving`: the old one is taken out next, so that it may be half of an asynchronous operation whose other half stays.
+    """
+    module = module_of(old)
+    members.instruction(new, f"what takes the place of {old._name}")
+    computation = old._computation
+    if computation is None or new._computation is not computation:
+        raise EditError(f"{new.name} is not in the computation of {old.name}")
+    if old is new:
+        return
+    module_of(new)
+    if not same_shape(old._shape, new._shape):
+        raise EditError(f"{new.name} is {new._shape}, not {old._shape} as {old.name}")
+    users = [user for user in old.users if user is not new]
+    for user in users:
+        asynchronous.check_one(user, new, is_first=user._operands[0] is old)
+        if not leaving:
+            asynchronous.check_left(user, (old,))
+    order = computation.order
+    first = min(users, key=order.__getitem__, default=None)
+    moves = moves_before([new], first) if first is not None and order[new] >= order[first] else []
+    if any(user in moves for user in users):
+        raise EditError(f"{new.name} needs the result of a user of {old.name}")
+    is_root = computation.root is old
+    if is_root:
+        members.check_root(computation, new)
+    with Edit(module) as edit:
+        journal = edit.journal
+        _watch_replacement(edit, old, new, users)
+        edit.suspect((old, new))
+        for user in users:
+            marks.touch(journal, user)
+            exchange(journal, user, old, new, _exchanged(user._operands, old, new))
+        if is_root:
+            journal.set(computation, "_root", new)
+        if first is not None:
+            members.move_all(journal, computation, moves, first)
+        if is_root:
+            marks.touch(journal, old)
+            marks.touch(journal, new)
+            marks.touch_signature(journal, computation)
+
+
+def _exchanged(
+    operands: tuple[Instruction, ...], old: Instruction, new: Instruction
+) -> tuple[Instruction, ...]:
+    if len(operands) <= _WIDE:
+        return tuple([new if operand is old else operand for operand in operands])
+    found = list(operands)
+    place = found.index(old)
+    while True:
+        found[place] = new
+        try:
+            place = found.index(old, place + 1)
+        except ValueError:
+            return tuple(found)
+
+
+def _watch_replacement(edit: Edit, old: Instruction, new: Instruction, users: list[Instruction]) -> None:
+    """Watches what another layout, another buffer, or another sharding may make wrong."""
+    computation, module = old._computation, edit.journal.module
+    buffers = buffers_around(old, (new,))
+    is_root = old.is_root
+    if is_root and members.passes_sharding(old) and old.sharding != new.sharding:
+        edit.watch_all()
+    if not buffers and (
+        module is None or not ((module.is_scheduled and old._shape != new._shape) or _has_memories(module))
+    ):
+        return
+    edit.watch((*users, *buffers))
+    if is_root and computation is not None:
+        edit.watch(computation.callers)
+        if computation.is_entry:
+            edit.watch_header()
+
+
+def replace(old: Instruction, new: Instruction) -> None:
+    """See `Instruction.replace_with`."""
+    module = module_of(old)
+    members.instruction(new, f"what takes the place of {old._name}")
+    computation = old._computation
+    if computation is None:
+        raise EditError(f"{old.name} is in no computation")
+    if new is old:
+        return
+    if new._computation is not computation:
+        raise EditError(f"{new.name} is not in the computation of {old.name}")
+    with Edit(module):
+        is_done = any(asynchronous.is_finished_by(operand, old) for operand in old._operands)
+        leaving = old._opcode != "parameter" and not is_done
+        replace_uses(old, new, leaving=leaving)
+        for successor in old.control_successors:
+            kept = [p for p in successor.control_predecessors if p is not old]
+            if new is not successor and new not in kept:
+                kept.append(new)
+            apply(
+                successor,
+                module,
+                {"_attributes": {**successor._attributes, CONTROL: tuple(kept)}},
+                typed=True,
+            )
+        if leaving and not old.users and not old.is_root:
+            structure.remove(computation, (old,))

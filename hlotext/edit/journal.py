@@ -1,0 +1,304 @@
+"""The journal of a module: every step of an edit with its contrary, and what must be judged before the edit is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+from hlotext.edit import judge
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+
+if TYPE_CHECKING:
+    from hlotext.ir.nodes.module import Module
+    from hlotext.ir.nodes.record import Listener, Node
+
+Kind = Literal["inserted", "modified", "removed", "header"]
+Event = tuple[Kind, Any]
+"""What happened, and to which node; the module itself where it is its header."""
+
+_CONTRARY: dict[Kind, Kind] = {
+    "inserted": "removed", "removed": "inserted", "modified": "modified", "header": "header",
+}  # fmt: skip
+
+
+class Journal:
+    """The steps of the edits of one module that are going on, one inside of the other; None: of nodes in no module."""
+
+    __slots__ = ("_undo", "announced", "edits", "events", "module")
+
+    def __init__(self, module: Module | None) -> None:
+        self.module = module
+        self._undo: list[tuple[Any, ...]] = []
+        self.events: list[Event] = []
+        self.announced = 0
+        """How many of the events listeners have heard of."""
+        self.edits: list[Edit] = []
+        """Those that are going on, from the outermost to the innermost."""
+
+    # ---- steps
+
+    def set(self, node: Any, field: str, value: Any) -> None:
+        """Sets a private field of a node."""
+        self._undo.append((setattr, node, field, getattr(node, field)))
+        setattr(node, field, value)
+
+    def did(self, contrary: Callable[..., Any], *arguments: Any) -> None:
+        """Notes what takes back the step that was just made."""
+        self._undo.append((contrary, *arguments))
+
+    def note(self, kind: Kind, node: Any) -> None:
+        """Notes what happened to a node."""
+        self.events.append((kind, node))
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where the journal stands, to come back to."""
+        return len(self._undo), len(self.events)
+
+    def roll_back(self, place: tuple[int, int]) -> None:
+        """Takes back all steps behind a place, the last one first."""
+        undo = self._undo
+        while len(undo) > place[0]:
+            contrary, *arguments = undo.pop()
+            contrary(*arguments)
+        told = self.events[place[1] : self.announced]
+        del self.events[place[1] :]
+        self.announced = min(self.announced, place[1])
+        if self.module is not None:
+            self.module._revision += 1
+            for kind, node in reversed(told):
+                _tell(self.module._listeners, _CONTRARY[kind], node)
+
+    def steps_behind(self, place: tuple[int, int]) -> list[tuple[Any, ...]]:
+        """The contraries of the steps behind a place."""
+        return self._undo[place[0] :]
+
+    def announce(self) -> None:
+        """Tells listeners what they have not heard of."""
+        module = self.module
+        if module is not None and module._listeners:
+            for kind, node in self.events[self.announced :]:
+                _tell(module._listeners, kind, node)
+        self.announced = len(self.events)
+
+
+def _tell(listeners: Iterable[Listener], kind: Kind, node: Node) -> None:
+    if kind != "header":
+        for listener in listeners:
+            getattr(listener, kind)(node)
+
+
+class Edit:
+    """One edit: done whole or not at all.
+
+    `with Edit(module) as journal:` takes back what was done inside when an exception leaves it, or when what was watched is
+    wrong at the end in a way in which it was not.
+    """
+
+    __slots__ = (
+        "_header", "_instructions", "_suspects", "_whole", "computations", "finish", "is_transaction", "journal",
+        "place", "relaid",
+    )  # fmt: skip
+
+    def __init__(self, module: Module | None, *, is_transaction: bool = False) -> None:
+        journal: Journal | None = module._journal if module is not None else None
+        if journal is None:
+            journal = Journal(module)
+            if module is not None:
+                module._journal = journal
+        self.journal = journal
+        self.is_transaction = is_transaction
+        self.place = journal.place
+        self._instructions: dict[Instruction, judge.Counts] | None = None
+        self._header: judge.Counts | None = None
+        self._whole: judge.Counts | None = None
+        self._suspects: dict[Instruction, None] | None = None
+        self.computations: dict[Computation, None] | None = None
+        self.finish: Callable[[Edit], None] | None = None
+        """What follows from the edit as a whole, done before it is judged."""
+        self.relaid: dict[Instruction, None] | None = None
+        """Parameters and roots to which this edit gave another layout."""
+
+    def __enter__(self) -> Edit:
+        self.journal.edits.append(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        journal = self.journal
+        try:
+            if kind is None:
+                self._settle()
+            else:
+                journal.roll_back(self.place)
+        except BaseException:
+            journal.roll_back(self.place)
+            raise
+        finally:
+            journal.edits.pop()
+            module = journal.module
+            if not journal.edits and module is not None:
+                module._journal = None
+        if kind is None and (not journal.edits or journal.edits[-1].is_transaction):
+            journal.announce()
+
+    # ---- what is judged at the end
+
+    @property
+    def lasting(self) -> Edit:
+        """The innermost transaction, at whose end types must fit; this edit where there is none."""
+        for edit in reversed(self.journal.edits):
+            if edit.is_transaction:
+                return edit
+        return self.journal.edits[0]
+
+    def watch(self, instructions: Iterable[Instruction], *, typed: bool = True) -> None:
+        """Judges instructions now and at the end: of this edit, or if not `typed` of the transaction around it."""
+        edit = self if typed else self.lasting
+        watched = edit._instructions
+        if watched is None:
+            watched = edit._instructions = {}
+        for instruction in instructions:
+            if instruction not in watched:
+                watched[instruction] = judge.counts(instruction)
+
+    def made(self, instruction: Instruction, *, typed: bool = True) -> None:
+        """Judges a new instruction at the end, in which nothing may be wrong."""
+        edit = self if typed else self.lasting
+        if edit._instructions is None:
+            edit._instructions = {}
+        edit._instructions[instruction] = judge.NOTHING
+
+    def watch_header(self, *, typed: bool = True) -> None:
+        """Judges what the header says of the entry computation, now and at the end."""
+        edit = self if typed else self.lasting
+        if edit._header is None and self.journal.module is not None:
+            edit._header = judge.header_counts(self.journal.module)
+
+    def watch_all(self) -> None:
+        """Judges the whole module, now and at the end: for edits that are rare, and may make anything wrong."""
+        edit = self.lasting
+        if edit._whole is None and self.journal.module is not None:
+            edit._whole = judge.module_counts(self.journal.module)
+
+    def suspect(self, instructions: Iterable[Instruction]) -> None:
+        """Instructions that something in a fusion might not use any more, or now does."""
+        edit = self.lasting
+        if edit._suspects is None:
+            edit._suspects = {}
+        edit._suspects.update(dict.fromkeys(instructions))
+
+    def numbers(self, computation: Computation) -> None:
+        """A computation whose parameters, or whose instructions at all, are to be looked at."""
+        edit = self.lasting
+        if edit.computations is None:
+            edit.computations = {}
+        edit.computations[computation] = None
+
+    def _settle(self) -> None:
+        """Raises EditError for what is wrong and was not."""
+        module = self.journal.module
+        if self.finish is not None:
+            self.finish(self)
+        for numbered in self.computations or ():
+            judge.check_parameters(numbered)
+        if self._instructions is not None:
+            for instruction, before in self._instructions.items():
+                computation = instruction._computation
+                if module is None or (computation is not None and computation._module is module):
+                    judge.check(instruction, before)  # not of one that has gone meanwhile
+        if self._header is not None and module is not None:
+            judge.check_header(module, self._header)
+        if self._suspects is not None:
+            judge.check_fusions(self._suspects)
+        if self._whole is not None and module is not None:
+            judge.check_module(module, self._whole)
+
+
+class Transaction:
+    """`Module.transaction()`, and the `Record` that it gives."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._edit: Edit | None = None
+        self._events: list[Event] = []
+        self._steps: list[tuple[Any, ...]] = []
+        self._revision = -1
+
+    def __enter__(self) -> Transaction:
+        self._edit = Edit(self._module, is_transaction=True).__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        edit = self._edit
+        assert edit is not None
+        self._edit = None
+        journal, place = edit.journal, edit.place
+        edit.__exit__(kind, error, trace)
+        self._events, self._steps = journal.events[place[1] :], journal.steps_behind(place)
+        self._revision = self._module._revision
+
+    # ---- the record
+
+    def _net(self) -> dict[Any, Kind]:
+        """What became of each node in all."""
+        edit = self._edit
+        events = self._events if edit is None else edit.journal.events[edit.place[1] :]
+        found: dict[Any, Kind] = {}
+        for kind, node in events:
+            before = found.get(node)
+            if kind == "inserted":
+                found[node] = "modified" if before == "removed" else "inserted"
+            elif kind == "removed" and before == "inserted":
+                del found[node]
+            elif kind != "modified" or before is None:
+                found[node] = kind
+        return found
+
+    def _of(self, kind: Kind) -> tuple[Any, ...]:
+        return tuple(node for node, what in self._net().items() if what == kind)
+
+    @property
+    def inserted(self) -> tuple[Node, ...]:
+        return self._of("inserted")
+
+    @property
+    def modified(self) -> tuple[Node, ...]:
+        return self._of("modified")
+
+    @property
+    def removed(self) -> tuple[Node, ...]:
+        return self._of("removed")
+
+    @property
+    def changed_header(self) -> bool:
+        return bool(self._of("header"))
+
+    def undo(self) -> None:
+        """See `Record.undo`."""
+        if self._edit is not None:
+            self._edit.journal.roll_back(self._edit.place)
+            return
+        if self._module._revision != self._revision:
+            raise EditError(
+                f"module {self._module.name} was edited since, so that this cannot be undone alone"
+            )
+        with Edit(self._module) as edit:
+            contraries: Iterator[tuple[Any, ...]] = reversed(self._steps)
+            for contrary, *arguments in contraries:
+                if contrary is setattr:
+                    edit.journal.set(*arguments)
+                else:
+                    contrary(*arguments)
+            for kind, node in reversed(self._events):
+                edit.journal.note(_CONTRARY[kind], node)
+        self._steps.clear()
+        self._events.clear()
+        self._module._revision += 1
+        self._revision = -1

@@ -1,0 +1,187 @@
+"""What an edit may have made wrong: what was wrong before is told from what is new."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import attrs
+
+from hlotext.edit.sockets import verifier
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.async_ops import is_async_body
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import holds_buffer
+from hlotext.semantics.custom import buffer_problems
+from hlotext.semantics.effects import has_side_effect
+from hlotext.semantics.facts import Facts, facts_of
+from hlotext.semantics.header import header_problems
+from hlotext.semantics.host_memory import HOST_SPACE, move_problems
+from hlotext.semantics.operation import Error, errors_of
+
+Counts = Counter[str]
+"""How often what is wrong, by code."""
+
+NOTHING: Counts = Counter()
+"""Of what nothing is wrong with."""
+
+# ---- one instruction
+
+
+def counts(instruction: Instruction) -> Counts:
+    """How often what is wrong with an instruction by itself."""
+    found = errors(instruction)
+    return Counter(code for code, _ in found) if found else NOTHING
+
+
+def check(instruction: Instruction, before: Counts) -> None:
+    """Raises EditError where an instruction is wrong in a way in which it was not."""
+    found = errors(instruction)
+    if found:
+        _raise_new(f"{instruction.name}: ", found, before)
+
+
+def errors(instruction: Instruction) -> tuple[Error, ...]:
+    """What is wrong with an instruction by itself.
+
+    Whether precisions may mix, and what a fusion allows inside, takes a look at the whole module to find out. Most
+    instructions are right by the strictest measure, so that look is taken for the others alone.
+    """
+    computation = instruction._computation
+    module = computation._module if computation is not None else None
+    if module is None:
+        return errors_of(instruction, _DETACHED)
+    facts = strict_facts(module)
+    found = errors_of(instruction, facts)
+    if found:
+        found = errors_of(instruction, _exact(instruction, module, facts))
+    holds_buffers, uses_host = memories(module)
+    if (holds_buffers or holds_buffer(instruction._shape)) and (
+        computation is None or instruction.is_root or not is_async_body(computation)
+    ):
+        found += tuple((p.code, p.message) for p in buffer_problems(instruction) if p.is_error)
+    if (uses_host or _in_host_memory(instruction)) and facts.layout_sensitive and instruction._operands:
+        found += tuple((p.code, p.message) for p in move_problems(instruction) if p.is_error)
+    return found
+
+
+_DETACHED = Facts(False, True)
+"""An instruction in no module has no layout to keep and may mix precisions."""
+
+
+def strict_facts(module: Module) -> Facts:
+    """The facts under which most is wrong."""
+    return facts_of(module, (), None, False)
+
+
+def _exact(instruction: Instruction, module: Module, facts: Facts) -> Facts:
+    if not module._mixes_precisions:
+        shapes = (i._shape for i in module.instructions() if i._shape is not None)
+        module._mixes_precisions = facts_of(module, shapes, None, None).mixed_precision
+    in_fusion = instruction._computation is not None and instruction._computation.is_fusion_body
+    return attrs.evolve(facts, mixed_precision=module._mixes_precisions, in_fusion=in_fusion)
+
+
+def memories(module: Module) -> tuple[bool, bool]:
+    """Whether some value of a module lies in a buffer of its own, and whether some lies in the host's memory."""
+    if module._memories is None:
+        module._memories = _memories(module)
+    return module._memories
+
+
+def _memories(module: Module) -> tuple[bool, bool]:
+    shapes = {i._shape for i in module.instructions() if i._shape is not None}
+    return any(map(holds_buffer, shapes)), any(_is_host(leaf) for s in shapes for _, leaf in s.leaves())
+
+
+def _is_host(shape: object) -> bool:
+    layout = getattr(shape, "layout", None)
+    return layout is not None and layout.memory_space == HOST_SPACE
+
+
+def _in_host_memory(instruction: Instruction) -> bool:
+    return _is_host(instruction._shape)
+
+
+# ---- more than one instruction
+
+
+def header_counts(module: Module) -> Counts:
+    """How often what is wrong with what the header says of the entry computation."""
+    return Counter(code for code, _ in _header_errors(module))
+
+
+def check_header(module: Module, before: Counts) -> None:
+    """Raises EditError where the header is wrong in a way in which it was not."""
+    _raise_new("the header: ", _header_errors(module), before)
+
+
+def _header_errors(module: Module) -> list[Error]:
+    return [(p.code, p.message) for _, p in header_problems(module, strict_facts(module)) if p.is_error]
+
+
+def module_counts(module: Module) -> Counts:
+    """How often what is wrong with a whole module."""
+    return Counter(code for code, _ in verifier()(module))
+
+
+def check_module(module: Module, before: Counts) -> None:
+    """Raises EditError where a module is wrong in a way in which it was not."""
+    _raise_new("", verifier()(module), before)
+
+
+def _raise_new(what: str, found: Iterable[Error], before: Counts) -> None:
+    known = before.copy()
+    for code, message in found:
+        known[code] -= 1
+        if known[code] < 0:
+            raise EditError(f"{what}{message}", code=code)
+
+
+def check_parameters(computation: Computation) -> None:
+    """Raises EditError unless parameters are numbered 0, 1, 2 ..., each once, and there is an instruction at all."""
+    module = computation._module
+    if module is None or computation._is_draft:
+        return
+    if not computation._instructions:
+        raise EditError(f"{computation.name} has no instructions, so that it cannot be read")
+    numbers = sorted(
+        i._argument if isinstance(i._argument, int) else -1
+        for i in computation._instructions
+        if i._opcode == "parameter"
+    )
+    if numbers != list(range(len(numbers))):
+        wanted = f"0 to {len(numbers) - 1}, each once" if len(numbers) > 1 else "0"
+        raise EditError(
+            f"the parameters of {computation.name} are numbered {', '.join(map(str, numbers))}, not {wanted}",
+            "give two parameters each other's number inside of one `with module.transaction():`",
+            code="V312",
+        )
+
+
+def check_fusions(suspects: Iterable[Instruction]) -> None:
+    """Raises EditError where something in a fusion is no longer used, or its result now is."""
+    bodies: dict[Computation, bool] = {}
+    for instruction in suspects:
+        computation = instruction._computation
+        if computation is None or instruction._opcode == "parameter":
+            continue
+        if computation not in bodies:
+            bodies[computation] = computation.is_fusion_body
+        if not bodies[computation]:
+            continue
+        if computation.root is instruction:
+            if instruction.users:
+                raise EditError(
+                    f"{instruction.name} is the result of a fusion, and {instruction.users[0].name} would use it inside",
+                    "take a copy of it",
+                    code="V307",
+                )
+        elif not instruction.users and not has_side_effect(instruction):
+            raise EditError(
+                f"nothing in the fusion {computation.name} would use {instruction.name}",
+                "use it, or take it out, inside of one `with module.transaction():`",
+                code="V308",
+            )

@@ -1,0 +1,164 @@
+"""Which lines are printed anew: an edit marks what it changes, and what stands in the same line."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Any
+
+from hlotext.edit.journal import Edit, Journal
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
+from hlotext.ir.values.shape import ComputationLayout, Layout, Shape
+
+_INSIDE = (Form.NESTED, Form.COMPACT)
+"""Forms of instructions that stand inside of another one's line."""
+
+
+def touch(journal: Journal, instruction: Instruction) -> None:
+    """Marks an instruction as edited, so that it is printed anew; what stands inside its line gets a line."""
+    journal.note("modified", instruction)
+    if instruction._is_touched and instruction._form not in _INSIDE:
+        module = journal.module
+        if module is not None:
+            module._revision += 1
+        return
+    journal.set(instruction, "_is_touched", True)
+    if instruction._form in _INSIDE:
+        journal.set(instruction, "_form", Form.LINE)
+        journal.set(instruction, "_place", None)
+        for user in instruction.users:
+            touch(journal, user)
+    own_lines(journal, instruction._operands)
+    for callee in instruction.called_computations:
+        if callee._is_inline:
+            own_text(journal, callee)
+    if instruction._computation is not None:
+        touch_computation(journal, instruction._computation)
+
+
+def own_lines(journal: Journal, operands: Iterable[Instruction]) -> None:
+    """Gives operands lines of their own where they stand inside of the line of a user that is printed anew."""
+    for operand in operands:
+        if operand._form in _INSIDE:
+            touch(journal, operand)
+
+
+def touch_computation(journal: Journal, computation: Computation) -> None:
+    """Marks a computation as edited. A body inside of its caller's text becomes a text of its own."""
+    if not computation._is_touched:
+        journal.set(computation, "_is_touched", True)
+    if computation._is_inline or (computation._is_implicit and computation.callers):
+        callers = computation.callers
+        own_text(journal, computation)
+        for caller in callers:
+            # The short spelling of each part names the body's operation.
+            for part in caller.async_chain or (caller,):
+                touch(journal, part)
+    if computation._module is not None:
+        touch_module(journal, computation._module)
+
+
+def own_text(journal: Journal, computation: Computation) -> None:
+    """Makes a body that stands inside its caller's text (inline, or behind a sugared operation) a text of its own."""
+    values: dict[str, Any] = {
+        "_is_inline": False, "_is_implicit": False, "_start": -1, "_end": -1, "_brace": -1, "_name_mark": None,
+        "_removed_spans": [],
+    }  # fmt: skip
+    for field, value in values.items():
+        journal.set(computation, field, value)
+    for instruction in computation._instructions:
+        journal.set(instruction, "_place", None)
+        journal.set(instruction, "_form", Form.LINE)
+    module = computation._module
+    if module is not None and not computation._name:
+        journal.set(computation, "_name", module.computation_names.unique("inline_body"))
+    touch_signature(journal, computation)
+
+
+def touch_signature(journal: Journal, computation: Computation) -> None:
+    """Marks the header line of a computation as edited; that of the module follows where it is the entry."""
+    journal.note("modified", computation)
+    if not computation._is_signature_touched:
+        journal.set(computation, "_is_signature_touched", True)
+    touch_computation(journal, computation)
+    if computation.is_entry and journal.edits:
+        journal.edits[-1].finish = _fit
+
+
+def touch_module(journal: Journal, module: Module) -> None:
+    """Marks a module as edited."""
+    if not module._is_touched:
+        journal.set(module, "_is_touched", True)
+    module._revision += 1
+
+
+def touch_header(journal: Journal, module: Module) -> None:
+    """Marks the header line of a module as edited."""
+    journal.note("header", module)
+    if not module._is_header_touched:
+        journal.set(module, "_is_header_touched", True)
+    touch_module(journal, module)
+
+
+# ---- the entry's shapes in the module's header
+
+
+def _fit(edit: Edit) -> None:
+    module = edit.journal.module
+    if module is not None:
+        fit_entry_layout(edit.journal, module, edit.lasting.relaid or ())
+
+
+def fit_entry_layout(journal: Journal, module: Module, relaid: Container[Instruction] = ()) -> None:
+    """Brings the header's `entry_computation_layout` up to date after the entry's parameters or root changed.
+
+    Layouts stay where the shapes are the same but for layouts, unless the module is scheduled, for then layouts are final, or
+    unless an edit gave just this parameter or root another layout (`relaid`).
+    """
+    old = module._attributes.get(ENTRY_LAYOUT)
+    if not isinstance(old, ComputationLayout) or not module._computations or not module.entry._instructions:
+        return
+    parameters, root = module.entry.parameters, module.entry.root
+    nodes = (*parameters, root)
+    shapes = [node._shape for node in nodes if node._shape is not None]
+    if len(shapes) != len(nodes):
+        return
+    given = (
+        *old.parameter_shapes[: len(parameters)],
+        *[None] * (len(parameters) - len(old.parameter_shapes)),
+    )
+    *fitted, result = [
+        _laid_out(new) if node in relaid else _fitting(before, new, module.is_scheduled)
+        for node, before, new in zip(nodes, (*given, old.result_shape), shapes, strict=True)
+    ]
+    new = ComputationLayout(tuple(fitted), result)
+    if new != old:
+        journal.set(module, "_attributes", {**module._attributes, ENTRY_LAYOUT: new})
+        touch_header(journal, module)
+
+
+def _fitting(old: Shape | None, shape: Shape, layouts_count: bool) -> Shape:
+    """The old shape where it differs in layouts at most, else the new one with layouts filled in.
+
+    Where layouts count: in tiles, padding and memory spaces at most, which the header of TPU text lacks.
+    """
+    if old == shape:
+        return shape
+    new = _laid_out(shape)
+    if old is None or old.text_without_layout() != shape.text_without_layout():
+        return new
+    return old if not layouts_count or _ordered(old) == _ordered(new) else new
+
+
+def _ordered(shape: Shape) -> list[Layout | None]:
+    """The layouts inside a shape with the order of dimensions and the size of elements alone."""
+    layouts = [leaf.layout for _, leaf in shape.with_default_layout().leaves()]
+    return [x and Layout(x.minor_to_major, element_size_in_bits=x.element_size_in_bits) for x in layouts]
+
+
+def _laid_out(shape: Shape) -> Shape:
+    """A shape with the descending layout where an array has none; scalars are written without."""
+    if shape.is_tuple:
+        return Shape.tuple(tuple(map(_laid_out, shape.tuple_shapes)))
+    return shape.with_default_layout() if shape.dimensions else shape

@@ -1,0 +1,163 @@
+"""What every edit must prove of the graph before it happens: no cycle, no dangling use, nothing from elsewhere.
+
+The list of a computation's instructions is a topological order (the reader asks it of texts, edits keep it). So an operand
+that stands before its user cannot close a cycle, and one that stands behind it must be moved, with all that it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hlotext.edit import marks
+from hlotext.edit.journal import Journal
+from hlotext.edit.values import shown
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.async_ops import extra_operation, is_single_operation
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
+
+CONTROL = "control-predecessors"
+
+LOOPING = frozenset({"while", "conditional"})
+"""Opcodes through which shardings do not change."""
+
+_NO_ATTRIBUTES: Mapping[str, Any] = {}
+
+
+def same_shape(a: Shape | None, b: Shape | None) -> bool:
+    """Whether one shape may stand for the other: they differ in layouts at most."""
+    return a is b or (a is not None and b is not None and a.text_without_layout() == b.text_without_layout())
+
+
+def module_of(instruction: Instruction) -> Module | None:
+    """The module of an instruction, which must still be in its computation.
+
+    A walk over a module that is read lazily lets go of what it has read (`Module.walk`). Raises EditError for what was.
+    """
+    computation = instruction._computation
+    if computation is None:
+        return None
+    module = computation._module
+    source = module._source if module is not None else None
+    if source is not None and source.lets_go and instruction not in computation.order:
+        raise EditError(
+            f"{instruction.name} was let go by a walk over the module, and is read anew when it is touched",
+            f"take it from {computation.name} again, or call Module.materialize() first",
+        )
+    return module
+
+
+def instruction(value: object, what: str) -> Instruction:
+    """An instruction that is one. Raises EditError."""
+    if not isinstance(value, Instruction):
+        raise EditError(f"{what} is an instruction, not {shown(value)}", "see `Module.find`")
+    return value
+
+
+def check_members(
+    computation: Computation | None, name: str, operands: Iterable[Instruction], attributes: Mapping[str, Any]
+) -> None:
+    """Raises EditError unless operands and control predecessors are of the computation."""
+    for operand in operands:
+        if (
+            instruction(operand, f"an operand of {name}")._computation is not computation
+            or computation is None
+        ):
+            where = computation.name if computation is not None else "any computation"
+            raise EditError(
+                f"operand {operand.name} of {name} is not in {where}", "pass the value in as a parameter"
+            )
+        module_of(operand)
+    for predecessor in attributes.get(CONTROL, ()):
+        if getattr(predecessor, "computation", None) is not computation:
+            raise EditError(f"control predecessor {shown(predecessor)} of {name} is not in its computation")
+        module_of(predecessor)
+
+
+def check_control(
+    computation: Computation, attributes: Mapping[str, Any], before: Mapping[str, Any] = _NO_ATTRIBUTES
+) -> None:
+    """Raises EditError for a new control dependency inside of a fusion, which runs as one: there is nothing to order."""
+    wanted = attributes.get(CONTROL)
+    if wanted and wanted != before.get(CONTROL) and computation.is_fusion_body:
+        raise EditError(f"{computation.name} is run by a fusion, in which there is no order to keep")
+
+
+def moves_before(needed: Iterable[Instruction], anchor: Instruction) -> list[Instruction]:
+    """The instructions that must move so that all needed ones stand before the anchor, in order.
+
+    Raises EditError where one of them needs the anchor itself.
+    """
+    computation = anchor._computation
+    assert computation is not None
+    order = computation.order
+    limit = order[anchor]
+    found: set[Instruction] = set()
+    stack = [i for i in needed if order[i] >= limit]
+    while stack:
+        one = stack.pop()
+        if one is anchor:
+            raise EditError(f"{anchor.name} would need its own result")
+        if one not in found:
+            found.add(one)
+            before = (*one._operands, *one.control_predecessors)
+            stack.extend(i for i in before if order[i] >= limit)
+    return sorted(found, key=order.__getitem__)
+
+
+def move_all(
+    journal: Journal, computation: Computation, instructions: Iterable[Instruction], before: Instruction
+) -> None:
+    """Moves instructions, in this order, to the place before another one. For edits that have proved it possible."""
+    for one in instructions:
+        take_out(journal, computation, one)
+        put_in(journal, computation, computation.order.place(before), one)
+        journal.note("modified", one)
+        marks.touch_computation(journal, computation)
+
+
+def put_in(journal: Journal, computation: Computation, place: int, instruction: Instruction) -> None:
+    """Puts an instruction into the list."""
+    computation.order.insert(place, instruction)
+    journal.did(computation.order.remove, instruction)
+
+
+def take_out(journal: Journal, computation: Computation, instruction: Instruction) -> None:
+    """Takes an instruction out of the list."""
+    order = computation.order
+    place = order.place(instruction)
+    order.remove(instruction)
+    journal.did(order.insert, place, instruction)
+
+
+def check_root(computation: Computation, root: Instruction) -> None:
+    """Raises EditError where another root would make what an async-start runs more than one operation."""
+    if is_single_operation(computation) and extra_operation(computation, computation._instructions, root):
+        raise EditError(f"{computation.name} is run by an async-start, and would be more than {root.name}")
+
+
+def check_added(computation: Computation, instruction: Instruction) -> None:
+    """Raises EditError where a new instruction would make what an async-start runs more than one operation."""
+    if instruction._opcode == "parameter" or not is_single_operation(computation):
+        return
+    instructions = [*computation._instructions, instruction]
+    if extra_operation(computation, instructions, computation.root) and not extra_operation(
+        computation, computation._instructions, computation.root
+    ):
+        raise EditError(
+            f"{computation.name} is run by an async-start, so it is {computation.root.name} alone",
+            "wrap a call of a computation that does it all",
+        )
+
+
+def passes_sharding(instruction: Instruction) -> bool:
+    """Whether other instructions must have the sharding of this one: a loop, a branch, and what goes in and out of them."""
+    if instruction._opcode in LOOPING:
+        return True
+    computation = instruction._computation
+    if computation is None or not (instruction.is_root or instruction._opcode == "parameter"):
+        return False
+    return any(caller._opcode in LOOPING for caller in computation.callers)

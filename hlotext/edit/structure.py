@@ -1,0 +1,425 @@
+"""Edits of what holds what: instructions in computations, computations in modules, roots and the entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hlotext.edit import asynchronous, calls, marks, members, names, values
+from hlotext.edit.journal import Edit, Journal
+from hlotext.edit.members import check_control, check_members, module_of
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.bad_instruction import BadInstruction
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcode import Payload
+from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.ir.values.shape import holds_buffer
+
+# ---- instructions of a computation
+
+
+def add(
+    computation: Computation, instruction: Instruction, before: Instruction | None, *, typed: bool
+) -> None:
+    """See `Computation.add`."""
+    members.instruction(instruction, f"what is added to {computation.name}")
+    if instruction._computation is not None:
+        raise EditError(
+            f"{instruction.name} is in computation {instruction._computation.name} already", "clone it"
+        )
+    if before is not None and members.instruction(before, "before=")._computation is not computation:
+        raise EditError(
+            f"{before.name}, before which {instruction.name} is to stand, is not in {computation.name}"
+        )
+    name = names.checked(instruction._name, "instruction")
+    if name in computation:
+        raise EditError(
+            f"{computation._name} already has an instruction named {name}", "see `Module.instruction_names`"
+        )
+    if instruction._opcode == "parameter" and computation.callers:
+        raise EditError(f"{computation._name} has callers", "add parameters with rewrite.add_parameter")
+    attributes, argument = checked(instruction)
+    check_members(computation, name, instruction._operands, attributes)
+    check_control(computation, attributes)
+    called = calls.check(computation, instruction, instruction._opcode, attributes)
+    order = computation.order
+    control: tuple[Instruction, ...] = attributes.get(members.CONTROL, ())
+    needed = (*instruction._operands, *control)
+    if before is not None and needed:
+        late = next((i for i in needed if order[i] >= order[before]), None)
+        if late is not None:
+            raise EditError(f"{name} would stand before {late.name}, which it needs")
+    asynchronous.check_taken(instruction, instruction._opcode, instruction._operands)
+    members.check_added(computation, instruction)
+    module = computation._module
+    with Edit(module) as edit:
+        journal = edit.journal
+        if typed:
+            edit.watch(_buffers(computation, instruction))
+        else:
+            edit.watch((), typed=False)
+        put_in(edit, computation, instruction, before, name, attributes, argument)
+        edit.made(instruction, typed=typed)
+        if called and module is not None:
+            calls.bring_before(journal, module, computation, called)
+
+
+def _buffers(computation: Computation, instruction: Instruction) -> list[Instruction]:
+    if not any(holds_buffer(operand._shape) for operand in instruction._operands):
+        return []
+    return [i for i in computation._instructions if holds_buffer(i._shape)]
+
+
+def checked(instruction: Instruction) -> tuple[dict[str, Any], Any]:
+    """The attributes and the argument of a new instruction, as they are kept. Raises EditError for what cannot be read."""
+    opcode, where = instruction._opcode, instruction._name
+    row = OPCODES.get(opcode)
+    if row is None and not isinstance(instruction, BadInstruction):
+        raise EditError(
+            f"{values.shown(opcode)}, which {where} is to be, is no opcode", values.meant(opcode, OPCODES)
+        )
+    if instruction._shape is not None:
+        values.shape(instruction._shape, where)
+    if not isinstance(instruction._operands, tuple):
+        raise EditError(f"the operands of {where} are a tuple, not {values.shown(instruction._operands)}")
+    attributes = instruction._attributes
+    found = {name: values.attribute(instruction, opcode, name, value) for name, value in attributes.items()}
+    if all(found[name] is value for name, value in attributes.items()):
+        found = attributes
+    argument = instruction._argument
+    payload = row.payload if row is not None else Payload.OPERANDS
+    if payload is Payload.LITERAL:
+        argument = values.literal(argument, instruction._shape, where)
+        shape = instruction._shape
+        if shape is not None and not members.same_shape(argument.shape, shape):
+            raise EditError(f"the value of {where} is {argument.shape}, not {shape}")
+    elif payload is Payload.PARAMETER_NUMBER:
+        if isinstance(argument, bool) or not isinstance(argument, int) or argument < 0:
+            raise EditError(f"the number of parameter {where} is 0 or more, not {values.shown(argument)}")
+    elif argument is not None:
+        raise EditError(f"{where} is {opcode}, which holds neither a value nor a number")
+    if payload is not Payload.OPERANDS and instruction._operands:
+        raise EditError(f"{where} is {opcode}, which takes no operands")
+    return found, argument
+
+
+def put_in(
+    edit: Edit,
+    computation: Computation,
+    instruction: Instruction,
+    before: Instruction | None,
+    name: str,
+    attributes: dict[str, Any],
+    argument: Any,
+) -> None:
+    """Makes an instruction, which has been found right, one of a computation's; the first one becomes the root."""
+    journal, module = edit.journal, computation._module
+    root = computation.root if computation._instructions else None
+    for field, value in (
+        ("_name", name), ("_attributes", attributes), ("_argument", argument), ("_computation", computation),
+    ):  # fmt: skip
+        journal.set(instruction, field, value)
+    journal.set(computation, "_root", root or instruction)
+    order = computation.order
+    members.put_in(
+        journal,
+        computation,
+        len(computation._instructions) if before is None else order.place(before),
+        instruction,
+    )
+    if computation._by_name is not None:
+        computation._by_name[name] = instruction
+        journal.did(_forget_name, computation, name)
+    journal.set(instruction, "_users", {})
+    use(journal, instruction)
+    if instruction.control_predecessors:
+        journal.set(computation, "_successors", None)
+    if module is not None:
+        module.instruction_names.register(name)
+        if not computation._is_draft:
+            module.note_calls(instruction)
+            journal.did(module.forget_calls, instruction)
+        if module._memories is not None:
+            journal.set(module, "_memories", None)
+    journal.note("inserted", instruction)
+    edit.suspect((instruction, *instruction._operands))
+    marks.touch(journal, instruction)
+    if instruction._opcode == "parameter":
+        edit.numbers(computation)
+        marks.touch_signature(journal, computation)
+
+
+def _forget_name(computation: Computation, name: str) -> None:
+    if computation._by_name is not None:
+        computation._by_name.pop(name, None)
+
+
+def _know_name(computation: Computation, instruction: Instruction) -> None:
+    if computation._by_name is not None:
+        computation._by_name[instruction._name] = instruction
+
+
+def use(journal: Journal, instruction: Instruction) -> None:
+    """Makes an instruction a user of its operands."""
+    for operand in dict.fromkeys(instruction._operands):
+        _use_one(operand, instruction)
+        journal.did(_leave_one, operand, instruction)
+
+
+def leave(journal: Journal, instruction: Instruction) -> None:
+    """Makes an instruction no user of its operands."""
+    for operand in dict.fromkeys(instruction._operands):
+        _leave_one(operand, instruction)
+        journal.did(_use_one, operand, instruction)
+
+
+def _use_one(operand: Instruction, user: Instruction) -> None:
+    if operand._users is not None:
+        operand._users[user] = None
+
+
+def _leave_one(operand: Instruction, user: Instruction) -> None:
+    if operand._users is not None:
+        operand._users.pop(user, None)
+
+
+def remove(computation: Computation, instructions: Iterable[Instruction]) -> None:
+    """See `Computation.remove_all`."""
+    gone = dict.fromkeys(instructions)
+    for instruction in gone:
+        if members.instruction(instruction, "what is taken out")._computation is not computation:
+            raise EditError(f"{instruction.name} is not in computation {computation._name}")
+        module_of(instruction)
+        if instruction.is_root:
+            raise EditError(
+                f"{instruction.name} is the root of {computation._name}", "give it another root first"
+            )
+        if instruction._opcode == "parameter" and computation._module is not None:
+            raise EditError(f"{instruction.name} is a parameter", "use rewrite.remove_parameter")
+        asynchronous.check_left(instruction, (o for o in instruction._operands if o not in gone))
+        used = [u for u in (*instruction.users, *instruction.control_successors) if u not in gone]
+        if used:
+            raise EditError(
+                f"{instruction.name} is still used by {values.some(u.name for u in used)}",
+                "replace its uses first",
+            )
+    if not gone:
+        return
+    with Edit(computation._module) as edit:
+        take_out(edit, computation, gone)
+
+
+def take_out(edit: Edit, computation: Computation, gone: dict[Instruction, None]) -> None:
+    """Takes instructions out, which has been found possible."""
+    journal, module = edit.journal, computation._module
+    edit.suspect(operand for instruction in gone for operand in instruction._operands if operand not in gone)
+    journal.set(computation, "_root", computation.root)
+    spans = [(i._start, i._end) for i in gone if i._start >= 0]
+    if spans:
+        journal.set(computation, "_removed_spans", [*computation._removed_spans, *spans])
+    if len(gone) == 1:
+        members.take_out(journal, computation, *gone)
+    else:
+        before = list(computation._instructions)
+        computation.order.remove_all(gone)
+        journal.did(computation.order.restore, before)
+    for instruction in gone:
+        leave(journal, instruction)
+        if computation._by_name is not None:
+            del computation._by_name[instruction._name]
+            journal.did(_know_name, computation, instruction)
+        if instruction.control_predecessors:
+            journal.set(computation, "_successors", None)
+        if instruction._opcode == "parameter":
+            edit.numbers(computation)
+            marks.touch_signature(journal, computation)
+        if module is not None and not computation._is_draft:
+            module.forget_calls(instruction)
+            journal.did(module.note_calls, instruction)
+        for callee in instruction.called_computations:
+            if callee.is_inside:  # its text goes with the line
+                marks.own_text(journal, callee)
+        for field, value in (
+            ("_computation", None),
+            ("_place", None),
+            ("_users", None),
+            ("_form", Form.LINE),
+        ):
+            journal.set(instruction, field, value)
+        journal.note("removed", instruction)
+    marks.touch_computation(journal, computation)
+
+
+def set_root(computation: Computation, root: Instruction, *, typed: bool = True) -> None:
+    """See `Computation.root`; without `typed` types need to fit at the end of the transaction around it."""
+    if members.instruction(root, f"the root of {computation._name}")._computation is not computation:
+        raise EditError(f"{root.name} is not in computation {computation._name}")
+    module_of(root)
+    old = computation.root
+    if root is old:
+        return
+    members.check_root(computation, root)
+    with Edit(computation._module) as edit:
+        edit.watch(computation.callers, typed=typed)
+        if computation.is_entry:
+            edit.watch_header(typed=typed)
+        if members.passes_sharding(old) and old.sharding != root.sharding:
+            edit.watch_all()
+        edit.suspect((old, root))
+        edit.journal.set(computation, "_root", root)
+        for instruction in (old, root):
+            marks.touch(edit.journal, instruction)
+        marks.touch_signature(edit.journal, computation)
+
+
+# ---- computations
+
+
+def set_thread(computation: Computation, thread: object) -> None:
+    """See `Computation.execution_thread`."""
+    if not isinstance(thread, str) or not values.reads_as_thread(thread):
+        raise EditError(
+            f"the thread of {computation.name} is a text without quotes, not {values.shown(thread)}"
+        )
+    if thread == computation._execution_thread:
+        return
+    with Edit(computation._module) as edit:
+        edit.watch_all()
+        edit.journal.set(computation, "_execution_thread", thread)
+        # The thread stands behind the closing brace, which is printed with the lines.
+        marks.touch_signature(edit.journal, computation)
+
+
+def rename_computation(computation: Computation, name: str) -> None:
+    """See `Computation.name`."""
+    name = names.checked(name, "computation")
+    if name == computation._name:
+        return
+    module = computation._module
+    if module is not None:
+        check_free(module, name)
+    with Edit(module) as edit:
+        callers = computation.callers
+        edit.journal.set(computation, "_name", name)
+        if module is not None:
+            module.computation_names.register(name)
+        marks.touch_signature(edit.journal, computation)
+        for caller in callers:
+            marks.touch(edit.journal, caller)
+
+
+def check_free(module: Module, name: str) -> None:
+    """Raises EditError where a computation has that name."""
+    if module.computation_names.may_be_taken(name) and any(c._name == name for c in module._computations):
+        raise EditError(
+            f"module {module._name} already has a computation named {name}", "see `Module.computation_names`"
+        )
+
+
+def add_computation(module: Module, computation: object, before: Computation | None) -> None:
+    """See `Module.add`."""
+    if not isinstance(computation, Computation):
+        raise EditError(
+            f"what is added to module {module._name} is a computation, not {values.shown(computation)}"
+        )
+    name = names.checked(computation._name, "computation")
+    check_free(module, name)
+    if computation._module is not None and not (computation._is_draft and computation._module is module):
+        raise EditError(f"{computation.name} is in module {computation._module.name} already")
+    if before is not None and before._module is not module:
+        raise EditError(f"{before.name}, before which {name} is to stand, is not in module {module._name}")
+    for instruction in computation._instructions:
+        for callee in instruction.called_computations:
+            if callee._module is not module and callee is not computation:
+                raise EditError(f"{instruction.name} calls {callee.name}, which is not in the module")
+    with Edit(module) as edit:
+        journal = edit.journal
+        entry = module.entry if module._computations else computation
+        place = len(module._computations) if before is None else calls.place_before(module, before)
+        journal.set(computation, "_name", name)
+        module._computations.insert(place, computation)
+        journal.did(module._computations.pop, place)
+        journal.set(module, "_place_of", None)
+        journal.did(setattr, module, "_place_of", None)
+        journal.set(module, "_entry", entry)
+        journal.set(computation, "_module", module)
+        journal.set(computation, "_is_draft", False)
+        module.computation_names.register(name)
+        journal.note("inserted", computation)
+        for instruction in computation._instructions:
+            module.instruction_names.register(instruction._name)
+            module.note_calls(instruction)
+            journal.did(module.forget_calls, instruction)
+            journal.note("inserted", instruction)
+        if module._memories is not None:
+            journal.set(module, "_memories", None)
+        edit.numbers(computation)
+        marks.touch_signature(journal, computation)
+
+
+def draft(module: Module, name: str) -> Computation:
+    """A computation that is being built for a module: it sees the module's computations, which does not list it yet."""
+    return Computation(module.computation_names.unique(name), module=module, is_draft=True)
+
+
+def remove_computations(module: Module, computations: Iterable[object]) -> None:
+    """See `Module.remove_all`."""
+    gone: dict[Computation, None] = {}
+    for computation in computations:
+        if not isinstance(computation, Computation) or computation._module is not module:
+            raise EditError(f"{values.shown(computation)} is not in module {module._name}")
+        if computation.is_entry:
+            raise EditError(
+                f"{computation.name} is the entry computation", "give the module another entry first"
+            )
+        gone[computation] = None
+    for computation in gone:
+        callers = [c for c in module.calls_of(computation) if c._computation not in gone]
+        if callers:
+            raise EditError(f"{computation.name} is still called by {values.some(c.name for c in callers)}")
+    if not gone:
+        return
+    with Edit(module) as edit:
+        journal = edit.journal
+        journal.set(module, "_entry", module.entry)
+        before = list(module._computations)
+        module._computations[:] = [c for c in module._computations if c not in gone]
+        journal.did(_restore, module, before)
+        journal.set(module, "_place_of", None)
+        texts = [c for c in gone if c._start >= 0 and not c._is_inline]
+        if texts:
+            journal.set(module, "_removed", [*module._removed, *texts])
+        for computation in gone:
+            for instruction in computation._instructions:
+                module.forget_calls(instruction)
+                journal.did(module.note_calls, instruction)
+                journal.note("removed", instruction)
+            journal.set(computation, "_module", None)
+            journal.note("removed", computation)
+        marks.touch_module(journal, module)
+
+
+def _restore(module: Module, computations: list[Computation]) -> None:
+    module._computations[:] = computations
+    module._place_of = None
+
+
+def set_entry(module: Module, computation: object, *, may_have_callers: bool = False) -> None:
+    """See `Module.set_entry`; `may_have_callers` that go before the end of the transaction around it."""
+    if not isinstance(computation, Computation) or computation._module is not module:
+        raise EditError(f"{values.shown(computation)} is not in module {module._name}")
+    if computation.callers and not may_have_callers:
+        raise EditError(f"{computation.name} is called by {computation.callers[0].name}")
+    old = module.entry
+    if computation is old:
+        return
+    with Edit(module) as edit:
+        edit.watch_all()
+        journal = edit.journal
+        marks.touch_signature(journal, old)
+        if computation.is_inside:
+            marks.own_text(journal, computation)
+        journal.set(module, "_entry", computation)
+        marks.touch_signature(journal, computation)

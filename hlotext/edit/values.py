@@ -1,0 +1,416 @@
+"""Values that may be written: of the class that the attribute table says or converted to it, and such that they read back.
+
+Plain Python values that mean one thing are converted: a list to a tuple, a text in HLO's form to the value that it reads
+as, a dict to frontend attributes or a JSON config, a JAX sharding to a sharding. Everything else is refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import importlib
+import itertools
+import json
+import operator
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from hlotext.edit.sockets import reader
+from hlotext.ir.errors import EditError
+from hlotext.ir.memo import memoised
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, Form, Kind
+from hlotext.ir.tables.opcode import AttributeUse, Printing
+from hlotext.ir.tables.opcodes import OPCODES, allowed_attributes
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.raw_value import RawValue, value_text
+from hlotext.ir.values.shape import Shape
+from hlotext.semantics.words import shown as shown_text
+
+
+def shown(value: object) -> str:
+    """A value in a message."""
+    if isinstance(value, Instruction | Computation):
+        return value.name
+    try:
+        text = repr(value) if isinstance(value, str | list | dict | tuple) else str(value)
+    except Exception:  # a foreign object may not be able to print itself
+        text = type(value).__name__
+    return shown_text(text.encode("utf-8", "backslashreplace").decode())
+
+
+def some(names: Iterable[str]) -> str:
+    """The first few names of many."""
+    found = [*itertools.islice(names, 6)]
+    return ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
+
+
+# ---- names
+
+
+@memoised(1 << 12)
+def name_problem(name: str) -> str:
+    """What keeps a text from being a node's name; empty where nothing does."""
+    if not name:
+        return "a name has at least one character"
+    if name.startswith("__") and not name.startswith("__xla_"):
+        return "a name cannot start with two underscores, unless with `__xla_`"
+    if not reader().is_name(name):
+        if name.replace("_", "a").isalnum():
+            return "it is read as a word of the language"
+        return "names are letters, digits, `_`, `.` and `-`, and begin with a letter or `_`"
+    return ""
+
+
+def reads_as_thread(text: str) -> bool:
+    """Whether a text may be the name of an execution thread, which is written between quotes without escapes."""
+    try:
+        return bool(text) and reader().value("string", f'"{text}"') == text
+    except ValueError:
+        return False
+
+
+# ---- shapes and constants
+
+
+def shape(value: object, where: str) -> Shape:
+    """A shape, or what its text reads as. Raises EditError."""
+    found = value
+    if isinstance(value, str):
+        try:
+            found = reader().value("shape", value)
+        except ValueError as error:
+            raise EditError(f"the shape of {where} cannot be read: {error}") from None
+    if not isinstance(found, Shape):
+        raise EditError(f"the shape of {where} is a Shape or its text, not {shown(value)}")
+    if not _reads_back("shape", found):
+        raise EditError(f"{shown(found)} is no shape that HLO has", "see `hlotext.parse_shape`")
+    return found
+
+
+def literal(value: object, shape: Shape | None, where: str) -> Literal:
+    """A literal, or what a text or an array is as one. Raises EditError."""
+    found = value
+    try:
+        if isinstance(value, str) and shape is not None:
+            found = reader().literal(value, shape)
+        elif not isinstance(value, Literal) and hasattr(value, "__array__") and hasattr(value, "dtype"):
+            found = Literal.from_array(value)
+    except (ValueError, TypeError, KeyError) as error:
+        raise EditError(f"the value of {where} cannot be {shown(value)}: {error}") from None
+    if not isinstance(found, Literal):
+        raise EditError(
+            f"the value of {where} is a Literal, an array, or its text, not {shown(value)}",
+            "see `Literal.from_array`",
+        )
+    return found
+
+
+# ---- attributes
+
+
+def attribute(instruction: Instruction, opcode: str, name: object, value: object) -> Any:
+    """The value of an attribute as it is kept on an instruction of an opcode. Raises EditError."""
+    where = instruction._name
+    if not isinstance(name, str):
+        raise EditError(f"the name of an attribute of {where} is a text, not {shown(name)}")
+    row = OPCODES.get(opcode)
+    if row is None:
+        return _unknown(name, value, where, is_header=False)
+    use = allowed_attributes(row).get(name)
+    if use is None:
+        if name not in ATTRIBUTES and isinstance(value, RawValue):
+            return _unknown(name, value, where, is_header=False)
+        raise EditError(
+            f"{opcode} {where} takes no attribute {shown(name)}", meant(name, allowed_attributes(row))
+        )
+    if use.printed is Printing.INPUT_ONLY:
+        raise EditError(f"{name} of {opcode} {where} is only read, and never printed", "leave it out")
+    found = _attribute(ATTRIBUTES[name].kind, name, value, f"{name} of {where}", instruction._shape)
+    _check_printed(use, found, where)
+    return found
+
+
+def header_attribute(name: object, value: object, module: Module) -> Any:
+    """The value of an attribute of a module's header, as it is kept. Raises EditError."""
+    where = f"module {module._name}"
+    if not isinstance(name, str):
+        raise EditError(f"the name of an attribute of {where} is a text, not {shown(name)}")
+    info = HEADER_ATTRIBUTES.get(name)
+    if info is None:
+        if isinstance(value, RawValue):
+            return _unknown(name, value, where, is_header=True)
+        raise EditError(
+            f"the header of {where} takes no attribute {shown(name)}", meant(name, HEADER_ATTRIBUTES)
+        )
+    return _attribute(info.kind, name, value, f"{name} of {where}", None)
+
+
+def meant(name: str, known: Collection[str]) -> str:
+    """What a misspelt word may be meant to be, of the known ones."""
+    close = difflib.get_close_matches(name[:100], list(known), n=1, cutoff=0.66)
+    return f"did you mean `{close[0]}`?" if close else f"it takes {', '.join(sorted(known))}"
+
+
+def _check_printed(use: AttributeUse, value: Any, where: str) -> None:
+    """Raises EditError for a value that XLA does not print, so that it would be lost."""
+    if getattr(value, "is_printed", True) is False:
+        raise EditError(
+            f"metadata of {where} is printed only with op_name, op_type, a source file or a stack frame",
+            "give it one of them",
+        )
+    if use.printed is Printing.DERIVED and value != tuple(range(len(value))):
+        raise EditError(f"{use.name} of {where} follows from the shapes, whatever it is", "leave it as it is")
+
+
+def _unknown(name: str, value: object, where: str, *, is_header: bool) -> RawValue:
+    """An attribute that this release does not know, as its text."""
+    if isinstance(value, RawValue):
+        try:
+            if reader().attribute(f"{name}={value}", is_header=is_header) == (name, value):
+                return value
+        except ValueError:
+            pass
+    raise EditError(f"{shown(name)}={shown(value)} of {where} cannot be read again")
+
+
+def _attribute(kind: Kind, name: str, value: object, where: str, shape: Shape | None) -> Any:
+    if kind.form in _OF_NODES:
+        return _nodes(kind, value, where)
+    if value is None:
+        raise EditError(f"{where} cannot be None", "delete the attribute")
+    if type(value) is RawValue:
+        return _raw(kind, value, where)
+    try:
+        if (found := _simple(kind, value)) is not None:
+            return found
+        key = kind.rule, name, type(value), value
+        return _REMEMBERED(*key)
+    except (TypeError, OverflowError):  # not hashable, or no number of any size
+        pass
+    except RecursionError:
+        raise EditError(f"{where} is {kind.words}, not what nests so deep") from None
+    except ValueError as error:
+        raise _refusal(kind, value, where, error) from None
+    try:
+        return _converted(kind, name, value, shape)
+    except (ValueError, TypeError, OverflowError, AttributeError, KeyError, RecursionError) as error:
+        raise _refusal(kind, value, where, error) from None
+
+
+def _refusal(kind: Kind, value: object, where: str, error: Exception) -> EditError:
+    why = f": {error}" if isinstance(error, ValueError) and str(error) else ""
+    return EditError(f"{where} is {kind.words}, not {shown(value)}{why}")
+
+
+_OF_NODES = {
+    Form.COMPUTATION: Computation,
+    Form.COMPUTATIONS: Computation,
+    Form.INSTRUCTIONS: Instruction,
+}
+
+
+def _nodes(kind: Kind, value: object, where: str) -> Any:
+    """Computations and instructions; whether they may be named there is for the edit to say."""
+    wanted = _OF_NODES[kind.form]
+    if kind.form is Form.COMPUTATION:
+        if isinstance(value, Computation):
+            return value
+    elif isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | Computation):
+        found = tuple(value)
+        if all(isinstance(item, wanted) for item in found):
+            return tuple(dict.fromkeys(found)) if wanted is Instruction else found
+    elif kind.form is Form.INSTRUCTIONS and isinstance(value, Instruction):
+        return (value,)
+    raise EditError(f"{where} is {kind.words} of the module, not {shown(value)}", "see `Module.find`")
+
+
+def _raw(kind: Kind, value: RawValue, where: str) -> Any:
+    """What the text of a raw value reads as."""
+    try:
+        found = reader().value(kind.rule, value.text)
+    except ValueError as error:
+        raise _refusal(kind, value, where, error) from None
+    return found
+
+
+_SMALL = 1 << 31
+"""Whole numbers below this are read without a look at how long they are."""
+
+
+def _simple(kind: Kind, value: object) -> Any:
+    """The values of most edits, which need no second look: small numbers, true and false, words; None for others."""
+    if kind.form is Form.ONE:
+        if type(value) is int:
+            return value if kind.class_names == ("int",) and 0 <= value < _SMALL else None
+        if type(value) is bool:
+            return value if kind.class_names == ("bool",) else None
+        if isinstance(value, enum.Enum):
+            return value if isinstance(value, kind.classes()) else None
+    elif kind.form is Form.LIST and kind.class_names == ("int",) and type(value) is tuple:
+        return value if all(type(item) is int and 0 <= item < _SMALL for item in value) else None
+    return None
+
+
+@memoised(1 << 12)
+def _REMEMBERED(rule: str, name: str, class_: type, value: Any) -> Any:  # noqa: N802 - the memory of a function
+    kind = HEADER_ATTRIBUTES[name].kind if name in HEADER_ATTRIBUTES else ATTRIBUTES[name].kind
+    return _converted(kind, name, value, None)
+
+
+def _converted(kind: Kind, name: str, value: Any, shape: Shape | None) -> Any:
+    """The value as it reads back. Raises ValueError, TypeError and the like for what cannot be written."""
+    if kind.class_names == ("str",):
+        if not isinstance(value, str):
+            raise ValueError
+        return _read_back(kind, name, str(value), value)
+    if isinstance(value, str) and not isinstance(value, enum.Enum):
+        return reader().value(kind.rule, value)
+    found = _built(kind, value, shape)
+    if found is None:
+        raise ValueError
+    return _read_back(kind, name, found, value)
+
+
+def _read_back(kind: Kind, name: str, found: Any, value: Any) -> Any:
+    """What the text of a value reads as, which must be that value."""
+    text = str(found) if isinstance(found, enum.Enum) else value_text(found, name)
+    try:
+        again = reader().value(kind.rule, text)
+    except ValueError as error:
+        raise ValueError(f"as text it cannot be read: {error}") from None
+    if isinstance(found, float):
+        return again if isinstance(again, float) else float(again)
+    if type(again) is not type(found) or not (again == found or str(again) == text):
+        raise ValueError(f"it would be read as {shown(again)}")
+    return again
+
+
+def _built(kind: Kind, value: Any, shape: Shape | None) -> Any:
+    """The value of the class that a Python value means; None where it means none."""
+    classes = kind.classes()
+    if kind.form is Form.LIST:
+        return tuple(_listed(kind, item, classes) for item in _items(value))
+    if kind.form is Form.PAIRS:
+        pairs = tuple(tuple(map(_number, _items(pair))) for pair in _items(value))
+        return pairs if all(len(pair) == 2 for pair in pairs) else None
+    if kind.form is Form.NUMBERS:
+        items = _items(value)
+        if any(isinstance(item, list | tuple) for item in items):
+            return tuple(tuple(map(_number, _items(item))) for item in items)
+        return tuple(map(_number, items))
+    if classes in ((int,), (bool,), (float,)):
+        return _plain(classes[0], value)
+    if isinstance(value, classes):
+        return value
+    maker = _MAKERS.get(kind.rule)
+    return maker(value, shape) if maker is not None else None
+
+
+def _items(value: Any) -> tuple[Any, ...]:
+    """The entries of a list, a tuple, a range or an array."""
+    if isinstance(value, list | tuple | range):
+        return tuple(value)
+    if hasattr(value, "tolist") and hasattr(value, "shape"):
+        return tuple(value.tolist())
+    raise ValueError
+
+
+def _listed(kind: Kind, item: Any, classes: tuple[type, ...]) -> Any:
+    if classes in ((int,), (bool,)):
+        return _plain(classes[0], item)
+    if isinstance(item, classes):
+        return item
+    if isinstance(item, str):
+        if issubclass(classes[0], enum.Enum):
+            return classes[0](item)
+        return reader().value("shape", item)
+    raise ValueError
+
+
+def _plain(class_: type, value: Any) -> Any:
+    if class_ is bool:
+        if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+            return bool(value)
+        raise ValueError
+    if class_ is float:
+        if isinstance(value, bool) or not hasattr(value, "__float__"):
+            raise ValueError
+        return float(value)
+    return _number(value)
+
+
+def _number(value: Any) -> int:
+    if isinstance(value, bool) or type(value).__name__ == "bool_":
+        raise ValueError
+    return operator.index(value)
+
+
+def _reads_back(rule: str, value: Any) -> bool:
+    try:
+        return _reading(rule, value)
+    except (TypeError, ValueError, AttributeError, RecursionError):
+        return False
+
+
+@memoised(1 << 13)
+def _reading(rule: str, value: Any) -> bool:
+    again = reader().value(rule, str(value))
+    if again == value:
+        return True
+    # A scalar has one layout, which is not written.
+    return isinstance(value, Shape) and bool(again.with_default_layout() == value.with_default_layout())
+
+
+# ---- what other Python values mean
+
+
+def _value_class(name: str, module: str) -> Any:
+    return getattr(importlib.import_module(f"hlotext.ir.values.{module}"), name)
+
+
+def _frontend_attributes(value: Any, shape: Shape | None) -> Any:
+    if isinstance(value, Mapping) and all(
+        isinstance(k, str) and isinstance(v, str) for k, v in value.items()
+    ):
+        return _value_class("FrontendAttributes", "configs")(value)
+    return None
+
+
+def _backend_config(value: Any, shape: Shape | None) -> Any:
+    if isinstance(value, dict):
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+        return _value_class("BackendConfig", "configs")(text)
+    return None
+
+
+def _replica_groups(value: Any, shape: Shape | None) -> Any:
+    groups = tuple(tuple(map(_number, _items(group))) for group in _items(value))
+    return _value_class("ReplicaGroupList", "replica_groups")(groups)
+
+
+def _sharding(value: Any, shape: Shape | None) -> Any:
+    """A sharding of JAX: it says itself what it is to XLA, for an array of that rank."""
+    if hasattr(value, "_to_xla_hlo_sharding"):
+        if shape is None or not shape.is_array:
+            raise ValueError("a JAX sharding is for one array")
+        value = value._to_xla_hlo_sharding(shape.rank)
+    if type(value).__name__ == "HloSharding":
+        return reader().value("sharding", str(value))
+    return None
+
+
+def _literal_with_shape(value: Any, shape: Shape | None) -> Any:
+    return Literal.from_array(value) if hasattr(value, "__array__") and hasattr(value, "dtype") else None
+
+
+_MAKERS: dict[str, Any] = {
+    "frontend_attributes": _frontend_attributes,
+    "backend_config": _backend_config,
+    "replica_groups": _replica_groups,
+    "sharding": _sharding,
+    "literal_with_shape": _literal_with_shape,
+}
+"""What makes the value of a kind from other Python values, by its rule."""

@@ -1,0 +1,48 @@
+"""What an edit did: which nodes it inserted, modified and removed, and how to take it back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from hlotext.ir.nodes.computation import Computation
+    from hlotext.ir.nodes.instruction import Instruction
+
+Node: TypeAlias = "Instruction | Computation"
+
+
+class Record(Protocol):
+    """What was done inside of `with module.transaction() as record:`, so far or in all.
+
+    Each node stands in one of the three: what was inserted and taken out again in none of them. Instructions and computations
+    come in the order in which they were first met.
+    """
+
+    @property
+    def inserted(self) -> tuple[Node, ...]:
+        """New nodes of the module."""
+
+    @property
+    def modified(self) -> tuple[Node, ...]:
+        """Nodes whose line or signature, place, or operands changed."""
+
+    @property
+    def removed(self) -> tuple[Node, ...]:
+        """Nodes that are no longer in the module."""
+
+    @property
+    def changed_header(self) -> bool:
+        """Whether the module's name, header attributes or stack frames changed."""
+
+    def undo(self) -> None:
+        """Takes all of it back. Raises EditError once something else was edited behind it."""
+
+
+class Listener(Protocol):
+    """Is told of each edit of a module right behind it; of one that is taken back, that its contrary has happened."""
+
+    def inserted(self, node: Node) -> None: ...
+
+    def modified(self, node: Node) -> None: ...
+
+    def removed(self, node: Node) -> None: ...

@@ -1,0 +1,87 @@
+"""Operands and results that share a buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.aliasing import (
+    OutputOperandAlias,
+    OutputToOperandAliasing,
+    ShapeIndex,
+)
+from hlotext.ir.values.shape import Shape
+from hlotext.layout.errors import shorten
+from hlotext.semantics.facts import Facts
+from hlotext.semantics.infer.shapes import compatible
+from hlotext.semantics.passing import SPACE, TILES, equal_but_for
+from hlotext.semantics.problems import Problem
+from hlotext.semantics.words import index_text, plural
+
+_SKIPPED = "xla_skip_custom_call_alias_shape_check"
+"""Frontend attribute of a custom call whose aliased shapes XLA does not compare."""
+
+
+def part_of(shape: Shape | None, index: ShapeIndex) -> Shape | None:
+    """A part of a shape; None where there is none."""
+    try:
+        return None if shape is None else shape.subshape(index)
+    except IndexError:
+        return None
+
+
+def check_operands(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+    """`output_to_operand_aliasing=`: operand and parts exist, and are the same shape.
+
+    `ShapeVerifier::HandleFusion`, `HandleCustomCall`, `CheckAsyncOpAliasConfig`.
+    """
+    config = instruction.attributes.get("output_to_operand_aliasing")
+    if not isinstance(config, OutputToOperandAliasing) or instruction.shape is None:
+        return
+    name = "output_to_operand_aliasing"
+    for alias in config.aliases:
+        number = alias.operand_index
+        if not 0 <= number < len(instruction.operands):
+            count = plural(len(instruction.operands), "operand")
+            message = f"{alias}: {instruction.opcode} has {count}, so not number {number}"
+            yield Problem("V608", message, name)
+            continue
+        whole = instruction.operands[number].shape
+        if whole is None:
+            continue
+        source, target = (
+            part_of(whole, alias.operand_shape_index),
+            part_of(instruction.shape, alias.output_shape_index),
+        )
+        if source is None:
+            index = index_text(alias.operand_shape_index)
+            yield Problem("V608", f"{alias}: operand {number} has no part {index}", name, related=(number,))
+        if target is None:
+            yield Problem(
+                "V608", f"{alias}: the result has no part {index_text(alias.output_shape_index)}", name
+            )
+        if source is not None and target is not None and _SKIPPED not in instruction.frontend_attributes:
+            yield from _shared(instruction, alias, source, target, facts)
+
+
+def _shared(
+    instruction: Instruction, alias: OutputOperandAlias, source: Shape, target: Shape, facts: Facts
+) -> Iterator[Problem]:
+    """Both sides of one shared buffer. A buffer `b(x)` and its array `x` count as the same."""
+    source, target = (s.tuple_shapes[0] if s.is_buffer else s for s in (source, target))
+    ignored: set[str] = set()
+    if facts.in_fusion and instruction.opcode == "fusion":
+        ignored = {TILES, SPACE}
+    elif instruction.opcode == "custom-call" and source.is_array and set(source.dimensions) <= {1}:
+        ignored = {SPACE}
+    same = (
+        equal_but_for(source, target, frozenset(ignored))
+        if facts.layout_sensitive
+        else compatible(source, target)
+    )
+    if not same:
+        yield Problem(
+            "V609", f"{alias}: operand {alias.operand_index} is {shorten(str(source))}, "
+            f"but the result is {shorten(str(target))}",
+            "output_to_operand_aliasing", related=(alias.operand_index,),
+        )  # fmt: skip

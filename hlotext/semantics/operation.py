@@ -1,0 +1,143 @@
+"""The table of checks that look at one instruction, and the way through it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+import attrs
+
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.tables.opcodes import CALLS_NOTHING
+from hlotext.ir.values.literal import Literal
+from hlotext.semantics import (
+    aliasing,
+    calls,
+    conditions,
+    custom,
+    devices,
+    layouts,
+    origins,
+    passing,
+    results,
+    shardings,
+)
+from hlotext.semantics.facts import Facts
+from hlotext.semantics.problems import Problem
+
+Error: TypeAlias = tuple[str, str]
+"""The code of what is wrong, and a sentence."""
+
+
+@attrs.frozen
+class OpCheck:
+    """A check of one instruction.
+
+    It looks at nothing but the opcode, the attributes, the shapes of operands, result and literal, the signatures of
+    called computations, and the facts. So equal operations have equal problems and are checked once.
+    """
+
+    run: Callable[[Instruction, Facts], Iterable[Problem]]
+    opcodes: frozenset[str] | None = None
+    """The opcodes that it is for; None: all."""
+    attribute: str | None = None
+    """It is only for instructions that have this attribute; None: for all."""
+    needs_shapes: bool = False
+    """Without meaning where shapes are wrong already, and then left out."""
+
+
+OP_CHECKS = (
+    OpCheck(results.check_result),
+    OpCheck(results.check_precision),
+    OpCheck(results.check_shape),
+    OpCheck(calls.check_reducer, calls.REDUCING),
+    OpCheck(calls.check_operands, frozenset({"dot", "fusion"})),
+    OpCheck(results.check_comparison, frozenset({"compare"}), "type"),
+    OpCheck(results.check_outfeed, frozenset({"outfeed"}), "outfeed_shape"),
+    OpCheck(layouts.check_layout),
+    OpCheck(layouts.check_packing),
+    OpCheck(custom.check_composite, frozenset({"call"}), "is_composite"),
+    OpCheck(custom.check_known, frozenset({"custom-call"}), "custom_call_target"),
+    OpCheck(devices.check_groups),
+    OpCheck(devices.check_pairs, attribute="source_target_pairs"),
+    OpCheck(devices.check_offsets, attribute="slice_sizes"),
+    OpCheck(devices.check_channel, frozenset({"all-reduce", "all-reduce-start"}), "channel_id"),
+    OpCheck(shardings.check_sharding, attribute="sharding"),
+    OpCheck(origins.check_frame, attribute="metadata"),
+    OpCheck(origins.check_origin, attribute="origin"),
+    OpCheck(passing.check_passing, needs_shapes=True),
+    OpCheck(passing.check_kept, passing.KEEP_LAYOUT, needs_shapes=True),
+    OpCheck(passing.check_bitcast, frozenset({"bitcast"}), needs_shapes=True),
+    OpCheck(passing.check_constraints, attribute="operand_layout_constraints", needs_shapes=True),
+    OpCheck(aliasing.check_operands, attribute="output_to_operand_aliasing"),
+)
+"""Every check of single instructions, in the order in which they run."""
+
+
+@functools.cache
+def checks_for(opcode: str) -> tuple[OpCheck, ...]:
+    """The checks that an opcode may need."""
+    return tuple(check for check in OP_CHECKS if check.opcodes is None or opcode in check.opcodes)
+
+
+def check_operation(instruction: Instruction, facts: Facts) -> tuple[Problem, ...]:
+    """What is wrong with an instruction by itself, as told by its operands, attributes and shapes."""
+    found: list[Problem] = []
+    attributes = instruction._attributes
+    wrong_shapes = False
+    for check in checks_for(instruction._opcode):
+        if check.attribute is not None and check.attribute not in attributes:
+            continue
+        if check.needs_shapes and wrong_shapes:
+            continue
+        found += check.run(instruction, facts)
+        wrong_shapes = wrong_shapes or any(problem.is_error for problem in found)
+    return tuple(found)
+
+
+_REMEMBERED = CALLS_NOTHING - conditions.LOOK_FURTHER - frozenset(ROLES)
+"""Opcodes whose errors follow from shapes and attributes alone, so that equal operations have equal errors."""
+
+
+def errors_of(instruction: Instruction, facts: Facts) -> tuple[Error, ...]:
+    """What is wrong with an instruction by itself, errors alone: what XLA's reader demands, and its verifier.
+
+    Those of equal operations are remembered.
+    """
+    if instruction._opcode not in _REMEMBERED:
+        return _errors_of(instruction, facts)
+    argument = instruction._argument
+    key = (
+        instruction._opcode,
+        instruction._shape,
+        tuple([operand._shape for operand in instruction._operands]),
+        tuple(instruction._attributes.items()),
+        argument.shape if isinstance(argument, Literal) else None,
+        instruction._form is Form.IMPLICIT,
+        facts.key,
+    )
+    try:
+        found = _ERRORS.get(key)
+    except TypeError:  # something in it cannot be hashed
+        return _errors_of(instruction, facts)
+    if found is None:
+        if len(_ERRORS) >= _MOST:
+            _ERRORS.clear()
+        found = _ERRORS[key] = _errors_of(instruction, facts)
+    return found
+
+
+_MOST = 1 << 13
+"""Operations whose errors are remembered."""
+
+_ERRORS: dict[Any, tuple[Error, ...]] = {}
+
+
+def _errors_of(instruction: Instruction, facts: Facts) -> tuple[Error, ...]:
+    found = list(check_operation(instruction, facts))
+    if instruction._form is not Form.IMPLICIT:
+        found += conditions.of_opcode(instruction)
+        found += conditions.of_values(instruction)
+    return tuple((problem.code, problem.message) for problem in found if problem.is_error)

@@ -1,0 +1,77 @@
+"""What a check says: a code, a sentence, and which part of the instruction is at fault. A value, so it can be kept."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection
+from typing import TYPE_CHECKING, TypeAlias
+
+import attrs
+
+from hlotext.findings.errors import Severity
+
+if TYPE_CHECKING:
+    from hlotext.ir.nodes.instruction import Instruction
+
+
+class Part(enum.Enum):
+    """A part of an instruction's text that has no name of its own."""
+
+    WHOLE = "the instruction"
+    OPCODE = "the opcode"
+    SHAPE = "the result's shape"
+
+
+Where: TypeAlias = Part | int | str
+"""The part at fault: an operand by its number, an attribute by its name, or a `Part`."""
+
+
+@attrs.frozen
+class Callee:
+    """A parameter of a called computation, or its root."""
+
+    computation: int
+    """Number of the computation in `Instruction.called_computations`."""
+    parameter: int | None = None
+    """None for the root."""
+
+
+Other: TypeAlias = "tuple[str, Instruction]"
+"""What another instruction has to do with a problem, in words, and that instruction."""
+
+
+@attrs.frozen
+class Problem:
+    """One thing that is wrong with an instruction, told without naming it."""
+
+    code: str
+    """One of `codes.CODES`."""
+    message: str
+    """What is wrong, in one sentence without a full stop."""
+    where: Where = Part.OPCODE
+    help: str = ""
+    """What to do about it; empty when there is nothing to say."""
+    related: tuple[int | Callee | Other, ...] = ()
+    """Other instructions that matter: operands by number, parts of called computations, or any, with what it has to do."""
+    known: Collection[str] | None = attrs.field(default=None, eq=False)
+    """Words of which `word` may be a misspelling; None where there is nothing to suggest."""
+    word: str = ""
+
+    @property
+    def is_error(self) -> bool:
+        """Whether XLA refuses what is wrong."""
+        return self.code not in MILD
+
+
+MILD: dict[str, Severity] = {
+    "V107": Severity.NOTE,
+    "V111": Severity.WARNING,
+    "V115": Severity.WARNING,
+    "V209": Severity.WARNING,
+    "V211": Severity.WARNING,
+    "V309": Severity.NOTE,
+    "V508": Severity.WARNING,
+    "V515": Severity.NOTE,
+    "X201": Severity.NOTE,
+}
+"""Codes of problems that are no errors: what XLA accepts, or what is worth knowing."""
