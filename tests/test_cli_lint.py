@@ -15,7 +15,7 @@ from hlotext.syntax.source.inputs import read_source
 from tests import support
 from tests.cli_support import run, run_process
 
-NOISY = support.CORPUS / "tpu" / "callback_io.v5e_2x2x1.after_optimizations.txt"
+NOISY = support.DATA / "lint" / "compiled" / "waste_gather_in_loop.cpu_8.after_optimizations.txt"
 QUIET = support.CORPUS / "cpu" / "mlp_forward.cpu_1.after_optimizations.txt"
 NOTES = support.CORPUS / "tpu" / "pallas_matmul.tpu7x_2x2x1.after_codegen.txt"
 BROKEN = next(path for path in sorted(support.INVALID.iterdir()) if path.stat().st_size > 50)
@@ -34,7 +34,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ([NOISY], 1),
         ([NOTES], 0),
         ([QUIET, NOISY], 1),
-        ([NOISY, "--ignore", "g106"], 0),
+        ([NOISY, "--ignore", "c101"], 0),
         ([QUIET, "--select", "G111", "--extend-select", "K102,D"], 0),
         (["nothing.txt", NOISY], 2),
         ([QUIET, "--select", "Q"], 2),
@@ -50,10 +50,10 @@ def test_exit_status(arguments: list[str | Path], status: int) -> None:
 
 def test_full_report() -> None:
     """Place, rule, line with a caret, the operation and the Python frame, the estimate, and what to do."""
-    result = run("lint", NOISY, "--select", "G106")
+    result = run("lint", NOISY, "--select", "C101")
     first = result.stdout.split("\n\n")[0].splitlines()
     assert first[0].startswith(f"{NOISY}:")
-    assert ": warning[G106]: " in first[0]
+    assert ": warning[C101]: " in first[0]
     assert set(first[2].strip(" |")) == {"^"}
     assert [line.split(":")[0].strip() for line in first[3:]] == ["op_name", "from", "costs", "help"]
     assert "in 1 file" in result.stderr
@@ -74,8 +74,8 @@ def test_formats() -> None:
     assert len(outputs["github"].stdout.splitlines()) == count
     assert len(json.loads(outputs["gitlab"].stdout)) == count
     assert len(json.loads(outputs["sarif"].stdout)["runs"][0]["results"]) == count
-    assert f"| G106 | {count} |" in run("lint", NOISY, "--format", "markdown").stdout
-    assert run("lint", NOISY, "--statistics").stdout == f"{count}  G106  {lint.all_rules()['G106'].title}\n"
+    assert f"| C101 | {count} |" in run("lint", NOISY, "--format", "markdown").stdout
+    assert run("lint", NOISY, "--statistics").stdout == f"{count}  C101  {lint.all_rules()['C101'].title}\n"
 
 
 def test_sarif_of_real_findings_is_valid() -> None:
@@ -96,17 +96,17 @@ def test_baseline_on_the_command_line(tmp_path: Path) -> None:
     assert (again.exit_code, again.stdout) == (0, "")
     assert "known findings left out" in again.stderr
     gone = run("lint", QUIET, "--baseline", file)
-    assert "known findings have gone (G106)" in gone.stderr
+    assert "known findings have gone (C101)" in gone.stderr
     assert run("lint", NOISY, "--diff-against", NOISY).stdout == ""
     assert run("lint", NOISY, "--diff-against", QUIET).exit_code == 1
 
 
 def test_configuration_is_read(tmp_path: Path) -> None:
     """From the folder where the command runs; the command line says the last word."""
-    (tmp_path / "hlotext.toml").write_text("[lint]\nignore = ['G']\n")
+    (tmp_path / "hlotext.toml").write_text("[lint]\nignore = ['C']\n")
     assert run("lint", NOISY).exit_code == 0
     assert run("lint", NOISY, "--isolated").exit_code == 1
-    assert run("lint", NOISY, "--extend-select", "G106").exit_code == 1
+    assert run("lint", NOISY, "--extend-select", "C101").exit_code == 1
     (tmp_path / "hlotext.toml").write_text("[lint]\nignored = ['G']\n")
     result = run("lint", NOISY)
     assert (result.exit_code, result.stdout) == (2, "")
@@ -132,7 +132,7 @@ def test_directories_are_searched_for_final_modules(tmp_path: Path) -> None:
 
 def test_processes_find_the_same() -> None:
     """In the same order, whatever their number."""
-    folder = str(support.CORPUS / "tpu")
+    folder = str(support.DATA / "lint" / "compiled")
     one = run_process("lint", folder, "--jobs", "1", "--format", "json-lines")
     two = run_process("lint", folder, "--jobs", "2", "--format", "json-lines")
     assert one.stdout == two.stdout

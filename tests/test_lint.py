@@ -23,24 +23,25 @@ from tests import support
 TWO = """HloModule m
 
 ENTRY e {
-  x = f32[4]{0} parameter(0)
-  y = f32[4]{0} parameter(1)%s
-  d = f64[4]{0} convert(x)%s
-  ROOT c = f64[4]{0} negate(d)
+  x = f32[32768]{0} parameter(0)
+  y = f32[32768]{0} parameter(1)%s
+  d = f64[32768]{0} convert(x)%s
+  ROOT c = f64[32768]{0} negate(d)
 }
 """
 
 
 def found(text: str, config: lint.Config | None = None, name: str = "<text>") -> list[str]:
     """The codes that are found in a text."""
+    config = attrs.evolve(config or lint.Config(), min_bytes=0)
     return [finding.code for finding in lint.lint_source(Source(text, name), config).findings]
 
 
 def test_findings_come_in_the_order_of_the_text() -> None:
     """With place, node, and the line."""
-    first, second = lint.run(hlo.parse(TWO % ("", "")))
+    first, second = lint.run(hlo.parse(TWO % ("", "")), lint.Config(min_bytes=0))
     assert (first.code, first.line, first.column, first.name) == ("G102", 5, 3, "y")
-    assert (second.code, second.source_line) == ("D101", "  d = f64[4]{0} convert(x)")
+    assert (second.code, second.source_line) == ("D101", "  d = f64[32768]{0} convert(x)")
     assert first.instruction is not None
     assert first.instruction.name == "y"
 
@@ -57,7 +58,7 @@ def test_findings_come_in_the_order_of_the_text() -> None:
         (lint.Config(per_file_ignores={"dumps/*": ("D",)}), ["G102"]),
         (lint.Config(per_file_ignores={"other/*": ("D",)}), ["G102", "D101"]),
         (lint.Config(per_op_name_ignores={"*": ("D", "G")}), ["G102", "D101"]),
-        (lint.Config(rules={"G102": {"min_bytes": 17}}), ["D101"]),
+        (lint.Config(rules={"G102": {"min_bytes": 1 << 20}}), ["D101"]),
     ],
 )
 def test_selection(config: lint.Config, codes: list[str]) -> None:
@@ -197,8 +198,9 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 def test_rules_of_other_packages(plugins: list[Any]) -> None:
     """They run like the built-in ones, and one that fails does not stop the others."""
     plugins += [Failing, Foreign]
-    findings = lint.run(hlo.parse(TWO % ("", "")))
-    assert sorted(finding.code for finding in findings) == ["D101", "G102", lint.INTERNAL, "Z902", "Z902"]
+    findings = lint.run(hlo.parse(TWO % ("", "")), lint.Config(min_bytes=0))
+    assert sorted(finding.code for finding in findings) == ["D101", "G102", lint.INTERNAL, "Z902"]
+    assert [finding.places for finding in findings if finding.code == "Z902"] == [2]
     (failure,) = [finding for finding in findings if finding.code == lint.INTERNAL]
     assert failure.message == "rule Z901 failed: RuntimeError: broken"
     assert "Traceback" in failure.help
@@ -215,7 +217,7 @@ def test_rules_that_cannot_be_used(plugins: list[Any], value: Any, message: str)
     """The message names what was registered."""
     plugins.append(value)
     with pytest.raises(lint.RuleError, match=message):
-        lint.run(hlo.parse(TWO % ("", "")))
+        lint.run(hlo.parse(TWO % ("", "")), lint.Config(min_bytes=0))
 
 
 def test_estimates_are_told() -> None:
@@ -237,13 +239,16 @@ def test_a_baseline_counts() -> None:
     text = "HloModule m\n\nENTRY e {\n  x = f32[4]{0} parameter(0)\n%s  ROOT c = f32[4]{0} negate(x)\n}\n"
     one, two, three = (
         lint.lint_source(
-            Source(text % "".join(f"  p{i} = f32[8]{{0}} parameter({i + 1})\n" for i in range(n)))
+            Source(text % "".join(f"  p{i} = f32[524288]{{0}} constant({{...}})\n" for i in range(n))),
+            lint.Config(min_bytes=0),
         ).findings
         for n in (1, 2, 3)
     )
     baseline = lint.Baseline.from_text(lint.Baseline.of(two).to_text())
     assert baseline == lint.Baseline.of(two)
-    assert [len(part) for part in (baseline.compare(three).new, baseline.compare(three).known)] == [1, 2]
+    (finding,) = baseline.compare(three).new
+    assert finding.places == 3
+    assert not baseline.compare(three).known
     assert [entry.count for entry in baseline.compare(one).gone] == [1]
     assert not baseline.compare(two).new
     assert not baseline.compare(two).gone
@@ -277,7 +282,7 @@ def recompiled(module: hlo.Module) -> hlo.Module:
 )
 def test_a_baseline_survives_renaming(path: Path) -> None:
     """The same program under other names and without metadata has nothing new."""
-    config = lint.Config(extend_select=tuple("CDKLMS"), ignore=("M105",))
+    config = lint.Config(extend_select=tuple("CDKLMS"), ignore=("C107", "M105", "M107"), min_bytes=0)
     module = hlo.load(path)
     baseline = lint.Baseline.of(lint.run(module, config))
     compared = baseline.compare(lint.run(recompiled(module), config))

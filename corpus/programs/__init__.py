@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corpus.programs import control, linear, memories, models, parallel, types, wasteful
+from corpus.programs import control, faults, linear, memories, models, parallel, types, wasteful
 from corpus.programs.registry import PLATFORMS, REGISTRY, Place, Program
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Place",
     "Program",
     "control",
+    "faults",
     "linear",
     "memories",
     "models",

@@ -219,3 +219,14 @@ def waste_nothing_meanwhile(place: Place) -> Work:
     mesh = place.mesh(data=4)
     run = per_device(mesh, P("data"), P("data"))(lambda x: jnp.sin(lax.ppermute(jnp.cos(x), "data", ring(4))))
     return Work(run, [place.sharded(mesh, (2048, 1024), P("data"))])
+
+
+@program(platforms=("tpu",))
+def waste_padding(place: Place) -> Work:
+    """L101: points with their three coordinates last, in a layout that the caller insists on."""
+    rows = Format(Layout((0, 1)), place.one)
+    return Work(
+        lambda x: x * 2,
+        [jax.ShapeDtypeStruct((65536, 3), jnp.float32)],
+        {"in_shardings": rows, "out_shardings": rows},
+    )

@@ -25,7 +25,7 @@ class Entry:
     fingerprint: str
     code: str
     count: int
-    """How many findings have this fingerprint."""
+    """How many places have this fingerprint."""
     module: str
     message: str
 
@@ -52,19 +52,22 @@ class Baseline:
         first: dict[str, Finding] = {}
         counts: Counter[str] = Counter()
         for finding in findings:
-            first.setdefault(finding.fingerprint, finding)
-            counts[finding.fingerprint] += 1
+            for key in _fingerprints(finding):
+                first.setdefault(key, finding)
+                counts[key] += 1
         entries = (Entry(key, f.code, counts[key], f.module, f.message) for key, f in first.items())
         return cls(tuple(sorted(entries, key=lambda entry: (entry.code, entry.module, entry.fingerprint))))
 
     def compare(self, findings: Iterable[Finding]) -> Comparison:
-        """Which findings are new, which are known, and which known ones have gone."""
+        """Which findings are new, which are known in all their places, and which known ones have gone."""
         left = Counter({entry.fingerprint: entry.count for entry in self.entries})
         new: list[Finding] = []
         known: list[Finding] = []
         for finding in findings:
-            is_known = left[finding.fingerprint] > 0
-            left[finding.fingerprint] -= is_known
+            is_known = True
+            for key in _fingerprints(finding):
+                is_known = is_known and left[key] > 0
+                left[key] -= left[key] > 0
             (known if is_known else new).append(finding)
         gone = (attrs.evolve(e, count=left[e.fingerprint]) for e in self.entries if left[e.fingerprint] > 0)
         return Comparison(tuple(new), tuple(known), tuple(gone))
@@ -99,3 +102,8 @@ class Baseline:
             return cls.from_text(path.read_text("utf-8"), str(path))
         except (OSError, UnicodeDecodeError) as error:
             raise BaselineError(f"{path} cannot be read: {error}") from None
+
+
+def _fingerprints(finding: Finding) -> tuple[str, ...]:
+    """Those of all places of a finding."""
+    return (finding.fingerprint, *finding.other_fingerprints)

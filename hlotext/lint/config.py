@@ -37,6 +37,11 @@ class Config:
     """Codes that say nothing about instructions whose op_name fits a pattern."""
     rules: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
     """Thresholds by code and name."""
+    min_bytes: int = 4096
+    """What costs bytes, but fewer than these in all its places, and no operations, is not reported."""
+    warn_bytes: int = 1 << 16
+    """What costs fewer bytes than these in all its places, and fewer operations than the next, is a note."""
+    warn_flops: int = 10_000_000
 
     def __attrs_post_init__(self) -> None:
         for code, options in self.rules.items():
@@ -160,6 +165,12 @@ def _profile(key: str, value: Any) -> Backend:
         ) from None
 
 
+def _count(key: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ConfigError(f"{key} must be a number that is not negative, not {value!r}")
+    return value
+
+
 _VALUES = {
     "select": _codes,
     "extend_select": _codes,
@@ -168,6 +179,9 @@ _VALUES = {
     "per_file_ignores": _by_pattern,
     "per_op_name_ignores": _by_pattern,
     "rules": _thresholds,
+    "min_bytes": _count,
+    "warn_bytes": _count,
+    "warn_flops": _count,
 }
 
 

@@ -14,6 +14,7 @@ from hlotext.findings.finding import Facts, Finding
 from hlotext.ir import collector
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
+from hlotext.lint.causes import cause_of, merged
 from hlotext.lint.codes import INTERNAL
 from hlotext.lint.config import Config
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
@@ -36,10 +37,14 @@ def _run(module: Module, config: Config) -> list[Finding]:
     context = make_context(module, config.profile)
     found: list[Finding] = []
     rules = [rule for rule in config.active_rules() if rule.applies_to(context)]
+    causes: dict[tuple[object, ...], list[tuple[Report, Finding]]] = {}
     for rule, report in _reports(rules, context, found.append):
         finding = _finding(rule, report, context)
         if not _is_ignored(finding, config, module.source):
-            found.append(finding)
+            causes.setdefault(cause_of(report, finding), []).append((report, finding))
+    for places in causes.values():
+        if (whole := merged(places, config)) is not None:
+            found.append(whole)
     if any(code.startswith("V") for code in (*(config.select or ()), *config.extend_select)):
         found += _verify(module, config)
     return sorted(found, key=lambda finding: (finding.line, finding.column, finding.code))
@@ -153,6 +158,7 @@ def _finding(rule: Rule, report: Report, context: Context) -> Finding:
         bytes=report.bytes,
         flops=report.flops,
         fix=rule.fix,
+        is_held=report.is_held,
         fingerprint=fingerprint(rule.code, report, context),
     )
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import attrs
 
+from hlotext import cost
 from hlotext.analysis import (
     Backend,
     CallGraph,
@@ -89,6 +90,33 @@ class Context:
         known = self.graph.runs.get(computation) if computation is not None else None
         return 1 if known is None else known
 
+    def flops(self, product: Instruction) -> int:
+        """Operations of a matrix product or convolution in all its runs, as XLA counts them."""
+        return int(self._cost.of(product).flops) * self.runs(product)
+
+    @functools.cached_property
+    def _cost(self) -> cost.Analysis:
+        return cost.analyze(self.module)
+
+    def summed(self, product: Instruction) -> int | None:
+        """How many products are added up for each element of a matrix product's result; None where that is not known."""
+        shape = product.shape
+        once = int(self._cost.of(product).flops)
+        return (
+            once // (2 * shape.element_count)
+            if shape is not None and shape.is_array and shape.element_count
+            else None
+        )
+
+    def loop_inside(self, loop: Instruction) -> bool:
+        """Whether another loop runs in the body of a loop."""
+        body = loop.attributes.get("body")
+        return (
+            any(self.loop_around(other.computation) is loop for other, _ in self.graph.loops())
+            if body
+            else False
+        )
+
     def is_stepped(self, instruction: Instruction) -> bool:
         """Whether the result is memory of its own: not inside a fusion or a reducer."""
         return instruction.computation in self.graph.stepped
@@ -113,6 +141,12 @@ class Report:
     """What tells this finding from others of the rule, where the instruction's own form does not."""
     flops: int | None = None
     """See `Finding.flops`."""
+    is_held: bool = False
+    """See `Finding.is_held`."""
+    severity: Severity | None = None
+    """Where the cost is none of bytes or operations, such as waiting for the host; None lets the cost decide."""
+    cause: str = ""
+    """What findings with one cause have in common; empty for the Python line, or where there is none the op_name."""
 
 
 @attrs.frozen
@@ -129,6 +163,7 @@ class Rule:
     title: ClassVar[str]
     """What it finds, in one line without a full stop."""
     severity: ClassVar[Severity] = Severity.WARNING
+    """The most that a finding can be: one that costs little is a note whatever stands here (`Config.warn_bytes`)."""
     is_default: ClassVar[bool] = True
     """Whether it runs unless asked otherwise; False where the evidence is thin or the finding often meant."""
     backends: ClassVar[frozenset[Backend]] = frozenset()

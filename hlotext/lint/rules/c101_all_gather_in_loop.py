@@ -8,6 +8,7 @@ import attrs
 
 from hlotext.analysis import byte_text
 from hlotext.lint.helpers import is_invariant
+from hlotext.lint.loop_state import is_part_of_state
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -26,6 +27,8 @@ class AllGatherInLoop(Rule):
                 continue
             if is_invariant(one):
                 continue  # C102 says more
+            if one.kind == "all-gather" and is_part_of_state(one, context):
+                continue  # each round gathers another layer's parameters, as FSDP means it
             runs = context.runs(one.start)
             total = one.sent_bytes * runs
             if total < self.min_bytes or (runs == 1 and one.runs == 1):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import Communication, byte_text
+from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import COLLECTIVE_KINDS
@@ -18,7 +19,11 @@ class DuplicateCollective(Rule):
     code = "C105"
     name = "duplicate-collective"
     title = "a collective that repeats another one"
+    severity = Severity.NOTE
     needs_optimized = True
+
+    min_bytes: int = 1 << 16
+    """Bytes that each device sends for the repetitions, from which on they are worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         first: dict[tuple[object, ...], Instruction] = {}
@@ -35,14 +40,30 @@ class DuplicateCollective(Rule):
             )  # fmt: skip
             if key not in first:
                 first[key] = one.start
-            elif one.start.operands:
+            elif one.start.operands and not _is_compilers(one.start, first[key]):
                 alike.setdefault((*key[:2], *key[3:]), []).append((one, first[key]))
         for repeats in alike.values():
             one, original = repeats[0]
             more = f", and {len(repeats) - 1:,} more like it" if len(repeats) > 1 else ""
-            yield Report(
-                one.start,
-                f"{one.kind} of {byte_text(one.operand_bytes)} gives the same as {original.name}{more}",
-                "use the first result again",
-                sum(other.sent_bytes * context.runs(other.start) for other, _ in repeats),
-            )
+            total = sum(other.sent_bytes * context.runs(other.start) for other, _ in repeats)
+            if total >= self.min_bytes:
+                yield Report(
+                    one.start,
+                    f"{one.kind} of {byte_text(one.operand_bytes)} gives the same as {original.name}{more}",
+                    "gather the value once and use the result in both places, if it fits into memory meanwhile",
+                    total,
+                )
+
+
+def _is_compilers(repeat: Instruction, original: Instruction) -> bool:
+    """Whether the compiler repeats it, not the program: it comes from the same operation, or is there to save memory."""
+    ours, theirs = repeat.metadata, original.metadata
+    if (
+        ".remat" in repeat.name
+        or ".clone" in repeat.name
+        or "rematted_computation" in (ours.op_name if ours else "")
+    ):
+        return True
+    if ours is None or theirs is None or not ours.op_name:
+        return True
+    return ours.op_name == theirs.op_name and ours.stack_frame_id == theirs.stack_frame_id

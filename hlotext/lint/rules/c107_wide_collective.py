@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import byte_text
+from hlotext.analysis import Backend, byte_text
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import origin, results
+from hlotext.lint.helpers import MOVES, results
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import Value, leaves_by, source, uses
 
 
 @attrs.frozen
@@ -28,31 +29,50 @@ class WideCollective(Rule):
                 continue
             for value in results(one):
                 own = _bits(value)
-                source = origin(one.start.operands[0]) if one.start.operands else None
-                if (
-                    source is not None
-                    and source.opcode == "convert"
-                    and _bits(source.operands[0]) < _bits(source)
-                ):
-                    own, needed, where = _bits(source), _bits(source.operands[0]), "converted from"
-                elif (
-                    value.users
-                    and not value.is_root
-                    and all(user.opcode == "convert" for user in value.users)
-                ):
-                    needed, where = max(_bits(user) for user in value.users), "converted to"
-                else:
+                needed, where = _sent(one.start, own, context), "converted from"
+                if needed is None:
+                    needed, where = _used(value, context), "only used as"
+                if needed is None:
                     continue
                 if 0 < needed < own:
                     yield Report(
                         one.start,
-                        f"{one.kind} sends {byte_text(one.sent_bytes)} as {own}-bit elements that are {where} {needed} bits",
+                        f"{one.kind} sends {byte_text(one.sent_bytes)} in {own} bits an element, {where} {needed} bits",
                         "convert to the narrower type before communicating",
                         one.sent_bytes * (own - needed) // own * context.runs(one.start),
                     )
                     break
 
 
+def _sent(start: Instruction, own: int, context: Context) -> int | None:
+    """Bits of the elements before they were widened in order to be sent; None where they were not."""
+    if len(start.operands) != 1 or _bits(start.operands[0]) != own:
+        return None
+    made = source(Value(start.operands[0]), MOVES).instruction
+    if made.opcode != "convert" or not made.operands or _bits(made) != own or _is_cpus(made, context):
+        return None
+    return _bits(made.operands[0]) or None
+
+
+def _used(value: Instruction, context: Context) -> int | None:
+    """Bits of the widest type that all uses convert the elements to; None where one of them takes them as they are."""
+    if leaves_by(value, _VIEWS):
+        return None
+    bits = [
+        _bits(user) if user.opcode == "convert" and not _is_cpus(user, context) else 0
+        for user, _ in uses(value, _VIEWS)
+    ]
+    return max(bits) if bits and min(bits) > 0 else None
+
+
+def _is_cpus(convert: Instruction, context: Context) -> bool:
+    """Whether the CPU compiler, which computes with 16-bit elements in 32 bits, has put a conversion in, not the program."""
+    metadata = convert.metadata
+    asked = metadata is not None and metadata.op_name.endswith("convert_element_type")
+    return context.backend is Backend.CPU and not asked
+
+
+_VIEWS = frozenset({"bitcast", "copy", "get-tuple-element", "reshape", "slice", "transpose"})
 _MOVERS = frozenset({"all-gather", "all-to-all", "collective-broadcast", "collective-permute"})
 
 

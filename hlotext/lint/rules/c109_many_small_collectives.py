@@ -31,7 +31,8 @@ class ManySmallCollectives(Rule):
                 and 0 < one.sent_bytes <= self.max_bytes
             ):
                 groups.setdefault((one.computation, one.kind, str(one.groups)), []).append(one)
-        for members in groups.values():
+        for all_of_them in groups.values():
+            members = _independent(all_of_them) if len(all_of_them) >= self.count else []
             if len(members) >= self.count:
                 total = sum(one.sent_bytes for one in members)
                 yield Report(
@@ -40,3 +41,26 @@ class ManySmallCollectives(Rule):
                     "combine them",
                     total * context.runs(members[0].start),
                 )
+
+
+_FARTHEST = 4000
+"""How many instructions are looked at to find out what a collective depends on."""
+
+
+def _independent(members: list[Communication]) -> list[Communication]:
+    """Those that do not need the result of another one of them: what depends on one another cannot be one operation."""
+    starts = {one.start for one in members}
+    found = []
+    for one in members:
+        seen, pending = set(one.start._operands), list(one.start._operands)
+        while pending and len(seen) < _FARTHEST:
+            current = pending.pop()
+            if current in starts:
+                break
+            new = [operand for operand in current._operands if operand not in seen]
+            seen.update(new)
+            pending += new
+        else:
+            if not pending:
+                found.append(one)
+    return found

@@ -17,22 +17,31 @@ class ReplicatedParameter(Rule):
     code = "C110"
     name = "replicated-parameter"
     title = "a large parameter that every device holds in full"
-    is_default = False
-    opcodes = frozenset({"parameter"})
-
     min_bytes: int = 64 << 20
-    """Bytes of the parameter from which on it is worth a finding."""
+    """Bytes of one parameter from which on it is worth a finding."""
 
-    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        if instruction.computation is not context.module.entry:
-            return
+    def check_module(self, context: Context) -> Iterator[Report]:
         devices = int(context.module.attributes.get("num_partitions", 1))
-        sharding, size = instruction.sharding, size_of(instruction.shape)
-        if devices < 2 or sharding is None or not sharding.is_replicated or size < self.min_bytes:
+        sizes = {p: size_of(p.shape) for p in context.module.entry.parameters if _is_replicated(p)}
+        large = [parameter for parameter, size in sizes.items() if size >= self.min_bytes]
+        if devices < 2 or not large:
             return
-        yield Report(
-            instruction,
-            f"a parameter of {byte_text(size)} is held in full by each of {devices} devices",
-            "shard it over an axis of the mesh",
-            size - size // devices,
+        first = max(large, key=lambda parameter: sizes[parameter])
+        total = sum(sizes[parameter] for parameter in large)
+        what = (
+            f"a parameter of {byte_text(total)} is"
+            if len(large) == 1
+            else (f"{len(large):,} parameters of {byte_text(total)} are")
         )
+        yield Report(
+            first,
+            f"{what} held in full by each of {devices} devices",
+            "shard them over an axis of the mesh, as FSDP does",
+            total - total // devices,
+            is_held=True,
+            cause="replicated",
+        )
+
+
+def _is_replicated(parameter: Instruction) -> bool:
+    return parameter.sharding is not None and parameter.sharding.is_replicated

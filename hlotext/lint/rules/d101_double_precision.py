@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import written_bytes
+from hlotext.analysis import Backend, written_bytes
+from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.helpers import counted
@@ -19,6 +20,9 @@ class DoublePrecision(Rule):
     name = "double-precision"
     title = "64-bit floats"
 
+    min_bytes: int = 1 << 12
+    """Bytes that 64-bit floats take in all that is written, from which on they are worth a finding."""
+
     def check_module(self, context: Context) -> Iterator[Report]:
         wide = [shape for shape in context.census.shapes if _holds(shape)]
         if not wide:
@@ -26,23 +30,37 @@ class DoublePrecision(Rule):
         first: Instruction | None = None
         count = saved = 0
         for instruction in [i for i in context.census.instructions if i._shape in wide]:
+            # Tuples only pass on what something else has made, and arguments and constants are not computed.
+            if instruction._opcode in _PASSING:
+                continue
             count += 1
             if context.is_stepped(instruction):
                 saved += written_bytes(instruction) // 2 * context.runs(instruction)
-            # Tuples only pass on what something else has made.
             if first is None and instruction._shape is not None and instruction._shape.is_array:
                 first = instruction
-        if first is not None:
+        if first is not None and 2 * saved >= self.min_bytes:
             wide_type = first.shape.element_type if first.shape else "f64"
+            slow = _SLOWER.get(context.backend) if context.backend is not None else None
             yield Report(
                 first,
-                f"{counted(count, 'computes', 'compute')} with {wide_type}, first here",
+                f"{counted(count, 'computes', 'compute')} with {wide_type}, first here"
+                + (f": {slow}" if slow else ""),
                 "use f32, or leave jax_enable_x64 off",
                 saved,
                 "present",
+                # On TPU every operation on 64 bits is several on 32, however small the arrays are.
+                severity=Severity.WARNING if context.backend is Backend.TPU else None,
+                cause="f64",
             )
 
 
+_PASSING = frozenset(
+    {"bitcast", "constant", "get-tuple-element", "parameter", "tuple", "while", "call", "conditional"}
+)
+_SLOWER = {
+    Backend.TPU: "TPUs have no such arithmetic, so each operation is emulated by ten or more on f32",
+    Backend.GPU: "twice the bytes, and on most GPUs a small part of the speed of f32",
+}
 _WIDE = frozenset({"f64", "c128"})
 
 

@@ -8,8 +8,9 @@ import attrs
 
 from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import flops_of, origin
+from hlotext.lint.helpers import MOVES, flops_of
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import Value, source
 
 
 @attrs.frozen
@@ -29,15 +30,18 @@ class UpcastDot(Rule):
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         types = []
+        caller = context.graph.caller(instruction.computation)
+        fusions = (caller,) if caller is not None and caller.opcode == "fusion" else ()
         for operand in instruction.operands[:2]:
-            source = origin(operand)
+            made = source(Value(operand, fusions), MOVES).instruction
             if (
-                source.opcode != "convert"
+                made.opcode != "convert"
+                or not made.operands
                 or operand.shape is None
                 or operand.shape.element_count < self.min_elements
             ):
                 return
-            before = source.operands[0].shape
+            before = made.operands[0].shape
             if before is None or not before.element_type.is_floating or before.element_type.bits > 16:
                 return
             types.append(before.element_type)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import origin
 from hlotext.lint.rule import Context, Report, Rule
@@ -16,6 +17,8 @@ class RepeatedReducePrecision(Rule):
     code = "D104"
     name = "repeated-reduce-precision"
     title = "a reduce-precision that changes nothing"
+    severity = Severity.NOTE
+    needs_optimized = True  # before, the compiler has not had its chance to remove it
     opcodes = frozenset({"reduce-precision"})
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:

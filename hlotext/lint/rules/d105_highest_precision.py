@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.analysis import Backend
+from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import flops_of
 from hlotext.lint.rule import Context, Report, Rule
@@ -16,17 +18,31 @@ class HighestPrecision(Rule):
     code = "D105"
     name = "highest-precision"
     title = "a matrix product in several passes"
-    is_default = False
+    severity = Severity.NOTE
+    backends = frozenset({Backend.TPU})
     opcodes = frozenset({"dot", "convolution"})
+
+    min_flops: int = 100_000_000
+    """Operations in all runs from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         stated = instruction.attributes.get("operand_precision", ())
         # A word that this release does not know is kept as text.
         precision = [str(p) for p in stated] if isinstance(stated, tuple) else [str(stated)]
-        if any(p in ("high", "highest") for p in precision):
+        passes = max((_PASSES.get(p, 1) for p in precision), default=1)
+        shapes = [operand.shape for operand in instruction.operands[:2]]
+        # Operands of 16 bits and fewer are multiplied in one pass whatever is asked for.
+        if passes == 1 or any(s is None or s.element_type.name != "f32" for s in shapes):
+            return
+        flops = flops_of(instruction, context)
+        if flops is not None and flops >= self.min_flops:
             yield Report(
                 instruction,
-                f"{instruction.opcode} at precision {', '.join(precision)} takes several passes on TPU",
-                "use the default precision where the values allow it",
-                flops=flops_of(instruction, context),
+                f"{instruction.opcode} of f32 at precision {' and '.join(dict.fromkeys(precision))} takes {passes} passes",
+                "use the default precision, or bf16, where the values allow it",
+                flops=flops,
             )
+
+
+_PASSES = {"high": 3, "highest": 6}
+"""How many products of bf16 parts make one of f32 (`jax.lax.Precision`)."""

@@ -16,6 +16,7 @@ class UnknownTripCount(Rule):
     name = "unknown-trip-count"
     title = "a loop of which the text does not tell how often it runs"
     severity = Severity.NOTE
+    is_default = False
     needs_optimized = True  # before, bounds may still be arguments of a call that is inlined later
 
     def check_module(self, context: Context) -> Iterator[Report]:

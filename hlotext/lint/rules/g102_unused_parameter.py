@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text
-from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import size_of
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -17,22 +16,26 @@ class UnusedParameter(Rule):
     code = "G102"
     name = "unused-parameter"
     title = "an argument that nothing reads"
-    opcodes = frozenset({"parameter"})
+    min_bytes: int = 1 << 16
+    """Bytes of one argument from which on it is worth a finding."""
 
-    min_bytes: int = 1
-    """Bytes from which on it is worth a finding; tokens have none."""
-
-    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        if instruction.computation is not context.module.entry or instruction.users or instruction.is_root:
+    def check_module(self, context: Context) -> Iterator[Report]:
+        entry = context.module.entry
+        if entry.is_implicit:
             return
-        if context.module.entry.is_implicit:
+        sizes = {p: size_of(p.shape) for p in entry.parameters if not p.users and not p.is_root}
+        unread = [parameter for parameter, size in sizes.items() if size >= self.min_bytes]
+        if not unread:
             return
-        size = size_of(instruction.shape)
-        if size >= self.min_bytes:
-            yield Report(
-                instruction,
-                f"argument {instruction.parameter_number} of {byte_text(size)} is not read",
-                "leave it out of the function's arguments",
-                size,
-                f"parameter {instruction.shape}",
-            )
+        first, total = unread[0], sum(sizes[p] for p in unread)
+        more = f", nor are {len(unread) - 1:,} others" if len(unread) > 1 else ""
+        yield Report(
+            first,
+            f"argument {first.parameter_number} of {byte_text(sizes[first])} is not read{more}: "
+            f"{byte_text(total)} are held and handed over for nothing",
+            "leave it out of the function's arguments, or let jax.jit drop it (keep_unused=False)",
+            total,
+            f"parameter {first.shape}",
+            is_held=True,
+            cause="unread",
+        )

@@ -18,6 +18,7 @@ class UnknownCustomCall(Rule):
     name = "unknown-custom-call"
     title = "a custom call of which nothing is known"
     severity = Severity.NOTE
+    is_default = False
     needs_optimized = True
     opcodes = frozenset({"custom-call"})
 
@@ -42,16 +43,18 @@ def _says_its_cost(instruction: Instruction) -> bool:
 
 _KNOWN = frozenset(
     {
-        "AllocateBuffer", "AssumeGatherIndicesInBound", "AsyncCollectiveDone", "AsyncCollectiveStart", "ConcatBitcast",
-        "Eigh", "GatherScatterIndicesBitpacked", "HostExecute", "LuDecomposition", "MoveToDevice", "MoveToHost",
-        "PartialReduce", "PrepareAsyncCallDone", "PrepareAsyncCallStart", "Qr", "ResizeBilinear", "ResizeNearest",
-        "SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding", "SliceToDynamic", "PadToStatic", "TopK", "X64Combine",
-        "X64SplitHigh", "X64SplitLow", "annotate_device_placement",
+        "AllocateBuffer", "AssumeGatherIndicesInBound", "AsyncCollectiveDone", "AsyncCollectiveStart", "Cholesky",
+        "CompactWyHelper", "ConcatBitcast", "CustomSPMDPartitioning", "EighTpu", "Eigh", "GatherScatterIndicesBitpacked",
+        "HostExecute", "LuDecomposition", "LuDecompositionBlock", "MoveToDevice", "MoveToHost", "PadToStatic",
+        "PartialReduce", "PrepareAsyncCallDone", "PrepareAsyncCallStart", "ProductOfElementaryHouseholderReflectors", "Qr",
+        "QrDecompositionBlock", "ResizeBilinear", "ResizeNearest", "SPMDFullToShardShape", "SPMDShardToFullShape",
+        "Sharding", "SliceId", "SliceToDynamic", "TopK", "X64Combine", "X64SplitHigh", "X64SplitLow", "ZeroCrop",
+        "annotate_device_placement", "control_dep",
     }
 )  # fmt: skip
-"""Targets that XLA's compilers emit or know."""
+"""Targets that XLA's compilers emit or know; seen in modules of libtpu, or named in XLA's sources."""
 _KNOWN_STARTS = (
-    "__cublas$", "__cudnn$", "__cub$", "__cusolver$", "__gpu$", "__onednn$", "__ynn$", "blas_", "cusolver_", "cusparse_",
-    "lapack_", "xla.sdy.", "hipsolver_", "cu_", "cudnn",
+    "InvertDiagBlocks", "__cublas$", "__cudnn$", "__cub$", "__cusolver$", "__gpu$", "__onednn$", "__ynn$", "blas_",
+    "cusolver_", "cusparse_", "lapack_", "xla.sdy.", "xla_builder.", "hipsolver_", "cu_", "cudnn",
 )  # fmt: skip
 """How the names of libraries' calls begin."""

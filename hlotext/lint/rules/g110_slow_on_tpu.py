@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import Backend
+from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -16,11 +17,11 @@ class SlowOnTpu(Rule):
     code = "G110"
     name = "slow-on-tpu"
     title = "a scatter or sort in a form that is slow on TPU"
-    is_default = False
+    severity = Severity.NOTE
     backends = frozenset({Backend.TPU})
     opcodes = frozenset({"scatter", "sort"})
 
-    min_elements: int = 1 << 15
+    min_elements: int = 1 << 18
     """Elements of the updates, or of the sorted dimension, from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:

@@ -30,4 +30,5 @@ class LargeConstant(Rule):
                 f"a constant of {byte_text(size)} is part of the program",
                 "pass it as an argument, or compute it",
                 size,
+                is_held=True,
             )

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext import layout
-from hlotext.analysis import Backend, array_bytes, arrays_of, byte_text, written_arrays
+from hlotext.analysis import Backend, array_bytes, arrays_of, byte_text, memory_space, written_arrays
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.rule import Context, Report, Rule
@@ -23,7 +22,7 @@ class Padding(Rule):
 
     ratio: float = 2.0
     """Allocated bytes for each byte of values, from which on it is worth a finding."""
-    min_bytes: int = 1 << 18
+    min_bytes: int = 1 << 20
     """Bytes of padding in one array, from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
@@ -44,6 +43,8 @@ class Padding(Rule):
                 or not size[1]
                 or size[0] < self.ratio * size[1]
                 or size[0] - size[1] < self.min_bytes
+                or memory_space(array)
+                != 0  # what lies in the chip's own memory for a while is the compiler's business
             ):
                 continue
             allocated, values = size
@@ -52,18 +53,8 @@ class Padding(Rule):
                 first[array],
                 f"{array} takes {byte_text(allocated)} for {byte_text(values)} of values, {allocated / values:.3g} times"
                 + more,
-                _advice(array, allocated),
+                "make the minor dimensions multiples of the tile, merge small ones, or put a large one last",
                 (allocated - values) * count,
                 str(array),
+                is_held=True,
             )
-
-
-def _advice(array: Shape, allocated: int) -> str:
-    try:
-        better = layout.better_order(array)
-        least = layout.allocated_bytes(better) if better is not None else allocated
-    except layout.LayoutError:
-        better, least = None, allocated
-    if better is not None and least < allocated:
-        return f"the order of dimensions in {better} takes {byte_text(least)}"
-    return "make the minor dimensions multiples of the tile, or merge them"

@@ -8,7 +8,8 @@ import attrs
 
 from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import changes_layout, is_argument, times
+from hlotext.lint.helpers import changes_layout, times
+from hlotext.lint.moving import comes_from_argument, is_in_main_memory
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -26,7 +27,7 @@ class RelayoutCopy(Rule):
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         if not changes_layout(instruction) or not context.is_stepped(instruction):
             return
-        if is_argument(instruction.operands[0], context):
+        if comes_from_argument(instruction.operands[0], context) or not is_in_main_memory(instruction):
             return
         runs, size = context.runs(instruction), written_bytes(instruction)
         if size * runs >= self.min_bytes:

@@ -8,7 +8,8 @@ import attrs
 
 from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import only_does, times
+from hlotext.lint.helpers import times
+from hlotext.lint.moving import comes_from_argument, is_in_main_memory, is_programs, moved_array
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -24,7 +25,12 @@ class LargeTranspose(Rule):
     """Bytes written in all runs, from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        if not context.is_stepped(instruction) or not only_does(instruction, "transpose", context):
+        if not context.is_stepped(instruction) or not is_in_main_memory(instruction):
+            return
+        moved = moved_array(instruction, context)
+        if moved is None or comes_from_argument(moved, context):
+            return  # of arguments L105 says more
+        if not is_programs(instruction):
             return
         runs, size = context.runs(instruction), written_bytes(instruction)
         if size * runs >= self.min_bytes:

@@ -1,4 +1,4 @@
-"""L105: an argument that every call first copies into another layout."""
+"""L105: an argument that every call first writes into another order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import attrs
 
 from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import changes_layout, is_argument
+from hlotext.lint.helpers import size_of, times
+from hlotext.lint.moving import comes_from_argument, moved_array
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -16,21 +17,24 @@ from hlotext.lint.rule import Context, Report, Rule
 class ParameterRelayout(Rule):
     code = "L105"
     name = "parameter-relayout"
-    title = "an argument that every call first copies into another layout"
+    title = "an argument that every call first writes in another order"
     needs_optimized = True
-    opcodes = frozenset({"copy", "copy-start"})
+    opcodes = frozenset({"copy", "copy-start", "fusion", "transpose"})
 
     min_bytes: int = 1 << 20
-    """Bytes of the argument from which on it is worth a finding."""
+    """Bytes written in all runs, from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        if not changes_layout(instruction) or not is_argument(instruction.operands[0], context):
+        if not context.is_stepped(instruction):
             return
-        size = written_bytes(instruction)
-        if size >= self.min_bytes:
+        moved = moved_array(instruction, context)
+        if moved is None or not comes_from_argument(moved, context):
+            return
+        runs, size = context.runs(instruction), written_bytes(instruction)
+        if size * runs >= self.min_bytes:
             yield Report(
                 instruction,
-                f"every call copies an argument of {byte_text(size)} into another layout",
-                "pass it in the layout that the program wants, as automatic layouts choose it",
-                2 * size,
+                f"every call writes an argument of {byte_text(size_of(moved.shape))} in another order{times(runs)}",
+                "store it in the order that the program wants: transposed, or in the layout that automatic layouts choose",
+                2 * size * runs,
             )

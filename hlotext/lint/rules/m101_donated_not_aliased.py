@@ -33,4 +33,5 @@ class DonatedNotAliased(Rule):
                     f"donated argument of {byte_text(size)} is not used for the result of shape {array.without_layout()}",
                     "give argument and result the same sharding and layout",
                     size,
+                    is_held=True,
                 )

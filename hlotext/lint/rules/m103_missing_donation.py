@@ -1,50 +1,66 @@
-"""M103: a large result that could take the place of an argument."""
+"""M103: arguments that a step updates and does not donate."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import arrays_of, byte_text
-from hlotext.lint.helpers import donors, size_of, unaliased_results
+from hlotext.analysis import byte_text
+from hlotext.lint.helpers import donors, size_of
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.updates import Update, updates
 
 
 @attrs.frozen
 class MissingDonation(Rule):
     code = "M103"
     name = "missing-donation"
-    title = "a large result that could take the place of an argument"
-    is_default = False
+    title = "arguments that a step updates and does not donate"
     needs_schedule = True
 
     min_bytes: int = 1 << 20
-    """Bytes of the result from which on it is worth a finding."""
+    """Bytes of all such arguments from which on they are worth a finding."""
+    count: int = 3
+    """How many arguments must be updated as parameters are, element by element, so that it is no coincidence."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        config = context.module.attributes.get("input_output_alias")
-        aliased = (
-            {(e.parameter_number, e.parameter_index) for e in config.entries} if config is not None else set()
-        )
         given = {id(parameter) for parameter, _ in donors(context)}
-        free = Counter(result.without_layout() for result in unaliased_results(context))
-        for parameter in context.module.entry.parameters:
-            for index, array in arrays_of(parameter.shape):
-                size, plain = size_of(array), array.without_layout()
-                if (
-                    size < self.min_bytes
-                    or (parameter.parameter_number, index) in aliased
-                    or id(parameter) in given
-                ):
-                    continue
-                if free[plain] > 0:
-                    free[plain] -= 1
-                    yield Report(
-                        parameter,
-                        f"a result of shape {plain} could take the {byte_text(size)} of this argument",
-                        "donate the argument if the caller does not need it afterwards",
-                        size,
-                        str(plain),
-                    )
+        found = [one for one in updates(context) if id(one.parameter) not in given]
+        caches = [one for one in found if one.is_in_place]
+        steps = [one for one in found if not one.is_in_place]
+        if len(steps) < self.count or sum(map(_size, steps)) < self._least(context):
+            steps = []
+        if (report := self._report(caches, "are updated in part", "cache")) is not None:
+            yield report
+        if (report := self._report(steps, "are updated", "state")) is not None:
+            yield report
+
+    def _least(self, context: Context) -> int:
+        """Half of what the arguments take: parameters and optimizer state are most of what a training step is given."""
+        return sum(size_of(parameter.shape) for parameter in context.module.entry.parameters) // 2
+
+    def _report(self, found: list[Update], what: str, cause: str) -> Report | None:
+        total = sum(map(_size, found))
+        if not found or total < self.min_bytes:
+            return None
+        largest = max(found, key=_size)
+        many = f"{len(found):,} arguments of {byte_text(total)} {what}"
+        if len(found) == 1:
+            many = f"an argument of {byte_text(total)} {what.replace('are', 'is')}"
+        why = "so that both copies are held" + (
+            ", and every call copies all of it" if cause == "cache" else ""
+        )
+        return Report(
+            largest.parameter,
+            f"{many} without being donated, {why}",
+            "donate them (jax.jit(..., donate_argnums=...)) if the caller does not need the old ones afterwards",
+            total,
+            str(largest.array.without_layout()),
+            is_held=True,
+            cause=cause,
+        )
+
+
+def _size(one: Update) -> int:
+    return size_of(one.array)

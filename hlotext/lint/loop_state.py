@@ -1,0 +1,49 @@
+"""What a round of a loop takes from the loop's state."""
+
+from __future__ import annotations
+
+from hlotext.analysis import Communication, invariant_instructions
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.rule import Context
+from hlotext.lint.values import Value, source
+
+_KEPT = frozenset({"bitcast", "convert", "copy", "reshape", "slice", "transpose", "opt-barrier"})
+"""Opcodes behind which a part of an array is still that part."""
+_DONES = frozenset({"copy-done", "copy-start", "async-done", "all-gather-done"})
+
+
+def is_part_of_state(one: Communication, context: Context) -> bool:
+    """Whether a collective in a loop sends, in each round, another slice of an array that does not change.
+
+    So are the parameters of one layer, of all that `lax.scan` has stacked: gathering them in each round instead of before
+    the loop is what keeps memory small (FSDP).
+    """
+    loop = one.loop
+    if loop is None or not one.start.operands:
+        return False
+    fixed = invariant_instructions(loop)
+    callers: list[Instruction] = []
+    computation = one.computation
+    while computation is not None and computation is not loop.attributes.get("body"):
+        caller = context.graph.caller(computation)
+        if caller is None or caller._opcode not in ("fusion", "async-start", "call"):
+            return False
+        callers.insert(0, caller)
+        computation = caller.computation
+    return all(_is_part(Value(operand, tuple(callers)), fixed) for operand in one.start.operands)
+
+
+def _is_part(value: Value, fixed: frozenset[Instruction]) -> bool:
+    found = source(value, _KEPT | _DONES)
+    if found.instruction._opcode == "async-start":
+        inner = found.instruction.async_wrapped_instruction
+        found = Value(inner) if inner is not None else found
+    if found.instruction._opcode != "dynamic-slice":
+        # A gather in two steps, over two axes of the mesh, or one whose operand was sliced and gathered before.
+        if found.instruction._opcode in ("all-gather", "all-gather-start") and found.instruction._operands:
+            return _is_part(found.operands()[0], fixed)
+        return False
+    whole = source(found.operands()[0], _KEPT)
+    return whole.instruction in fixed or (
+        whole.instruction._opcode == "get-tuple-element" and whole.instruction in fixed
+    )

@@ -1,0 +1,58 @@
+"""C111: a sharding that does not divide a dimension evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.ir.values.named_sharding import NamedSharding
+from hlotext.ir.values.sharding import OpSharding
+from hlotext.lint.helpers import size_of
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class UnevenSharding(Rule):
+    code = "C111"
+    name = "uneven-sharding"
+    title = "a sharding that does not divide a dimension evenly"
+
+    share: float = 0.05
+    """Share of the elements on all devices that are padding, from which on it is worth a finding."""
+    min_bytes: int = 1 << 16
+    """Bytes of padding on all devices from which on it is worth a finding."""
+
+    def applies_to(self, context: Context) -> bool:
+        # After partitioning shapes are those of one device, and shardings still those of the whole.
+        return super().applies_to(context) and not context.module.is_scheduled and not context.is_optimized
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        if int(context.module.attributes.get("num_partitions", 1)) < 2:
+            return
+        for instruction in context.census.instructions:
+            sharding, shape = instruction.sharding, instruction.shape
+            if shape is None or not shape.is_array or not shape.is_static:
+                continue
+            if not isinstance(sharding, OpSharding | NamedSharding):
+                continue
+            tiles = sharding.tile_dimensions
+            if len(tiles) != shape.rank or 0 in tiles:
+                continue
+            padded = 1
+            for size, count in zip(shape.dimensions, tiles, strict=True):
+                padded *= -(-size // count) * count
+            if not shape.element_count or padded <= shape.element_count:
+                continue
+            size = size_of(shape.without_layout())
+            waste = size * (padded - shape.element_count) // shape.element_count
+            uneven = [f"{d} over {n}" for d, n in zip(shape.dimensions, tiles, strict=True) if d % n]
+            if padded - shape.element_count >= self.share * padded and waste >= self.min_bytes:
+                yield Report(
+                    instruction,
+                    f"{shape.without_layout()} is split unevenly ({', '.join(uneven)}): "
+                    f"devices hold and compute {byte_text(waste)} of padding",
+                    "make the dimension a multiple of the mesh axis, or shard another one",
+                    waste,
+                )

@@ -1,0 +1,86 @@
+"""G113: a loop of very many rounds that hardly do anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import Backend, byte_text
+from hlotext.findings.errors import Severity
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import size_of, works
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import Value, entered
+
+
+@attrs.frozen
+class TinyRounds(Rule):
+    code = "G113"
+    name = "tiny-rounds"
+    title = "a loop of very many rounds that hardly do anything"
+    needs_optimized = True
+
+    min_rounds: int = 500
+    """Rounds of all runs of the loop from which on it is worth a finding."""
+    max_bytes: int = 1 << 16
+    """Bytes that a round writes, up to which it hardly does anything."""
+    max_flops: int = 1_000_000
+    """Operations of a round's matrix products, likewise."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        for loop, trips in context.graph.loops():
+            body = loop.attributes.get("body")
+            if not trips or body is None or context.loop_inside(loop):
+                continue
+            rounds = trips * context.runs(loop)
+            if rounds < self.min_rounds:
+                continue
+            steps = [i for i in body if works(i)]
+            size = sum(map(_written, steps))
+            runs = max(1, context.runs(loop) * trips)
+            flops = sum(context.flops(product) // runs for product in _products(steps))
+            if not steps or size > self.max_bytes or flops > self.max_flops:
+                continue
+            yield Report(
+                loop,
+                f"{rounds:,} rounds of {len(steps)} operations that write {byte_text(size)} together: "
+                "starting them takes longer than what they do",
+                "do more in each round (lax.scan(..., unroll=8)), or compute all rounds at once (vmap, associative_scan)",
+                severity=Severity.NOTE if context.backend is Backend.CPU else Severity.WARNING,
+            )
+
+
+def _written(step: Instruction) -> int:
+    """Bytes that an operation writes: of an array that it changes in place the part that it changes."""
+    if step._opcode == "fusion" and step.called_computations and len(step.called_computations[0]):
+        root = step.called_computations[0].root
+        parts = (
+            [entered(Value(operand)) for operand in root._operands]
+            if root._opcode == "tuple"
+            else [Value(root)]
+        )
+        return sum(_changed(_behind_views(part.instruction)) for part in parts)
+    return _changed(step)
+
+
+def _behind_views(instruction: Instruction) -> Instruction:
+    while instruction._opcode in ("bitcast", "reshape") and instruction._operands:
+        instruction = instruction._operands[0]
+    return instruction
+
+
+def _changed(instruction: Instruction) -> int:
+    if instruction._opcode == "dynamic-update-slice" and len(instruction._operands) > 1:
+        return size_of(instruction._operands[1].shape)
+    return size_of(instruction.shape)
+
+
+def _products(steps: list[Instruction]) -> Iterator[Instruction]:
+    """The matrix products of a round, inside fusions too."""
+    for step in steps:
+        if step._opcode in ("dot", "convolution"):
+            yield step
+        elif step._opcode == "fusion":
+            for callee in step.called_computations:
+                yield from (i for i in callee if i._opcode in ("dot", "convolution"))

@@ -1,0 +1,77 @@
+"""M107: work that jax.checkpoint does twice although memory is not short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text, written_bytes
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import size_of
+from hlotext.lint.rule import Context, Report, Rule
+
+_MARK = "rematted_computation"
+"""What `jax.checkpoint` writes into the op_name of what it computes again."""
+
+
+@attrs.frozen
+class NeedlessRemat(Rule):
+    code = "M107"
+    name = "needless-remat"
+    title = "work that jax.checkpoint does twice although memory is not short"
+    needs_optimized = True
+
+    share: float = 0.05
+    """Share of the operations of all matrix products that are computed again, from which on it is worth a finding."""
+    max_bytes: int = 4 << 30
+    """What the module would hold at the most without computing anything again, up to which memory is not short."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        by_opcode = context.census.by_opcode
+        products = [one for opcode in ("dot", "convolution") for one in by_opcode.get(opcode, ())]
+        products += [one for one in by_opcode.get("custom-call", ()) if _is_product(one)]
+        if not any(map(_is_again, products)):
+            return
+        total = again = 0
+        first: Instruction | None = None
+        for instruction in products:
+            flops = context.flops(instruction)
+            total += flops
+            if _is_again(instruction) and flops:
+                again += flops
+                first = first or instruction
+        if first is None or again < self.share * total:
+            return
+        most = self._most_bytes(context)
+        if most > self.max_bytes:
+            return
+        yield Report(
+            first,
+            f"{100 * again / total:.2g} % of the operations of all matrix products are done again for jax.checkpoint, "
+            f"but without it the module would hold {byte_text(most)} at the most",
+            "leave jax.checkpoint out, or choose a policy that keeps the products (dots_saveable)",
+            flops=again,
+            cause="remat",
+        )
+
+    def _most_bytes(self, context: Context) -> int:
+        """A bound of the memory without recomputation: everything that is written, each in a place of its own, and what is
+        computed again kept from every round."""
+        total = sum(size_of(parameter.shape) for parameter in context.module.entry.parameters)
+        total += sum(written_bytes(instruction) for instruction in context.graph.stepped_instructions())
+        return total + sum(
+            size_of(instruction.shape) * context.runs(instruction)
+            for instruction in context.census.instructions
+            if _is_again(instruction)
+        )
+
+
+def _is_again(instruction: Instruction) -> bool:
+    metadata = instruction.metadata
+    return metadata is not None and _MARK in metadata.op_name
+
+
+def _is_product(call: Instruction) -> bool:
+    """Whether a custom call is a matrix product or convolution of NVIDIA's libraries."""
+    return str(call.attributes.get("custom_call_target", "")).startswith(("__cublas$", "__cudnn$conv"))

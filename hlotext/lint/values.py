@@ -1,0 +1,114 @@
+"""Values seen through fusions: where a value comes from, and what it is used for, whether fused or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from hlotext.ir.nodes.instruction import Instruction
+
+_MOST_STEPS = 300
+"""How many instructions are looked at on the way to where a value comes from, or to its uses."""
+
+
+@attrs.frozen
+class Value:
+    """What an instruction gives, inside these fusions, the outermost first."""
+
+    instruction: Instruction
+    fusions: tuple[Instruction, ...] = ()
+
+    def operands(self) -> list[Value]:
+        """The operands as values; those of a fusion's parameter are what the fusion is given."""
+        return [Value(operand, self.fusions) for operand in self.instruction._operands]
+
+
+def entered(value: Value) -> Value:
+    """The value itself, if it is what a fusion gives or what one is given: then what stands inside, or outside."""
+    for _ in range(_MOST_STEPS):
+        instruction, fusions = value.instruction, value.fusions
+        opcode = instruction._opcode
+        if opcode == "fusion" and instruction.called_computations:
+            body = instruction.called_computations[0]
+            if not len(body) or (body.root._opcode == "tuple"):
+                return value
+            value = Value(body.root, (*fusions, instruction))
+        elif opcode == "parameter" and fusions:
+            number, handed = instruction.parameter_number, fusions[-1]._operands
+            if number is None or number >= len(handed):
+                return value
+            value = Value(handed[number], fusions[:-1])
+        elif opcode == "get-tuple-element" and instruction._operands:
+            made = instruction._operands[0]
+            while made._opcode in ("opt-barrier", "copy") and made._operands:
+                made = made._operands[0]
+            index = instruction.attributes.get("index")
+            if made._opcode == "tuple" and isinstance(index, int) and index < len(made._operands):
+                value = Value(made._operands[index], fusions)
+                continue
+            if made._opcode != "fusion" or not made.called_computations or not isinstance(index, int):
+                return value
+            root = made.called_computations[0].root
+            if root._opcode != "tuple" or index >= len(root._operands):
+                return value
+            value = Value(root._operands[index], (*fusions, made))
+        else:
+            return value
+    return value
+
+
+def source(value: Value, through: Iterable[str]) -> Value:
+    """Where a value comes from, looking through fusions and through the first operand of these opcodes."""
+    passed = frozenset(through)
+    for _ in range(_MOST_STEPS):
+        value = entered(value)
+        if value.instruction._opcode not in passed or not value.instruction._operands:
+            return value
+        value = value.operands()[0]
+    return value
+
+
+def uses(value: Instruction, through: Iterable[str] = ()) -> Iterator[tuple[Instruction, Instruction]]:
+    """What uses a value, each with the operand that it is: inside fusions too, and behind these opcodes.
+
+    A use is the fusion itself where it only gives the value on. The root of the computation is no use of its own.
+    """
+    passed = frozenset(through)
+    pending, seen = [value], {value}
+    while pending and len(seen) < _MOST_STEPS:
+        current = pending.pop()
+        for user in current.users:
+            inner: list[Instruction] = []
+            if user._opcode == "fusion" and user.called_computations:
+                numbers = {n for n, operand in enumerate(user._operands) if operand is current}
+                inner = [p for p in user.called_computations[0].parameters if p.parameter_number in numbers]
+            elif user._opcode in passed:
+                inner = [user]
+            else:
+                yield user, current
+            for other in inner:
+                if other not in seen:
+                    seen.add(other)
+                    pending.append(other)
+
+
+def leaves_by(value: Instruction, through: Iterable[str]) -> bool:
+    """Whether a value, or what these opcodes make of it, is a root: of its computation, or of a fusion that it goes into."""
+    passed = frozenset(through)
+    pending, seen = [value], {value}
+    while pending and len(seen) < _MOST_STEPS:
+        current = pending.pop()
+        if current.is_root:
+            return True
+        for user in current.users:
+            if user._opcode in passed and user not in seen:
+                seen.add(user)
+                pending.append(user)
+            elif user._opcode == "fusion" and user.called_computations:
+                numbers = {n for n, operand in enumerate(user._operands) if operand is current}
+                for p in user.called_computations[0].parameters:
+                    if p.parameter_number in numbers and p not in seen:
+                        seen.add(p)
+                        pending.append(p)
+    return False

@@ -1,0 +1,39 @@
+"""Programs with one classic fault each, compiled for CPU, TPU and GPU: found by default, unless the compiler repaired them.
+
+The programs are in corpus/programs/faults.py; tests/data/lint/faults.csv says what is to be found in each module, one of
+several codes, or why nothing is left to be found.
+"""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from hlotext import lint
+from hlotext.syntax.source.inputs import read_source
+from tests import support
+
+FOLDER = support.DATA / "lint" / "faults"
+
+
+def _rows() -> list[dict[str, str]]:
+    with (support.DATA / "lint" / "faults.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("row", _rows(), ids=lambda row: ".".join(row["file"].split(".")[:2]))
+def test_the_fault_is_found_where_it_is(row: dict[str, str]) -> None:
+    """By the rules that are on by default."""
+    found = {finding.code for finding in lint.lint_source(read_source(FOLDER / row["file"])).findings}
+    assert bool(found & set(row["codes"].split())) is not bool(row["repaired"])
+
+
+def test_every_module_is_listed() -> None:
+    """And every program has one in which its fault is left, but for those that every compiler repairs."""
+    rows = _rows()
+    assert {row["file"] for row in rows} == {path.name for path in FOLDER.iterdir()}
+    programs = {row["file"].split(".")[0] for row in rows}
+    left = {row["file"].split(".")[0] for row in rows if not row["repaired"]}
+    assert len(programs) >= 25
+    assert programs - left == {"fault_full_rematerialization", "fault_narrow_minor", "fault_repeated_gather"}
