@@ -16,7 +16,7 @@ from tests.support import ROOT
 PACKAGE = ROOT / "hlotext"
 FLOORS = (
     *("ir", "layout", "findings", "semantics", "edit", "textproto", "syntax", "verify", "analysis"),
-    *("memory", "cost", "thunks", "matchers", "rewrite", "reports", "dumps", "lint"),
+    *("memory", "cost", "thunks", "matchers", "rewrite", "reports", "diff", "dumps", "lint"),
 )
 """Rooms from the ground up; every other room stands above all of these."""
 INNER_FLOORS = {

@@ -20,6 +20,7 @@ from hlotext.textproto import Message
 
 if TYPE_CHECKING:
     from hlotext.thunks import Thunks
+    from hlotext.dumps.provenance import Link, Provenance
 
 T = TypeVar("T")
 _TPU_KINDS = frozenset(name for name, kind in BY_NAME.items() if kind.platforms == ("tpu",))
@@ -136,6 +137,43 @@ class Compilation:
     def after(self) -> hlo.Module | None:
         """The module after optimization; None for a compilation that ended before. Raises InputError, HloSyntaxError."""
         return None if self.last is None else self.last.module
+
+    # ---- where operations come from
+
+    @functools.cached_property
+    def _provenance(self) -> Provenance:
+        from hlotext.dumps.provenance import Provenance  # few questions need it
+
+        return Provenance(self)
+
+    def trace(self, name: str) -> tuple[Link, ...]:
+        """The operations before optimization that an instruction of the final text comes from, likeliest first.
+
+        A fusion comes from the operations that it is named after (the compiler gives it the metadata of one of them); what is
+        inside can be asked for one by one. The rules: the same place or name, the same operands, the same operation of the
+        program (`op_name`), and so on down to what stands where another operation stood, and what a pass put in, which
+        comes from what it reads. Each link is as sure as the weakest match on its way.
+
+        Empty where nothing is known. Raises LookupError for a name that is not in the final text, or without texts at both
+        ends; InputError, HloSyntaxError.
+        """
+        return self._provenance.trace(name)
+
+    def forward(self, name: str) -> tuple[Link, ...]:
+        """The other way: what became of an instruction before optimization. `.instruction` is of the final text.
+
+        Raises as `trace` does.
+        """
+        return self._provenance.forward(name)
+
+    def introduced(self, name: str) -> Step | None:
+        """The step that shows an instruction of the final text first; names that it had before are followed.
+
+        None for a name that the last text does not have. Raises InputError, HloSyntaxError.
+        """
+        from hlotext.dumps.births import introduced
+
+        return introduced(self.steps[: self.last.index + 1] if self.last else self.steps, name)
 
     # ---- what other files say
 

@@ -6,7 +6,9 @@ import functools
 from typing import TYPE_CHECKING
 
 import hlotext as hlo
+from hlotext.dumps.changes import Changes, changes
 from hlotext.dumps.files import DumpFile
+from hlotext.dumps.lines import usual_form
 from hlotext.dumps.stages import stages
 
 if TYPE_CHECKING:
@@ -59,6 +61,17 @@ class Step:
     def module(self) -> hlo.Module:
         """The module, read when it is first asked for. Raises InputError, HloSyntaxError."""
         return self.file.load()
+
+    @functools.cached_property
+    def changes(self) -> Changes:
+        """What differs from the step before; nothing for the first. Only computations with another text are looked at.
+
+        Raises InputError; HloSyntaxError for a text of another form than XLA's dumps have, that is no HLO.
+        """
+        if not self.index:
+            return Changes(is_same_text=True)
+        old = self.compilation.steps[self.index - 1].file.text()
+        return changes(usual_form(old), usual_form(self.file.text()))
 
     def release(self) -> None:
         """Lets go of the module, to be read again when it is asked for."""

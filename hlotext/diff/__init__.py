@@ -1,0 +1,1 @@
+"""Two modules side by side: which operation is which."""

@@ -1,0 +1,212 @@
+"""A module as a graph of operations, seen through what only passes values on: fusions, calls, tuples, asynchronous pairs.
+
+Passes move operations into fusions and out of calls all the time. What an operation reads and who reads it stays the same if
+one looks through the borders, which is what makes two texts comparable.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+
+import hlotext as hlo
+
+_PASSING = frozenset({"fusion", "call", "async-start"})
+"""Opcodes whose result is that of a computation, run once."""
+_MOVEMENT = frozenset(
+    {"bitcast", "reshape", "transpose", "copy", "copy-start", "bitcast-convert", "convert", "broadcast"}
+)
+"""Opcodes that are written for each other, as layouts come to be."""
+_VIEWS = frozenset({"bitcast", "reshape", "transpose", "copy", "bitcast-convert", "convert"})
+"""Opcodes that show the same elements in another form."""
+_PRODUCTS = frozenset({"dot", "convolution", "custom-call", "scaled-dot"})
+_HOPS = 10_000
+"""How far values are followed; longer chains are cycles."""
+
+
+def base_opcode(instruction: hlo.Instruction) -> str:
+    """The opcode without what makes it asynchronous."""
+    return instruction.opcode.removesuffix("-start").removesuffix("-done").removesuffix("-update")
+
+
+def family(opcode: str) -> str:
+    """What an opcode may be rewritten to without doing something else."""
+    return "movement" if opcode in _MOVEMENT else "product" if opcode in _PRODUCTS else opcode
+
+
+def op_name(instruction: hlo.Instruction) -> str:
+    """The operation of the source program; "" where the text does not tell."""
+    metadata = instruction.metadata
+    return "" if metadata is None else metadata.op_name
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def stem(name: str) -> str:
+    """A name without the numbers and marks that make it unique: `add.42.clone.1` is one of `add`."""
+    parts = name.split(".")
+    while len(parts) > 1 and (
+        parts[-1].isdigit() or parts[-1] in ("clone", "remat", "remat_uncompressed", "sunk")
+    ):
+        parts.pop()
+    return ".".join(parts)
+
+
+class Graph:
+    """One module, seen that way. Everything is found when it is first asked for, and kept."""
+
+    def __init__(self, module: hlo.Module) -> None:
+        self.module = module
+        self.nodes: list[hlo.Instruction] = list(module.instructions())
+        self.place = {node: place for place, node in enumerate(self.nodes)}
+        self.callers: dict[hlo.Computation, list[hlo.Instruction]] = defaultdict(list)
+        for node in self.nodes:
+            for callee in node.called_computations:
+                self.callers[callee].append(node)
+        self._sources: dict[hlo.Instruction, hlo.Instruction] = {}
+        self._inputs: dict[hlo.Instruction, tuple[hlo.Instruction, ...]] = {}
+        self._cores: dict[hlo.Instruction, hlo.Instruction] = {}
+
+    # ---- looking through
+
+    def source(self, node: hlo.Instruction) -> hlo.Instruction:
+        """The operation whose value this is: itself, or what it passes on."""
+        found = self._sources.get(node)
+        if found is not None:
+            return found
+        way = []
+        current: hlo.Instruction = node
+        indices: list[int] = []
+        for _ in range(_HOPS):
+            way.append((current, tuple(indices)))
+            following = self._behind(current, indices)
+            if following is None:
+                break
+            current = following
+        else:
+            current = node
+        # Where an element of a tuple is left over, the one that takes it out is the operation.
+        if indices:
+            current = next((at for at, left in reversed(way) if not left), node)
+        for at, left in way:
+            if not left:
+                self._sources[at] = current
+            if at is current:
+                break
+        self._sources[node] = current
+        return current
+
+    def _behind(self, node: hlo.Instruction, indices: list[int]) -> hlo.Instruction | None:
+        """What a node passes on; elements of tuples that are wanted, the innermost last, are taken into account."""
+        opcode = node.opcode
+        if opcode == "get-tuple-element":
+            index = node.attributes.get("index")
+            if not isinstance(index, int) or not node.operands:
+                return None
+            indices.append(index)
+            return node.operands[0]
+        if opcode == "tuple":
+            if indices and indices[-1] < len(node.operands):
+                return node.operands[indices.pop()]
+            return None
+        if opcode == "parameter":
+            return self._argument(node)
+        if opcode in _PASSING:
+            callees = node.called_computations
+            if not callees or not len(callees[0]):
+                return None
+            return callees[0].root
+        if opcode.endswith(("-done", "-update")) and node.operands:
+            operand = node.operands[0]
+            return operand if base_opcode(operand) == base_opcode(node) else None
+        return None
+
+    def _argument(self, node: hlo.Instruction) -> hlo.Instruction | None:
+        """What the one caller of a computation that only groups operations gives for a parameter."""
+        computation, number = node.computation, node.parameter_number
+        if computation is None or number is None:
+            return None
+        callers = self.callers.get(computation, ())
+        if len(callers) != 1 or callers[0].opcode not in _PASSING or number >= len(callers[0].operands):
+            return None
+        return callers[0].operands[number]
+
+    def is_real(self, node: hlo.Instruction) -> bool:
+        """Whether a node is an operation of its own, not one that passes a value on."""
+        return self.source(node) is node
+
+    def inputs(self, node: hlo.Instruction) -> tuple[hlo.Instruction, ...]:
+        """The operations that a node reads."""
+        found = self._inputs.get(node)
+        if found is None:
+            found = self._inputs[node] = tuple(map(self.source, node.operands))
+        return found
+
+    @functools.cached_property
+    def users(self) -> dict[hlo.Instruction, list[tuple[hlo.Instruction, int]]]:
+        """Who reads each operation, in which place."""
+        found: dict[hlo.Instruction, list[tuple[hlo.Instruction, int]]] = defaultdict(list)
+        for node in self.nodes:
+            if self.is_real(node):
+                for slot, operand in enumerate(self.inputs(node)):
+                    found[operand].append((node, slot))
+        return found
+
+    def core(self, node: hlo.Instruction) -> hlo.Instruction:
+        """The operation whose elements a node shows, maybe in another form: behind bitcasts, transposes, conversions."""
+        found = self._cores.get(node)
+        if found is not None:
+            return found
+        way = [node]
+        while base_opcode(way[-1]) in _VIEWS and len(way) < _HOPS:
+            inputs = self.inputs(way[-1])
+            if not inputs or inputs[0] in self._cores:
+                break
+            way.append(inputs[0])
+        inputs = self.inputs(way[-1]) if base_opcode(way[-1]) in _VIEWS else ()
+        end = self._cores.get(inputs[0], way[-1]) if inputs else way[-1]
+        for node in way:
+            self._cores[node] = end
+        return end
+
+    @functools.cached_property
+    def core_users(self) -> dict[hlo.Instruction, list[tuple[hlo.Instruction, int]]]:
+        """Who reads the elements of each operation in whatever form, in which place; forms of it are no readers."""
+        found: dict[hlo.Instruction, list[tuple[hlo.Instruction, int]]] = defaultdict(list)
+        for node in self.nodes:
+            if self.is_real(node) and base_opcode(node) not in _VIEWS:
+                for slot, operand in enumerate(self.inputs(node)):
+                    found[self.core(operand)].append((node, slot))
+        return found
+
+    # ---- what a node is
+
+    def results(self, node: hlo.Instruction) -> tuple[hlo.Instruction, ...]:
+        """The operations that a node stands for: of a fusion with several results one for each."""
+        found = self.source(node)
+        if found.opcode == "tuple" and found is not node:
+            return tuple(dict.fromkeys(map(self.source, found.operands)))
+        return (found,)
+
+    @functools.cached_property
+    def names(self) -> dict[str, hlo.Instruction]:
+        """The nodes by name; of a name that stands twice the first."""
+        found: dict[str, hlo.Instruction] = {}
+        for node in self.nodes:
+            found.setdefault(node.name, node)
+        return found
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def plain_shape(shape: hlo.Shape | None) -> str:
+    """Element type and dimensions, without layouts."""
+    if shape is None:
+        return "?"
+    return ",".join(f"{leaf.element_type}{list(leaf.dimensions)}" for _, leaf in shape.leaves())
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def element_count(shape: hlo.Shape | None) -> int:
+    """How many elements an array has; of a tuple all of its arrays; -1 where that is not known."""
+    if shape is None:
+        return -1
+    return sum(leaf.element_count for _, leaf in shape.leaves() if leaf.is_array)
