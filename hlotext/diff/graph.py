@@ -10,6 +10,7 @@ import functools
 from collections import defaultdict
 
 import hlotext as hlo
+from hlotext.ir.memo import memoised, remembered
 
 _PASSING = frozenset({"fusion", "call", "async-start"})
 """Opcodes whose result is that of a computation, run once."""
@@ -40,7 +41,7 @@ def op_name(instruction: hlo.Instruction) -> str:
     return "" if metadata is None else metadata.op_name
 
 
-@functools.lru_cache(maxsize=1 << 16)
+@memoised(1 << 16)
 def stem(name: str) -> str:
     """A name without the numbers and marks that make it unique: `add.42.clone.1` is one of `add`."""
     parts = name.split(".")
@@ -196,7 +197,7 @@ class Graph:
         return found
 
 
-@functools.lru_cache(maxsize=1 << 16)
+@remembered(1 << 16)
 def plain_shape(shape: hlo.Shape | None) -> str:
     """Element type and dimensions, without layouts."""
     if shape is None:
@@ -204,7 +205,7 @@ def plain_shape(shape: hlo.Shape | None) -> str:
     return ",".join(f"{leaf.element_type}{list(leaf.dimensions)}" for _, leaf in shape.leaves())
 
 
-@functools.lru_cache(maxsize=1 << 16)
+@remembered(1 << 16)
 def element_count(shape: hlo.Shape | None) -> int:
     """How many elements an array has; of a tuple all of its arrays; -1 where that is not known."""
     if shape is None:

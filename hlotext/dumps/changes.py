@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +11,7 @@ import attrs
 import hlotext as hlo
 from hlotext import analysis
 from hlotext.dumps.lines import Line, computations, lines_of, name_of
+from hlotext.ir.memo import memoised
 
 _REFERENCE = re.compile(r"%([A-Za-z_][\w.\-]*)", re.ASCII)
 
@@ -72,7 +72,7 @@ class Changes:
         return sum(sign * (size or 0) for sign, size in sizes)
 
 
-@functools.lru_cache(maxsize=1 << 14)
+@memoised(1 << 14)
 def shape_bytes(shape: str) -> int | None:
     """Bytes that an array takes as XLA counts them, of a tuple all of its arrays; None for what is no shape."""
     try:

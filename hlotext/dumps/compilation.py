@@ -19,8 +19,8 @@ from hlotext.syntax.source.inputs import InputError
 from hlotext.textproto import Message
 
 if TYPE_CHECKING:
-    from hlotext.thunks import Thunks
     from hlotext.dumps.provenance import Link, Provenance
+    from hlotext.thunks import Thunks
 
 T = TypeVar("T")
 _TPU_KINDS = frozenset(name for name, kind in BY_NAME.items() if kind.platforms == ("tpu",))
