@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.nodes.module import Module
-from hlotext.ir.values.aliasing import InputOutputAliasConfig
 from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.definitions import shape_of
 from hlotext.memory.in_place import WRITES_IN_PLACE, InPlacePairs
-from hlotext.memory.parts import ShapeIndex
 from hlotext.memory.values import Value
 
 Buffer = tuple[Value, ...]
 """Values that must share memory, by number."""
 
 
-def aliased_outputs(module: Module) -> dict[ShapeIndex, tuple[int, ShapeIndex]]:
-    """For each output of the module that lies in a parameter: the parameter's number and shape index."""
-    config = module.attributes.get("input_output_alias")
-    if not isinstance(config, InputOutputAliasConfig):
-        return {}
-    return {
-        entry.output_index: (entry.parameter_number, entry.parameter_index)
-        for entry in config.canonical().entries
-    }
+class Meeting(NamedTuple):
+    """Two values that must share memory, and what makes them."""
+
+    first: Value
+    second: Value
+    cause: Instruction | None
+    """A loop, a conditional or an operation in place; None for an output that lies in a parameter."""
 
 
 def find_buffers(flow: Dataflow, pairs: InPlacePairs) -> list[Buffer]:
@@ -36,7 +32,7 @@ def find_buffers(flow: Dataflow, pairs: InPlacePairs) -> list[Buffer]:
     """
     together = _Sets(flow.values)
     edges: dict[Value, list[Value]] = {}
-    for first, second in _meetings(flow, pairs):
+    for first, second, _ in meetings(flow, pairs):
         if first is not second:
             edges.setdefault(first, []).append(second)
             edges.setdefault(second, []).append(first)
@@ -46,20 +42,20 @@ def find_buffers(flow: Dataflow, pairs: InPlacePairs) -> list[Buffer]:
     return together.sets()
 
 
-def _meetings(flow: Dataflow, pairs: InPlacePairs) -> Iterator[tuple[Value, Value]]:
+def meetings(flow: Dataflow, pairs: InPlacePairs) -> Iterator[Meeting]:
     """Pairs of values that must share memory."""
     module, at = flow.module, flow.at
     root = module.entry.root
     parameters = {p.parameter_number: p for p in module.entry.parameters}
     place_of = flow.parts.of(shape_of(root)).place
-    for output, (number, index) in aliased_outputs(module).items():
+    for output, (number, index) in flow.aliases.items():
         parameter = parameters.get(number)
         place = place_of.get(output)
         if parameter is None or place is None:
             continue
         first, second = at[root][place], flow.value_at(parameter, index)
         if first is not None and second is not None:
-            yield first, second
+            yield Meeting(first, second, None)
     for callers in flow.callers.values():
         for caller in callers:
             yield from _through(flow, caller)
@@ -76,10 +72,10 @@ def _meetings(flow: Dataflow, pairs: InPlacePairs) -> Iterator[tuple[Value, Valu
                 continue
             first, second = at[operand][inner], values[outer]
             if first is not None and second is not None:
-                yield first, second
+                yield Meeting(first, second, instruction)
 
 
-def _through(flow: Dataflow, caller: Instruction) -> Iterator[tuple[Value, Value]]:
+def _through(flow: Dataflow, caller: Instruction) -> Iterator[Meeting]:
     """What a loop's state, or the results of branches, make meet."""
     at = flow.at
     results = at[caller]
@@ -98,7 +94,7 @@ def _through(flow: Dataflow, caller: Instruction) -> Iterator[tuple[Value, Value
     for values in others:
         for first, second in zip(results, values, strict=False):
             if first is not None and second is not None and first is not second:
-                yield first, second
+                yield Meeting(first, second, caller)
 
 
 class _Sets:

@@ -9,7 +9,7 @@ import attrs
 from hlotext.ir.nodes.computation import Computation, instruction_post_order, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.layout import LayoutError
-from hlotext.memory.aliases import Buffer, aliased_outputs
+from hlotext.memory.aliases import Buffer
 from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.errors import MemoryModelError
@@ -88,7 +88,7 @@ class Assigner:
         root = flow.at[flow.module.entry.root]
         self._live_out = {number_of[value] for value in root if value is not None}
         self._top_of_result = root[0]
-        self._donated = set(aliased_outputs(flow.module).values())
+        self._donated = set(flow.aliases.values())
 
     def run(self) -> Result:
         """Everything in XLA's order: what is global, the heaps, what is thread-local; then temporaries are joined."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import attrs
@@ -16,15 +16,27 @@ from hlotext.memory import peaks, platforms
 from hlotext.memory.aliases import Buffer, find_buffers
 from hlotext.memory.allocations import Allocation
 from hlotext.memory.assigner import Assigner, Heap
-from hlotext.memory.dataflow import analyse
+from hlotext.memory.dataflow import Dataflow, analyse
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.in_place import InPlacePairs
-from hlotext.memory.live_ranges import find_live_ranges
+from hlotext.memory.live_ranges import LiveRanges, find_live_ranges
+from hlotext.memory.parts import ShapeIndex
 from hlotext.memory.peaks import Peak, Statistics
 from hlotext.memory.platforms import Platform
-from hlotext.memory.schedule import flatten
+from hlotext.memory.schedule import Schedule, flatten
 from hlotext.memory.sharing import Sharing
 from hlotext.memory.values import Value
+
+
+@attrs.frozen(eq=False)
+class Model:
+    """The analyses behind a computed assignment."""
+
+    flow: Dataflow
+    schedule: Schedule
+    pairs: InPlacePairs
+    ranges: LiveRanges
+    sharing: Sharing
 
 
 @attrs.frozen(eq=False)
@@ -49,6 +61,8 @@ class Assignment:
     heaps: tuple[Heap, ...] = ()
     """The heaps of temporaries, for what is computed."""
     platform: Platform | None = None
+    model: Model | None = None
+    """What the analyses found on the way, for what is computed."""
     lines: Mapping[str, str] = MappingProxyType({})
     """For what is not in the text: the instruction as a file shows it, by name."""
 
@@ -84,13 +98,18 @@ class Assignment:
 
 
 def assign(
-    module: Module, platform: str | Backend | None = None, chip: str | Chip | None = None
+    module: Module,
+    platform: str | Backend | None = None,
+    chip: str | Chip | None = None,
+    *,
+    aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]] | None = None,
 ) -> Assignment:
     """Assigns the memory of a module, from its text alone, as XLA's compiler for that platform does.
 
     The platform is told from the text where it can be; `platform` (`cpu`, `gpu`, `tpu`) says it where not. On TPU rules
     differ with the chip, which the text does not tell: without `chip` those of v5e are taken, and `notes` says so. Without
-    a schedule the order of the text stands in for it, and `notes` says that too.
+    a schedule the order of the text stands in for it, and `notes` says that too. With `aliases` (output index to parameter
+    number and index) these outputs lie in parameters, not those that the header names.
 
     Raises MemoryModelError (a ValueError) where memory cannot be told: no entry, recursion, shapes that are missing, do not
     fit, or have no known size, or a platform that is neither told nor given.
@@ -106,7 +125,7 @@ def assign(
     schedule = flatten(module)
     if schedule.is_assumed:
         notes.append("the module has no schedule: the order of its text is taken for one")
-    flow = analyse(module)
+    flow = analyse(module, aliases)
     pairs = InPlacePairs(rules.no_ops)
     buffers = find_buffers(flow, pairs)
     ranges = find_live_ranges(flow, schedule, buffers)
@@ -123,6 +142,7 @@ def assign(
         notes=tuple(notes),
         heaps=result.heaps,
         platform=rules,
+        model=Model(flow, schedule, pairs, ranges, sharing),
     )
 
 
@@ -153,9 +173,3 @@ def _rules(backend: Backend, chip: Chip | None, notes: list[str]) -> Platform:
     if chip is None:
         notes.append(f"the chip is not named: the rules of TPU {platforms.ASSUMED_TPU} are taken")
     return platforms.tpu(chip or CHIPS[platforms.ASSUMED_TPU])
-
-
-def values_of(assignment: Assignment, names: Sequence[str]) -> list[Value]:
-    """The values that the instructions of these names define."""
-    wanted = set(names)
-    return [value for value in assignment.values if value.name in wanted]

@@ -5,7 +5,7 @@ A bitcast defines no value. The schedule does not matter here.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -13,6 +13,7 @@ from hlotext.ir.nodes.computation import Computation, instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
+from hlotext.ir.values.aliasing import InputOutputAliasConfig
 from hlotext.ir.values.shape import Shape
 from hlotext.memory.definitions import Values, all_new, fitting, operand_values, plain, shape_of
 from hlotext.memory.errors import MemoryModelError
@@ -31,6 +32,8 @@ class Dataflow:
 
     module: Module
     parts: PartsTable
+    aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]]
+    """For each output of the module that lies in a parameter: the parameter's number and shape index."""
     values: list[Value] = attrs.field(factory=list)
     """In the order in which we number them: by computation and operands before users, then phis."""
     at: dict[Instruction, Values] = attrs.field(factory=dict)
@@ -48,13 +51,26 @@ class Dataflow:
         return None if place is None else self.at[instruction][place]
 
 
-def analyse(module: Module) -> Dataflow:
+def aliased_outputs(module: Module) -> dict[ShapeIndex, tuple[int, ShapeIndex]]:
+    """The outputs that lie in parameters, as the header says (`input_output_alias`)."""
+    config = module.attributes.get("input_output_alias")
+    if not isinstance(config, InputOutputAliasConfig):
+        return {}
+    return {
+        entry.output_index: (entry.parameter_number, entry.parameter_index)
+        for entry in config.canonical().entries
+    }
+
+
+def analyse(module: Module, aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]] | None = None) -> Dataflow:
     """Finds the values of the entry, of all that it enters, and of what is applied to elements.
+
+    With `aliases` these outputs lie in parameters, not those that the header names.
 
     Raises MemoryModelError for a computation that calls itself, an instruction without shape, and operands or called
     computations whose shapes do not fit.
     """
-    flow = Dataflow(module, PartsTable())
+    flow = Dataflow(module, PartsTable(), aliased_outputs(module) if aliases is None else aliases)
     builder = _Builder(flow)
     builder.run(module.entry)
     for computation in builder.applied():

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.memory.aliases import Buffer, aliased_outputs
+from hlotext.memory.aliases import Buffer
 from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.parts import ShapeIndex
 from hlotext.memory.schedule import Schedule
@@ -41,7 +41,7 @@ def find_live_ranges(flow: Dataflow, schedule: Schedule, buffers: Iterable[Buffe
     ends: dict[Value, tuple[Instruction, ShapeIndex]] = {}
     module = flow.module
     entry = module.entry
-    donated = set(aliased_outputs(module).values())
+    donated = set(flow.aliases.values())
     root_ends = {computation.root: span[1] for computation, span in spans.items()}
     last_of_async = {
         computation: max((times[i] for i in _chain(start) if i in times), default=-1)

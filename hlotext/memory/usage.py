@@ -1,0 +1,295 @@
+"""What people ask of an assignment: how full each memory space is, and what lives at a moment, whose fault it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+import attrs
+
+from hlotext.analysis import Place, places, scopes
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
+from hlotext.layout import LayoutError, unpadded_bytes
+from hlotext.memory import peaks
+from hlotext.memory.allocations import Allocation, Slice
+from hlotext.memory.assignment import Assignment
+from hlotext.memory.errors import MemoryModelError
+from hlotext.memory.values import Value
+
+By = Literal["op", "scope", "line", "opcode"]
+"""What bytes are summed by: the program's operation, its scope, the Python line, or HLO's opcode."""
+
+UNKNOWN = "(unknown)"
+
+
+@attrs.frozen
+class SpaceUsage:
+    """How full one memory space is."""
+
+    memory_space: int
+    name: str
+    capacity: int | None
+    """None where the chip, or its capacity, is not known."""
+    arguments: int
+    aliased: int
+    """Bytes of arguments in which results lie."""
+    results: int
+    """Bytes of results that lie in no argument."""
+    constants: int
+    heap: int
+    """Bytes of the temporaries' allocations."""
+    live_in_heap: int
+    """Most bytes of temporaries that live at once."""
+    peak: int
+    """Most bytes that live at once, static ones included."""
+    peak_time: int
+    peak_instruction: str
+    padding: int
+    """Bytes of what lives at the peak that hold no element."""
+    is_estimated: bool
+    """The size of the heap is ours: the text does not tell where the compiler put things."""
+
+    @property
+    def static(self) -> int:
+        """Bytes that are held from start to end."""
+        return self.arguments + self.results + self.constants
+
+    @property
+    def needed(self) -> int:
+        """Bytes that the program takes of this memory space: what must fit."""
+        return self.static + self.heap
+
+    @property
+    def fragmentation(self) -> float:
+        """Share of the heap that is not used even when most of it lives."""
+        return 1 - self.live_in_heap / self.heap if self.heap else 0.0
+
+
+@attrs.frozen
+class LiveArray:
+    """One piece of memory that is held at a moment."""
+
+    name: str
+    index: tuple[int, ...]
+    bytes: int
+    unpadded_bytes: int | None
+    """Without padding; None where the shape is not known."""
+    first: int | None
+    """First moment of its life; None for what is held all the time."""
+    last: int | None
+    shape: str
+    """Without layout."""
+    layout: str
+    opcode: str
+    op_name: str
+    scope: str
+    place: Place | None
+    """The line of the program; inherited where the instruction has none of its own."""
+    kind: str
+    """`argument 3`, `result`, `constant`, `temporary` ..."""
+    others: tuple[str, ...]
+    """Other values in the same bytes at that moment."""
+
+    @property
+    def padding_factor(self) -> float | None:
+        """Bytes held for each byte of values; None where that is not known."""
+        return self.bytes / self.unpadded_bytes if self.unpadded_bytes else None
+
+    @property
+    def label(self) -> str:
+        """Its name, with the index where it is a part of a result."""
+        return f"{self.name}{{{','.join(map(str, self.index))}}}" if self.index else self.name
+
+
+@attrs.frozen
+class Group:
+    """Live bytes of one operation, scope, line or opcode."""
+
+    name: str
+    bytes: int
+    padding: int
+    arrays: int
+    largest: str
+
+
+_NAMES: Mapping[str, Mapping[int, str]] = {
+    "cpu": {0: "memory"},
+    "gpu": {0: "device memory", 1: "collective memory", 5: "host memory"},
+    "tpu": {
+        0: "HBM",
+        1: "VMEM",
+        2: "SMEM",
+        3: "CMEM",
+        5: "host memory",
+        6: "sync flags",
+        7: "SparseCore tables",
+    },
+}
+"""Names of memory spaces by platform. TPU's 2, 6 and 7 are inferred from what lies in them."""
+
+
+def space_name(assignment: Assignment, memory_space: int) -> str:
+    """What people call a memory space."""
+    backend = assignment.backend.value if assignment.backend is not None else ""
+    return _NAMES.get(backend, {}).get(memory_space, f"memory space {memory_space}")
+
+
+def space_usage(assignment: Assignment, memory_space: int) -> SpaceUsage:
+    """How full a memory space is."""
+    mine = [a for a in assignment.allocations if a.memory_space == memory_space and not a.is_thread_local]
+    moments = len(assignment.schedule)
+    temporary = [peaks.live_in(a, moments) for a in mine if a.is_temporary]
+    peak = assignment.peak(memory_space)
+    rows = live_arrays(assignment, memory_space, peak.time)
+    instruction = peak.instruction
+    return SpaceUsage(
+        memory_space=memory_space,
+        name=space_name(assignment, memory_space),
+        capacity=assignment.chip.capacity(memory_space) if assignment.chip is not None else None,
+        arguments=sum(a.bytes for a in mine if a.is_parameter),
+        aliased=sum(a.bytes for a in mine if a.is_parameter and a.is_aliased),
+        results=sum(a.bytes for a in mine if a.maybe_live_out and not a.is_parameter and not a.is_constant),
+        constants=sum(a.bytes for a in mine if a.is_constant and not a.is_parameter),
+        heap=peaks.heap_bytes(assignment, memory_space),
+        live_in_heap=max(map(sum, zip(*temporary, strict=True)), default=0),
+        peak=peak.bytes,
+        peak_time=peak.time,
+        peak_instruction="" if instruction is None else _name(instruction),
+        padding=sum(row.bytes - row.unpadded_bytes for row in rows if row.unpadded_bytes is not None),
+        is_estimated=any(a.is_estimated for a in mine),
+    )
+
+
+def _name(place: Instruction | str) -> str:
+    return place if isinstance(place, str) else place.name
+
+
+def moment(assignment: Assignment, place: str) -> int:
+    """The moment of a name or a number. Raises MemoryModelError for one that is not on the schedule."""
+    if place.isdecimal() and len(place) < 19:
+        time = int(place)
+        if time < len(assignment.schedule):
+            return time
+        raise MemoryModelError(f"the schedule ends at {len(assignment.schedule) - 1}")
+    wanted = place.removeprefix("%")
+    for time, instruction in enumerate(assignment.schedule):
+        if _name(instruction) == wanted:
+            return time
+    raise MemoryModelError(f"no scheduled instruction is named {place}")
+
+
+def live_arrays(assignment: Assignment, memory_space: int, time: int) -> tuple[LiveArray, ...]:
+    """What is held of a memory space at a moment, largest first: each piece of memory once.
+
+    What is static is held all the time, whether its value is needed then or not.
+    """
+    describe = _Describer(assignment)
+    found: list[LiveArray] = []
+    for allocation in assignment.allocations:
+        if allocation.memory_space != memory_space or allocation.is_thread_local:
+            continue
+        at_offset: dict[int, list[Slice]] = {}
+        for piece in allocation.slices:
+            span = piece.value.live_range
+            if allocation.is_static or (span is not None and span[0] <= time <= span[1]):
+                at_offset.setdefault(0 if allocation.is_static else piece.offset, []).append(piece)
+        for pieces in at_offset.values():
+            found.append(describe.row(allocation, pieces, time))
+    return tuple(
+        sorted((row for row in found if row.bytes), key=lambda row: (-row.bytes, row.name, row.index))
+    )
+
+
+def group_by(arrays: Iterable[LiveArray], by: By) -> tuple[Group, ...]:
+    """Live bytes by operation, scope, line or opcode, most first."""
+    key = _KEYS[by]
+    rows: dict[str, list[LiveArray]] = {}
+    for array in arrays:
+        rows.setdefault(key(array) or UNKNOWN, []).append(array)
+    groups = [
+        Group(
+            name,
+            sum(array.bytes for array in mine),
+            sum(array.bytes - array.unpadded_bytes for array in mine if array.unpadded_bytes is not None),
+            len(mine),
+            max(mine, key=lambda array: array.bytes).label,
+        )
+        for name, mine in rows.items()
+    ]
+    return tuple(sorted(groups, key=lambda group: (-group.bytes, group.name)))
+
+
+def line_text(place: Place | None) -> str:
+    """`train.py:123`, the file without its folders; empty where no line is known."""
+    return f"{place.file.rsplit('/', 1)[-1]}:{place.line}" if place is not None else ""
+
+
+_KEYS: Mapping[By, Callable[[LiveArray], str]] = {
+    "op": lambda array: array.op_name,
+    "scope": lambda array: array.scope,
+    "line": lambda array: line_text(array.place),
+    "opcode": lambda array: array.opcode,
+}
+
+
+class _Describer:
+    """Says of pieces of memory what they are and where they come from."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        module = assignment.module
+        self._scopes = scopes(module) if module is not None and module.computations else None
+        self._places = places(module) if module is not None and module.computations else {}
+
+    def row(self, allocation: Allocation, pieces: list[Slice], time: int) -> LiveArray:
+        """One piece of memory; of several values in it the one that was written last before that moment."""
+        alive = [p for p in pieces if _lives(p.value, time)] or pieces
+        value = max(alive, key=lambda p: (p.value.live_range or (-1, -1), p.value.number)).value
+        size = allocation.bytes if allocation.is_static else max(piece.bytes for piece in pieces)
+        instruction = value.instruction
+        shape = value.shape
+        span = value.live_range
+        found = self._places.get(instruction) if instruction is not None else None
+        metadata = instruction.metadata if instruction is not None else None
+        return LiveArray(
+            name=value.name,
+            index=value.index,
+            bytes=size,
+            unpadded_bytes=_unpadded(shape, size),
+            first=None if allocation.is_static or span is None else span[0],
+            last=None if allocation.is_static or span is None else span[1],
+            shape=shape.text_without_layout() if shape is not None else "?",
+            layout=str(shape) if shape is not None else "?",
+            opcode=instruction.opcode if instruction is not None else "?",
+            op_name=metadata.op_name if metadata is not None else "",
+            scope=str(self._scopes.of(instruction))
+            if self._scopes is not None and instruction is not None
+            else "",
+            place=found[0] if found is not None else None,
+            kind=_kind(allocation),
+            others=tuple(str(piece.value) for piece in alive if piece.value is not value),
+        )
+
+
+def _lives(value: Value, time: int) -> bool:
+    return value.live_range is not None and value.live_range[0] <= time <= value.live_range[1]
+
+
+def _unpadded(shape: Shape | None, size: int) -> int | None:
+    """Bytes without padding; a tuple's table and a token have none."""
+    if shape is None:
+        return None
+    if not shape.is_array:
+        return size
+    try:
+        return min(unpadded_bytes(shape), size)
+    except LayoutError:
+        return None
+
+
+def _kind(allocation: Allocation) -> str:
+    if allocation.is_parameter:
+        return f"argument {allocation.parameter_number}" + (", result" if allocation.is_aliased else "")
+    if allocation.is_constant:
+        return "constant"
+    return "result" if allocation.maybe_live_out else "temporary"

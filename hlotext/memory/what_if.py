@@ -1,0 +1,216 @@
+"""What the peak would be if a parameter were donated, or a value computed again: estimates.
+
+The module's schedule, fusions and layouts stay as they are; a compiler that is told so may choose others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from hlotext.analysis import Backend
+from hlotext.analysis.chips import Chip
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.cloning import clone_instruction
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.memory import peaks
+from hlotext.memory.assignment import Assignment, assign
+from hlotext.memory.dataflow import Dataflow
+from hlotext.memory.definitions import shape_of
+from hlotext.memory.errors import MemoryModelError
+from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.values import Value
+
+
+@attrs.frozen
+class WhatIf:
+    """One memory space before and after. An estimate."""
+
+    what: str
+    memory_space: int
+    peak_before: int
+    peak_after: int
+    needed_before: int
+    """Bytes of all allocations, fragments included."""
+    needed_after: int
+    notes: tuple[str, ...]
+    assignment: Assignment
+    """The memory afterwards."""
+
+    @property
+    def saved(self) -> int:
+        """Bytes by which the peak is lower; negative where it is higher."""
+        return self.peak_before - self.peak_after
+
+
+def donate(
+    module: Module,
+    parameters: Sequence[int],
+    platform: str | Backend | None = None,
+    chip: str | Chip | None = None,
+    *,
+    memory_space: int = 0,
+    before: Assignment | None = None,
+) -> WhatIf:
+    """The peak if these parameters of the entry were donated.
+
+    Each array of a parameter takes the first result of the same shape that lies in no parameter yet, as JAX pairs them,
+    if the parameter is not needed any more when that result is written; else the compiler would copy, and nothing is
+    gained. Raises MemoryModelError for a parameter that is not there, and as `assign` does.
+    """
+    before = before or assign(module, platform, chip)
+    assert before.model is not None
+    flow = before.model.flow
+    aliases, notes = _donated(before, flow, parameters)
+    after = assign(module, before.backend, before.chip, aliases=aliases)
+    return _compared(f"donate {', '.join(map(str, parameters))}", memory_space, before, after, notes)
+
+
+def _donated(
+    before: Assignment, flow: Dataflow, parameters: Sequence[int]
+) -> tuple[Mapping[ShapeIndex, tuple[int, ShapeIndex]], list[str]]:
+    assert before.model is not None
+    entry = flow.module.entry
+    by_number = {p.parameter_number: p for p in entry.parameters}
+    root = entry.root
+    results = dict(zip(flow.parts.of(shape_of(root)).indices, flow.at[root], strict=True))
+    aliases = dict(flow.aliases)
+    notes = []
+    for number in dict.fromkeys(parameters):
+        parameter = by_number.get(number)
+        if parameter is None:
+            raise MemoryModelError(f"the entry has no parameter {number}; it has {len(by_number)}")
+        for index, shape in shape_of(parameter).leaves():
+            if (number, index) in aliases.values():
+                notes.append(f"parameter {number} is donated already")
+                continue
+            held = flow.value_at(parameter, index)
+            fits = [
+                output
+                for output, value in results.items()
+                if output not in aliases and value is not None and value.shape == shape and value is not held
+            ]
+            free = [
+                output for output in fits if held is not None and _may_follow(before, held, results[output])
+            ]
+            if free:
+                aliases[free[0]] = number, index
+            elif fits:
+                notes.append(
+                    f"parameter {number} is needed when the result of its shape is written: a copy would be made"
+                )
+            else:
+                notes.append(f"no result has the shape of parameter {number} ({shape})")
+    return aliases, notes
+
+
+def _may_follow(before: Assignment, held: Value, result: Value | None) -> bool:
+    """Whether a result may be written where a parameter lies: nobody reads the parameter later."""
+    model = before.model
+    if model is None or result is None or result.live_range is None or result.instruction is None:
+        return False
+    times = model.schedule.times
+    last = max((times[user] for user in held.flat_uses()[::3] if user in times), default=0)  # type: ignore[index,operator]
+    start = result.live_range[0]
+    # What shares memory with the result is written before it.
+    buffer = next((b for b in before.buffers or () if result in b), (result,))
+    start = min([value.live_range[0] for value in buffer if value.live_range is not None], default=start)
+    if last != start:
+        return last < start
+    operand, index = held.instruction, held.index
+    user = result.instruction
+    if operand is None or operand not in user.operands:
+        return False
+    return model.sharing.may_share(operand, index, user, result.index)
+
+
+def rematerialize(
+    module: Module,
+    name: str,
+    platform: str | Backend | None = None,
+    chip: str | Chip | None = None,
+    *,
+    memory_space: int = 0,
+    before: Assignment | None = None,
+) -> WhatIf:
+    """The peak if a value were computed again behind the peak instead of being kept across it.
+
+    Its instruction stands a second time before the first use behind the peak, so that its operands live until then. Raises
+    MemoryModelError for a name that is not there, does not live across the peak, or cannot be computed again, and as
+    `assign` does.
+    """
+    before = before or assign(module, platform, chip)
+    copy = module.clone()
+    target = copy.find(name)
+    if not isinstance(target, Instruction):
+        raise MemoryModelError(f"no instruction is named {name}")
+    try:
+        _compute_again(copy, target, before, memory_space)
+    except EditError as error:
+        raise MemoryModelError(f"{target.name} cannot be computed again: {error}") from None
+    aliases = before.model.flow.aliases if before.model is not None else None
+    after = assign(copy, before.backend, before.chip, aliases=aliases)
+    return _compared(f"compute {target.name} again", memory_space, before, after, [])
+
+
+def _compute_again(copy: Module, target: Instruction, before: Assignment, memory_space: int) -> None:
+    """Edits the copy of the module. Raises MemoryModelError, EditError."""
+    time_of = {place if isinstance(place, str) else place.name: t for t, place in enumerate(before.schedule)}
+    peak = before.peak(memory_space).time
+    if target.name not in time_of:
+        raise MemoryModelError(f"{target.name} is not on the schedule")
+    if target.opcode in ("parameter", "constant", "while", "conditional", "call") or target.opcode in ROLES:
+        raise MemoryModelError(f"{target.name} is a {target.opcode}, which is not computed again")
+    if time_of[target.name] >= peak:
+        raise MemoryModelError(
+            f"{target.name} is written at {time_of[target.name]}, no earlier than the peak at {peak}"
+        )
+    # What only passes the value on before the peak is repeated with it.
+    passing = [target]
+    known = {target}
+    for instruction in target.computation or ():
+        is_passed = (
+            instruction.opcode in ("bitcast", "get-tuple-element") and instruction.operands[0] in known
+        )
+        if is_passed and time_of.get(instruction.name, peak) <= peak:
+            known.add(instruction)
+            passing.append(instruction)
+    late = [
+        user
+        for user in dict.fromkeys(user for each in passing for user in each.users)
+        if user not in known and time_of.get(user.name, -1) > peak
+    ]
+    if not late:
+        raise MemoryModelError(f"nothing uses {target.name} behind the peak")
+    first = min(late, key=lambda user: time_of[user.name])
+    needed = [each for each in passing if each is target or any(user in late for user in each.users)]
+    again: dict[Instruction, Instruction] = {}
+    for each in passing:
+        if each in needed or any(other in needed for other in each.users):
+            new = clone_instruction(each, before=first)
+            if any(operand in again for operand in each.operands):
+                new.change(operands=[again.get(o, o) for o in each.operands], typed=False)
+            again[each] = new
+    for user in late:
+        user.change(operands=[again.get(o, o) for o in user.operands], typed=False)
+
+
+def _compared(
+    what: str, memory_space: int, before: Assignment, after: Assignment, notes: Sequence[str]
+) -> WhatIf:
+    def needed(assignment: Assignment) -> int:
+        return peaks.static_bytes(assignment, memory_space) + peaks.heap_bytes(assignment, memory_space)
+
+    return WhatIf(
+        what,
+        memory_space,
+        before.peak(memory_space).bytes,
+        after.peak(memory_space).bytes,
+        needed(before),
+        needed(after),
+        (*dict.fromkeys(notes), "an estimate: schedule, fusions and layouts stay as they are"),
+        after,
+    )
