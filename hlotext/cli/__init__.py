@@ -26,6 +26,7 @@ COMMANDS = {
     "passes": "What passes there are.",
     "extract": "A small module around one instruction.",
     "reduce": "The smallest module for which a command still fails.",
+    "memory": "What lives where and when in memory.",
     "thunks": "What the runtime of a GPU or CPU will execute.",
     "layout": "Where the elements of an array lie in memory.",
     "opcodes": "What the opcodes of HLO take.",

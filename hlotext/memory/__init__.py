@@ -9,6 +9,7 @@ from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assignment import Assignment, assign
 from hlotext.memory.compare import Difference, differences
 from hlotext.memory.errors import MemoryModelError
+from hlotext.memory.files.places import has_files
 from hlotext.memory.files.reading import load
 from hlotext.memory.files.writing import texts
 from hlotext.memory.peaks import Peak, Statistics
@@ -26,6 +27,7 @@ __all__ = [
     "Value",
     "assign",
     "differences",
+    "has_files",
     "load",
     "texts",
 ]

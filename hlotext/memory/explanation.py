@@ -173,6 +173,8 @@ def _refusals(
     instruction = value.instruction
     if instruction is None or value.live_range is None or value.is_phi or instruction.opcode == "parameter":
         return
+    if value.shape is not None and value.shape.is_tuple:
+        return  # a table of pointers has a place of its own
     seen: set[Value] = set()
     for operand in instruction.operands:
         given = model.flow.at[operand][0]

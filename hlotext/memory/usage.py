@@ -90,6 +90,8 @@ class LiveArray:
     """`argument 3`, `result`, `constant`, `temporary` ..."""
     others: tuple[str, ...]
     """Other values in the same bytes at that moment."""
+    writer: str = ""
+    """Of a loop's state the instruction of the loop that fills it; whence `op_name`, `scope` and `place`."""
 
     @property
     def padding_factor(self) -> float | None:
@@ -201,6 +203,18 @@ def live_arrays(assignment: Assignment, memory_space: int, time: int) -> tuple[L
     )
 
 
+def temporaries(assignment: Assignment, memory_space: int) -> tuple[LiveArray, ...]:
+    """Every temporary of a memory space, whenever it lives, largest first."""
+    describe = _Describer(assignment)
+    return tuple(
+        describe.row(allocation, [piece], 0)
+        for allocation in assignment.allocations
+        if allocation.memory_space == memory_space and allocation.is_temporary
+        for piece in sorted(allocation.slices, key=lambda piece: -piece.bytes)
+        if piece.bytes and piece.value.live_range is not None
+    )
+
+
 def group_by(arrays: Iterable[LiveArray], by: By) -> tuple[Group, ...]:
     """Live bytes by operation, scope, line or opcode, most first."""
     key = _KEYS[by]
@@ -233,6 +247,10 @@ _KEYS: Mapping[By, Callable[[LiveArray], str]] = {
 }
 
 
+_MOVING = frozenset({"broadcast", "constant", "copy", "copy-start", "custom-call", "parameter"})
+"""Opcodes that say nothing of what a loop's state is for."""
+
+
 class _Describer:
     """Says of pieces of memory what they are and where they come from."""
 
@@ -240,6 +258,27 @@ class _Describer:
         module = assignment.module
         self._scopes = scopes(module) if module is not None and module.computations else None
         self._places = places(module) if module is not None and module.computations else {}
+        self._buffer_of = {
+            value: buffer for buffer in assignment.buffers or () for value in buffer if len(buffer) > 1
+        }
+
+    def _writer(self, value: Value) -> Instruction | None:
+        """The instruction that fills it: of a loop's state what a round writes there last, if that is known."""
+        if not value.is_phi:
+            return value.instruction
+        found, latest = value.instruction, -1
+        for other in self._buffer_of.get(value, ()):
+            instruction = other.instruction
+            if (
+                other.is_phi
+                or instruction is None
+                or other.live_range is None
+                or instruction.opcode in _MOVING
+            ):
+                continue
+            if other.live_range[0] > latest:
+                found, latest = instruction, other.live_range[0]
+        return found
 
     def row(self, allocation: Allocation, pieces: list[Slice], time: int) -> LiveArray:
         """One piece of memory; of several values in it the one that was written last before that moment."""
@@ -247,10 +286,11 @@ class _Describer:
         value = max(alive, key=lambda p: (p.value.live_range or (-1, -1), p.value.number)).value
         size = allocation.bytes if allocation.is_static else max(piece.bytes for piece in pieces)
         instruction = value.instruction
+        writer = self._writer(value)
         shape = value.shape
         span = value.live_range
-        found = self._places.get(instruction) if instruction is not None else None
-        metadata = instruction.metadata if instruction is not None else None
+        found = self._places.get(writer) if writer is not None else None
+        metadata = writer.metadata if writer is not None else None
         return LiveArray(
             name=value.name,
             index=value.index,
@@ -262,9 +302,8 @@ class _Describer:
             layout=str(shape) if shape is not None else "?",
             opcode=instruction.opcode if instruction is not None else "?",
             op_name=metadata.op_name if metadata is not None else "",
-            scope=str(self._scopes.of(instruction))
-            if self._scopes is not None and instruction is not None
-            else "",
+            scope=str(self._scopes.of(writer)) if self._scopes is not None and writer is not None else "",
+            writer=writer.name if writer is not None and writer is not instruction else "",
             place=found[0] if found is not None else None,
             kind=_kind(allocation),
             others=tuple(str(piece.value) for piece in alive if piece.value is not value),

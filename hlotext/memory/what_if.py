@@ -113,7 +113,7 @@ def _may_follow(before: Assignment, held: Value, result: Value | None) -> bool:
     if model is None or result is None or result.live_range is None or result.instruction is None:
         return False
     times = model.schedule.times
-    last = max((times[user] for user in held.flat_uses()[::3] if user in times), default=0)  # type: ignore[index,operator]
+    last = max((times[user] for user in held.flat_uses()[::3] if user in times), default=0)  # type: ignore[index]
     start = result.live_range[0]
     # What shares memory with the result is written before it.
     buffer = next((b for b in before.buffers or () if result in b), (result,))

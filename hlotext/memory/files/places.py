@@ -54,6 +54,15 @@ def find(place: str | os.PathLike[str]) -> Mapping[str, Path]:
     return found
 
 
+def has_files(place: str | os.PathLike[str]) -> bool:
+    """Whether XLA's files about memory lie beside a module's text, or any of them is there."""
+    path = Path(place)
+    if path.is_dir() or not path.exists():
+        return False
+    found = find(path)
+    return ALLOCATIONS in found or RANGES in found
+
+
 def _stem(name: str) -> str | None:
     return next((name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix)), None)
 

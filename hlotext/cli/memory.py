@@ -1,0 +1,524 @@
+"""`hlotext memory`: what lives where and when, at the peak first."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+import click
+
+import hlotext as hlo
+from hlotext import dumps, memory
+from hlotext.analysis import byte_text
+from hlotext.analysis.chips import CHIPS, Chip
+from hlotext.analysis.chips import chip as chip_named
+from hlotext.cli.common import FORMAT, NotFound, Unreadable, say, write_json
+from hlotext.cli.output import Column, Output, Table, echo, emit_report, output, shortened
+from hlotext.memory import explanation, usage, what_if
+from hlotext.view import memory_picture
+
+_DIFFERENT = 1
+"""Exit status where --check finds a difference."""
+_DEFAULT_LIMIT = 12
+_BARS = 24
+_WIDE = 100
+"""Columns from which on scopes have a column of their own."""
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "--chip", metavar="NAME", help=f"The chip ({', '.join(CHIPS)}): TPU's rules and capacities differ."
+)
+@click.option(
+    "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Where the text alone does not tell."
+)
+@click.option(
+    "--space", "memory_space", type=int, default=0, show_default=True, help="The memory space of the table."
+)
+@click.option("--at", "moment", metavar="NAME|TIME", help="What lives at that moment instead of at the peak.")
+@click.option(
+    "--by",
+    type=click.Choice(["op", "scope", "line", "opcode"]),
+    help="Live bytes summed, with their padding.",
+)
+@click.option("--buffer", metavar="NAME", help="Who shares the memory of an instruction and why, or why not.")
+@click.option(
+    "--what-if",
+    "changes",
+    multiple=True,
+    metavar="CHANGE",
+    help="The peak after donate=0,1 or remat=NAME: an estimate.",
+)
+@click.option("--timeline", is_flag=True, help="Live bytes over time as bars.")
+@click.option(
+    "--svg",
+    metavar="FILE",
+    help="A picture of offsets over time; with --by of padding. - is standard output.",
+)
+@click.option("--check", is_flag=True, help="Compare what is computed with XLA's files beside the text.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=_DEFAULT_LIMIT, show_default=True, help="Rows; 0 for all."
+)
+@FORMAT
+def command(
+    paths: tuple[str, ...],
+    chip: str | None,
+    platform: str | None,
+    memory_space: int,
+    moment: str | None,
+    by: str | None,
+    buffer: str | None,
+    changes: tuple[str, ...],
+    timeline: bool,
+    svg: str | None,
+    check: bool,
+    limit: int,
+    output_format: str,
+) -> None:
+    """The memory of each PATH, a scheduled module or a dump folder: how full each memory space is, and what lives
+    at the peak, with padding, lives, shapes, scopes and lines of Python.
+
+    It is computed from the text as XLA's compilers assign it. Where XLA's own files (-buffer-assignment.txt and
+    others) lie beside the text, places and lives are read from them, and the report says so. Bytes are those that
+    the allocator counts, padding included.
+
+    \b
+    Examples:
+      hlotext memory module_0001.jit_step.after_optimizations.txt --chip v5e
+      hlotext memory dump/ --by scope
+      hlotext memory dump.txt --buffer fusion.3
+      hlotext memory dump.txt --what-if donate=0,1 --what-if remat=fusion.3
+      hlotext memory dump.txt --svg memory.svg
+
+    Exit status: 0 fine, 1 --check found a difference or a name is not there, 2 unreadable input.
+    """
+    known = _chip(chip)
+    documents: list[dict[str, Any]] = []
+    different = False
+    for number, (label, text) in enumerate(_texts(paths)):
+        found = _found(label, text, platform, known)
+        asked = _Asked(found, memory_space, moment, cast("usage.By | None", by), buffer, changes, limit)
+        try:
+            if svg is not None:
+                _write_svg(svg, asked)
+                continue
+            differences = found.differences() if check else ()
+            different = different or any(not d.is_estimated for d in differences)
+            if output_format == "json":
+                documents.append(_json(asked, timeline, differences if check else None))
+            else:
+                if number:
+                    echo("")
+                _show(output(), asked, timeline, differences if check else None)
+        except memory.MemoryModelError as error:
+            raise NotFound(f"{label}: {error}") from None
+    if output_format == "json" and svg is None:
+        write_json({"modules": documents})
+    if different:
+        raise click.exceptions.Exit(_DIFFERENT)
+
+
+@attrs.frozen
+class _Found:
+    """The memory of one module: as computed, and as XLA's files say."""
+
+    label: str
+    module: hlo.Module
+    computed: memory.Assignment
+    read: memory.Assignment | None
+
+    @property
+    def shown(self) -> memory.Assignment:
+        return self.read or self.computed
+
+    def differences(self) -> tuple[memory.Difference, ...]:
+        if self.read is None:
+            raise Unreadable(
+                f"{self.label}: none of XLA's files about memory lies beside it, so there is nothing to compare"
+            )
+        return memory.differences(self.read, self.computed)
+
+
+@attrs.frozen
+class _Asked:
+    """One module and what is asked about it."""
+
+    found: _Found
+    memory_space: int
+    moment: str | None
+    by: usage.By | None
+    buffer: str | None
+    changes: tuple[str, ...]
+    limit: int
+
+    @property
+    def time(self) -> int:
+        shown = self.found.shown
+        return shown.peak(self.memory_space).time if self.moment is None else usage.moment(shown, self.moment)
+
+    def arrays(self) -> tuple[usage.LiveArray, ...]:
+        return usage.live_arrays(self.found.shown, self.memory_space, self.time)
+
+    def explanations(self) -> tuple[explanation.BufferExplanation, ...]:
+        return explanation.explain(self.found.computed, self.buffer) if self.buffer is not None else ()
+
+    def outcomes(self) -> Iterator[what_if.WhatIf]:
+        computed, module = self.found.computed, self.found.module
+        for change in self.changes:
+            kind, _, value = change.partition("=")
+            if kind == "donate" and all(part.isdecimal() and len(part) < 10 for part in value.split(",")):
+                numbers = [int(part) for part in value.split(",")]
+                yield what_if.donate(module, numbers, memory_space=self.memory_space, before=computed)
+            elif kind == "remat" and value:
+                yield what_if.rematerialize(module, value, memory_space=self.memory_space, before=computed)
+            else:
+                raise click.UsageError(f"--what-if takes donate=0,1 or remat=NAME, not {change!r}")
+
+
+def _chip(name: str | None) -> Chip | None:
+    try:
+        return chip_named(name) if name is not None else None
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _texts(paths: Sequence[str]) -> Iterator[tuple[str, dumps.Text]]:
+    try:
+        for text in dumps.module_texts(paths):
+            yield text.label, text
+    except hlo.InputError as error:
+        raise Unreadable(str(error)) from None
+
+
+def _found(label: str, text: dumps.Text, platform: str | None, chip: Chip | None) -> _Found:
+    try:
+        module = text.load()
+        computed = memory.assign(module, platform, chip)
+    except (hlo.InputError, hlo.HloSyntaxError) as error:
+        raise Unreadable(str(error).splitlines()[0]) from None
+    except memory.MemoryModelError as error:
+        raise Unreadable(f"{label}: {error}") from None
+    return _Found(label, module, computed, _read(label, text, chip))
+
+
+def _read(label: str, text: dumps.Text, chip: Chip | None) -> memory.Assignment | None:
+    """What XLA's files beside a text say; None where there are none, or they cannot be used, which is said."""
+    if text.real_path is None or not memory.has_files(text.real_path):
+        return None
+    try:
+        read = memory.load(text.real_path)
+    except (memory.MemoryModelError, hlo.InputError) as error:
+        say(f"{label}: XLA's files beside it are not used: {error}")
+        return None
+    if not read.allocations or not read.schedule:
+        say(
+            f"{label}: XLA's files beside it are not used: {'; '.join(read.notes) or 'they are not complete'}"
+        )
+        return None
+    return attrs.evolve(read, chip=chip)
+
+
+# ---- text
+
+
+def _show(
+    report: Output, asked: _Asked, timeline: bool, differences: Sequence[memory.Difference] | None
+) -> None:
+    found, shown = asked.found, asked.found.shown
+    platform = found.computed.backend.value if found.computed.backend is not None else "unknown platform"
+    chip = f" {shown.chip.name}" if shown.chip is not None else ""
+    report.heading(f"{found.module.name} ({platform}{chip})")
+    how = "read from XLA's files" if found.read is not None else "computed from the text"
+    notes = dict.fromkeys((*found.computed.notes, *shown.notes))
+    report.facts([("memory", how), *(("note", note) for note in notes)])
+    if differences is not None:
+        _show_differences(report, differences, asked.limit)
+    if asked.buffer is not None:
+        for explained in asked.explanations():
+            _show_buffer(report, explained, asked.limit)
+        return
+    if asked.changes:
+        _show_what_if(report, asked.outcomes())
+        return
+    if differences is not None:
+        return
+    _show_spaces(report, shown)
+    if timeline:
+        _show_timeline(shown, asked.memory_space)
+        return
+    arrays = asked.arrays()
+    where = f"{usage.space_name(shown, asked.memory_space)} at {_moment_text(shown, asked.time)}"
+    if asked.by is not None:
+        _show_groups(report, usage.group_by(arrays, asked.by), asked.by, where, asked.limit)
+    else:
+        _show_arrays(report, arrays, where, asked.limit)
+
+
+def _moment_text(shown: memory.Assignment, time: int) -> str:
+    if not shown.schedule:
+        return "the start"
+    place = shown.schedule[time]
+    return f"{time}, {place if isinstance(place, str) else place.name}"
+
+
+def _show_spaces(report: Output, shown: memory.Assignment) -> None:
+    rows: list[tuple[str, ...]] = []
+    for space in shown.memory_spaces():
+        full = usage.space_usage(shown, space)
+        if not full.needed:
+            continue
+        mark = "~" if full.is_estimated else ""
+        rows.append(
+            (
+                f"{full.name} ({space})",
+                byte_text(full.capacity) if full.capacity is not None else "",
+                byte_text(full.static),
+                mark + byte_text(full.heap),
+                byte_text(full.peak),
+                f"{mark}{100 * full.fragmentation:.0f}%",
+                byte_text(full.padding),
+            )
+        )
+    titles: tuple[str, ...] = ("space", "capacity", "static", "heap", "peak", "unused", "padding")
+    if not any(row[1] for row in rows):
+        titles, rows = (titles[0], *titles[2:]), [(row[0], *row[2:]) for row in rows]
+    columns = [Column(title, is_number=title != "space") for title in titles]
+    report.table(
+        Table(
+            "Memory spaces (unused: of the heap at its fullest; ~: estimated)",
+            columns,
+            rows,
+        )
+    )
+    zero = usage.space_usage(shown, 0)
+    report.facts(
+        [
+            (
+                "static",
+                f"arguments {byte_text(zero.arguments)} ({byte_text(zero.aliased)} of them donated), "
+                f"other results {byte_text(zero.results)}, constants {byte_text(zero.constants)}",
+            )
+        ]
+    )
+
+
+def _show_arrays(report: Output, arrays: Sequence[usage.LiveArray], where: str, limit: int) -> None:
+    rows = arrays[:limit] if limit else arrays
+    total = sum(array.bytes for array in arrays)
+    width = _width()
+    is_wide = width is None or width >= _WIDE
+    # Bytes, padding, lives and gaps take 31 columns; shapes and names share what is left beside the line.
+    line_width = 16 if not is_wide else 20
+    room = None if width is None else max(24, width - 31 - line_width)
+
+    def fitted(text: str, share: float) -> str:
+        return text if room is None else shortened(text, int(room * share))
+
+    columns = [
+        Column("bytes", is_number=True),
+        Column("pad", is_number=True),
+        Column("live", is_number=True),
+        Column("shape"),
+        Column("what"),
+    ]
+    columns += [Column("scope")] if is_wide else []
+    columns += [Column("line")]
+    cells = []
+    for array in rows:
+        scope = array.scope if array.kind == "temporary" else array.kind
+        line = usage.line_text(array.place) or ("" if is_wide else array.kind)
+        cells.append(
+            (
+                byte_text(array.bytes),
+                ""
+                if array.padding_factor is None or array.padding_factor < 1.005
+                else f"{array.padding_factor:.2g}x",
+                "all" if array.first is None else f"{array.first}-{array.last}",
+                fitted(array.shape, 0.29 if is_wide else 0.52),
+                fitted(_what(array, is_wide), 0.34 if is_wide else 0.48),
+                *((fitted(scope, 0.32),) if is_wide else ()),
+                line if room is None else shortened(line, line_width),
+            )
+        )
+    report.table(Table(f"Live in {where}: {byte_text(total)}", columns, cells, len(arrays) - len(rows)))
+
+
+def _what(array: usage.LiveArray, is_wide: bool) -> str:
+    """What the program calls an argument; else the instruction, with room of a loop's state also what fills it."""
+    if array.opcode == "parameter" and array.kind != "temporary" and array.op_name:
+        return array.op_name
+    return f"{array.label} < {array.writer}" if array.writer and is_wide else array.label
+
+
+def _width() -> int | None:
+    """Columns of the terminal; None for what is no terminal, where nothing is cut."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _show_groups(report: Output, groups: Sequence[usage.Group], by: str, where: str, limit: int) -> None:
+    rows = groups[:limit] if limit else groups
+    total = sum(group.bytes for group in groups) or 1
+    columns = [
+        Column("bytes", is_number=True),
+        Column("share", is_number=True),
+        Column("padding", is_number=True),
+        Column("arrays", is_number=True),
+        Column(by),
+        Column("largest"),
+    ]
+    cells = [
+        (
+            byte_text(group.bytes),
+            f"{100 * group.bytes / total:.0f}%",
+            byte_text(group.padding) if group.padding else "",
+            str(group.arrays),
+            shortened(group.name, 60),
+            shortened(group.largest, 30),
+        )
+        for group in rows
+    ]
+    report.table(Table(f"Live in {where}, by {by}", columns, cells, len(groups) - len(rows)))
+
+
+def _show_timeline(shown: memory.Assignment, memory_space: int) -> None:
+    bars = memory_picture.bars(shown, memory_space, _BARS)
+    full = usage.space_usage(shown, memory_space)
+    echo(f"\nLive in {full.name} over time (light: static, {byte_text(full.static)}; > the peak)")
+    for line in memory_picture.bar_lines(bars, full.static, _width() or 100):
+        echo(line)
+
+
+def _show_buffer(report: Output, explained: explanation.BufferExplanation, limit: int) -> None:
+    life = _life(explained.live_range)
+    places = " (estimated)" if explained.is_estimated else ""
+    report.facts(
+        [
+            ("buffer", f"{explained.name}: {explained.shape}"),
+            ("lives", life),
+            (
+                "lies in",
+                f"allocation {explained.allocation} ({explained.kind}), memory space {explained.memory_space}, offset "
+                f"{explained.offset}{places}, {byte_text(explained.bytes)}",
+            ),
+        ]
+    )
+    columns = [Column("value"), Column("lives"), Column("bytes", is_number=True), Column("why")]
+    for title, sharers in (
+        ("Must share this memory", explained.must_share),
+        ("Lie in the same bytes at other times", explained.in_turn),
+    ):
+        rows = sharers[:limit] if limit else sharers
+        cells = [(s.name, _life(s.live_range), byte_text(s.bytes), s.why) for s in rows]
+        report.table(Table(title, columns, cells, len(sharers) - len(rows)))
+    refused = [(refusal.name, refusal.why) for refusal in explained.refusals]
+    report.table(
+        Table("Operands that it is not written over", [Column("operand"), Column("because")], refused)
+    )
+
+
+def _life(span: tuple[int, int] | None) -> str:
+    return "off the schedule" if span is None else f"{span[0]}-{span[1]}"
+
+
+def _show_what_if(report: Output, outcomes: Iterator[what_if.WhatIf]) -> None:
+    for outcome in outcomes:
+        report.facts(
+            [
+                ("what if", outcome.what),
+                (
+                    "peak",
+                    f"{byte_text(outcome.peak_before)} -> {byte_text(outcome.peak_after)} ({_signed(outcome.saved)})",
+                ),
+                ("needed", f"{byte_text(outcome.needed_before)} -> {byte_text(outcome.needed_after)}"),
+                *(("note", note) for note in outcome.notes),
+            ]
+        )
+
+
+def _signed(saved: int) -> str:
+    return f"{byte_text(saved)} less" if saved >= 0 else f"{byte_text(-saved)} more"
+
+
+def _show_differences(report: Output, differences: Sequence[memory.Difference], limit: int) -> None:
+    real = [difference for difference in differences if not difference.is_estimated]
+    estimated = len(differences) - len(real)
+    report.facts(
+        [
+            ("check", "what is computed is what XLA wrote" if not real else f"{len(real)} differences"),
+            *([("estimated", f"{estimated} places that the text does not tell differ")] if estimated else []),
+        ]
+    )
+    rows = real[:limit] if limit else real
+    cells = [(d.item, shortened(d.name, 40), shortened(d.read, 60), shortened(d.computed, 60)) for d in rows]
+    columns = [Column("item"), Column("of"), Column("XLA"), Column("computed")]
+    report.table(Table("Differences", columns, cells, len(real) - len(rows)))
+
+
+# ---- files and JSON
+
+
+def _write_svg(place: str, asked: _Asked) -> None:
+    shown = asked.found.shown
+    if asked.by is not None:
+        space = usage.space_name(shown, asked.memory_space)
+        title = f"{asked.found.module.name}: {space} at {_moment_text(shown, asked.time)}"
+        text = memory_picture.padding_svg(usage.group_by(asked.arrays(), asked.by), title)
+    else:
+        text = memory_picture.offsets_svg(shown, asked.memory_space)
+    if place == "-":
+        emit_report(text)
+        return
+    try:
+        Path(place).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Unreadable(f"{place} cannot be written: {error.strerror}") from None
+    say(f"{place} written")
+
+
+def _json(asked: _Asked, timeline: bool, differences: Sequence[memory.Difference] | None) -> dict[str, Any]:
+    found, shown = asked.found, asked.found.shown
+    arrays = asked.arrays()
+    rows = arrays[: asked.limit] if asked.limit else arrays
+    document: dict[str, Any] = {
+        "file": found.label,
+        "module": found.module.name,
+        "platform": found.computed.backend.value if found.computed.backend is not None else None,
+        "chip": found.computed.chip.name if found.computed.chip is not None else None,
+        "source": "files" if found.read is not None else "text",
+        "notes": [*dict.fromkeys((*found.computed.notes, *shown.notes))],
+        "xla_peak": found.computed.xla_peak,
+        "statistics": attrs.asdict(found.computed.statistics),
+        "memory_spaces": [
+            {
+                **attrs.asdict(full),
+                "static": full.static,
+                "needed": full.needed,
+                "fragmentation": full.fragmentation,
+            }
+            for full in (usage.space_usage(shown, space) for space in shown.memory_spaces())
+        ],
+        "memory_space": asked.memory_space,
+        "time": asked.time,
+        "live": [attrs.asdict(array) for array in rows],
+        "live_count": len(arrays),
+    }
+    if asked.by is not None:
+        document["groups"] = [attrs.asdict(group) for group in usage.group_by(arrays, asked.by)]
+    if asked.buffer is not None:
+        document["buffer"] = [attrs.asdict(explained) for explained in asked.explanations()]
+    if asked.changes:
+        keep = attrs.filters.exclude("assignment")
+        document["what_if"] = [
+            {**attrs.asdict(outcome, filter=keep), "saved": outcome.saved, "is_estimate": True}
+            for outcome in asked.outcomes()
+        ]
+    if timeline:
+        document["timeline"] = [size for _, size in shown.timeline(asked.memory_space)]
+    if differences is not None:
+        document["differences"] = [attrs.asdict(difference) for difference in differences]
+    return document

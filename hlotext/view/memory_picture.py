@@ -1,0 +1,206 @@
+"""Pictures of memory over time: bars for a terminal, and an SVG of what lies where and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.findings import escape
+from hlotext.memory import Assignment
+from hlotext.memory.usage import Group, LiveArray, line_text, space_name, temporaries
+
+_FULL, _PARTS = "█", " ▏▎▍▌▋▊▉"
+_COLOURS = (
+    "#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#edc948", "#e15759", "#ff9da7", "#9c755f", "#86bcb6",
+)  # fmt: skip
+"""Colours that differ in print as well."""
+_OTHERS = "#bab0ac"
+
+
+@attrs.frozen
+class Bar:
+    """Some neighbouring moments of the time line."""
+
+    first: int
+    last: int
+    time: int
+    """The moment of most bytes among them."""
+    bytes: int
+    name: str
+    """What runs then."""
+
+
+def bars(assignment: Assignment, memory_space: int, count: int) -> tuple[Bar, ...]:
+    """The time line in at most so many pieces, each with its largest moment."""
+    line = [size for _, size in assignment.timeline(memory_space)]
+    if not line:
+        return ()
+    step = -(-len(line) // max(1, count))
+    found = []
+    for first in range(0, len(line), step):
+        piece = line[first : first + step]
+        time = first + max(range(len(piece)), key=piece.__getitem__)
+        place = assignment.schedule[time]
+        name = place if isinstance(place, str) else place.name
+        found.append(Bar(first, first + len(piece) - 1, time, line[time], name))
+    return tuple(found)
+
+
+def bar_lines(rows: Sequence[Bar], static: int, width: int) -> Iterator[str]:
+    """One line for each bar; what is static is light."""
+    most = max((row.bytes for row in rows), default=0)
+    if not rows or not most:
+        return
+    digits = len(str(rows[-1].last))
+    room = max(10, width - 2 * digits - 16)
+    bar_width = min(60, room * 3 // 5)
+    label = room - bar_width
+    for row in rows:
+        held = min(static, row.bytes) * bar_width // most
+        eighths = round(row.bytes * bar_width * 8 / most)
+        bar = "░" * held + _FULL * max(0, eighths // 8 - held)
+        if eighths % 8 and len(bar) < bar_width:
+            bar += _PARTS[eighths % 8]
+        name = row.name if len(row.name) <= label else f"{row.name[: label - 1]}…"
+        mark = ">" if row.bytes == most else " "
+        yield f"{mark}{row.first:>{digits}}-{row.last:<{digits}} {byte_text(row.bytes):>9} {bar:<{bar_width}} {name}".rstrip()
+
+
+# ---- SVG
+
+_WIDTH, _HEIGHT, _LEFT, _TOP = 1000, 460, 86, 48
+
+
+def offsets_svg(assignment: Assignment, memory_space: int = 0, limit: int = 4000) -> str:
+    """What lies where and when in the temporaries of a memory space, above what is held all the time.
+
+    A rectangle for each value, wide as its life and high as its bytes, its colour by scope; a tooltip says the rest. Of more
+    than `limit` values the largest are drawn, which the picture says. It needs no scripts and prints in grey as well.
+    """
+    moments = max(1, len(assignment.schedule))
+    pieces = [
+        (p.value, p.offset, p.bytes, a)
+        for a in assignment.allocations
+        if a.memory_space == memory_space and a.is_temporary
+        for p in a.slices
+        if p.value.live_range is not None and p.bytes
+    ]
+    left_out = max(0, len(pieces) - limit)
+    pieces.sort(key=lambda row: -row[2])
+    pieces = pieces[:limit]
+    static = sum(a.bytes for a in assignment.allocations if a.memory_space == memory_space and a.is_static)
+    heap = max((offset + size for _, offset, size, _ in pieces), default=0)
+    total = max(1, static + heap)
+    scope_of = {(row.name, row.index): row for row in temporaries(assignment, memory_space)}
+    colours = _colours(row.scope for row in scope_of.values())
+
+    def x(time: float) -> float:
+        return _LEFT + time * (_WIDTH - _LEFT - 10) / moments
+
+    def y(offset: float) -> float:
+        return _TOP + (1 - offset / total) * (_HEIGHT - _TOP - 40)
+
+    name = assignment.module.name if assignment.module is not None else "memory"
+    title = f"{name}: {space_name(assignment, memory_space)}, {byte_text(static + heap)}"
+    note = ["estimated places"] if any(a.is_estimated for *_, a in pieces) else []
+    if left_out:
+        note.append(f"{left_out} smaller values are not drawn")
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT + 22 * -(-len(colours) // 4)}" '
+        'font-family="sans-serif" font-size="11">',
+        f"<title>{escape.html(title)}</title>",
+        '<rect width="100%" height="100%" fill="white"/>',
+        f'<text x="{_LEFT}" y="20" font-size="14">{escape.html(title)}</text>',
+        f'<text x="{_LEFT}" y="36" fill="#555">{escape.html("; ".join(["offset over time", *note]))}</text>',
+    ]
+    if static:
+        out.append(
+            f'<rect x="{_LEFT}" y="{y(static):.1f}" width="{x(moments) - _LEFT:.1f}" height="{y(0) - y(static):.1f}" '
+            f'fill="#e8e8e8" stroke="#999" stroke-width=".5"><title>arguments, results and constants: '
+            f"{byte_text(static)}</title></rect>"
+        )
+    for value, offset, size, _ in pieces:
+        first, last = value.live_range or (0, 0)
+        row = scope_of.get((value.name, value.index))
+        colour = colours.get(row.scope, _OTHERS) if row is not None else _OTHERS
+        low, high = y(static + offset), y(static + offset + size)
+        out.append(
+            f'<rect x="{x(first):.1f}" y="{high:.1f}" width="{max(0.6, x(last + 1) - x(first)):.1f}" '
+            f'height="{max(0.4, low - high):.1f}" fill="{colour}" stroke="white" stroke-width=".3">'
+            f"<title>{escape.html(_tooltip(str(value), first, last, offset, size, row))}</title></rect>"
+        )
+    peak = assignment.peak(memory_space)
+    out.append(
+        f'<line x1="{x(peak.time + 0.5):.1f}" x2="{x(peak.time + 0.5):.1f}" y1="{_TOP}" y2="{y(0):.1f}" '
+        f'stroke="black" stroke-dasharray="4 3"><title>peak: {byte_text(peak.bytes)} at {peak.time}</title></line>'
+    )
+    out += _axes(total, moments, x, y)
+    for number, (scope, colour) in enumerate(colours.items()):
+        left, top = _LEFT + number % 4 * 228, _HEIGHT + number // 4 * 22
+        shown = scope if len(scope) <= 32 else f"…{scope[-31:]}"
+        out.append(f'<rect x="{left}" y="{top}" width="12" height="12" fill="{colour}"/>')
+        out.append(f'<text x="{left + 17}" y="{top + 10}">{escape.html(shown)}</text>')
+    return "\n".join([*out, "</svg>\n"])
+
+
+def _colours(scopes: Iterable[str]) -> dict[str, str]:
+    counts: dict[str, int] = {}
+    for scope in scopes:
+        counts[scope] = counts.get(scope, 0) + 1
+    most = sorted(counts, key=lambda scope: (-counts[scope], scope))[: len(_COLOURS)]
+    found = dict(zip(most, _COLOURS, strict=False))
+    if len(counts) > len(most):
+        found["(others)"] = _OTHERS
+    return found
+
+
+def _tooltip(name: str, first: int, last: int, offset: int, size: int, row: LiveArray | None) -> str:
+    parts = [name, f"{byte_text(size)} at offset {offset}, from {first} to {last}"]
+    if row is not None:
+        parts += [row.layout, row.op_name, row.scope, line_text(row.place)]
+    return "\n".join(part for part in parts if part)
+
+
+def _axes(
+    total: int, moments: int, x: Callable[[float], float], y: Callable[[float], float]
+) -> Iterator[str]:
+    for number in range(5):
+        size = total * number // 4
+        yield (
+            f'<text x="{_LEFT - 6}" y="{y(size) + 4:.1f}" text-anchor="end">{byte_text(size)}</text>'
+            f'<line x1="{_LEFT}" x2="{x(moments):.1f}" y1="{y(size):.1f}" y2="{y(size):.1f}" stroke="#ccc" '
+            'stroke-width=".5"/>'
+        )
+        time = (moments - 1) * number // 4
+        yield f'<text x="{x(time):.1f}" y="{y(0) + 16:.1f}" text-anchor="middle">{time}</text>'
+
+
+def padding_svg(groups: Sequence[Group], title: str) -> str:
+    """Bytes by scope as bars, the padding in them hatched; a tooltip for each."""
+    rows = [group for group in groups if group.bytes][:25]
+    most = max((group.bytes for group in rows), default=1)
+    height = 50 + 24 * len(rows)
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif" '
+        'font-size="11">',
+        f"<title>{escape.html(title)}</title>",
+        '<defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+        '<rect width="5" height="5" fill="#fbe3cf"/><line y2="5" stroke="#e08020" stroke-width="3"/></pattern></defs>',
+        '<rect width="100%" height="100%" fill="white"/>',
+        f'<text x="10" y="20" font-size="14">{escape.html(title)} (padding hatched)</text>',
+    ]
+    for number, group in enumerate(rows):
+        top, left = 36 + 24 * number, 330
+        wide = (_WIDTH - left - 130) * group.bytes / most
+        padded = wide * group.padding / group.bytes
+        name = group.name if len(group.name) <= 48 else f"…{group.name[-47:]}"
+        tip = f"{group.name}\n{byte_text(group.bytes)} in {group.arrays} arrays, {byte_text(group.padding)} of it padding"
+        out.append(f'<text x="{left - 6}" y="{top + 13}" text-anchor="end">{escape.html(name)}</text>')
+        out.append(
+            f'<g><title>{escape.html(tip)}</title><rect x="{left}" y="{top}" width="{wide:.1f}" height="17" '
+            f'fill="#4e79a7"/><rect x="{left + wide - padded:.1f}" y="{top}" width="{padded:.1f}" height="17" '
+            f'fill="url(#hatch)"/><text x="{left + wide + 6:.1f}" y="{top + 13}">{byte_text(group.bytes)}</text></g>'
+        )
+    return "\n".join([*out, "</svg>\n"])

@@ -1,0 +1,167 @@
+"""`hlotext memory`: what it says of recorded compilations, and of what it cannot use."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.cli_support import run, run_json
+from tests.support import DATA, read_text
+
+DUMPS = DATA / "memory"
+GPU, TPU, CPU = (
+    DUMPS / "gpu.mlp_train.h100_1x1x1",
+    DUMPS / "tpu.nested_loops.v5e_2x2x1",
+    DUMPS / "cpu.mlp_train.cpu_1",
+)
+
+
+def text_of(dump: Path) -> Path:
+    return next(dump.glob("*after_optimizations.txt.xz"))
+
+
+def alone(dump: Path, folder: Path) -> Path:
+    """The text of a dump without XLA's files beside it."""
+    place = folder / f"{dump.name}.txt.xz"
+    shutil.copy(text_of(dump), place)
+    return place
+
+
+def facts(*arguments: str | Path) -> dict[str, Any]:
+    (found,) = run_json("memory", *arguments)["modules"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_files_beside_the_text_are_read_and_say_the_same(tmp_path: Path) -> None:
+    """The same peak and the same arrays, whether read or computed; and the report says which."""
+    read, computed = facts(text_of(GPU)), facts(alone(GPU, tmp_path))
+    assert (read["source"], computed["source"]) == ("files", "text")
+    for name in ("statistics", "memory_spaces", "time", "live_count"):
+        assert read[name] == computed[name]
+    assert "read from XLA's files" in run("memory", text_of(GPU)).stdout
+    assert "computed from the text" in run("memory", alone(GPU, tmp_path)).stdout
+
+
+def test_the_peak_adds_up() -> None:
+    """Static bytes and the rows of the table are the peak; the largest row comes first."""
+    found = facts(text_of(GPU), "--limit", "0")
+    (space,) = found["memory_spaces"]
+    assert sum(row["bytes"] for row in found["live"]) == space["peak"]
+    assert space["static"] + space["heap"] == space["needed"] >= space["peak"]
+    sizes = [row["bytes"] for row in found["live"]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert any(row["place"] and row["place"]["line"] for row in found["live"])
+
+
+def test_bytes_by_scope_are_the_rows_summed() -> None:
+    """`--by` loses nothing."""
+    found = facts(text_of(TPU), "--by", "line", "--space", "1", "--limit", "0", "--chip", "v5e")
+    assert sum(group["bytes"] for group in found["groups"]) == sum(row["bytes"] for row in found["live"]) > 0
+    assert found["memory_spaces"][1]["is_estimated"] is False or found["source"] == "text"
+
+
+def test_another_moment() -> None:
+    """By name and by number it is the same moment."""
+    by_number = facts(text_of(GPU), "--at", "3")
+    name = run("memory", text_of(GPU), "--at", "3").stdout.split(" at 3, ")[1].split(":")[0]
+    assert facts(text_of(GPU), "--at", name)["live"] == by_number["live"]
+
+
+def test_who_shares_a_buffer() -> None:
+    """A donated parameter and the result in it, and the reason."""
+    result = run("memory", text_of(GPU), "--buffer", "v_0___w__.1")
+    assert result.exit_code == 0
+    assert "an output lies in parameter 13" in result.stdout
+    refused = run("memory", text_of(GPU), "--buffer", "gemm_fusion_dot.3").stdout
+    assert "is not donated" in refused
+
+
+def test_what_if_lowers_the_peak_where_a_parameter_takes_a_result(tmp_path: Path) -> None:
+    """Without the header's aliases the peak is higher by what is donated; donating gives it back."""
+    place = alone(CPU, tmp_path)
+    text = read_text(place).decode()
+    header, rest = text.split("\n", 1)
+    start = header.index("input_output_alias=")
+    end = header.index(", entry_computation_layout")
+    plain = tmp_path / "plain.txt"
+    plain.write_text(f"{header[:start].rstrip(', ')}{header[end:]}\n{rest}")
+    before, donated = facts(plain)["statistics"], facts(place)["statistics"]
+    assert donated["alias_size_in_bytes"] > 0 == before["alias_size_in_bytes"]
+    parameters = ",".join(map(str, range(18)))
+    (outcome,) = facts(plain, "--what-if", f"donate={parameters}")["what_if"]
+    assert outcome["is_estimate"]
+    assert outcome["peak_after"] < outcome["peak_before"]
+    assert outcome["peak_after"] == facts(place)["memory_spaces"][0]["peak"]
+
+
+def test_pictures_are_xml_without_scripts(tmp_path: Path) -> None:
+    """Offsets over time and padding by scope, with tooltips."""
+    for arguments in ([], ["--by", "scope"]):
+        place = tmp_path / "picture.svg"
+        assert run("memory", text_of(TPU), "--space", "1", *arguments, "--svg", place).exit_code == 0
+        root = ElementTree.fromstring(place.read_text())
+        tags = {element.tag.rsplit("}", 1)[-1] for element in root.iter()}
+        assert {"rect", "title", "text"} <= tags
+        assert "script" not in tags
+
+
+def test_the_timeline_has_one_peak_mark() -> None:
+    """Bars for a terminal; the largest is marked."""
+    lines = run("memory", text_of(GPU), "--timeline").stdout.splitlines()
+    bars = [line for line in lines if "█" in line or "░" in line]
+    assert len(bars) > 10
+    assert any(line.startswith(">") for line in bars)
+
+
+@pytest.mark.parametrize("dump", [GPU, CPU, TPU], ids=lambda dump: dump.name)
+def test_check_agrees_with_xla(dump: Path) -> None:
+    """Status 0 where what is computed is what XLA wrote."""
+    chip = ["--chip", "v5e"] if dump is TPU else []
+    result = run("memory", dump, "--check", *chip)
+    assert result.exit_code == 0, result.stdout
+    assert "what is computed is what XLA wrote" in result.stdout
+
+
+def test_check_finds_another_platform() -> None:
+    """Status 1 and a table where it is not; 2 where there is nothing to compare with."""
+    result = run("memory", CPU, "--check", "--platform", "gpu")
+    assert result.exit_code == 1
+    assert "differences" in result.stdout
+
+
+def test_check_needs_files(tmp_path: Path) -> None:
+    result = run("memory", alone(CPU, tmp_path), "--check")
+    assert result.exit_code == 2
+    assert "nothing to compare" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["--at", "nobody"], 1, "no scheduled instruction is named nobody"),
+        (["--at", "99999999"], 1, "the schedule ends at"),
+        (["--buffer", "nobody"], 1, "no instruction is named nobody"),
+        (["--what-if", "remat=nobody"], 1, "no instruction is named nobody"),
+        (["--what-if", "donate=77"], 1, "the entry has no parameter 77"),
+        (["--what-if", "hope"], 2, "--what-if takes donate=0,1 or remat=NAME"),
+        (["--chip", "v99"], 2, "no chip is named 'v99'"),
+        (["--chip", "h100"], 2, "h100 is a gpu, but the module is for cpu"),
+    ],
+)
+def test_what_is_not_there_is_said(arguments: list[str], status: int, said: str) -> None:
+    """One line on standard error."""
+    result = run("memory", text_of(CPU), *arguments)
+    assert (result.exit_code, said in result.stderr) == (status, True), result.stderr
+
+
+def test_json_is_one_document() -> None:
+    """Several modules in one list; lives and places as numbers."""
+    result = run("memory", text_of(GPU), text_of(CPU), "--format", "json")
+    documents = json.loads(result.stdout)["modules"]
+    assert [document["platform"] for document in documents] == ["gpu", "cpu"]
