@@ -155,9 +155,9 @@ def _backend(module: Module, platform: str | Backend | None, chip: Chip | None) 
         except ValueError:
             known = ", ".join(backend.value for backend in Backend)
             raise MemoryModelError(f"no platform is named {platform!r}; known: {known}") from None
-    if chip is not None:
-        return chip.backend
     found = backend_of(module)
+    if found is None and chip is not None:
+        return chip.backend
     if found is None:
         raise MemoryModelError(
             "the text does not tell for which platform the module is: name one (cpu, gpu, tpu)"

@@ -90,9 +90,12 @@ def _reasons(model: Model, values: list[Value]) -> dict[Value, list[Meeting]]:
 def _why(meeting: Meeting, model: Model) -> str:
     cause = meeting.cause
     if cause is None:
-        number = next(
-            (v.instruction.parameter_number for v in meeting[:2] if v.instruction is not None), None
-        )
+        known = [
+            v.instruction.parameter_number
+            for v in (meeting.first, meeting.second)
+            if v.instruction is not None
+        ]
+        number = next((number for number in known if number is not None), None)
         return (
             f"an output lies in parameter {number}" if number is not None else "an output lies in a parameter"
         )

@@ -11,9 +11,9 @@ import attrs
 
 from hlotext.analysis import Backend
 from hlotext.analysis.chips import Chip
+from hlotext.edit.cloning import clone_instruction
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import ROLES
-from hlotext.ir.nodes.cloning import clone_instruction
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.memory import peaks
