@@ -173,7 +173,9 @@ def test_a_detached_finding_says_the_same() -> None:
         "HloModule m\nENTRY e {\n  x = f32[2] parameter(0)\n  ROOT y = f32[3] add(x, x)\n}", name="b.txt"
     )
     attached = [*hlo.parse_tolerant(text, name="a.txt").diagnostics, *hlo.verify(wrong)]
-    attached += hlo.lint.run(right, hlo.lint.Config(select=("ALL",)))
+    attached += hlo.lint.run(
+        right, hlo.lint.Config(select=("ALL",), min_bytes=0, rules={"D101": {"min_bytes": 0}})
+    )
     assert {finding.code[0] for finding in attached} >= {"X", "V", "D"}
     detached = [pickle.loads(pickle.dumps(finding.detached())) for finding in attached]
     assert detached == attached

@@ -211,3 +211,29 @@ def test_hooks_of_pre_commit() -> None:
         assert program == "hlotext"
         assert command in COMMANDS
         assert all(option in run(command, "--help").stdout for option in options)
+
+
+@pytest.mark.parametrize("asked", ["all_gather", "allgather", "AllReduce", "fussion"])
+def test_what_is_no_opcode_is_an_error(asked: str) -> None:
+    """A test for none of a misspelt opcode would always pass."""
+    found = inspect(
+        support.CORPUS / "cpu" / "data_parallel.cpu_4.0006.spmd-cleanup.after_dce.before_tuple-simplifier.txt"
+    )
+    with pytest.raises(ValueError, match="is no opcode of HLO"):
+        found.count(asked)
+    with pytest.raises(ValueError, match="is no kind of communication"):
+        found.collectives(asked)
+
+
+def test_a_mesh_that_cannot_be_is_an_error() -> None:
+    """Of another number of devices than the module runs on, or of a size that is none; an axis it lacks too."""
+    path = (
+        support.CORPUS / "cpu" / "data_parallel.cpu_4.0006.spmd-cleanup.after_dce.before_tuple-simplifier.txt"
+    )
+    with pytest.raises(ValueError, match="has 16 devices, but the module runs on 4"):
+        inspect(path, {"data": 4, "model": 4})
+    with pytest.raises(ValueError, match="has size 0"):
+        inspect(path, {"data": 0})
+    assert inspect(path, {"data": 4}).collectives(axis="data") is not None
+    with pytest.raises(ValueError, match="has no axis model"):
+        inspect(path, {"data": 4}).collectives(axis="model")

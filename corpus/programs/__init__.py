@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corpus.programs import control, faults, linear, memories, models, parallel, types, wasteful
+from corpus.programs import control, faults, linear, memories, models, ordinary, parallel, types, wasteful
 from corpus.programs.registry import PLATFORMS, REGISTRY, Place, Program
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "linear",
     "memories",
     "models",
+    "ordinary",
     "parallel",
     "types",
     "wasteful",

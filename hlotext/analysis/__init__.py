@@ -14,7 +14,7 @@ from hlotext.analysis.flops import product_flops
 from hlotext.analysis.inheritance import Source, inherited
 from hlotext.analysis.loops import invariant_instructions
 from hlotext.analysis.meshes import DeviceMesh, parse_mesh
-from hlotext.analysis.origins import Origins, Place, causing_frame
+from hlotext.analysis.origins import Origins, Place, causing_frame, causing_frames
 from hlotext.analysis.scopes import Phase, Scope, Scopes, places, scopes
 from hlotext.analysis.sizes import (
     Total,
@@ -54,6 +54,7 @@ __all__ = [
     "byte_text",
     "call_graph",
     "causing_frame",
+    "causing_frames",
     "census",
     "communications",
     "devices_of",

@@ -50,37 +50,42 @@ class Origins:
 
 
 def causing_frame(instruction: Instruction) -> StackFrame | None:
-    """The innermost Python frame that an instruction is there for; None where the text names none near it.
+    """The innermost Python frame that an instruction is there for; None where the text names none near it."""
+    return next(iter(causing_frames(instruction)), None)
+
+
+def causing_frames(instruction: Instruction) -> tuple[StackFrame, ...]:
+    """The Python frames that an instruction is there for, innermost first; empty where the text names none near it.
 
     Its own; else that of what it runs, as a wrapper does; else, for what compilers insert, such as copies, that of what
     made its operands; else that of the nearest user; else that of the call that it is part of.
     """
     for _ in range(_MOST_CALLS):
-        if (found := _inside(instruction) or _around(instruction)) is not None:
+        if found := _inside(instruction) or _around(instruction):
             return found
         home = instruction.computation
         caller = next(iter(home.callers), None) if home is not None else None
         if caller is None:
             break
         instruction = caller
-    return None
+    return ()
 
 
-def _inside(instruction: Instruction) -> StackFrame | None:
-    """The frame of an instruction or of the body that it runs, the root's first."""
+def _inside(instruction: Instruction) -> tuple[StackFrame, ...]:
+    """The frames of an instruction or of the body that it runs, the root's first."""
     if instruction.frames:
-        return instruction.frames[0]
+        return instruction.frames
     if instruction.opcode not in ("fusion", "async-start"):
-        return None
+        return ()
     for callee in instruction.called_computations:
         for inner in reversed(callee.instructions):
             if inner.frames:
-                return inner.frames[0]
-    return None
+                return inner.frames
+    return ()
 
 
-def _around(instruction: Instruction) -> StackFrame | None:
-    """The frame of the nearest instruction before, or else behind, along the values."""
+def _around(instruction: Instruction) -> tuple[StackFrame, ...]:
+    """The frames of the nearest instruction before, or else behind, along the values."""
     for step in ("operands", "users"):
         seen, level = {instruction}, [instruction]
         while level and len(seen) <= _MOST_NEIGHBOURS:
@@ -88,6 +93,6 @@ def _around(instruction: Instruction) -> StackFrame | None:
             level = [other for other in dict.fromkeys(nearest) if other not in seen]
             seen.update(level)
             for other in level:
-                if (frame := _inside(other)) is not None:
-                    return frame
-    return None
+                if frames := _inside(other):
+                    return frames
+    return ()

@@ -52,6 +52,12 @@ FORMATS = tuple(reports.WRITERS)
 )
 @click.option("--diff-against", metavar="OLD", help="Leave out what is found in this file or directory too.")
 @click.option(
+    "--source-root",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="The checkout: GitHub, GitLab and SARIF reports then point at its Python lines.",
+)
+@click.option("--explain-silence", metavar="CODE", help="Say why this rule finds nothing, and end.")
+@click.option(
     "--fix", is_flag=True, help="First let passes that keep all results do away with findings, in place."
 )
 @click.option(
@@ -72,6 +78,8 @@ def command(
     baseline: Path | None,
     write_baseline: Path | None,
     diff_against: str | None,
+    source_root: Path | None,
+    explain_silence: str | None,
     fix: bool,
     jobs: int | None,
     quiet: bool,
@@ -95,11 +103,15 @@ def command(
         config = _config(
             config_file, isolated, _split(select), _split(extend_select), _split(ignore), profile
         )
+        config = attrs.evolve(config, source_root=source_root or config.source_root)
         config.active_rules()
         known = lint.Baseline.load(baseline) if baseline is not None else lint.Baseline()
     except (lint.ConfigError, lint.RuleError, lint.BaselineError) as error:
         raise Unreadable(str(error)) from None
     files = _files(paths)
+    if explain_silence is not None:
+        _explain(files, explain_silence.upper(), config)
+        return
     if fix:
         _fix(files, config, quiet)
     findings, has_failed = _lint(files, config, jobs, not quiet)
@@ -133,6 +145,21 @@ def command(
 
 
 # ---- what to do
+
+
+def _explain(files: Sequence[str], code: str, config: lint.Config) -> None:
+    """Why a rule says nothing, for each module."""
+    if code not in lint.all_rules():
+        raise Unreadable(f"there is no rule {code}")
+    for file in files:
+        try:
+            silences = lint.explain_silence(read_source(file), code, config)
+        except hlo.InputError as error:
+            raise Unreadable(str(error)) from None
+        for silence in silences:
+            echo(f"{file}: {silence.module}: {silence.reason}")
+            for line in silence.details:
+                echo(f"  {line}")
 
 
 def _split(codes: str | None) -> tuple[str, ...] | None:

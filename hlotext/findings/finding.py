@@ -62,6 +62,8 @@ class Finding(Value):
     """The module's name; empty where there is none or nobody said."""
     frame: StackFrame | None = attrs.field(default=None, kw_only=True)
     """The Python frame that it is there for, as the linter tells it; None where the text names none."""
+    checkout: tuple[str, int] | None = attrs.field(default=None, kw_only=True)
+    """A file of the checkout, relative to its root, and the line there that it is there for; None where there is none."""
     bytes: int | None = attrs.field(default=None, kw_only=True)
     """How many bytes it costs each time the module runs, or how many it holds; None where there is no such estimate."""
     flops: int | None = attrs.field(default=None, kw_only=True)

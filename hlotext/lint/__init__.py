@@ -12,6 +12,7 @@ from hlotext.lint.files import FileResult, lint_file, lint_files, modules_in
 from hlotext.lint.fix import fix_text
 from hlotext.lint.registry import ENTRY_POINTS, RuleError, all_rules, builtin_rules
 from hlotext.lint.rule import FAMILIES, Context, Report, Rule, make_context
+from hlotext.lint.silence import Silence, explain_silence
 from hlotext.lint.table import rule_table
 
 __all__ = [
@@ -31,11 +32,13 @@ __all__ = [
     "Report",
     "Rule",
     "RuleError",
+    "Silence",
     "all_rules",
     "builtin_rules",
     "code_of",
     "config_from_table",
     "every_code",
+    "explain_silence",
     "find_config",
     "fix_text",
     "lint_file",

@@ -37,6 +37,8 @@ class Config:
     """Codes that say nothing about instructions whose op_name fits a pattern."""
     rules: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
     """Thresholds by code and name."""
+    source_root: Path | None = None
+    """The folder of the checkout, in which the Python lines of findings are looked for; None for none."""
     min_bytes: int = 4096
     """What costs bytes, but fewer than these in all its places, and no operations, is not reported."""
     warn_bytes: int = 1 << 16
@@ -171,6 +173,12 @@ def _count(key: str, value: Any) -> int:
     return value
 
 
+def _path(key: str, value: Any) -> Path:
+    if not isinstance(value, str):
+        raise ConfigError(f"{key} must be a path, not {value!r}")
+    return Path(value)
+
+
 _VALUES = {
     "select": _codes,
     "extend_select": _codes,
@@ -179,6 +187,7 @@ _VALUES = {
     "per_file_ignores": _by_pattern,
     "per_op_name_ignores": _by_pattern,
     "rules": _thresholds,
+    "source_root": _path,
     "min_bytes": _count,
     "warn_bytes": _count,
     "warn_flops": _count,

@@ -8,13 +8,14 @@ from itertools import chain
 
 import attrs
 
-from hlotext.analysis import causing_frame
+from hlotext.analysis import causing_frames
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Facts, Finding
 from hlotext.ir import collector
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
 from hlotext.lint.causes import cause_of, merged
+from hlotext.lint.checkout import Checkout
 from hlotext.lint.codes import INTERNAL
 from hlotext.lint.config import Config
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
@@ -34,7 +35,8 @@ def run(module: Module, config: Config | None = None) -> list[Finding]:
 
 
 def _run(module: Module, config: Config) -> list[Finding]:
-    context = make_context(module, config.profile)
+    checkout = Checkout(config.source_root) if config.source_root is not None else None
+    context = make_context(module, config.profile, checkout)
     found: list[Finding] = []
     rules = [rule for rule in config.active_rules() if rule.applies_to(context)]
     causes: dict[tuple[object, ...], list[tuple[Report, Finding]]] = {}
@@ -144,6 +146,7 @@ def _finding(rule: Rule, report: Report, context: Context) -> Finding:
     if span is None and instruction is not None:
         # It was built or edited: what is shown is the line as it prints now.
         source = Source(str(instruction), source.name if source is not None else "<text>")
+    frames = causing_frames(instruction) if instruction is not None else ()
     return Finding(
         rule.code,
         rule.severity,
@@ -154,7 +157,8 @@ def _finding(rule: Rule, report: Report, context: Context) -> Finding:
         instruction=instruction,
         rule=rule.name,
         module=module.name,
-        frame=causing_frame(instruction) if instruction is not None else None,
+        frame=frames[0] if frames else None,
+        checkout=context.checkout.place(frames) if context.checkout is not None else None,
         bytes=report.bytes,
         flops=report.flops,
         fix=rule.fix,

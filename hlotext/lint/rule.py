@@ -26,6 +26,7 @@ from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.lint.checkout import Checkout
 
 FAMILIES = {
     "C": "collectives",
@@ -49,6 +50,8 @@ class Context:
     backend: Backend | None
     """The device: the one that the configuration names, else what the module tells; None where neither does."""
     is_optimized: bool
+    checkout: Checkout | None = None
+    """Where the source of the program lies."""
     _loops: dict[Computation, Instruction | None] = attrs.field(factory=dict, init=False)
 
     @functools.cached_property
@@ -122,9 +125,9 @@ class Context:
         return instruction.computation in self.graph.stepped
 
 
-def make_context(module: Module, backend: Backend | None = None) -> Context:
+def make_context(module: Module, backend: Backend | None = None, checkout: Checkout | None = None) -> Context:
     """The context of a module; `backend` overrides what the module tells."""
-    return Context(module, backend or backend_of(module), is_optimized(module))
+    return Context(module, backend or backend_of(module), is_optimized(module), checkout)
 
 
 @attrs.frozen

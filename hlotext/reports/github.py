@@ -27,9 +27,14 @@ def _command(finding: Finding, report: Report) -> str:
         "endColumn": finding.end_column,
         "title": f"{finding.code} {report.code_of(finding.code).title}",
     }
-    if finding.end_line != finding.line:
-        # Columns of a range over several lines are refused.
+    if finding.end_line != finding.line or finding.checkout is not None:
+        # Columns of a range over several lines are refused, and those in the text are none in the program.
         del fields["col"], fields["endColumn"]
+    if finding.checkout is not None:
+        fields["file"], fields["line"] = finding.checkout
+        fields["endLine"] = finding.checkout[1]
     properties = ",".join(f"{name}={escape.github_property(str(value))}" for name, value in fields.items())
     message = f"{finding.message}\n{finding.help}" if finding.help else finding.message
+    if finding.checkout is not None:
+        message += f"\nin {finding.place}"
     return f"::{_COMMANDS[finding.severity]} {properties}::{escape.github_data(message)}"

@@ -21,6 +21,8 @@ def gitlab(report: Report) -> str:
     rows = []
     for finding in report.findings:
         base = finding.fingerprint or "\0".join((finding.code, finding.name, finding.message))
+        path, first = finding.checkout or (finding.file, finding.line)
+        last = first if finding.checkout is not None else max(finding.line, finding.end_line)
         place = f"{finding.file}\0{base}"
         seen[place] += 1
         key = f"{place}\0{seen[place]}"
@@ -30,10 +32,7 @@ def gitlab(report: Report) -> str:
                 "check_name": finding.code,
                 "fingerprint": hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest(),
                 "severity": _SEVERITIES[finding.severity],
-                "location": {
-                    "path": finding.file,
-                    "lines": {"begin": finding.line, "end": max(finding.line, finding.end_line)},
-                },
+                "location": {"path": path, "lines": {"begin": first, "end": last}},
             }
         )
     return escape.json(rows) + "\n"

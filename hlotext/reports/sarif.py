@@ -59,14 +59,20 @@ def _result(finding: Finding, rule_index: int) -> dict[str, Any]:
         "locations": [_location(finding.span, facts.file)],
         "partialFingerprints": {"hlotext/v1": finding.fingerprint or _fingerprint(finding)},
     }
+    related = [*finding.related]
+    if finding.checkout is not None:
+        path, line = finding.checkout
+        result["locations"] = [_location(Span(0, 0, line, 1, line, 1), path)]
+        del result["locations"][0]["physicalLocation"]["region"]["endColumn"]
+        related.insert(0, (f"the line of {facts.file}", finding.span))
     if facts.name:
         result["locations"][0]["logicalLocations"] = [
             {"name": facts.name, "fullyQualifiedName": f"{facts.computation}/{facts.name}"}
         ]
-    if finding.related:
+    if related:
         result["relatedLocations"] = [
             {"id": number, "message": {"text": escape.sarif(what)}, **_location(span, facts.file)}
-            for number, (what, span) in enumerate(finding.related, 1)
+            for number, (what, span) in enumerate(related, 1)
         ]
     if more := properties(finding):
         result["properties"] = more

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from typing import Any, overload
 
 from hlotext import analysis, lint
@@ -23,7 +24,7 @@ from hlotext.ir.values.aliasing import ShapeIndex
 from hlotext.ir.values.shape import Shape
 from hlotext.matchers import parse_pattern
 from hlotext.reports import full_text
-from hlotext.testing.axes import groups_of_axis, is_along
+from hlotext.testing.axes import check_mesh, groups_of_axis, is_along
 from hlotext.testing.describe import describe_all
 from hlotext.testing.reading import module_of
 
@@ -170,13 +171,16 @@ class Hlo:
     def __init__(self, module: Module, mesh: Any = None) -> None:
         self.module = module
         self._mesh = mesh
+        if mesh is not None:
+            check_mesh(mesh, module)
 
     # ---- what is in it
 
     def count(self, opcode: str) -> Count:
         """How many operations of an opcode there are: synchronous, asynchronous, sugared or inside fusions and calls.
 
-        A start and its done are one, counted under the name without `-start`.
+        A start and its done are one, counted under the name without `-start`. Raises ValueError for what is neither an
+        opcode nor in the module: a test for 0 of a misspelt one would always pass.
         """
         return Count(self.instructions(opcode))
 
@@ -185,6 +189,7 @@ class Hlo:
         return Instructions(self._instructions(opcode))
 
     def _instructions(self, opcode: str) -> Iterator[Instruction]:
+        self._check_opcode(opcode)
         if opcode in _COMMUNICATING:
             yield from (
                 one.start for one in communications(self.module) if one.kind.removeprefix("host ") == opcode
@@ -192,6 +197,16 @@ class Hlo:
             return
         starts = {opcode, f"{opcode}-start"} if f"{opcode}-start" in opcodes.NATIVE_ASYNC else {opcode}
         yield from (i for i in self.module.instructions() if i.opcode in starts)
+
+    def _check_opcode(self, opcode: str) -> None:
+        if opcode in opcodes.OPCODES or any(i.opcode == opcode for i in self.module.instructions()):
+            return
+        base = opcode.removesuffix("-start").removesuffix("-update").removesuffix("-done")
+        if base in opcodes.OPCODES:
+            return
+        near = get_close_matches(opcode.replace("_", "-"), opcodes.OPCODES, 1)
+        hint = f": did you mean {near[0]}?" if near else ""
+        raise ValueError(f"{opcode} is no opcode of HLO{hint}")
 
     def collectives(
         self,
@@ -203,8 +218,12 @@ class Hlo:
         """Collectives and transfers: of a kind, along axes of the mesh, asynchronous or not.
 
         An axis is told by the mesh given to `hlo(..., mesh=)`, else by name where the text names axes. Raises ValueError
-        where neither is there.
+        where neither is there, for an axis that the mesh lacks, and for a kind that is none.
         """
+        if kind is not None and kind not in _KINDS:
+            near = get_close_matches(kind.replace("_", "-"), _KINDS, 1)
+            hint = f": did you mean {near[0]}?" if near else f" (there are: {', '.join(sorted(_KINDS))})"
+            raise ValueError(f"{kind} is no kind of communication{hint}")
         found = [one for one in communications(self.module) if kind is None or one.kind == kind]
         if axis is not None:
             axes = (axis,) if isinstance(axis, str) else tuple(axis)
@@ -336,3 +355,5 @@ class Hlo:
 
 _COMMUNICATING = frozenset(KINDS.values())
 """Opcodes that `communications` finds in every form."""
+_KINDS = frozenset(f"{prefix}{kind}" for kind in _COMMUNICATING for prefix in ("", "host ", "dcn "))
+"""What communications are called: with the host, or between slices over the data centre network, or neither."""

@@ -1,0 +1,58 @@
+"""Which line of a checkout a finding is about: paths that a program was compiled with, found again where its source lies."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from pathlib import Path, PurePath, PureWindowsPath
+
+import attrs
+
+from hlotext.ir.values.frames import StackFrame
+
+_INSTALLED = frozenset({"site-packages", "dist-packages", "node_modules", ".venv", "venv"})
+"""Folders of packages that are installed, not written here."""
+
+
+@attrs.frozen
+class Checkout:
+    """The folder in which the source of a program lies."""
+
+    root: Path
+
+    def place(self, frames: Iterable[StackFrame]) -> tuple[str, int] | None:
+        """The innermost frame that lies in the checkout: path relative to its root, with `/`, and line. None where none does.
+
+        A path from another machine is found by its end: the longest one that is a file here and has such a line. Installed
+        packages are left out, also where they lie below the root.
+        """
+        for frame in frames:
+            found = self._found(frame.file)
+            if found is not None and 1 <= frame.line <= found[1]:
+                return found[0], frame.line
+        return None
+
+    def _found(self, file: str) -> tuple[str, int] | None:
+        return _found(self.root, file)
+
+
+@functools.lru_cache(maxsize=4096)
+def _found(root: Path, file: str) -> tuple[str, int] | None:
+    """A file of the checkout and the number of its lines."""
+    if not file or file.startswith("<"):
+        return None
+    parts = (PureWindowsPath(file) if "\\" in file else PurePath(file)).parts
+    if _INSTALLED & set(parts) or any(part.startswith("python3.") for part in parts) or ".." in parts:
+        return None
+    for start in range(len(parts)):
+        relative = PurePath(*parts[start:])
+        if relative.is_absolute() or not relative.parts or (start == 0 and PureWindowsPath(file).drive):
+            continue
+        path = root / relative
+        try:
+            if path.is_file():
+                with path.open("rb") as opened:
+                    return relative.as_posix(), sum(1 for _ in opened)
+        except (OSError, ValueError):
+            return None
+    return None

@@ -1,0 +1,127 @@
+"""Why a rule says nothing about a module: the first thing that keeps it from speaking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.findings.errors import Severity
+from hlotext.findings.finding import Finding
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.source import Source
+from hlotext.lint.codes import INTERNAL
+from hlotext.lint.config import Config
+from hlotext.lint.engine import run
+from hlotext.lint.registry import all_rules
+from hlotext.lint.rule import Rule, make_context
+from hlotext.syntax.read import read_tolerantly
+
+_MOST = 5
+"""Findings below a threshold that are told."""
+
+
+@attrs.frozen
+class Silence:
+    """Why a rule says nothing about one module."""
+
+    module: str
+    reason: str
+    """One sentence without a full stop."""
+    details: tuple[str, ...] = ()
+    """What it would say if it were not for that."""
+
+
+def explain_silence(source: Source, code: str, config: Config | None = None) -> list[Silence]:
+    """Why a rule says nothing about the modules of a text, or that it does. Raises KeyError for a code that is no rule's."""
+    from hlotext.semantics.infer import infer_shape
+
+    result = read_tolerantly(source, infer_shape)
+    if any(finding.severity is Severity.ERROR for finding in result.diagnostics):
+        return [Silence("", "the text has errors, and rules on half a module would guess")]
+    return [_silence(module, code, config or Config()) for module in result.modules]
+
+
+def _silence(module: Module, code: str, config: Config) -> Silence:
+    rule = all_rules()[code]
+    found = [finding for finding in run(module, config) if finding.code == code]
+    if found:
+        return Silence(module.name, f"{code} is not silent", _told(found))
+    alone = attrs.evolve(config, select=(code,), ignore=())
+    if not config.is_selected(code, rule.is_default):
+        off = "it is off by default" if not rule.is_default else "it is not selected"
+        return Silence(module.name, f"{off}: --extend-select {code} turns it on", _told(run(module, alone)))
+    context = make_context(module, config.profile)
+    if (why := _not_for(rule, context.backend.value if context.backend else "unknown", module)) is not None:
+        return Silence(module.name, why)
+    made = rule(**config.rules.get(code, {}))
+    if not made.applies_to(context):
+        return Silence(
+            module.name, "it does not speak about modules of this kind: see `hlotext rule " + code + "`"
+        )
+    loose = attrs.evolve(alone, min_bytes=0, rules={code: {**config.rules.get(code, {}), **_lowest(rule)}})
+    below = [finding for finding in run(module, loose) if finding.code == code]
+    if below:
+        names = ", ".join([*_lowest(rule), "min-bytes"])
+        return Silence(
+            module.name, f"what it finds costs less than its thresholds ask for ({names})", _told(below)
+        )
+    everywhere = attrs.evolve(loose, per_file_ignores={}, per_op_name_ignores={})
+    if any(finding.code == code for finding in run(module, everywhere)):
+        return Silence(
+            module.name, "what it finds is left out by the configuration (per-file or per-op-name ignores)"
+        )
+    if any(finding.code == INTERNAL for finding in run(module, alone)):
+        return Silence(module.name, "the rule failed: run it with --debug")
+    return Silence(module.name, _candidates(rule, module))
+
+
+def _not_for(rule: type[Rule], backend: str, module: Module) -> str | None:
+    """Which condition of the rule a module does not fulfil."""
+    if rule.backends and backend not in {one.value for one in rule.backends}:
+        meant = " and ".join(sorted(one.value for one in rule.backends))
+        return f"it is for {meant}, and this module is for {backend} (--profile says otherwise)"
+    if rule.needs_schedule and not module.is_scheduled:
+        return "it needs a scheduled module, as the last pass leaves it"
+    if rule.needs_optimized and not make_context(module).is_optimized:
+        return "it needs a module after optimization"
+    return None
+
+
+def _lowest(rule: type[Rule]) -> dict[str, Any]:
+    """The thresholds that keep small things away, set so that they do not."""
+    return {
+        field.name: type(field.default)(0)
+        for field in attrs.fields(rule)
+        if field.name.startswith("min_") or field.name in ("ratio", "share", "count")
+    }
+
+
+def _candidates(rule: type[Rule], module: Module) -> str:
+    """What the rule looked at."""
+    context = make_context(module)
+    if rule.code.startswith("C") and not rule.opcodes:
+        count = len(context.communications)
+        return (
+            f"none of the {count:,} communications is of the kind it looks for"
+            if count
+            else "nothing communicates"
+        )
+    if rule.opcodes:
+        count = sum(len(context.census.by_opcode.get(opcode, ())) for opcode in rule.opcodes)
+        opcodes = ", ".join(sorted(rule.opcodes))
+        if not count:
+            return f"the module has none of {opcodes}"
+        return f"none of the {count:,} instructions it looks at ({opcodes}) is of the kind, or a comment suppresses it"
+    return f"nothing in {len(context.census.instructions):,} instructions is of the kind, or a comment suppresses it"
+
+
+def _told(findings: list[Finding]) -> tuple[str, ...]:
+    lines = []
+    for finding in findings[:_MOST]:
+        cost = f" ({byte_text(finding.bytes)})" if finding.bytes else ""
+        lines.append(f"{finding.line}: {finding.message}{cost}")
+    if len(findings) > _MOST:
+        lines.append(f"... and {len(findings) - _MOST:,} more")
+    return tuple(lines)

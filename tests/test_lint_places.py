@@ -1,0 +1,123 @@
+"""Where findings are shown, and why a rule says nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hlotext import lint
+from hlotext.ir.nodes.source import Source
+from hlotext.ir.values.frames import StackFrame
+from hlotext.lint.checkout import Checkout
+from tests import support
+from tests.cli_support import run
+
+DUMP = support.DATA / "lint" / "compiled" / "waste_gather_in_loop.cpu_8.after_optimizations.txt"
+
+
+def frame(file: str, line: int = 2) -> StackFrame:
+    return StackFrame(file, "f", line, 1, line, 2)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    """A checkout with two files, and a package installed below it."""
+    for name in ("train.py", "models/layers.py", "site-packages/jax/lax.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("a = 1\nb = 2\nc = 3\n")
+    return Checkout(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (["models/layers.py"], ("models/layers.py", 2)),
+        (["/home/ci/work/models/layers.py"], ("models/layers.py", 2)),
+        (["C:\\work\\models\\layers.py"], ("models/layers.py", 2)),
+        (["/usr/lib/python3.11/site-packages/jax/lax.py", "/x/train.py"], ("train.py", 2)),
+        (["site-packages/jax/lax.py"], None),
+        (["/x/other.py"], None),
+        (["<stdin>"], None),
+        (["../train.py"], None),
+        ([], None),
+    ],
+)
+def test_frames_are_found_in_the_checkout(
+    checkout: Checkout, files: list[str], expected: tuple[str, int] | None
+) -> None:
+    """The innermost one that lies there; installed packages and files from elsewhere do not."""
+    assert checkout.place(frame(file) for file in files) == expected
+
+
+def test_a_line_that_is_not_there_is_no_place(checkout: Checkout) -> None:
+    """The file is then another one of that name."""
+    assert checkout.place([frame("train.py", 9)]) is None
+    assert checkout.place([frame("train.py", 0)]) is None
+
+
+def test_code_hosts_are_shown_the_line_of_the_program(tmp_path: Path) -> None:
+    """With --source-root: in GitHub's, GitLab's and SARIF reports, with the line of the dump beside it."""
+    programs = tmp_path / "corpus" / "programs"
+    programs.mkdir(parents=True)
+    (programs / "wasteful.py").write_text("x = 0\n" * 400)
+    here = ("lint", DUMP, "--select", "C101", "--isolated")
+    there = (*here, "--source-root", tmp_path)
+    assert "file=corpus/programs/wasteful.py,line=" in run(*there, "--format", "github").stdout
+    assert f"in {DUMP}:" in run(*there, "--format", "github").stdout.replace("%3A", ":")
+    (row,) = json.loads(run(*there, "--format", "gitlab").stdout)
+    assert row["location"]["path"] == "corpus/programs/wasteful.py"
+    (result,) = json.loads(run(*there, "--format", "sarif").stdout)["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "corpus/programs/wasteful.py"
+    assert place["region"]["startLine"] == row["location"]["lines"]["begin"]
+    assert DUMP.name in result["relatedLocations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    (row,) = json.loads(run(*here, "--format", "gitlab").stdout)
+    assert row["location"]["path"] == str(DUMP)
+
+
+SMALL = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  x = f32[4]{0} parameter(0)
+  y = f32[4]{0} parameter(1)
+  ROOT n = f32[4]{0} negate(x)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "config", "reason"),
+    [
+        ("G102", lint.Config(), "costs less than its thresholds"),
+        ("K101", lint.Config(), "has none of constant"),
+        ("C101", lint.Config(), "nothing communicates"),
+        ("L101", lint.Config(), "is for tpu, and this module is for cpu"),
+        ("G112", lint.Config(), "off by default"),
+        ("G102", lint.Config(ignore=("G",)), "not selected"),
+        ("G102", lint.Config(min_bytes=0, rules={"G102": {"min_bytes": 1}}), "is not silent"),
+        ("M105", lint.Config(), "nothing in 3 instructions"),
+    ],
+)
+def test_silence_is_explained(code: str, config: lint.Config, reason: str) -> None:
+    """By the first thing that keeps the rule from speaking."""
+    (silence,) = lint.explain_silence(Source(SMALL), code, config)
+    assert reason in silence.reason
+
+
+def test_silence_before_the_schedule_and_of_broken_text() -> None:
+    """What a rule needs is said."""
+    (silence,) = lint.explain_silence(Source(SMALL.replace(", is_scheduled=true", "")), "M103")
+    assert "needs a scheduled module" in silence.reason
+    (silence,) = lint.explain_silence(Source(SMALL.replace("negate(x)", "negate(")), "M103")
+    assert "errors" in silence.reason
+
+
+def test_silence_on_the_command_line() -> None:
+    """One line for each module, what it would say below; an unknown code is refused."""
+    result = run("lint", DUMP, "--explain-silence", "c102")
+    assert result.exit_code == 0
+    assert "none of the" in result.stdout
+    assert run("lint", DUMP, "--explain-silence", "C999").exit_code == 2
