@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import attrs
 
@@ -11,6 +12,59 @@ from hlotext.analysis.backend import Backend
 
 HOST = 5
 """The memory space of the host's memory, on every platform."""
+
+
+@attrs.frozen
+class Figure:
+    """A number and where it comes from."""
+
+    value: float
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} ({self.source})"
+
+
+JAX = "JAX, tpu_info.py"
+LIBTPU = "measured from libtpu 0.0.42.1's optimal_seconds"
+XLA = "XLA, gpu target_config specs"
+COMMON = "common knowledge, unchecked"
+USER = "as given"
+
+
+@attrs.frozen
+class Rates:
+    """How fast one device is. None where a figure is not known."""
+
+    peaks: Mapping[str, Figure] = attrs.field(factory=dict)
+    """Dense products, operations per second, by type: `bf16` stands for all types of 16 bits and more."""
+    bandwidth: Figure | None = None
+    """Main memory, bytes per second."""
+    compiler_peak: Figure | None = None
+    """What the TPU compiler itself reckons with, operations per second whatever the type. So is the next, for bytes."""
+    compiler_bandwidth: Figure | None = None
+    link: Figure | None = None
+    """One link to another device, bytes per second in one direction."""
+    links: Figure | None = None
+    """Links of a device."""
+    links_per_axis: Figure | None = None
+    """Links over which one collective goes at once: on TPU both directions of one axis of the torus, on GPU all."""
+    host_link: Figure | None = None
+    """Bytes per second in one direction. So is the next."""
+    dcn: Figure | None = None
+    clock: Figure | None = None
+    """Cycles per second of what `estimated_cycles` counts."""
+
+    def peak(self, kind: str) -> Figure | None:
+        """Operations per second for a kind of type: `bf16`, `int8` or `fp8`; wider ones where there is none of its own."""
+        return self.peaks[kind] if kind in self.peaks else self.peaks.get("bf16")
+
+    @property
+    def axis_bandwidth(self) -> float | None:
+        """Bytes per second that a device sends along one axis of a mesh."""
+        if self.link is None or self.links_per_axis is None:
+            return None
+        return self.link.value * self.links_per_axis.value
 
 
 @attrs.frozen
@@ -30,6 +84,7 @@ class Chip:
     """The number of that memory space; None where there is none."""
     source: str = ""
     """Where the capacities come from."""
+    rates: Rates = Rates()
 
     def capacity(self, memory_space: int) -> int | None:
         """Bytes that a memory space has; None where that is not known."""
@@ -38,28 +93,93 @@ class Chip:
         return self.fast_memory_bytes if memory_space == self.fast_memory_space else None
 
 
-_JAX = "JAX pallas/mosaic/tpu_info.py"
-_XLA = "XLA backends/gpu/target_config/specs"
 _MIB = 1 << 20
 
 
-def _tpu(name: str, hbm: int, fast: int | None, space: int | None, *aliases: str) -> Chip:
-    return Chip(name, Backend.TPU, aliases, hbm, fast, space, _JAX)
+def _peaks(
+    source: str, bf16: float, int8: float | None = None, fp8: float | None = None
+) -> dict[str, Figure]:
+    found = {"bf16": bf16, "int8": int8, "fp8": fp8}
+    return {name: Figure(value, source) for name, value in found.items() if value is not None}
+
+
+def _torus(link: float, links: int) -> dict[str, Figure]:
+    """The links of a TPU, two for each axis of its torus."""
+    return {
+        "link": Figure(link, COMMON),
+        "links": Figure(links, COMMON),
+        "links_per_axis": Figure(2, COMMON),
+        "host_link": Figure(16e9, COMMON),
+        "dcn": Figure(6e9, COMMON),
+    }
+
+
+def _switched(link: float, links: int, host_link: Figure | None = None) -> dict[str, Figure | None]:
+    """The links of a GPU, all of which lead to a switch."""
+    return {
+        "link": Figure(link, COMMON),
+        "links": Figure(links, COMMON),
+        "links_per_axis": Figure(links, COMMON),
+        "host_link": host_link,
+    }
+
+
+def _compiler(peak: float, bandwidth: float) -> dict[str, Figure]:
+    return {"compiler_peak": Figure(peak, LIBTPU), "compiler_bandwidth": Figure(bandwidth, LIBTPU)}
 
 
 _ROWS = (
-    _tpu("v2", 8_000_000_000, None, None, "TPU v2"),
-    _tpu("v3", 17_200_000_000, None, None, "TPU v3"),
-    _tpu("v4", 34_400_000_000, 134_000_000, 3, "TPU v4"),
-    _tpu("v5e", 17_200_000_000, 128 * _MIB, 1, "TPU v5e", "TPU v5 lite", "v5litepod"),
-    _tpu("v5p", 103_000_000_000, 64 * _MIB, 1, "TPU v5p", "TPU v5"),
-    _tpu("v6e", 34_400_000_000, 128 * _MIB, 1, "TPU v6e", "TPU v6 lite", "trillium"),
-    _tpu("tpu7x", 103_000_000_000, 64 * _MIB, 1, "TPU7x", "7x", "v7x", "ironwood"),
-    Chip("h100", Backend.GPU, ("H100", "NVIDIA H100 80GB HBM3"), 84_900_000_000, source=_XLA),
-    Chip("h200", Backend.GPU, ("H200", "NVIDIA H200"), 151_000_000_000, source=_XLA),
-    Chip("b200", Backend.GPU, ("B200", "NVIDIA B200"), 191_500_000_000, source=_XLA),
-    Chip("a100", Backend.GPU, ("A100", "NVIDIA A100-SXM4-80GB"), 85_100_000_000, source=_XLA),
-)
+    Chip("v2", Backend.TPU, ("TPU v2",), 8_000_000_000, source=JAX),
+    Chip("v3", Backend.TPU, ("TPU v3",), 17_200_000_000, source=JAX),
+    Chip(
+        "v4", Backend.TPU, ("TPU v4",), 34_400_000_000, 134_000_000, 3, JAX,
+        Rates(_peaks(JAX, 2.75e14), Figure(1.23e12, JAX), **_compiler(1.37e14, 4.91e11), **_torus(45e9, 6)),
+    ),
+    Chip(
+        "v5e", Backend.TPU, ("TPU v5e", "TPU v5 lite", "v5litepod"), 17_200_000_000, 128 * _MIB, 1, JAX,
+        Rates(
+            _peaks(JAX, 1.97e14, 3.94e14), Figure(8.20e11, JAX), **_compiler(1.97e14, 7.377e11), **_torus(45e9, 4),
+            clock=Figure(1.5e9, "the peak over 4 units of 128 x 128 products a cycle"),
+        ),
+    ),
+    Chip(
+        "v5p", Backend.TPU, ("TPU v5p", "TPU v5"), 103_000_000_000, 64 * _MIB, 1, JAX,
+        Rates(_peaks(JAX, 4.59e14, 9.18e14), Figure(2.46e12, JAX), **_compiler(3.94e14, 2.350e12), **_torus(90e9, 6)),
+    ),
+    Chip(
+        "v6e", Backend.TPU, ("TPU v6e", "TPU v6 lite", "trillium"), 34_400_000_000, 128 * _MIB, 1, JAX,
+        Rates(_peaks(JAX, 9.20e14, 1.84e15), Figure(1.64e12, JAX), **_compiler(9.18e14, 1.638e12), **_torus(90e9, 4)),
+    ),
+    Chip(
+        "tpu7x", Backend.TPU, ("TPU7x", "7x", "v7x", "ironwood"), 103_000_000_000, 64 * _MIB, 1, JAX,
+        Rates(
+            _peaks(JAX, 1.155e15, fp8=2.3e15), Figure(3.7e12, JAX), **_compiler(9.96e14, 3.686e12), **_torus(100e9, 6)
+        ),
+    ),
+    Chip(
+        "h100", Backend.GPU, ("H100", "NVIDIA H100 80GB HBM3"), 84_900_000_000, source=XLA,
+        rates=Rates(_peaks(XLA, 9.89e14, 1.98e15, 1.98e15), Figure(3.35e12, XLA), **_switched(25e9, 18)),
+    ),
+    Chip(
+        "h200", Backend.GPU, ("H200", "NVIDIA H200"), 151_000_000_000, source=XLA,
+        rates=Rates(
+            _peaks(XLA, 9.89e14, 1.98e15, 1.98e15), Figure(4.80e12, XLA),
+            **_switched(25e9, 18, Figure(32 * 2**30, XLA)),
+        ),
+    ),
+    Chip(
+        "b200", Backend.GPU, ("B200", "NVIDIA B200"), 191_500_000_000, source=XLA,
+        rates=Rates(_peaks(XLA, 2.23e15, 4.45e15, 4.45e15), Figure(7.67e12, XLA), **_switched(50e9, 18)),
+    ),
+    Chip(
+        "a100", Backend.GPU, ("A100", "NVIDIA A100-SXM4-80GB"), 85_100_000_000, source=XLA,
+        rates=Rates(_peaks(COMMON, 3.12e14, 6.24e14), Figure(2.04e12, XLA), **_switched(25e9, 12)),
+    ),
+    Chip(
+        "mi300x", Backend.GPU, ("MI300X", "AMD Instinct MI300X"), 192_000_000_000, source=COMMON,
+        rates=Rates(_peaks(COMMON, 1.31e15, 2.61e15, 2.61e15), Figure(5.3e12, COMMON), **_switched(64e9, 7)),
+    ),
+)  # fmt: skip
 
 CHIPS: Mapping[str, Chip] = MappingProxyType({row.name: row for row in _ROWS})
 """Every chip by name."""
@@ -75,3 +195,50 @@ def chip(name: str) -> Chip:
         if word in (row.name, *(alias.lower() for alias in row.aliases)):
             return row
     raise ValueError(f"no chip is named {name!r}; known: {', '.join(CHIPS)}")
+
+
+_SETTABLE = ("bandwidth", "link", "links", "links_per_axis", "host_link", "dcn", "clock")
+_PEAKS = ("bf16", "int8", "fp8")
+
+
+def with_figures(base: Chip, figures: Mapping[str, Any], source: str = USER) -> Chip:
+    """A chip with figures of one's own: peaks by `bf16`, `int8`, `fp8`, and the other names of `Rates`; `memory_bytes`.
+
+    The compiler's own rates go where a peak or the bandwidth is given. Raises ValueError for other names, and for what is
+    no positive number.
+    """
+    rates, memory = base.rates, base.memory_bytes
+    for name, value in figures.items():
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < float("inf"):
+            raise ValueError(f"{name} must be a positive number, not {value!r}")
+        figure = Figure(float(value), source)
+        if name in _PEAKS:
+            rates = attrs.evolve(rates, peaks={**rates.peaks, name: figure}, compiler_peak=None)
+        elif name == "memory_bytes":
+            memory = int(value)
+        elif name in _SETTABLE:
+            changes: dict[str, Any] = {name: figure}
+            if name == "bandwidth":
+                changes["compiler_bandwidth"] = None
+            rates = attrs.evolve(rates, **changes)
+        else:
+            known = ", ".join((*_PEAKS, *_SETTABLE, "memory_bytes"))
+            raise ValueError(f"a chip has no figure {name!r}; known: {known}")
+    return attrs.evolve(base, rates=rates, memory_bytes=memory)
+
+
+def read_chip(text: str, name: str = "chip") -> Chip:
+    """A chip from TOML: `base = "v5e"` (optional), `name`, and figures as `with_figures` takes them.
+
+    Raises ValueError for text that is no TOML, an unknown base and figures that cannot be.
+    """
+    import tomllib
+
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"it is no TOML: {error}") from None
+    base = table.pop("base", None)
+    own = table.pop("name", name)
+    start = chip(str(base)) if base is not None else Chip(str(own), Backend.TPU)
+    return attrs.evolve(with_figures(start, table), name=str(own), aliases=())

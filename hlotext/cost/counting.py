@@ -40,6 +40,8 @@ _ZERO = Amount()
 _RULES_BY_OPCODE: dict[str, Rule] = {
     name: RULES[row.cost_rule] for name, row in OPCODES.items() if row.cost_rule is not None
 }
+_FREE = frozenset(name for name, row in OPCODES.items() if row.cost_rule == "free")
+"""More than half of all instructions, so that they are not worth a call each."""
 
 
 class Counting:
@@ -65,18 +67,21 @@ class Counting:
             self._count(computation)
 
     def _count(self, computation: Computation) -> None:
-        works, figures = [], []
+        works: list[Work] = []
+        figures: dict[int, Figures] = {}
         calls: list[tuple[int, Work]] = []
         flops: float = 0
         transcendentals: float = 0
         accessed: float = 0
         for place, instruction in enumerate(computation.instructions):
+            if instruction.opcode in _FREE:
+                works.append(NOTHING)
+                continue
             work = self._work(instruction)
             works.append(work)
             if work is NOTHING:
-                figures.append(_NOTHING)
                 continue
-            figures.append(figures_of(work, self.figures))
+            figures[place] = figures_of(work, self.figures)
             own = self.own(instruction, work)
             flops += own.flops
             transcendentals += own.transcendentals
@@ -223,6 +228,3 @@ def _leaf_spaces(shape: Shape | None) -> tuple[int, ...]:
     if shape is None:
         return _DEFAULT_SPACE
     return tuple(memory_space(leaf) for _, leaf in shape.leaves()) or _DEFAULT_SPACE
-
-
-_NOTHING: Figures = (0, 0, 0)

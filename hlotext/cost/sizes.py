@@ -20,8 +20,10 @@ class Sizes:
 
     def __init__(self, size_of: SizeOf = host_shape_size) -> None:
         self._size_of = size_of
-        self._sizes: dict[Shape | None, int] = {}
-        self._leaves: dict[Shape | None, tuple[int, ...]] = {}
+        # Equal shapes of a module are nearly always one object: by identity a size is found in half the time.
+        self._sizes: dict[int, int] = {}
+        self._leaves: dict[int, tuple[int, ...]] = {}
+        self._kept: list[Shape | None] = []
         self.unknown: set[Shape | None] = set()
         """Shapes that were asked for and have an unbounded dimension, more than 2^63 - 1 bytes, or are not given."""
         self.parameter_reads: dict[Instruction, int] = {}
@@ -29,17 +31,19 @@ class Sizes:
 
     def of(self, shape: Shape | None) -> int:
         """Bytes of a shape; of a tuple those of its table of pointers alone (`HloCostAnalysis::GetShapeSize`)."""
-        found = self._sizes.get(shape)
+        found = self._sizes.get(id(shape))
         if found is None:
-            found = self._sizes[shape] = self._measured(shape)
+            self._kept.append(shape)
+            found = self._sizes[id(shape)] = self._measured(shape)
         return found
 
     def leaves(self, shape: Shape | None) -> tuple[int, ...]:
         """Bytes of each leaf of a shape."""
-        found = self._leaves.get(shape)
+        found = self._leaves.get(id(shape))
         if found is None:
-            parts = () if shape is None else tuple(self.of(leaf) for _, leaf in shape.leaves())
-            found = self._leaves[shape] = parts if shape is not None else (self.of(None),)
+            self._kept.append(shape)
+            leaves = (shape,) if shape is None else tuple(leaf for _, leaf in shape.leaves())
+            found = self._leaves[id(shape)] = tuple(map(self.of, leaves))
         return found
 
     def operand(self, operand: Instruction) -> int:

@@ -48,19 +48,19 @@ def _largest(parts: Sequence[Figures]) -> Figures:
     return flops, transcendentals, accessed
 
 
-def total_of(computation: Computation, figures: Sequence[Figures]) -> Figures:
-    """The sums over a computation's instructions, whose figures are given in the order of the text."""
+def total_of(computation: Computation, figures: Mapping[int, Figures]) -> Figures:
+    """The sums over a computation's instructions, given by their places where they are not all zero."""
     if not figures:
         return NO_FIGURES
     order: list[int] | None = None
     totals: list[float] = []
-    for column in zip(*figures, strict=True):
+    for number, column in enumerate(zip(*figures.values(), strict=True)):
         if is_exact(column):
             totals.append(sum(column))
             continue
         if order is None:
-            order = visit_order(computation)
-        totals.append(single_sum([column[place] for place in order]))
+            order = [place for place in visit_order(computation) if place in figures]
+        totals.append(single_sum([figures[place][number] for place in order]))
     return totals[0], totals[1], totals[2]
 
 

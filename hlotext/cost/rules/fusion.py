@@ -40,15 +40,21 @@ def _written(shape: Shape | None, root: Instruction, sizes: Sizes) -> tuple[int,
     """Bytes of each array of the result; what is updated in place counts by its update."""
     if shape is None:
         return (sizes.of(None),)
-    found = []
-    for index, leaf in shape.leaves():
-        source = root
-        if len(index) == 1 and root.opcode == "tuple" and index[0] < len(root.operands):
-            source = root.operands[index[0]]
+    if root.opcode != "tuple":
+        whole = sizes.leaves(shape)
+        if root.opcode != "dynamic-update-slice":
+            return whole
+        return (sizes.operand(root.operands[1]), *whole[1:])
+    found = list(sizes.leaves(shape))
+    if len(found) == len(root.operands) == len(shape.tuple_shapes):
+        for place, source in enumerate(root.operands):
+            if source.opcode == "dynamic-update-slice":
+                found[place] = sizes.operand(source.operands[1])
+        return tuple(found)
+    for place, (index, _) in enumerate(shape.leaves()):
+        source = root.operands[index[0]] if len(index) == 1 and index[0] < len(root.operands) else root
         if source.opcode == "dynamic-update-slice":
-            found.append(sizes.operand(source.operands[1]))
-        else:
-            found.append(sizes.of(leaf) if leaf.is_array else 0)
+            found[place] = sizes.operand(source.operands[1])
     return tuple(found)
 
 

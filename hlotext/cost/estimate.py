@@ -1,0 +1,220 @@
+"""How long a module takes at least on a chip: what bounds each instruction, what is hidden, what everything waits for."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+import attrs
+
+from hlotext.analysis import Communication, DeviceMesh, mesh_of
+from hlotext.analysis.chips import Chip
+from hlotext.analysis.chips import chip as chip_named
+from hlotext.cost.counting import Counting
+from hlotext.cost.roofline import Bound, Least, Roofline, estimated_cycles, roofline_seconds
+from hlotext.cost.schedule import CORE, Scheduler, Transfer, Walk
+from hlotext.cost.sizes import device_size
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+
+
+@attrs.frozen
+class InstructionTime:
+    """The least time of one instruction."""
+
+    instruction: Instruction
+    runs: int
+    """How often it runs when the module runs once; unknown loops count once."""
+    least: Least
+    """Of one run."""
+    cycles: int | None
+    """What the compiler itself expects of one run, where it says so."""
+    cycle_seconds: float | None
+    """The same in seconds; None where the chip's clock is not known."""
+
+    @property
+    def seconds(self) -> float:
+        """All its runs."""
+        return self.least.seconds * self.runs
+
+    @property
+    def bound(self) -> Bound:
+        return self.least.bound
+
+
+@attrs.frozen
+class TransferTime:
+    """The least time of one collective or copy that a link or engine carries out."""
+
+    start: Instruction
+    communication: Communication | None
+    """None for copies and computations on other threads."""
+    queues: tuple[str, ...]
+    """What is busy meanwhile: links by mesh axis, the DCN, the host link, copy engines."""
+    runs: int
+    seconds: float
+    """All its runs. So is the next."""
+    exposed: float
+    """For how long the core waits for it."""
+    is_known: bool
+    """False where the bytes or the rate are not known, so that it takes no time here."""
+    is_pair: bool
+    """Whether something waits for it later; False for what the core carries out itself."""
+
+    @property
+    def hidden(self) -> float:
+        """The share that other work hides; 0 for what takes no time."""
+        return max(0.0, 1 - self.exposed / self.seconds) if self.seconds else 0.0
+
+
+@attrs.frozen
+class PathStep:
+    """One instruction of the critical path."""
+
+    instruction: Instruction
+    seconds: float
+    """All its runs on the path."""
+    resource: str
+
+
+@attrs.frozen(eq=False)
+class Estimate:
+    """The least time of a module on a chip. A bound from rates and sizes, not a prediction."""
+
+    module: Module
+    chip: Chip
+    seconds: float
+    """The walk through the schedule: loops as often as they run, transfers beside the core."""
+    roofline_seconds: float | None
+    """The sum as libtpu's `optimal_seconds` counts it: loops once, nothing overlaps, without custom calls."""
+    instructions: tuple[InstructionTime, ...]
+    """What the core does step by step, that which takes longest first."""
+    transfers: tuple[TransferTime, ...]
+    """The most exposed first."""
+    busy: Mapping[str, float]
+    """Seconds for which each resource works."""
+    critical_path: tuple[PathStep, ...]
+    """What no overlap can shorten, in the order of the schedule; its seconds are `seconds`."""
+    unknown_loops: tuple[Instruction, ...]
+    """Loops that count once."""
+    unknown_calls: tuple[Instruction, ...]
+    """Custom calls of which only the bytes count."""
+    is_scheduled: bool
+    """False where the text is in no schedule: then its order is taken for one."""
+
+    @property
+    def exposed(self) -> float:
+        """Seconds for which the core waits for transfers."""
+        return sum(one.exposed for one in self.transfers)
+
+    @functools.cached_property
+    def by_bound(self) -> Mapping[Bound, float]:
+        """Seconds of the core by what bounds them."""
+        found: dict[Bound, float] = {}
+        for one in self.instructions:
+            found[one.bound] = found.get(one.bound, 0.0) + one.seconds
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def estimate(module: Module, chip: str | Chip = "v5e", mesh: DeviceMesh | None = None) -> Estimate:
+    """The least time of a module on a chip.
+
+    Peaks and bandwidths are those of the chip's row; latencies and the time of starting a kernel are not known and not
+    counted, so small programs take longer. Useful for telling compute, memory and links apart and for ranking large
+    instructions: within a factor of 2 for products, of 4 for others. Raises ValueError for an unknown chip, and for a mesh of
+    another size than the module's.
+    """
+    row = chip_named(chip) if isinstance(chip, str) else chip
+    found = mesh_of(module, mesh)
+    counting = Counting(module, device_size)
+    roofline = Roofline(counting, row)
+    walks = Scheduler(module, counting, roofline, found.mesh if found is not None else None).walks
+    weights = _weights(counting)
+    instructions: list[InstructionTime] = []
+    transfers: list[TransferTime] = []
+    busy: dict[str, float] = {CORE: 0.0}
+    for computation, walk in walks.items():
+        runs = weights.get(computation, 0)
+        if not runs:
+            continue
+        for step in walk.steps:
+            if step.least is not None:
+                cycles = estimated_cycles(step.instruction)
+                clock = row.rates.clock
+                instructions.append(
+                    InstructionTime(
+                        step.instruction,
+                        runs,
+                        step.least,
+                        cycles,
+                        cycles / clock.value if cycles is not None and clock is not None else None,
+                    )
+                )
+                busy[CORE] += step.least.seconds * runs
+        for one in walk.transfers:
+            transfers.append(_transfer_time(one, runs, walk.exposed.get(one, 0.0)))
+            for queue in one.queues:
+                busy[queue] = busy.get(queue, 0.0) + one.seconds * runs
+    unknown = [i.instruction for i in instructions if i.least.is_unknown]
+    return Estimate(
+        module,
+        row,
+        walks[module.entry].seconds,
+        roofline_seconds(counting, row),
+        tuple(sorted(instructions, key=lambda one: -one.seconds)),
+        tuple(sorted(transfers, key=lambda one: (-one.exposed, -one.seconds))),
+        dict(sorted(busy.items(), key=lambda item: -item[1])),
+        _critical_path(counting, walks, module),
+        tuple(
+            loop for loop, trips in counting.graph.loops() if trips is None and loop.computation in weights
+        ),
+        tuple(unknown),
+        module.is_scheduled,
+    )
+
+
+def _transfer_time(one: Transfer, runs: int, exposed: float) -> TransferTime:
+    return TransferTime(
+        one.start,
+        one.communication,
+        one.queues,
+        runs,
+        one.seconds * runs,
+        exposed * runs,
+        one.is_known,
+        one.is_pair,
+    )
+
+
+def _weights(counting: Counting) -> dict[Computation, int]:
+    """How often each computation runs step by step."""
+    return {computation: accesses for computation, (_, accesses) in counting.weights.items() if accesses}
+
+
+def _critical_path(
+    counting: Counting, walks: Mapping[Computation, Walk], module: Module
+) -> tuple[PathStep, ...]:
+    """The entry's critical path with loops and calls replaced by the paths of their bodies, in the order of the schedule."""
+    found: list[PathStep] = []
+    pending: list[tuple[Computation, int]] = [(module.entry, 1)]
+    while pending:
+        computation, times = pending.pop()
+        walk = walks[computation]
+        works = counting.works[computation]
+        places = {instruction: place for place, instruction in enumerate(computation.instructions)}
+        inner: list[tuple[Computation, int]] = []
+        for instruction, seconds, resource in reversed(walk.critical()):
+            place = places[instruction]
+            bodies = (
+                counting.calls(computation, place, works[place])
+                if resource == CORE and works[place].bodies
+                else ()
+            )
+            entered = [(body, times * count) for body, count, _ in bodies if body in walks and count]
+            if entered and instruction.opcode != "fusion":
+                inner.extend(entered)
+            else:
+                found.append(PathStep(instruction, seconds * times, resource))
+        pending.extend(inner)
+    return tuple(found)

@@ -1,0 +1,177 @@
+"""The least time of modules on chips: rooflines, schedules, what is hidden."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hlotext as hlo
+from hlotext import cost
+from hlotext.analysis import Backend, chips, parse_mesh
+from hlotext.cost import Bound
+from tests.support import ROOT
+
+DATA = Path(__file__).parent / "data" / "cost"
+TPU: list[dict[str, Any]] = json.loads((DATA / "time.json").read_text())
+MODULES = sorted((ROOT / "corpus").glob("[cgt]pu/*.txt*"))
+
+
+@pytest.mark.parametrize("row", TPU, ids=lambda row: row["program"])
+def test_rooflines_are_the_compilers(row: dict[str, Any]) -> None:
+    """Within 1 % of what libtpu's cost analysis says, custom calls left out."""
+    found = cost.estimate(hlo.parse(row["text"]), chip=row["chip"]).roofline_seconds
+    assert found == pytest.approx(row["seconds"], rel=0.01)
+
+
+PLAIN = chips.with_figures(
+    chips.Chip("plain", Backend.GPU),
+    {
+        "bf16": 1e12,
+        "bandwidth": 1e9,
+        "link": 1e9,
+        "links": 1,
+        "links_per_axis": 1,
+        "host_link": 1e8,
+        "dcn": 1e7,
+    },
+)
+"""A chip of round figures."""
+
+HIDDEN = """HloModule m, is_scheduled=true, num_partitions=4
+ENTRY e {
+  a = f32[256,256] parameter(0)
+  b = f32[1024,1024] parameter(1)
+  s = (f32[256,256], f32[1024,256]) all-gather-start(a), channel_id=1, GROUPS, dimensions={0}
+  n = f32[1024,1024] negate(b)
+  m = f32[1024,1024] negate(n)
+  d = f32[1024,256] all-gather-done(s)
+  k = f32[256,256] copy(a)
+  r = f32[1024,256] all-reduce(d), channel_id=2, GROUPS, to_apply=sum
+  ROOT t = (f32[1024,1024], f32[1024,256], f32[256,256]) tuple(m, r, k)
+}
+""".replace("GROUPS", "replica_groups={{0,1,2,3}}, use_global_device_ids=true").replace(
+    "\nENTRY",
+    "\nsum {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] add(x, y)\n}\nENTRY",
+)
+
+
+def test_a_schedule_by_hand() -> None:
+    """8.39 ms of work hide all but nothing of a gather of 0.79 ms; a plain all-reduce of 1.57 ms hides nothing."""
+    found = cost.estimate(hlo.parse(HIDDEN), PLAIN, parse_mesh("x=4"))
+    block = 2**20 * 4 / 1e9
+    gather, reduce, copy = 3 * 2**18 / 1e9, 1.5 * 2**20 / 1e9, 2 * 2**18 / 1e9
+    table = 8 * 3 / 1e9
+    times = {one.start.name: one for one in found.transfers}
+    assert times["s"].seconds == pytest.approx(gather)
+    assert (times["s"].exposed, times["s"].hidden, times["s"].queues) == (0, 1, ("links of x",))
+    assert times["r"].exposed == pytest.approx(reduce)
+    assert times["r"].hidden == 0
+    assert found.seconds == pytest.approx(4 * block + copy + reduce + table)
+    assert sum(step.seconds for step in found.critical_path) == pytest.approx(found.seconds)
+    assert [step.instruction.name for step in found.critical_path] == ["n", "m", "k", "r", "t"]
+    assert found.busy["links of x"] == pytest.approx(gather + reduce)
+    assert found.by_bound[Bound.MEMORY] == pytest.approx(4 * block + copy)
+
+
+def test_an_exposed_transfer_is_on_the_critical_path() -> None:
+    """With links ten times slower the gather is waited for, and what ran meanwhile is not on the path."""
+    slow = chips.with_figures(PLAIN, {"link": 1e7})
+    found = cost.estimate(hlo.parse(HIDDEN), slow)
+    gather, work = 3 * 2**18 / 1e7, 4 * 2**20 * 4 / 1e9
+    assert found.transfers[1].start.name == "s"
+    assert found.transfers[1].exposed == pytest.approx(gather - work)
+    assert [step.instruction.name for step in found.critical_path] == ["s", "k", "r", "t"]
+    assert sum(step.seconds for step in found.critical_path) == pytest.approx(found.seconds)
+
+
+LOOP = """HloModule m, is_scheduled=true
+body {
+  p = (s32[], f32[1024]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  x = f32[1024] get-tuple-element(p), index=1
+  y = f32[1024] negate(x)
+  ROOT t = (s32[], f32[1024]) tuple(next, y)
+}
+condition {
+  p = (s32[], f32[1024]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(7)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  x = f32[1024] parameter(0)
+  z = s32[] constant(0)
+  s = (s32[], f32[1024]) tuple(z, x)
+  w = (s32[], f32[1024]) while(s), condition=condition, body=body
+  ROOT r = f32[1024] get-tuple-element(w), index=1
+}
+"""
+
+
+def test_loops_take_as_long_as_they_run() -> None:
+    """Seven bodies and eight conditions."""
+    found = cost.estimate(hlo.parse(LOOP), PLAIN)
+    body, condition = (12 + 2 * 4096 + 16) / 1e9, 9 / 1e9
+    assert found.seconds == pytest.approx(16 / 1e9 + 7 * body + 8 * condition)
+    runs = {one.instruction.name: one.runs for one in found.instructions}
+    assert runs == {"s": 1, "t": 7, "next": 7, "y": 7, "c": 8}
+    assert sum(step.seconds for step in found.critical_path) == pytest.approx(found.seconds)
+
+
+@pytest.mark.parametrize("path", MODULES[::7], ids=lambda path: path.name)
+def test_paths_add_up(path: Path) -> None:
+    """The critical path takes as long as the module, whatever it holds, on every chip."""
+    module = hlo.load(path)
+    for name in ("v5e", "h100", "v2"):
+        found = cost.estimate(module, name)
+        assert sum(step.seconds for step in found.critical_path) == pytest.approx(found.seconds)
+        assert found.exposed <= found.seconds * (1 + 1e-9)
+        assert found.busy["core"] <= found.seconds * (1 + 1e-9)
+
+
+def test_chips_of_ones_own() -> None:
+    """By figures and by TOML, with what is wrong said."""
+    own = chips.read_chip('base = "v6e"\nname = "mine"\nbandwidth = 2e12\nmemory_bytes = 64_000_000_000\n')
+    assert (own.name, own.memory_bytes) == ("mine", 64 * 10**9)
+    assert own.rates.bandwidth == chips.Figure(2e12, chips.USER)
+    assert own.rates.compiler_bandwidth is None
+    assert own.rates.peak("fp8") == own.rates.peak("bf16")
+    for text, problem in {
+        "bandwith = 1": "no figure 'bandwith'",
+        "link = -1": "positive number",
+        "link = true": "positive number",
+        "base = 'v99'": "no chip is named",
+        "= 3": "no TOML",
+    }.items():
+        with pytest.raises(ValueError, match=problem):
+            chips.read_chip(text)
+
+
+def test_a_chip_without_rates_says_nothing() -> None:
+    """No numbers are made up."""
+    found = cost.estimate(hlo.parse(LOOP), "v2")
+    assert (found.seconds, found.roofline_seconds) == (0, None)
+    assert {one.bound for one in found.instructions} <= {Bound.UNKNOWN}
+
+
+@pytest.mark.parametrize("row", chips.CHIPS.values(), ids=lambda row: row.name)
+def test_every_figure_has_its_source(row: chips.Chip) -> None:
+    """And narrow types are not slower than wide ones."""
+    rates = row.rates
+    figures = [
+        *rates.peaks.values(),
+        rates.bandwidth,
+        rates.link,
+        rates.links,
+        rates.host_link,
+        rates.dcn,
+        rates.clock,
+    ]
+    assert all(figure.source and figure.value > 0 for figure in figures if figure is not None)
+    if rates.peaks:
+        assert all(figure.value >= rates.peaks["bf16"].value for figure in rates.peaks.values())
