@@ -6,45 +6,68 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.algebra import RULES
+from hlotext.rewrite.passes.algebra import Options, Simplifier
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.rewriter import Rewrite, Rule, apply_rules
+from hlotext.rewrite.passes.stage import is_tpu, layouts_count
+
+RERUNS = 50
+"""Walks over a computation at most (`kAlgSimpRerunLimit`)."""
+
+PLATFORMS = {
+    "cpu": Options(
+        executing_on_cpu=True, supports_non_canonical_dots=False, rewrite_no_op_bitcast_convert_to_bitcast=True
+    ),
+    "gpu": Options(
+        enable_dot_strength_reduction=False, supports_non_canonical_dots=False,
+        enable_unconditional_reduce_of_concat_replacement=False, rewrite_no_op_bitcast_convert_to_bitcast=True,
+        enable_conditional_simplification=True, unconditionally_simplify_reduce_of_transpose_or_reshape=True,
+        rewrite_reshape_transpose_as_slice_concatenate=False, enable_hoist_transpose_of_reshape=True,
+    ),
+    "tpu": Options(),
+}  # fmt: skip
+"""What the compilers ask for (`cpu_compiler.cc`, `gpu_compiler.cc`); that of TPU is not public, so XLA's defaults."""
 
 
 @attrs.frozen
 class AlgebraicSimplifier(Pass):
-    """Applies the rules of `passes/algebra` until none fits: a safe part of XLA's `AlgebraicSimplifier`.
+    """Applies the rules of `passes/algebra`, as XLA's `AlgebraicSimplifier` does.
 
-    Each rule's docstring is its example. Where layouts are given, a value takes another's place only with the same layout.
-    Bodies of fusions stay as they are.
+    Every instruction is visited, operands first; the first rule that fits is applied, and the walk is repeated until none
+    does. Each rule's docstring is its example, and names the handler that it is taken from. Once layouts are assigned, a
+    value takes another's place only with the same layout, and what moves nothing becomes a bitcast. Bodies of fusions stay.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  z = f32[] constant(0)  ROOT r = f32[] add(x, z) }")
+    >>> AlgebraicSimplifier().run(m).statistics
+    {'add_zero': 1}
     """
 
     name: ClassVar[str] = "algsimp"
     summary: ClassVar[str] = "Simplifies expressions by rules such as add(x, 0) => x."
 
-    max_iterations: int = 0
-    """How many rewrites at most for each instruction of the module; 0: as many as it takes."""
+    is_layout_sensitive: str = "auto"
+    """`true`, `false`, or `auto`: as the module's text shows that layouts are assigned."""
+    platform: str = "auto"
+    """`cpu`, `gpu` or `tpu`, whose compilers ask for different rules; `auto`: TPU where the header's layouts are tiled, else
+    CPU, since the text of a module for GPU looks no different until late."""
+    max_iterations: int = RERUNS
+    """Walks over a computation at most."""
 
     def run(self, module: Module) -> PassResult:
-        chosen = nonfusion_computations(module)
-        limit = self.max_iterations * sum(map(len, module.computations)) if self.max_iterations else None
-        return PassResult.of(apply_rules(module, LAYOUT_KEEPING, computations=chosen, max_rewrites=limit))
+        simplifier = Simplifier(module, self._options(module))
+        for computation in nonfusion_computations(module):
+            if not len(computation):
+                continue
+            for _ in range(self.max_iterations):
+                if not simplifier.run(computation):
+                    break
+        return PassResult.of(simplifier.counts)
 
-
-def _keeping_layout(rule: Rule) -> Rule:
-    """The rule where its result has the very shape of what it replaces."""
-
-    def function(r: Rewrite) -> Instruction | None:
-        new = rule.function(r)
-        if new is None or str(new.shape) == str(r.instruction.shape):
-            return new
-        return None
-
-    function.__doc__ = rule.doc
-    return attrs.evolve(rule, function=function)
-
-
-LAYOUT_KEEPING = tuple(map(_keeping_layout, RULES))
-"""The rules as they are applied."""
+    def _options(self, module: Module) -> Options:
+        platform = self.platform if self.platform in PLATFORMS else "tpu" if is_tpu(module) else "cpu"
+        words = {"true": True, "false": False}
+        sensitive = words.get(self.is_layout_sensitive)
+        if sensitive is None:
+            sensitive = layouts_count(module)
+        return attrs.evolve(PLATFORMS[platform], is_layout_sensitive=sensitive)

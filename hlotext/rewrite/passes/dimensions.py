@@ -85,3 +85,22 @@ def is_identity(permutation: Sizes) -> bool:
 def permuted(sizes: Sizes, permutation: Sizes) -> tuple[int, ...]:
     """`sizes[permutation[i]]` for each i (`Permute`, `ComposePermutations`)."""
     return tuple(sizes[number] for number in permutation)
+
+
+def only_ones_moved(a: Sizes, b: Sizes) -> tuple[list[int], list[int]] | None:
+    """The dimensions of size 1 that a reshape takes out (in the numbering of `a`) and puts in (of `b`), if it does nothing
+    else (`InsertedOrDeleted1SizedDimensions`).
+
+    >>> only_ones_moved((4, 1, 3), (4, 3, 1))
+    ([1], [2])
+    """
+    pairs = [(-1, -1), *unmodified(a, b), (len(a), len(b))]
+    deleted: list[int] = []
+    inserted: list[int] = []
+    for (a0, b0), (a1, b1) in itertools.pairwise(pairs):
+        gone, new = list(range(a0 + 1, a1)), list(range(b0 + 1, b1))
+        if any(a[d] != 1 for d in gone) or any(b[d] != 1 for d in new):
+            return None
+        deleted += gone
+        inserted += new
+    return deleted, inserted

@@ -1,9 +1,18 @@
-"""The rules of algebraic simplification, by what they are about."""
+"""The rules of `algsimp`: small functions, each after one part of a handler of XLA's `AlgebraicSimplifier`."""
 
-from __future__ import annotations
+from hlotext.rewrite.passes.algebra import arithmetic, logic, slices, movement, reductions, dots, copies  # isort: skip
+from hlotext.rewrite.passes.algebra.engine import RULES, Options, Rule, Simplifier
 
-from hlotext.rewrite.passes.algebra import arithmetic, logic, movement, splats
-from hlotext.rewrite.rewriter import Rule
-
-RULES: tuple[Rule, ...] = (*arithmetic.RULES, *logic.RULES, *movement.RULES, *splats.RULES)
-"""Every rule, in the order in which they are tried."""
+__all__ = [
+    "RULES",
+    "Options",
+    "Rule",
+    "Simplifier",
+    "arithmetic",
+    "copies",
+    "dots",
+    "logic",
+    "movement",
+    "reductions",
+    "slices",
+]

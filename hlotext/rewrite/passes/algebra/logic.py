@@ -1,164 +1,335 @@
-"""Rules about bits, truth, choice, comparisons and conversions."""
+"""Rules about bits, truth, choice, comparisons, conversions and calls of backends."""
 
 from __future__ import annotations
 
-from hlotext import matchers as m
+from hlotext import layout as layouts
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.rewrite.passes.algebra.common import (
-    is_discrete,
-    is_integer,
+from hlotext.ir.values.types import ElementType, TypeKind
+from hlotext.rewrite.builder import retyped
+from hlotext.rewrite.passes.algebra.arithmetic import is_non_negative
+from hlotext.rewrite.passes.algebra.engine import (
+    Simplifier,
+    dims,
+    is_all,
     is_pred,
-    make,
-    number,
-    same_sizes,
+    is_scalar,
+    is_whole,
+    one_use,
+    one_user,
+    rule,
     shape_of,
+    sizes,
+    type_of,
 )
-from hlotext.rewrite.rewriter import Rewrite, pattern
-
-X, Y, P = m.op("x"), m.op("y"), m.op("p")
 
 
-@pattern(m.not_(m.not_(X)))
-def not_twice(r: Rewrite) -> Instruction | None:
-    """not(not(p)) => p"""
-    return r["x"]
-
-
-@pattern(m.any_of(m.and_(X, X), m.or_(X, X)))
-def with_itself(r: Rewrite) -> Instruction | None:
-    """and(i, i) => i"""
-    return r["x"]
-
-
-@pattern(m.xor(X, X))
-def xor_self(r: Rewrite) -> Instruction | None:
-    """xor(i, i) => i0"""
-    return number(r, 0)
-
-
-@pattern(m.and_any_order(X, m.splat(1)))
-def and_true(r: Rewrite) -> Instruction | None:
+@rule("and", handler="HandleAnd")
+def and_true(s: Simplifier, i: Instruction) -> bool:
     """and(p, yes) => p"""
-    return r["x"] if is_pred(r["x"]) else None
+    x, y = i.operands
+    return is_pred(x) and ((is_all(y, 1) and s.into_same(i, x)) or (is_all(x, 1) and s.into_same(i, y)))
 
 
-@pattern(m.and_any_order(X, m.splat(0)))
-def and_false(r: Rewrite) -> Instruction | None:
-    """and(p, no) => no"""
-    return number(r, 0)
+@rule("and", handler="HandleAnd")
+def and_zero(s: Simplifier, i: Instruction) -> bool:
+    """and(i, i0) => i0"""
+    x, y = i.operands
+    return (is_all(y, 0) and s.into_same(i, y)) or (is_all(x, 0) and s.into_same(i, x))
 
 
-@pattern(m.or_any_order(X, m.splat(0)))
-def or_false(r: Rewrite) -> Instruction | None:
-    """or(p, no) => p"""
-    return r["x"]
-
-
-@pattern(m.or_any_order(X, m.splat(1)))
-def or_true(r: Rewrite) -> Instruction | None:
+@rule("or", handler="HandleOr")
+def or_true(s: Simplifier, i: Instruction) -> bool:
     """or(p, yes) => yes"""
-    return number(r, 1) if is_pred(r["x"]) else None
+    x, y = i.operands
+    return is_pred(x) and ((is_all(y, 1) and s.into_same(i, y)) or (is_all(x, 1) and s.into_same(i, x)))
 
 
-@pattern(m.xor_any_order(X, m.splat(0)))
-def xor_zero(r: Rewrite) -> Instruction | None:
-    """xor(i, i0) => i"""
-    return r["x"]
+@rule("or", handler="HandleOr")
+def or_zero(s: Simplifier, i: Instruction) -> bool:
+    """or(i, i0) => i"""
+    x, y = i.operands
+    return (is_all(y, 0) and s.into_same(i, x)) or (is_all(x, 0) and s.into_same(i, y))
 
 
-@pattern(
-    m.any_of(
-        m.shift_left(X, m.splat(0)),
-        m.shift_right_logical(X, m.splat(0)),
-        m.shift_right_arithmetic(X, m.splat(0)),
-    )
-)
-def shift_by_zero(r: Rewrite) -> Instruction | None:
-    """shift-left(i, i0) => i"""
-    return r["x"]
+@rule("not", handler="HandleNot")
+def not_twice(s: Simplifier, i: Instruction) -> bool:
+    """c = not(p); not(c) => p"""
+    x = i.operands[0]
+    return x.opcode == "not" and s.into_same(i, x.operands[0])
 
 
-@pattern(m.select(P, X, X))
-def select_same(r: Rewrite) -> Instruction | None:
+# ---- select
+
+
+@rule("select", handler="HandleSelect")
+def select_same(s: Simplifier, i: Instruction) -> bool:
     """select(p, x, x) => x"""
-    return r["x"]
+    return i.operands[1] is i.operands[2] and s.into_same(i, i.operands[1])
 
 
-@pattern(m.select(m.splat(1), X, Y))
-def select_true(r: Rewrite) -> Instruction | None:
+@rule("select", handler="HandleSelect")
+def select_known(s: Simplifier, i: Instruction) -> bool:
     """select(yes, x, y) => x"""
-    return r["x"]
+    p, x, y = i.operands
+    return (is_all(p, 1) and s.into_same(i, x)) or (is_all(p, 0) and s.into_same(i, y))
 
 
-@pattern(m.select(m.splat(0), X, Y))
-def select_false(r: Rewrite) -> Instruction | None:
-    """select(no, x, y) => y"""
-    return r["y"]
+@rule("select", handler="HandleSelect")
+def select_not(s: Simplifier, i: Instruction) -> bool:
+    """c = not(p); select(c, x, y) => select(p, y, x)"""
+    p, x, y = i.operands
+    return p.opcode == "not" and s.into_new(i, "select", (p.operands[0], y, x))
 
 
-@pattern(m.select(m.not_(P), X, Y))
-def select_not(r: Rewrite) -> Instruction | None:
-    """select(not(p), x, y) => select(p, y, x)"""
-    return make(r, "select", r["p"], r["y"], r["x"])
+@rule("select", handler="HandleSelect")
+def select_of_truth(s: Simplifier, i: Instruction) -> bool:
+    """select(p, yes, no) => p"""
+    p, x, y = i.operands
+    if not is_pred(i):
+        return False
+    if is_all(x, 1) and is_all(y, 0):
+        return s.into(i, p)
+    if is_all(x, 0) and is_all(y, 1):
+        return s.into_new(i, "not", (p,), shape_of(p))
+    if p.opcode != "compare" or p.operands != (x, y):
+        return False
+    direction = str(p.attributes["direction"])
+    if direction in ("EQ", "NE"):
+        return s.into(i, y if direction == "EQ" else x)
+    return s.into_new(i, "or" if direction in ("GT", "GE") else "and", (x, y))
 
 
-@pattern(m.compare(X, X))
-def compare_self(r: Rewrite) -> Instruction | None:
+@rule("select", handler="HandleSelect")
+def select_of_update(s: Simplifier, i: Instruction) -> bool:
+    """v = f32[1,3] slice(y), slice={[0:1], [0:3]}; d = dynamic-update-slice(x, v, n, n); select(p, x, d)
+    => v = f32[1,3] slice(y), slice={[0:1], [0:3]}; e = pred[1,3] dynamic-slice(p, n, n), dynamic_slice_sizes={1,3};
+    g = f32[1,3] dynamic-slice(x, n, n), dynamic_slice_sizes={1,3}; h = f32[1,3] select(e, g, v);
+    dynamic-update-slice(x, h, n, n)"""
+    p, x, y = i.operands
+    for update, whole, is_left in ((y, x, True), (x, y, False)):
+        if update.opcode != "dynamic-update-slice" or update.operands[0] is not whole or not one_use(update):
+            continue
+        part, starts = update.operands[1], update.operands[2:]
+        size = sizes(part)
+        chosen = p
+        if not is_scalar(p):
+            truth = retyped(shape_of(part), type_of(p))
+            chosen = s.derive(i, "dynamic-slice", truth, (p, *starts), dynamic_slice_sizes=size)
+        old = s.derive(i, "dynamic-slice", shape_of(part), (whole, *starts), dynamic_slice_sizes=size)
+        pair = (old, part) if is_left else (part, old)
+        new = s.derive(i, "select", shape_of(part), (chosen, *pair))
+        return s.into_new(i, "dynamic-update-slice", (whole, new, *starts))
+    return False
+
+
+# ---- compare
+
+
+@rule("compare", handler="HandleCompare")
+def compare_with_zero(s: Simplifier, i: Instruction) -> bool:
+    """compare(a, u0), direction=GE => yes"""
+    x, y = i.operands
+    direction = str(i.attributes["direction"])
+    unsigned = type_of(x).kind is TypeKind.UNSIGNED
+    if direction in ("LT", "GE") and is_all(y, 0) and (unsigned or is_non_negative(x)):
+        return s.into(i, s.scalar_like(i, direction == "GE"))
+    if direction in ("GT", "LE") and is_all(x, 0) and (unsigned or is_non_negative(y)):
+        return s.into(i, s.scalar_like(i, direction == "LE"))
+    return False
+
+
+@rule("compare", handler="HandleCompare")
+def compare_self(s: Simplifier, i: Instruction) -> bool:
     """compare(i, i), direction=LE => yes"""
-    if not is_discrete(r["x"]):
-        return None
-    return number(r, str(r.instruction.attributes["direction"]) in ("EQ", "LE", "GE"))
+    x, y = i.operands
+    if x is not y or not is_whole(x):
+        return False
+    return s.into(i, s.scalar_like(i, str(i.attributes["direction"]) in ("EQ", "GE", "LE")))
 
 
-@pattern(m.not_(m.compare(X, Y, name="c")))
-def not_of_comparison(r: Rewrite) -> Instruction | None:
-    """c = compare(i, j), direction=LT; not(c) => compare(i, j), direction=GE"""
-    if not is_integer(r["x"]):
-        return None
-    opposite = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
-    return r.b.compare(
-        r["x"], r["y"], opposite[str(r["c"].attributes["direction"])], shape=r.instruction.shape
+@rule("compare", handler="HandleCompare")
+def compare_truth(s: Simplifier, i: Instruction) -> bool:
+    """compare(p, no), direction=NE => p"""
+    x, y = i.operands
+    value = {"NE": 0, "EQ": 1}.get(str(i.attributes["direction"]))
+    if not is_pred(x) or value is None:
+        return False
+    return (is_all(y, value) and s.into(i, x)) or (is_all(x, value) and s.into(i, y))
+
+
+@rule("compare", handler="HandleCompare")
+def compare_mask(s: Simplifier, i: Instruction) -> bool:
+    """c = compare(i, j), direction=GE; m = select(c, f1, f0); compare(m, f0), direction=NE
+    => compare(i, j), direction=GE"""
+    x, y = i.operands
+    if str(i.attributes["direction"]) != "NE" or not is_all(y, 0) or x.opcode != "select":
+        return False
+    inner, one, zero = x.operands
+    if inner.opcode != "compare" or str(inner.attributes["direction"]) != "GE":
+        return False
+    if not (is_all(one, 1) and is_all(zero, 0)) or not s.same_shape(shape_of(i), shape_of(inner)):
+        return False
+    return s.into(i, inner)
+
+
+@rule("compare", handler="HandleCompare")
+def compare_extreme(s: Simplifier, i: Instruction) -> bool:
+    """m = maximum(i, j); compare(m, i), direction=GT => compare(j, i), direction=GT"""
+    x, y = i.operands
+    if str(i.attributes["direction"]) != "GT":
+        return False
+    if x.opcode == "maximum" and y in x.operands:
+        return s.set_operands(i, (x.operands[1] if x.operands[0] is y else x.operands[0], y))
+    if y.opcode == "minimum" and x in y.operands:
+        return s.set_operands(i, (x, y.operands[1] if y.operands[0] is x else y.operands[0]))
+    return False
+
+
+# ---- convert
+
+
+@rule("convert", handler="HandleConvert")
+def convert_to_same(s: Simplifier, i: Instruction) -> bool:
+    """f32[4,3] convert(x) => x"""
+    return type_of(i) is type_of(i.operands[0]) and s.into(i, i.operands[0])
+
+
+@rule("convert", handler="HandleConvert")
+def convert_and_back(s: Simplifier, i: Instruction) -> bool:
+    """c = s64[4,3] convert(i); s32[4,3] convert(c) => i"""
+    wide = i.operands[0]
+    if wide.opcode != "convert":
+        return False
+    source = wide.operands[0]
+    return (
+        type_of(source) is type_of(i)
+        and cast_preserves_values(type_of(source), type_of(wide))
+        and s.into(i, source)
     )
 
 
-@pattern(m.convert(X))
-def convert_to_same(r: Rewrite) -> Instruction | None:
-    """f32[4,3] convert(x) => x"""
-    return r["x"] if same_sizes(r["x"], r.instruction) else None
+_FLOATS = {
+    "f64": (53, 11, True), "f32": (24, 8, True), "bf16": (8, 8, True), "f16": (11, 5, True), "f8e5m2": (3, 5, True),
+    "f8e4m3fn": (4, 4, False), "f8e4m3": (4, 4, True), "f8e3m4": (5, 3, True), "f4e2m1fn": (2, 2, False),
+}  # fmt: skip
+"""Significant bits, exponent bits, and whether there are infinities."""
 
 
-@pattern(m.convert(m.convert(X, name="wide")))
-def convert_and_back(r: Rewrite) -> Instruction | None:
-    """c = s64[4,3] convert(i); s32[4,3] convert(c) => i"""
-    if not same_sizes(r["x"], r.instruction) or not is_integer(r["x"]):
-        return None
-    wide, narrow = shape_of(r["wide"]).element_type, shape_of(r["x"]).element_type
-    return r["x"] if wide.kind is narrow.kind and wide.bits > narrow.bits else None
+def cast_preserves_values(a: ElementType, b: ElementType) -> bool:
+    """Whether every value of one type is one of another (`primitive_util::CastPreservesValues`)."""
+    if a is b:
+        return True
+    if a.kind is TypeKind.PREDICATE:
+        return b.is_integral or b.is_floating or b.is_complex
+    if a.is_integral and b.is_integral:
+        if a.kind is b.kind:
+            return a.bits <= b.bits
+        return a.kind is TypeKind.UNSIGNED and a.bits < b.bits
+    if a.is_floating and b.is_floating:
+        one, other = _FLOATS.get(a.name), _FLOATS.get(b.name)
+        if one is None or other is None:
+            return False
+        return one[0] <= other[0] and one[1] <= other[1] and (other[2] or not one[2])
+    if a.is_integral and b.is_floating:
+        floats = _FLOATS.get(b.name)
+        return floats is not None and a.bits - (a.kind is TypeKind.SIGNED) <= floats[0] and (
+            a.bits <= 1 << (floats[1] - 1)
+        )  # fmt: skip
+    return False
 
 
-@pattern(m.bitcast_convert(X))
-def bits_as_same_type(r: Rewrite) -> Instruction | None:
+@rule("convert", handler="TryRemoveUpcastAndDowncastSurroundingBinaryOp")
+def convert_around_operation(s: Simplifier, i: Instruction) -> bool:
+    """c = s64[4,3] convert(i); d = s64[4,3] convert(j); e = s64[4,3] add(c, d); s32[4,3] convert(e) => add(i, j)"""
+    op = i.operands[0]
+    fine = op.opcode in ("add", "subtract", "multiply") or (
+        op.opcode in ("divide", "remainder") and type_of(op).kind is TypeKind.UNSIGNED
+    )
+    if not fine or not one_user(op) or not all(o.opcode == "convert" and one_user(o) for o in op.operands):
+        return False
+    target, wide = type_of(i), type_of(op)
+    inner = [o.operands[0] for o in op.operands]
+    if any(type_of(o) is not target for o in inner) or not (target.is_integral and wide.is_integral):
+        return False
+    if (
+        target.bits < 8
+        or wide.bits < 8
+        or target.kind is not wide.kind
+        or not cast_preserves_values(target, wide)
+    ):
+        return False
+    return s.into(i, s.clone(op, inner, retyped(shape_of(op), target)))
+
+
+# ---- bits
+
+
+@rule("bitcast-convert", handler="HandleBitcastConvert")
+def bits_of_bits(s: Simplifier, i: Instruction) -> bool:
+    """c = s32[4,3] bitcast-convert(x); u32[4,3] bitcast-convert(c) => u32[4,3] bitcast-convert(x)"""
+    x = i.operands[0]
+    return x.opcode == "bitcast-convert" and s.into_new(i, "bitcast-convert", x.operands)
+
+
+@rule("bitcast-convert", handler="TrySimplifyTautologicalBitcastConvert")
+def bits_of_joined_bits(s: Simplifier, i: Instruction) -> bool:
+    """c = u32[4,3] bitcast-convert(x); d = u32[4,3] bitcast-convert(y); e = u32[8,3] concatenate(c, d), dimensions={0};
+    f32[8,3] bitcast-convert(e) => f32[8,3] concatenate(x, y), dimensions={0}"""
+    joined = i.operands[0]
+    if joined.opcode != "concatenate":
+        return False
+    if any(
+        o.opcode != "bitcast-convert" or type_of(o.operands[0]) is not type_of(i) for o in joined.operands
+    ):
+        return False
+    parts = [o.operands[0] for o in joined.operands]
+    (d,) = dims(joined)
+    size = list(sizes(parts[0]))
+    size[d] = sum(sizes(part)[d] for part in parts)
+    return s.into(i, s.make("concatenate", s.shape(type_of(i), size), parts, dimensions=(d,)))
+
+
+@rule("bitcast-convert", handler="HandleBitcastConvert")
+def bits_as_bitcast(s: Simplifier, i: Instruction) -> bool:
+    """layouts: u32[4,3] bitcast-convert(x) => u32[4,3] bitcast(x)"""
+    if not (s.options.is_layout_sensitive and s.options.rewrite_no_op_bitcast_convert_to_bitcast):
+        return False
+    x, shape = i.operands[0], shape_of(i)
+    if layouts.equal_ignoring_element_type(shape, shape_of(x)):
+        return s.into_bitcast(i)
+    longer = shape_of(x) if shape_of(x).rank > shape.rank else shape
+    layout = longer.layout
+    if layout is None or not longer.rank or layout.minor_to_major[0] != longer.rank - 1:
+        return False
+    bits = layout.element_size_in_bits
+    whole = longer.element_type.bits % 8 == 0 if not bits else bits == longer.element_type.bits
+    return whole and s.into_bitcast(i)
+
+
+@rule("bitcast-convert", handler="HandleBitcastConvert")
+def bits_as_same_type(s: Simplifier, i: Instruction) -> bool:
     """f32[4,3] bitcast-convert(x) => x"""
-    return r["x"] if same_sizes(r["x"], r.instruction) else None
+    return s.into_same(i, i.operands[0])
 
 
-@pattern(m.bitcast_convert(m.bitcast_convert(X)))
-def bits_of_bits(r: Rewrite) -> Instruction | None:
-    """b = s32[4,3] bitcast-convert(x); f32[4,3] bitcast-convert(b) => x"""
-    return r["x"] if same_sizes(r["x"], r.instruction) else None
+# ---- calls and branches
 
 
-@pattern(m.reduce_precision(X))
-def reduce_precision_of_own(r: Rewrite) -> Instruction | None:
-    """f32[4,3] reduce-precision(x), exponent_bits=8, mantissa_bits=23 => x"""
+@rule("custom-call", handler="HandleCustomCall")
+def layout_constraint(s: Simplifier, i: Instruction) -> bool:
+    """layouts: custom-call(x), custom_call_target="LayoutConstraint" => x"""
+    if not s.options.is_layout_sensitive or i.attributes.get("custom_call_target") != "LayoutConstraint":
+        return False
+    x = i.operands[0]
+    if s.same_shape(shape_of(i), shape_of(x)):
+        return s.into(i, x)
+    return s.into_new(i, "copy", (x,))
+
+
+@rule("reduce-precision", handler="HandleReducePrecision")
+def reduce_precision_of_own(s: Simplifier, i: Instruction) -> bool:
+    """no-op reduce-precision: reduce-precision(x), exponent_bits=8, mantissa_bits=23 => x"""
     widths = {"f32": (8, 23), "bf16": (8, 7), "f16": (5, 10), "f64": (11, 52)}
-    attributes = r.instruction.attributes
-    own = widths.get(shape_of(r["x"]).element_type.name)
-    return r["x"] if own == (attributes["exponent_bits"], attributes["mantissa_bits"]) else None
-
-
-RULES = (
-    not_twice, with_itself, xor_self, and_true, and_false, or_false, or_true, xor_zero, shift_by_zero, select_same,
-    select_true, select_false, select_not, compare_self, not_of_comparison, convert_to_same, convert_and_back,
-    bits_as_same_type, bits_of_bits, reduce_precision_of_own,
-)  # fmt: skip
+    own = widths.get(type_of(i.operands[0]).name)
+    wanted = (i.attributes["exponent_bits"], i.attributes["mantissa_bits"])
+    return s.options.enable_remove_no_op_reduce_precision and own == wanted and s.into(i, i.operands[0])
