@@ -1,40 +1,69 @@
-"""Each algebraic rule's docstring is its test: `before => after`."""
+"""Each algebraic rule's docstring is its test: `before => after`, in op lines.
+
+In front of the example may stand what it needs: `layouts:` that these count, `cpu:`, `gpu:` or `tpu:` for which compiler,
+`partitions=4:` how many, `no-op reduce-precision:` an option. No more than the rule itself is applied, once and again. An
+empty `after` asks for no more than that the rule applies and leaves a sound module.
+"""
 
 from __future__ import annotations
 
 import re
 
+import attrs
 import pytest
 
 import hlotext as hlo
-from hlotext.edit import integrity
-from hlotext.rewrite.passes.algebra import RULES
-from hlotext.rewrite.rewriter import Rule, apply_rules
+from hlotext.ir.nodes import integrity
+from hlotext.rewrite.passes.algebra import RULES, Options, Rule, Simplifier
+from hlotext.rewrite.passes.algsimp import PLATFORMS
 
 PARAMETERS = {
     **dict.fromkeys("xyz", "f32[4,3]"), **dict.fromkeys("ij", "s32[4,3]"), **dict.fromkeys("pq", "pred[4,3]"),
-    "w": "c64[4,3]", "s": "f32[]", "n": "s32[]",
+    "a": "u32[4,3]", "w": "c64[4,3]", "s": "f32[]", "n": "s32[]", "t": "pred[]", "v": "f32[5]", "u": "f32[7]",
+    "q3": "f32[3,4]", "t5": "s32[5]",
 }  # fmt: skip
 SPLATS = {
     "f0": "f32 0", "f1": "f32 1", "f2": "f32 2", "fneg1": "f32 -1", "fhalf": "f32 0.5", "i0": "s32 0", "i1": "s32 1",
-    "ineg1": "s32 -1", "yes": "pred true", "no": "pred false",
+    "u0": "u32 0", "ineg1": "s32 -1", "yes": "pred true", "no": "pred false",
 }  # fmt: skip
+FUNCTIONS = """
+sum { l = f32[] parameter(0)  r = f32[] parameter(1)  ROOT o = f32[] add(l, r) }
+largest { l = f32[] parameter(0)  r = f32[] parameter(1)  ROOT o = f32[] maximum(l, r) }
+less { l = f32[] parameter(0)  r = f32[] parameter(1)  ROOT o = pred[] compare(l, r), direction=LT }
+turn { l = f32[4,3] parameter(0)  ROOT o = f32[4,3] negate(l) }
+keep { l = f32[4,3] parameter(0)  ROOT o = f32[4,3] copy(l) }
+argmax { v0 = f32[] parameter(0)  k0 = s32[] parameter(1)  v1 = f32[] parameter(2)  k1 = s32[] parameter(3)
+  gt = pred[] compare(v0, v1), direction=GT  odd = pred[] compare(v0, v0), direction=NE  more = pred[] or(gt, odd)
+  eq = pred[] compare(v0, v1), direction=EQ  lt = pred[] compare(k0, k1), direction=LT  tie = pred[] and(eq, lt)
+  first = pred[] or(more, tie)  v = f32[] select(more, v0, v1)  k = s32[] select(first, k0, k1)
+  ROOT both = (f32[], s32[]) tuple(v, k) }
+"""
+WORDS = re.compile(r"(layouts|cpu|gpu|tpu|partitions=4|no-op reduce-precision): *")
 
 
-def module_of(expression: str) -> hlo.Module:
+def module_of(expression: str, *, layouts: bool = False, partitions: int = 1) -> hlo.Module:
     """A module whose root is an expression of the names above."""
-    lines = [f"{name} = {shape} parameter({n})" for n, (name, shape) in enumerate(PARAMETERS.items())]
+    *parts, root = re.split(r"; ", expression)
+    own = {part.split(" = ")[0] for part in parts}  # what an example calls by a name that is taken hides that
+    lines = [
+        f"{name + '.hidden' * (name in own)} = {shape} parameter({n})"
+        for n, (name, shape) in enumerate(PARAMETERS.items())
+    ]
     for name, text in SPLATS.items():
         type_, value = text.split()
         lines.append(f"{name}.c = {type_}[] constant({value})")
         lines.append(f"{name} = {type_}[4,3] broadcast({name}.c), dimensions={{}}")
-    *parts, root = expression.split("; ")
     lines += parts
     if "(" not in root:
         root = f"copy({root})"
-    return hlo.parse(
-        "ENTRY e {\n" + "\n".join(f"  {line}" for line in [*lines, f"ROOT root = {root}"]) + "\n}\n"
-    )
+    header = f"HloModule rule, num_partitions={partitions}\n" if partitions > 1 else ""
+    body = "\n".join(f"  {line}" for line in [*lines, f"ROOT root = {root}"])
+    module = hlo.parse(f"{header}{FUNCTIONS}\nENTRY e {{\n{body}\n}}\n")
+    if layouts:
+        for i in module.instructions():
+            if i.shape is not None:
+                i.change(shape=i.shape.with_default_layout(), typed=False)
+    return module
 
 
 def text(i: hlo.Instruction) -> str:
@@ -43,22 +72,43 @@ def text(i: hlo.Instruction) -> str:
         return i.name
     if i.literal is not None:
         return f"{i.shape.without_layout() if i.shape else ''} {i.literal}"
-    attributes = "".join(f", {k}={v}" for k, v in i.attributes.items() if v != ())
+    attributes = "".join(
+        f", {k}={getattr(v, 'name', v)}".replace("scalar_add_computation", "sum")
+        for k, v in sorted(i.attributes.items())
+        if v != ()
+    )
     shape = i.shape.without_layout() if i.shape is not None else ""
     return f"{shape} {i.opcode}({', '.join(map(text, i.operands))}{attributes})"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_example(rule: Rule) -> None:
-    before, after = re.split(r"\s*=>\s*", rule.doc.strip())
-    module, wanted = module_of(" ".join(before.split())), module_of(after)
-    counts = apply_rules(module, [rule])
-    assert counts == {rule.name: 1}, rule.pattern.explain(module.entry.root)
-    expected = wanted.entry.root.operands[0] if "(" not in after else wanted.entry.root
-    assert text(module.entry.root) == text(expected)
+    before, after = re.split(r"\s*=>\s*", f"{rule.doc.strip()} ", maxsplit=1)
+    before, after = " ".join(before.split()), " ".join(after.split())
+    words = WORDS.match(before)
+    word = words[1] if words else ""
+    before = before[words.end() :] if words else before
+    partitions = 4 if word.startswith("partitions") else 1
+    options = attrs.evolve(
+        PLATFORMS.get(word, Options(rewrite_no_op_bitcast_convert_to_bitcast=True)),
+        is_layout_sensitive=word == "layouts",
+        enable_remove_no_op_reduce_precision=word.startswith("no-op"),
+    )
+    module = module_of(before, layouts=word == "layouts", partitions=partitions)
+    assert [d for d in hlo.verify(module) if d.severity.value == "error"] == []
+    simplifier = Simplifier(module, options, [rule])
+    for _ in range(9):
+        if not simplifier.run(module.entry):
+            break
+    assert rule.name in simplifier.counts
     assert integrity.problems(module) == []
+    assert [d for d in hlo.verify(hlo.parse(str(module))) if d.severity.value == "error"] == []
+    if after:
+        wanted = module_of(after, layouts=word == "layouts", partitions=partitions)
+        expected = wanted.entry.root.operands[0] if "(" not in after else wanted.entry.root
+        assert text(module.entry.root) == text(expected)
 
 
-def test_there_are_enough_rules() -> None:
-    assert len(RULES) > 50
-    assert len({rule.name for rule in RULES}) == len(RULES)
+def test_names_and_handlers() -> None:
+    assert len({rule.name for rule in RULES}) == len(RULES) > 120
+    assert all(re.fullmatch(r"[A-Z]\w+", rule.handler) for rule in RULES)

@@ -9,7 +9,7 @@ import attrs
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.algebra import Options, Simplifier
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.stage import is_tpu, layouts_count
+from hlotext.rewrite.passes.stage import is_for_gpu, is_raw, is_tpu, layouts_count, was_walked_once
 
 RERUNS = 50
 """Walks over a computation at most (`kAlgSimpRerunLimit`)."""
@@ -24,7 +24,7 @@ PLATFORMS = {
         enable_conditional_simplification=True, unconditionally_simplify_reduce_of_transpose_or_reshape=True,
         rewrite_reshape_transpose_as_slice_concatenate=False, enable_hoist_transpose_of_reshape=True,
     ),
-    "tpu": Options(),
+    "tpu": Options(prefers_transposes=True, keeps_dot_param_on_rhs=True),
 }  # fmt: skip
 """What the compilers ask for (`cpu_compiler.cc`, `gpu_compiler.cc`); that of TPU is not public, so XLA's defaults."""
 
@@ -49,25 +49,33 @@ class AlgebraicSimplifier(Pass):
     is_layout_sensitive: str = "auto"
     """`true`, `false`, or `auto`: as the module's text shows that layouts are assigned."""
     platform: str = "auto"
-    """`cpu`, `gpu` or `tpu`, whose compilers ask for different rules; `auto`: TPU where the header's layouts are tiled, else
-    CPU, since the text of a module for GPU looks no different until late."""
-    max_iterations: int = RERUNS
-    """Walks over a computation at most."""
+    """`cpu`, `gpu` or `tpu`, whose compilers ask for different rules. `auto`: TPU where the header's layouts are tiled, GPU
+    where the text shows that the simplifier was run once and not to the end, else CPU; before layouts are assigned the text
+    often does not tell GPU from CPU."""
+    max_iterations: int = 0
+    """Walks over a computation at most; 0: as the platform's compiler does, one on GPU before layouts are assigned and on TPU
+    over what no pass has seen yet (inferred from dumps), else 50."""
 
     def run(self, module: Module) -> PassResult:
-        simplifier = Simplifier(module, self._options(module))
-        for computation in nonfusion_computations(module):
-            if not len(computation):
-                continue
-            for _ in range(self.max_iterations):
-                if not simplifier.run(computation):
-                    break
-        return PassResult.of(simplifier.counts)
-
-    def _options(self, module: Module) -> Options:
-        platform = self.platform if self.platform in PLATFORMS else "tpu" if is_tpu(module) else "cpu"
         words = {"true": True, "false": False}
         sensitive = words.get(self.is_layout_sensitive)
         if sensitive is None:
             sensitive = layouts_count(module)
-        return attrs.evolve(PLATFORMS[platform], is_layout_sensitive=sensitive)
+        platform = self._platform(module, sensitive)
+        once = not sensitive and (platform == "gpu" or (platform == "tpu" and is_raw(module)))
+        simplifier = Simplifier(module, attrs.evolve(PLATFORMS[platform], is_layout_sensitive=sensitive))
+        for computation in nonfusion_computations(module):
+            if not len(computation):
+                continue
+            for _ in range(self.max_iterations or (1 if once else RERUNS)):
+                if not simplifier.run(computation):
+                    break
+        return PassResult.of(simplifier.counts)
+
+    def _platform(self, module: Module, sensitive: bool) -> str:
+        if self.platform in PLATFORMS:
+            return self.platform
+        if is_tpu(module):
+            return "tpu"
+        looks_like_gpu = is_for_gpu if sensitive else was_walked_once
+        return "gpu" if looks_like_gpu(module) else "cpu"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
 from hlotext.ir.values.shape import ComputationLayout, Shape
 
@@ -43,3 +46,57 @@ def _is_tiled(shape: Shape) -> bool:
     return any(
         leaf.layout is not None and bool(leaf.layout.tiles) for _, leaf in shape.leaves() if leaf.dimensions
     )
+
+
+def is_raw(module: Module) -> bool:
+    """Whether a module has not been simplified yet: it holds a broadcast that repeats nothing, as front ends write them, and
+    no reshape or transpose that does nothing, which the first walk of the simplifier leaves."""
+    return _has_idle_broadcast(module) and not _has_idle_move(module)
+
+
+def _has_idle_broadcast(module: Module) -> bool:
+    return any(
+        i.opcode == "broadcast" and bool(_sizes(i.operands[0])) and _count(i) == _count(i.operands[0])
+        for i in module.instructions()
+        if len(i.operands) == 1
+    )
+
+
+def _has_idle_move(module: Module) -> bool:
+    return any(
+        (i.opcode == "reshape" and _sizes(i) == _sizes(i.operands[0]))
+        or (i.opcode == "transpose" and list(i.attributes["dimensions"]) == list(range(len(_sizes(i)))))
+        for i in module.instructions()
+        if len(i.operands) == 1
+    )
+
+
+def is_for_gpu(module: Module) -> bool:
+    """Whether a module of assigned layouts that is not for TPU is for GPU: it has no fusions yet, of which the CPU compiler
+    makes the last ones before, or its instructions carry settings of the GPU's queues."""
+    fused = False
+    for i in module.instructions():
+        fused |= i.opcode == "fusion"
+        config = i.attributes.get("backend_config")
+        if config is not None and any(word in str(config) for word in _GPU_SETTINGS):
+            return True
+    return not fused
+
+
+_GPU_SETTINGS = ("operation_queue_id", "fusion_backend_config", "gemm_backend_config")
+
+
+def was_walked_once(module: Module) -> bool:
+    """Whether the simplifier has gone over a module once and no more: it left a reshape or transpose that does nothing.
+
+    So the GPU compiler; the CPU compiler repeats its walk until nothing changes (inferred from dumps of both).
+    """
+    return not _has_idle_broadcast(module) and _has_idle_move(module)
+
+
+def _sizes(i: Instruction) -> tuple[int, ...]:
+    return i.shape.dimensions if i.shape is not None else ()
+
+
+def _count(i: Instruction) -> int:
+    return math.prod(_sizes(i))

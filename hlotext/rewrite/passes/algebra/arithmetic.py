@@ -73,7 +73,7 @@ def add_zero(s: Simplifier, i: Instruction) -> bool:
 
 @rule("add", handler="HandleAdd")
 def add_constant_first(s: Simplifier, i: Instruction) -> bool:
-    """c = s32[] constant(3); s32[] add(c, n) => s32[] add(n, c)"""
+    """c = s32[] constant(3); s32[] add(c, n) => c = s32[] constant(3); s32[] add(n, c)"""
     x, y = i.operands
     return is_constant(x) and not is_constant(y) and s.into_new(i, "add", (y, x))
 
@@ -107,7 +107,8 @@ def add_two_constants(s: Simplifier, i: Instruction) -> bool:
 
 @rule("add", handler="HandleAdd")
 def add_constant_to_difference(s: Simplifier, i: Instruction) -> bool:
-    """a = subtract(f1, x); add(a, f2) => c = f32[] add(f1.c, f2.c); b = f32[4,3] broadcast(c), dimensions={}; subtract(b, x)"""
+    """a = subtract(f1, x); add(a, f2)
+    => c = f32[] add(f1.c, f2.c); b = f32[4,3] broadcast(c), dimensions={}; subtract(b, x)"""
     x, y = i.operands
     if x.opcode != "subtract" or is_constant(x.operands[1]):
         return False
@@ -130,9 +131,10 @@ def add_to_difference(s: Simplifier, i: Instruction) -> bool:
 
 @rule("add", handler="HandleAdd")
 def add_to_update_of_zero(s: Simplifier, i: Instruction) -> bool:
-    """c = f32[] slice(y), slice={[0:1], [0:1]}; v = f32[1,3] slice(y), slice={[0:1], [0:3]};
-    d = dynamic-update-slice(f0, v, n, n); add(x, d) => v = f32[1,3] slice(y), slice={[0:1], [0:3]};
-    e = f32[1,3] dynamic-slice(x, n, n), dynamic_slice_sizes={1,3}; g = f32[1,3] add(e, v); dynamic-update-slice(x, g, n, n)"""
+    """v = f32[1,3] slice(y), slice={[0:1], [0:3]};
+    d = f32[4,3] dynamic-update-slice(f0, v, n, n); add(x, d) => v = f32[1,3] slice(y), slice={[0:1], [0:3]};
+    e = f32[1,3] dynamic-slice(x, n, n), dynamic_slice_sizes={1,3}; g = f32[1,3] add(e, v);
+    f32[4,3] dynamic-update-slice(x, g, n, n)"""
     for x, y in (i.operands, i.operands[::-1]):
         if y.opcode != "dynamic-update-slice" or y.operands[0].opcode != "broadcast":
             continue
@@ -172,7 +174,8 @@ def is_power_of_two(i: Instruction) -> bool:
 def add_into_scatter(s: Simplifier, i: Instruction) -> bool:
     """k = s32[2,1] constant({{0}, {1}}); u = f32[2,3] slice(y), slice={[0:2], [0:3]};
     c = scatter(f0, k, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0},
-    index_vector_dim=1, to_apply=sum; add(x, c) => k = s32[2,1] constant({{0}, {1}}); u = f32[2,3] slice(y), slice={[0:2], [0:3]};
+    index_vector_dim=1, to_apply=sum; add(x, c)
+    => k = s32[2,1] constant({{0}, {1}}); u = f32[2,3] slice(y), slice={[0:2], [0:3]};
     a = add(x, f0); scatter(a, k, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0},
     index_vector_dim=1, to_apply=sum"""
     if s.options.is_layout_sensitive:
@@ -696,7 +699,11 @@ def _extreme(i: Instruction, smallest: bool) -> bool:
         while i.opcode == "broadcast":
             i = i.operands[0]
         array = array_of(i)
-        return array is not None and bool(array.size) and all(int(v) == (low if smallest else high) for v in array.reshape(-1)[:2]) and bool((array == array.reshape(-1)[0]).all())  # fmt: skip
+        if array is None or not array.size:
+            return False
+        return int(array.reshape(-1)[0]) == (low if smallest else high) and bool(
+            (array == array.reshape(-1)[0]).all()
+        )
     return type_.name in _LARGEST and is_all(i, -math.inf if smallest else math.inf)
 
 

@@ -37,7 +37,7 @@ def _size(shape: Shape) -> int:
 
 @rule("copy", handler="HandleCopy")
 def copy_twice(s: Simplifier, i: Instruction) -> bool:
-    """c = copy(x); copy(c) => copy(x)"""
+    """c = copy(x); copy(c) => x"""
     x = i.operands[0]
     if x.opcode != "copy":
         return False
@@ -77,7 +77,8 @@ def copy_of_reshape(s: Simplifier, i: Instruction) -> bool:
 
 @rule("copy", handler="HandleCopy")
 def copy_behind_reshape(s: Simplifier, i: Instruction) -> bool:
-    """layouts: r = f32[12] reshape(t); copy(r) => copy(r)"""
+    """layouts: c = f32[4,3]{0,1} copy(x); r = f32[2,2,3]{2,1,0} reshape(c); f32[2,2,3]{1,0,2} copy(r)
+    => c = f32[4,3]{0,1} copy(x); k = f32[4,3]{0,1} copy(c); f32[2,2,3]{1,0,2} bitcast(k)"""
     reshape = i.operands[0]
     if not s.options.is_layout_sensitive or reshape.opcode != "reshape" or not one_user(reshape):
         return False
@@ -153,7 +154,8 @@ def _same_but_space(a: Shape, b: Shape) -> bool:
 
 @rule("bitcast", handler="HandleBitcast")
 def bitcast_around_function(s: Simplifier, i: Instruction) -> bool:
-    """layouts: k = f32[12] bitcast(x); e = f32[12] exponential(k); f32[2,6] bitcast(e) => e = exponential(x); f32[2,6] bitcast(e)"""
+    """layouts: k = f32[12] bitcast(x); e = f32[12] exponential(k); f32[2,6] bitcast(e)
+    => e = exponential(x); f32[2,6] bitcast(e)"""
     op = i.operands[0]
     if i.control_predecessors or len(op.operands) != 1 or not one_user(op) or not is_elementwise(op):
         return False

@@ -115,7 +115,8 @@ def _as(s: Simplifier, x: Instruction, type_: ElementType) -> Instruction:
 def dot_of_no_sum(s: Simplifier, i: Instruction) -> bool:
     """v = f32[4] slice(u), slice={[0:4]}; w4 = f32[3] slice(u), slice={[0:3]};
     f32[4,3] dot(v, w4), lhs_contracting_dims={}, rhs_contracting_dims={} => v = f32[4] slice(u), slice={[0:4]};
-    w4 = f32[3] slice(u), slice={[0:3]}; a = f32[4,3] broadcast(v), dimensions={0}; b = f32[4,3] broadcast(w4), dimensions={1};
+    w4 = f32[3] slice(u), slice={[0:3]}; a = f32[4,3] broadcast(v), dimensions={0};
+    b = f32[4,3] broadcast(w4), dimensions={1};
     multiply(a, b)"""
     n = DotNumbers.of(i)
     if s.options.is_layout_sensitive or n.lhs_contracting or not _is_plain(i):
@@ -178,8 +179,10 @@ def _sum(s: Simplifier, x: Instruction, reduced: tuple[int, ...]) -> Instruction
     )
     home = x.computation
     assert home is not None
-    b = Builder.new(s.module, "scalar_add_computation", [Shape(type_), Shape(type_)], home)
-    function = b.finish(b.add(*b.computation.parameters))
+    function = s.sums.get(type_.name)
+    if function is None:
+        b = Builder.new(s.module, "scalar_add_computation", [Shape(type_), Shape(type_)], home)
+        function = s.sums[type_.name] = b.finish(b.add(*b.computation.parameters))
     return s.make(
         "reduce", without_dimensions(shape_of(x), reduced), (x, zero), dimensions=reduced, to_apply=function
     )
@@ -217,7 +220,8 @@ def dot_of_ones(s: Simplifier, i: Instruction) -> bool:
 def dot_of_transposes(s: Simplifier, i: Instruction) -> bool:
     """t = f32[3,4] transpose(x), dimensions={1,0}; r = f32[4,3] reshape(y); k = f32[4,3] transpose(q3), dimensions={1,0};
     f32[3,3] dot(t, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-    => d = f32[3,3] dot(q3, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}; f32[3,3] transpose(d), dimensions={1,0}"""
+    => d = f32[3,3] dot(q3, x), lhs_contracting_dims={1}, rhs_contracting_dims={0};
+    f32[3,3] transpose(d), dimensions={1,0}"""
     lhs, rhs = i.operands
     if (
         s.options.is_layout_sensitive
@@ -242,12 +246,23 @@ def dot_of_transposes(s: Simplifier, i: Instruction) -> bool:
     return s.into_new(i, "transpose", (new,), dimensions=order)
 
 
+def is_parameter_like(i: Instruction) -> bool:
+    """Whether a value is a parameter, or made of one by operations of one operand (`IsParameterLike`)."""
+    while i.opcode != "parameter":
+        if len(i.operands) != 1:
+            return False
+        i = i.operands[0]
+    return True
+
+
 def transposed_dot(s: Simplifier, i: Instruction) -> bool:
     """transpose(dot(a, b)) => dot(b, a) (`HandleTranspose`)."""
     dot = i.operands[0]
     if dot.opcode != "dot" or not one_user(dot):
         return False
     lhs, rhs = dot.operands
+    if s.options.keeps_dot_param_on_rhs and is_parameter_like(rhs) and not is_parameter_like(lhs):
+        return False
     n = DotNumbers.of(dot)
     rank = len(sizes(dot))
     if s.options.supports_non_canonical_dots:

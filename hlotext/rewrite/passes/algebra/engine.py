@@ -19,6 +19,7 @@ import numpy as np
 
 from hlotext import layout as layouts
 from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.literal import Literal
@@ -40,6 +41,8 @@ class Options:
     executing_on_cpu: bool = False
     enable_dot_strength_reduction: bool = True
     supports_non_canonical_dots: bool = True
+    keeps_dot_param_on_rhs: bool = False
+    """Leaves a transpose of a dot whose second operand alone is made of a parameter (seen in dumps for TPU)."""
     enable_unconditional_reduce_of_concat_replacement: bool = True
     unconditionally_simplify_reduce_of_transpose_or_reshape: bool = False
     rewrite_reshape_transpose_as_slice_concatenate: bool = True
@@ -47,6 +50,8 @@ class Options:
     enable_hoist_transpose_of_reshape: bool = False
     enable_conditional_simplification: bool = False
     enable_remove_no_op_reduce_precision: bool = False
+    prefers_transposes: bool = False
+    """Makes a broadcast that repeats nothing a transpose, where the rank stays (seen in dumps for TPU)."""
     enable_fast_math: bool = False
 
 
@@ -86,6 +91,8 @@ class Simplifier(Visitor):
         super().__init__(module)
         self.options = options
         self.counts: dict[str, int] = {}
+        self.sums: dict[str, Computation] = {}
+        """Computations that add two numbers, by type, once rules have needed them."""
         self._rules: dict[str, list[Rule]] = {}
         for one in rules or RULES:
             for opcode in one.opcodes:
@@ -170,7 +177,7 @@ class Simplifier(Visitor):
 
     def setup(self, like: Instruction, new: Instruction) -> Instruction:
         """Gives a new instruction sharding and notes of another (`SetupDerivedInstruction`)."""
-        own = {k: v for k, v in new.attributes.items()}
+        own = dict(new.attributes)
         new.change(attributes=derived_attributes(like, new.opcode, shape_of(new), own), typed=False)
         return new
 
@@ -194,7 +201,8 @@ class Simplifier(Visitor):
         """Zero everywhere (`BroadcastZeros`)."""
         literal = Literal.from_array(np.zeros((), shape.element_type.dtype), Shape(shape.element_type))
         zero = self.make("constant", Shape(shape.element_type), literal=literal)
-        return self.make("broadcast", static(shape).with_default_layout() if self.has_layouts else static(shape), (zero,), dimensions=())  # fmt: skip
+        plain = static(shape).with_default_layout() if self.has_layouts else static(shape)
+        return self.make("broadcast", plain, (zero,), dimensions=())
 
     def binary(self, opcode: str, x: Instruction, y: Instruction) -> Instruction:
         """An elementwise operation of two values (`MakeBinaryHlo`)."""
@@ -210,9 +218,9 @@ class Simplifier(Visitor):
         """Whether layouts count and a reshape moves nothing (`AlgebraicSimplifierOptions::ReshapeIsBitcast`)."""
         if not self.options.is_layout_sensitive or not _can_compare(source, target):
             return False
-        if not layouts.reshape_is_bitcast(source, target):
-            return False
-        return _same_tiling(source, target)
+        if _tiles(source) or _tiles(target):
+            return _is_same_memory(source, target)
+        return layouts.reshape_is_bitcast(source, target)
 
     def into_bitcast(self, i: Instruction, operand: Instruction | None = None) -> bool:
         """Makes an instruction a bitcast of a value (`ReplaceWithBitcast`)."""
@@ -237,23 +245,29 @@ def _can_compare(a: Shape, b: Shape) -> bool:
     return plain and all(s.layout is None or len(s.layout.minor_to_major) == s.rank for s in (a, b))
 
 
-def _same_tiling(a: Shape, b: Shape) -> bool:
-    """Whether tiles leave a reshape a bitcast: both have none, or the same ones over the same minor dimensions."""
-    tiles_a = a.layout.tiles if a.layout is not None else ()
-    tiles_b = b.layout.tiles if b.layout is not None else ()
-    if not tiles_a and not tiles_b:
-        return True
-    if tiles_a != tiles_b:
+MAX_COMPARED = 1 << 20
+"""Elements of tiled arrays that are compared one by one."""
+
+
+def _tiles(shape: Shape) -> tuple[Any, ...]:
+    return shape.layout.tiles if shape.layout is not None else ()
+
+
+def _is_same_memory(a: Shape, b: Shape) -> bool:
+    """Whether the elements of two tiled arrays, in logical order, lie in the same places."""
+    count = a.element_count
+    if a.element_type is not b.element_type or count != b.element_count or count > MAX_COMPARED:
         return False
-    count = len(tiles_a[0].dimensions)
-    return _minor_sizes(a, count) == _minor_sizes(b, count)
-
-
-def _minor_sizes(shape: Shape, count: int) -> list[int]:
-    layout = shape.layout
-    assert layout is not None
-    sizes = [shape.dimensions[d] for d in layout.minor_to_major[:count]]
-    return sizes + [1] * (count - len(sizes))
+    if layouts.allocated_bytes(a) != layouts.allocated_bytes(b):
+        return False
+    numbers = np.arange(count)
+    first, second = (
+        layouts.linear_indices(shape, np.stack(np.unravel_index(numbers, shape.dimensions), -1))
+        if shape.dimensions
+        else np.zeros(1, np.int64)
+        for shape in (a, b)
+    )
+    return bool(np.array_equal(first, second))
 
 
 # ---- questions

@@ -101,10 +101,10 @@ def select_of_truth(s: Simplifier, i: Instruction) -> bool:
 
 @rule("select", handler="HandleSelect")
 def select_of_update(s: Simplifier, i: Instruction) -> bool:
-    """v = f32[1,3] slice(y), slice={[0:1], [0:3]}; d = dynamic-update-slice(x, v, n, n); select(p, x, d)
+    """v = f32[1,3] slice(y), slice={[0:1], [0:3]}; d = f32[4,3] dynamic-update-slice(x, v, n, n); select(p, x, d)
     => v = f32[1,3] slice(y), slice={[0:1], [0:3]}; e = pred[1,3] dynamic-slice(p, n, n), dynamic_slice_sizes={1,3};
     g = f32[1,3] dynamic-slice(x, n, n), dynamic_slice_sizes={1,3}; h = f32[1,3] select(e, g, v);
-    dynamic-update-slice(x, h, n, n)"""
+    f32[4,3] dynamic-update-slice(x, h, n, n)"""
     p, x, y = i.operands
     for update, whole, is_left in ((y, x, True), (x, y, False)):
         if update.opcode != "dynamic-update-slice" or update.operands[0] is not whole or not one_use(update):
@@ -317,7 +317,7 @@ def bits_as_same_type(s: Simplifier, i: Instruction) -> bool:
 
 @rule("custom-call", handler="HandleCustomCall")
 def layout_constraint(s: Simplifier, i: Instruction) -> bool:
-    """layouts: custom-call(x), custom_call_target="LayoutConstraint" => x"""
+    """layouts: f32[4,3] custom-call(x), custom_call_target="LayoutConstraint" => x"""
     if not s.options.is_layout_sensitive or i.attributes.get("custom_call_target") != "LayoutConstraint":
         return False
     x = i.operands[0]
@@ -328,8 +328,24 @@ def layout_constraint(s: Simplifier, i: Instruction) -> bool:
 
 @rule("reduce-precision", handler="HandleReducePrecision")
 def reduce_precision_of_own(s: Simplifier, i: Instruction) -> bool:
-    """no-op reduce-precision: reduce-precision(x), exponent_bits=8, mantissa_bits=23 => x"""
+    """no-op reduce-precision: f32[4,3] reduce-precision(x), exponent_bits=8, mantissa_bits=23 => x"""
     widths = {"f32": (8, 23), "bf16": (8, 7), "f16": (5, 10), "f64": (11, 52)}
     own = widths.get(type_of(i.operands[0]).name)
     wanted = (i.attributes["exponent_bits"], i.attributes["mantissa_bits"])
     return s.options.enable_remove_no_op_reduce_precision and own == wanted and s.into(i, i.operands[0])
+
+
+@rule("conditional", handler="HandleConditional")
+def conditional_of_truth(s: Simplifier, i: Instruction) -> bool:
+    """gpu: c = s32[] convert(t); conditional(c, x, y), branch_computations={turn, keep}
+    => conditional(t, y, x), true_computation=keep, false_computation=turn"""
+    index = i.operands[0]
+    branches = i.called_computations
+    if not s.options.enable_conditional_simplification or index.opcode != "convert" or len(branches) != 2:
+        return False
+    if not is_pred(index.operands[0]):
+        return False
+    return s.into_new(
+        i, "conditional", (index.operands[0], i.operands[2], i.operands[1]),
+        true_computation=branches[1], false_computation=branches[0],
+    )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.literal import Literal
@@ -132,14 +134,16 @@ def broadcast_of_as_many(s: Simplifier, i: Instruction) -> bool:
     x = i.operands[0]
     if count(i) != count(x):
         return False
-    if list(dims(i)) == sorted(dims(i)):
+    same_rank = len(sizes(i)) == len(sizes(x))
+    if list(dims(i)) == sorted(dims(i)) and not (same_rank and s.options.prefers_transposes):
         return s.into_new(i, "reshape", (x,))
-    return len(sizes(i)) == len(sizes(x)) and s.into_new(i, "transpose", (x,), dimensions=inverse(dims(i)))
+    return same_rank and s.into_new(i, "transpose", (x,), dimensions=inverse(dims(i)))
 
 
 @rule("broadcast", handler="HandleBroadcast")
 def broadcast_of_inserted_ones(s: Simplifier, i: Instruction) -> bool:
-    """r = f32[4,1,3] reshape(x); f32[4,5,1,3] broadcast(r), dimensions={0,2,3} => f32[4,5,1,3] broadcast(x), dimensions={0,3}"""
+    """r = f32[4,1,3] reshape(x); f32[4,5,1,3] broadcast(r), dimensions={0,2,3}
+    => f32[4,5,1,3] broadcast(x), dimensions={0,3}"""
     x = i.operands[0]
     if x.opcode != "reshape":
         return False
@@ -152,7 +156,8 @@ def broadcast_of_inserted_ones(s: Simplifier, i: Instruction) -> bool:
 
 @rule("broadcast", handler="TryToSinkBroadcastAfterElementwiseOps")
 def broadcast_behind_users(s: Simplifier, i: Instruction) -> bool:
-    """b = f32[4,3] broadcast(s), dimensions={}; negate(b) => c = f32[] negate(s); f32[4,3] broadcast(c), dimensions={}"""
+    """b = f32[4,3] broadcast(s), dimensions={}; negate(b)
+    => c = f32[] broadcast(s), dimensions={}; d = f32[] negate(c); f32[4,3] broadcast(d), dimensions={}"""
     if is_scalar(i):
         return False
     x = i.operands[0]
@@ -233,7 +238,8 @@ def broadcast_of_iota(s: Simplifier, i: Instruction) -> bool:
 
 @rule("broadcast", handler="HandleBroadcast")
 def broadcast_twice(s: Simplifier, i: Instruction) -> bool:
-    """k = f32[4] slice(v), slice={[0:4]}; b = f32[4,3] broadcast(k), dimensions={0}; f32[2,4,3] broadcast(b), dimensions={1,2}
+    """k = f32[4] slice(v), slice={[0:4]}; b = f32[4,3] broadcast(k), dimensions={0};
+    f32[2,4,3] broadcast(b), dimensions={1,2}
     => k = f32[4] slice(v), slice={[0:4]}; f32[2,4,3] broadcast(k), dimensions={1}"""
     x = i.operands[0]
     if is_scalar(x) or x.opcode != "broadcast":
@@ -346,7 +352,8 @@ def reshape_twice(s: Simplifier, i: Instruction) -> bool:
 
 @rule("reshape", handler="HandleReshape")
 def reshape_of_random(s: Simplifier, i: Instruction) -> bool:
-    """r = f32[12] rng(s, s), distribution=rng_uniform; f32[4,3] reshape(r) => rng(s, s), distribution=rng_uniform"""
+    """r = f32[12] rng(s, s), distribution=rng_uniform; f32[4,3] reshape(r)
+    => f32[4,3] rng(s, s), distribution=rng_uniform"""
     x = i.operands[0]
     if x.opcode != "rng" or not one_user(x):
         return False
@@ -371,9 +378,9 @@ def reshape_of_transposed_reshape(s: Simplifier, i: Instruction) -> bool:
         return False
     order, chunks = dims(t), []
     bounds = common_factors(sizes(i), sizes(t))
-    for (start, first), (end, last) in zip(bounds, bounds[1:], strict=False):
+    for (start, first), (end, last) in itertools.pairwise(bounds):
         inner = order[first:last]
-        if end - start != 1 or not inner or any(b != a + 1 for a, b in zip(inner, inner[1:], strict=False)):
+        if end - start != 1 or not inner or any(b != a + 1 for a, b in itertools.pairwise(inner)):
             return False
         chunks.append((inner[0], sizes(i)[start], start))
     chunks.sort()
@@ -395,7 +402,8 @@ def reshape_of_copy(s: Simplifier, i: Instruction) -> bool:
 
 @rule("reshape", handler="HandleReshape")
 def reshape_of_broadcast(s: Simplifier, i: Instruction) -> bool:
-    """b = f32[2,4,3] broadcast(x), dimensions={1,2}; f32[1,2,4,3] reshape(b) => f32[1,2,4,3] broadcast(x), dimensions={2,3}"""
+    """b = f32[2,4,3] broadcast(x), dimensions={1,2}; f32[1,2,4,3] reshape(b)
+    => f32[1,2,4,3] broadcast(x), dimensions={2,3}"""
     x = i.operands[0]
     if x.opcode != "broadcast":
         return False
@@ -429,7 +437,7 @@ def reshape_of_iota(s: Simplifier, i: Instruction) -> bool:
 
 @rule("reshape", handler="HandleReshape")
 def reshape_of_update(s: Simplifier, i: Instruction) -> bool:
-    """v = f32[1,3] slice(y), slice={[0:1], [0:3]}; d = dynamic-update-slice(x, v, n, n); f32[4,1,3] reshape(d)
+    """v = f32[1,3] slice(y), slice={[0:1], [0:3]}; d = f32[4,3] dynamic-update-slice(x, v, n, n); f32[4,1,3] reshape(d)
     => v = f32[1,3] slice(y), slice={[0:1], [0:3]}; r = f32[4,1,3] reshape(x); z = s32[] constant(0);
     u = f32[1,1,3] reshape(v); f32[4,1,3] dynamic-update-slice(r, u, n, z, n)"""
     x = i.operands[0]
@@ -488,14 +496,16 @@ def transpose_twice(s: Simplifier, i: Instruction) -> bool:
 
 @rule("transpose", handler="HandleTranspose")
 def transpose_ends_chain(s: Simplifier, i: Instruction) -> bool:
-    """t = f32[3,4] transpose(x), dimensions={1,0}; r = f32[3,1,4] reshape(t); f32[4,1,3] transpose(r), dimensions={2,1,0}
-    => f32[4,1,3] reshape(x)"""
+    """k = f32[1,3,4] broadcast(q3), dimensions={1,2}; t = f32[1,4,3] transpose(k), dimensions={0,2,1};
+    r = f32[4,1,3] reshape(t);
+    f32[1,3,4] transpose(r), dimensions={1,2,0} => f32[1,3,4] broadcast(q3), dimensions={1,2}"""
     return remove_chain(s, i)
 
 
 @rule("transpose", handler="HandleTranspose")
 def transpose_of_dot(s: Simplifier, i: Instruction) -> bool:
-    """t = f32[3,4] transpose(y), dimensions={1,0}; d = f32[4,4] dot(x, t), lhs_contracting_dims={1}, rhs_contracting_dims={0};
+    """t = f32[3,4] transpose(y), dimensions={1,0};
+    d = f32[4,4] dot(x, t), lhs_contracting_dims={1}, rhs_contracting_dims={0};
     f32[4,4] transpose(d), dimensions={1,0} => t = f32[3,4] transpose(y), dimensions={1,0};
     f32[4,4] dot(t, x), lhs_contracting_dims={0}, rhs_contracting_dims={1}"""
     from hlotext.rewrite.passes.algebra.dots import transposed_dot
@@ -614,7 +624,8 @@ def reverse_of_inserted_ones(s: Simplifier, i: Instruction) -> bool:
 
 @rule("sort", handler="HandleSort")
 def sort_of_one(s: Simplifier, i: Instruction) -> bool:
-    """k = f32[1] slice(v), slice={[0:1]}; f32[1] sort(k), dimensions={0}, to_apply=less => f32[1] slice(v), slice={[0:1]}"""
+    """k = f32[1] slice(v), slice={[0:1]}; f32[1] sort(k), dimensions={0}, to_apply=less
+    => f32[1] slice(v), slice={[0:1]}"""
     x = i.operands[0]
     if not is_empty(x) and sizes(x)[dims(i)[0]] > 1:
         return False

@@ -153,7 +153,8 @@ def _same_function(a: Instruction, b: Instruction) -> bool:
 
 @rule("reduce", handler="HandleReduce")
 def reduce_of_reshape(s: Simplifier, i: Instruction) -> bool:
-    """r = f32[12] reshape(x); f32[] reduce(r, s), dimensions={0}, to_apply=sum => f32[] reduce(x, s), dimensions={0,1}, to_apply=sum"""
+    """r = f32[12] reshape(x); f32[] reduce(r, s), dimensions={0}, to_apply=sum
+    => f32[] reduce(x, s), dimensions={0,1}, to_apply=sum"""
     r = i.operands[0]
     if s.options.is_layout_sensitive or not _is_single(i) or r.opcode != "reshape":
         return False
@@ -204,7 +205,8 @@ def reduce_of_joined(s: Simplifier, i: Instruction) -> bool:
 
 @rule("reduce", handler="HandleReduce")
 def reduce_to_extreme_of_both(s: Simplifier, i: Instruction) -> bool:
-    """b = f32[4,3] broadcast(s), dimensions={}; z = f32[] constant(0); f32[] reduce(b, z), dimensions={0,1}, to_apply=largest
+    """b = f32[4,3] broadcast(s), dimensions={}; z = f32[] constant(0);
+    f32[] reduce(b, z), dimensions={0,1}, to_apply=largest
     => z = f32[] constant(0); f32[] maximum(s, z)"""
     b = i.operands[0]
     if (
@@ -318,8 +320,9 @@ def reduce_before_broadcast(s: Simplifier, i: Instruction) -> bool:
 @rule("reduce", handler="HandleReduce")
 def reduce_of_repeated(s: Simplifier, i: Instruction) -> bool:
     """b = f32[4,3,5] broadcast(x), dimensions={0,1}; f32[4,3] reduce(b, s), dimensions={2}, to_apply=sum
-    => k = f32[] constant(5); l = f32[4,3] broadcast(k), dimensions={}; m = multiply(x, l); c = f32[4,3] broadcast(s), dimensions={};
-    a = add(c, m); broadcast(a), dimensions={0,1}"""
+    => k = f32[] constant(5); l = f32[4,3] broadcast(k), dimensions={}; m = multiply(x, l);
+    c = f32[4,3] broadcast(s), dimensions={};
+    a = add(c, m); f32[4,3] broadcast(a), dimensions={0,1}"""
     b = i.operands[0]
     if s.options.is_layout_sensitive or not _is_single(i) or b.opcode != "broadcast" or not applies(i, "add"):
         return False

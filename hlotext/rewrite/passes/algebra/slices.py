@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.enums import ComparisonDirection
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.window import (
     PaddingConfig,
@@ -12,7 +13,9 @@ from hlotext.ir.values.window import (
     SliceDimension,
     SliceDimensions,
 )
+from hlotext.rewrite.builder import retyped
 from hlotext.rewrite.passes.algebra.engine import (
+    PRED,
     Simplifier,
     array_of,
     dims,
@@ -297,8 +300,8 @@ def pad_nothing(s: Simplifier, i: Instruction) -> bool:
 
 @rule("pad", handler="HandlePad")
 def pad_of_repeated(s: Simplifier, i: Instruction) -> bool:
-    """b = f32[4,3] broadcast(v), dimensions={0}; f32[6,3] pad(b, s), padding=1_1x0_0
-    => r = f32[4] reshape(v); k = f32[6] pad(r, s), padding=1_1; f32[6,3] broadcast(k), dimensions={0}"""
+    """b = f32[5,3] broadcast(v), dimensions={0}; f32[7,3] pad(b, s), padding=1_1x0_0
+    => r = f32[5] broadcast(v), dimensions={0}; k = f32[7] pad(r, s), padding=1_1; f32[7,3] broadcast(k), dimensions={0}"""
     b, value = i.operands
     given = i.attributes["padding"].dimensions
     padded = [
@@ -326,7 +329,8 @@ def pad_of_repeated(s: Simplifier, i: Instruction) -> bool:
 
 @rule("pad", handler="HandlePad")
 def pad_negative(s: Simplifier, i: Instruction) -> bool:
-    """f32[4,3] pad(x, s), padding=1_-1x0_0 => k = f32[5,3] pad(x, s), padding=1_0x0_0; slice(k), slice={[0:4], [0:3]}"""
+    """f32[4,3] pad(x, s), padding=1_-1x0_0
+    => k = f32[5,3] pad(x, s), padding=1_0x0_0; f32[4,3] slice(k), slice={[0:4], [0:3]}"""
     given = i.attributes["padding"].dimensions
     if not any(d.edge_padding_low < 0 or d.edge_padding_high < 0 for d in given):
         return False
@@ -665,8 +669,8 @@ def update_everything(s: Simplifier, i: Instruction) -> bool:
 
 @rule("dynamic-update-slice", handler="HandleDynamicUpdateSlice")
 def update_from_zero(s: Simplifier, i: Instruction) -> bool:
-    """v = f32[1,3] slice(y), slice={[0:1], [0:3]}; dynamic-update-slice(x, v, n, n)
-    => v = f32[1,3] slice(y), slice={[0:1], [0:3]}; z = s32[] constant(0); dynamic-update-slice(x, v, n, z)"""
+    """v = f32[1,3] slice(y), slice={[0:1], [0:3]}; f32[4,3] dynamic-update-slice(x, v, n, n)
+    => v = f32[1,3] slice(y), slice={[0:1], [0:3]}; z = s32[] constant(0); f32[4,3] dynamic-update-slice(x, v, n, z)"""
     found = _known_starts(i, 2, sizes(i.operands[1]))
     if not found:
         return False
@@ -677,7 +681,7 @@ def update_from_zero(s: Simplifier, i: Instruction) -> bool:
 
 @rule("dynamic-update-slice", handler="HandleDynamicUpdateSlice")
 def update_with_nothing(s: Simplifier, i: Instruction) -> bool:
-    """z = s32[] constant(0); k = f32[0,3] slice(y), slice={[0:0], [0:3]}; dynamic-update-slice(x, k, n, z) => x"""
+    """z = s32[] constant(0); k = f32[0,3] slice(y), slice={[0:0], [0:3]}; f32[4,3] dynamic-update-slice(x, k, n, z) => x"""
     return is_empty(i.operands[1]) and s.into(i, i.operands[0])
 
 
@@ -711,6 +715,62 @@ def scatter_nothing(s: Simplifier, i: Instruction) -> bool:
     if not all(is_empty(o) for o in i.operands[half + 1 :]):
         return False
     return half == 1 and s.into_same(i, i.operands[0])
+
+
+@rule("gather", handler="HandleGather")
+def gather_of_nothing(s: Simplifier, i: Instruction) -> bool:
+    """k = s32[2,1] constant({{0}, {1}}); e = f32[0,3] slice(x), slice={[0:0], [0:3]};
+    f32[2,3] gather(e, k), offset_dims={1},
+    collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={0,3}
+    => c = f32[] constant(0); f32[2,3] broadcast(c), dimensions={}"""
+    return is_empty(i.operands[0]) and s.into(i, s.scalar_like(i, 0))
+
+
+@rule("gather", handler="HandleGather")
+def gather_of_one(s: Simplifier, i: Instruction) -> bool:
+    """k = s32[2,1] constant({{0}, {0}}); e = f32[1,1] slice(x), slice={[0:1], [0:1]};
+    f32[2,1] gather(e, k), offset_dims={1},
+    collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,1}
+    => e = f32[1,1] slice(x), slice={[0:1], [0:1]}; c = f32[] reshape(e); f32[2,1] broadcast(c), dimensions={}"""
+    x = i.operands[0]
+    if not is_one_element(x):
+        return False
+    value = x if is_scalar(x) else s.reshape(Shape(type_of(x)), x)
+    return s.into(i, s.make("broadcast", shape_of(i), (value,), dimensions=()))
+
+
+MAX_SELECTED = 4
+"""Elements of a gather's operand that become selects (`very_small_gather_size`)."""
+
+
+@rule("gather", handler="HandleGather")
+def gather_of_few(s: Simplifier, i: Instruction) -> bool:
+    """e = f32[1] slice(v), slice={[1:2]}; g = f32[2] concatenate(e, e), dimensions={0};
+    k = s32[3] slice(t5), slice={[0:3]};
+    f32[3] gather(g, k), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}
+    =>"""
+    x, index = i.operands
+    if len(sizes(x)) != 1 or sizes(x)[0] > MAX_SELECTED:
+        return False
+    if (
+        i.attributes.get("index_vector_dim") != len(sizes(index))
+        or len(i.attributes["collapsed_slice_dims"]) != 1
+    ):
+        return False
+
+    def value(n: int) -> Instruction:
+        part = s.derive(i, "slice", s.shape(type_of(x), (1,)), (x,), slice=_cut([SliceDimension(n, n + 1)]))
+        scalar = s.derive(i, "reshape", Shape(type_of(x)), (part,))
+        return s.derive(i, "broadcast", shape_of(i), (scalar,), dimensions=())
+
+    result = value(0)
+    truth = retyped(shape_of(i), PRED)
+    for n in range(sizes(x)[0]):
+        mask = s.derive(
+            i, "compare", truth, (index, s.scalar_like(index, n)), direction=ComparisonDirection("GE")
+        )
+        result = s.derive(i, "select", shape_of(i), (mask, value(n), result))
+    return s.into(i, result)
 
 
 __all__ = ["is_unstrided", "ranges"]
