@@ -7,8 +7,10 @@ import attrs
 from hlotext import layout as layouts
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
+from hlotext.rewrite.passes.algebra.broadcasts import is_elementwise
 from hlotext.rewrite.passes.algebra.engine import Simplifier, one_user, rule, shape_of, type_of
-from hlotext.rewrite.passes.algebra.movement import broadcast_transposed, is_elementwise, remove_chain
+from hlotext.rewrite.passes.algebra.reshapes import remove_chain
+from hlotext.rewrite.passes.algebra.transposes import broadcast_transposed
 
 
 def bitcasting_operand(s: Simplifier, i: Instruction) -> Instruction | None:

@@ -6,7 +6,6 @@ from hlotext import layout as layouts
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.types import ElementType, TypeKind
 from hlotext.rewrite.builder import retyped
-from hlotext.rewrite.passes.algebra.arithmetic import is_non_negative
 from hlotext.rewrite.passes.algebra.engine import (
     Simplifier,
     dims,
@@ -21,6 +20,7 @@ from hlotext.rewrite.passes.algebra.engine import (
     sizes,
     type_of,
 )
+from hlotext.rewrite.passes.algebra.sums import is_non_negative
 
 
 @rule("and", handler="HandleAnd")

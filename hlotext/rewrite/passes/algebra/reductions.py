@@ -348,7 +348,7 @@ def map_of_operation(s: Simplifier, i: Instruction) -> bool:
             return False
         copy = s.derive(i, "constant", shape_of(root), literal=root.literal)
         return s.into(i, copy) if is_scalar(i) else s.into_new(i, "broadcast", (copy,), dimensions=())
-    from hlotext.rewrite.passes.algebra.movement import is_elementwise
+    from hlotext.rewrite.passes.algebra.broadcasts import is_elementwise
 
     if not is_elementwise(root) or any(o.opcode != "parameter" for o in root.operands):
         return False

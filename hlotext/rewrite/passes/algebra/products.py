@@ -1,0 +1,365 @@
+"""Rules about products, quotients and remainders."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.enums import ComparisonDirection
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.types import TypeKind
+from hlotext.rewrite.builder import retyped
+from hlotext.rewrite.passes.algebra.engine import (
+    PRED,
+    Simplifier,
+    array_of,
+    constant_value,
+    dims,
+    is_all,
+    is_constant,
+    is_one_element,
+    is_pred,
+    is_scalar,
+    is_whole,
+    one_use,
+    rule,
+    shape_of,
+    sizes,
+    splat_constant,
+    type_of,
+)
+from hlotext.rewrite.passes.algebra.sums import is_non_negative, spread, two_constants
+
+# ---- multiply
+
+
+@rule("multiply", handler="HandleMultiply")
+def multiply_one(s: Simplifier, i: Instruction) -> bool:
+    """multiply(x, f1) => x"""
+    x, y = i.operands
+    return (is_all(y, 1) and s.into_same(i, x)) or (is_all(x, 1) and s.into_same(i, y))
+
+
+@rule("multiply", handler="HandleMultiply")
+def multiply_zero(s: Simplifier, i: Instruction) -> bool:
+    """multiply(i, i0) => i0"""
+    x, y = i.operands
+    if not (is_whole(i) or s.options.enable_fast_math):
+        return False
+    return (is_all(x, 0) and s.into_same(i, x)) or (is_all(y, 0) and s.into_same(i, y))
+
+
+@rule("multiply", handler="HandleMultiply")
+def multiply_negated(s: Simplifier, i: Instruction) -> bool:
+    """c = negate(x); d = negate(y); multiply(c, d) => multiply(x, y)"""
+    x, y = i.operands
+    if x.opcode != "negate" or y.opcode != "negate":
+        return False
+    return s.set_operands(i, (x.operands[0], y.operands[0]))
+
+
+@rule("multiply", handler="HandleMultiply")
+def multiply_abs(s: Simplifier, i: Instruction) -> bool:
+    """c = abs(x); multiply(c, c) => multiply(x, x)"""
+    x, y = i.operands
+    if x is not y or x.opcode != "abs" or type_of(x.operands[0]).is_complex:
+        return False
+    return s.set_operands(i, (x.operands[0], x.operands[0]))
+
+
+@rule("multiply", handler="HandleMultiply")
+def multiply_truth(s: Simplifier, i: Instruction) -> bool:
+    """c = f32[4,3] convert(p); multiply(x, c) => select(p, x, f0)"""
+    for x, y in (i.operands, i.operands[::-1]):
+        if y.opcode == "convert" and is_pred(y.operands[0]):
+            return s.into_new(i, "select", (y.operands[0], x, s.zeros(shape_of(i))))
+    return False
+
+
+def _times_constant(i: Instruction) -> tuple[Instruction, Instruction] | None:
+    """A factor that is no constant and one that is."""
+    if i.opcode == "multiply":
+        for x, c in (i.operands, i.operands[::-1]):
+            if is_constant(c) and not is_constant(x):
+                return x, c
+    return None
+
+
+@rule("multiply", handler="HandleMultiply")
+def multiply_two_products(s: Simplifier, i: Instruction) -> bool:
+    """c = s32[] constant(3); d = s32[] multiply(n, c); s32[] multiply(d, d)
+    => c = s32[] constant(3); e = s32[] multiply(n, n); g = s32[] multiply(c, c); s32[] multiply(e, g)"""
+    first, second = map(_times_constant, i.operands)
+    if first is None or second is None:
+        return False
+    product = spread(s, i, s.binary("multiply", first[1], second[1]))
+    return s.into_new(i, "multiply", (s.derive(i, "multiply", shape_of(i), (first[0], second[0])), product))
+
+
+@rule("multiply", handler="HandleMultiply")
+def multiplytwo_constants(s: Simplifier, i: Instruction) -> bool:
+    """c = s32[] constant(3); k = s32[] constant(5); d = s32[] multiply(n, c); s32[] multiply(d, k)
+    => c = s32[] constant(3); k = s32[] constant(5); g = s32[] multiply(c, k); s32[] multiply(n, g)"""
+    for x, c in (i.operands, i.operands[::-1]):
+        first = _times_constant(x)
+        if first is not None and is_constant(c):
+            return s.into_new(i, "multiply", (first[0], spread(s, i, s.binary("multiply", first[1], c))))
+    return False
+
+
+@rule("multiply", handler="HandleMultiply")
+def multiply_constant_and_broadcast(s: Simplifier, i: Instruction) -> bool:
+    """b = f32[4,3] broadcast(s), dimensions={}; m = multiply(x, f2); multiply(m, b)
+    => c = f32[] multiply(s, f2.c); b = f32[4,3] broadcast(c), dimensions={}; multiply(x, b)"""
+    for x, op in (i.operands, i.operands[::-1]):
+        if x.opcode != "multiply" or op.opcode != "broadcast" or is_constant(op.operands[0]):
+            continue
+        for a, c in (x.operands, x.operands[::-1]):
+            constant = c if is_constant(c) else c.operands[0] if c.opcode == "broadcast" else None
+            if is_constant(a) or constant is None or not is_constant(constant) or not is_scalar(constant):
+                continue
+            b = op.operands[0]
+            if not is_scalar(b):
+                constant = s.derive(i, "broadcast", shape_of(b), (constant,), dimensions=())
+            product = s.derive(i, "multiply", shape_of(b), (b, constant))
+            wide = s.derive(i, "broadcast", shape_of(i), (product,), dimensions=dims(op))
+            return s.into_new(i, "multiply", (a, wide))
+    return False
+
+
+@rule("multiply", handler="HandleMultiply")
+def multiply_two_splats(s: Simplifier, i: Instruction) -> bool:
+    """m = multiply(x, fhalf); multiply(m, f2)
+    => c = f32[] multiply(fhalf.c, f2.c); b = f32[4,3] broadcast(c), dimensions={}; multiply(x, b)"""
+    x, y = i.operands
+    if x.opcode != "multiply":
+        return False
+    both = two_constants(x.operands[1], y)
+    if both is None or (is_constant(y) and is_constant(x.operands[0])):
+        return False
+    return s.into_new(i, "multiply", (x.operands[0], spread(s, i, s.binary("multiply", *both))))
+
+
+@rule("multiply", handler="HandleMultiply")
+def multiply_exponentials(s: Simplifier, i: Instruction) -> bool:
+    """c = exponential(x); d = exponential(y); multiply(c, d) => a = add(x, y); exponential(a)"""
+    x, y = i.operands
+    if x.opcode != "exponential" or y.opcode != "exponential":
+        return False
+    total = s.derive(i, "add", shape_of(i), (x.operands[0], y.operands[0]))
+    return s.into_new(i, "exponential", (total,))
+
+
+@rule("multiply", handler="HandleMultiply")
+def multiply_roots(s: Simplifier, i: Instruction) -> bool:
+    """e = exponential(x); c = sqrt(e); multiply(c, c) => exponential(x)"""
+    x, y = i.operands
+    if x.opcode != y.opcode or x.opcode not in ("sqrt", "rsqrt") or x.operands[0] is not y.operands[0]:
+        return False
+    inner = x.operands[0]
+    if not is_non_negative(inner):
+        return False
+    if x.opcode == "sqrt":
+        return s.into(i, inner)
+    return s.into_new(i, "divide", (s.scalar_like(inner, 1), inner))
+
+
+# ---- divide
+
+
+def _power_of_two(i: Instruction) -> int | None:
+    """The power of two that divides everywhere, if it is one."""
+    c = i.operands[0] if i.opcode == "broadcast" else i
+    value = constant_value(c) if is_constant(c) and is_one_element(c) else None
+    if not isinstance(value, int) or value <= 0 or value & (value - 1):
+        return None
+    return value
+
+
+@rule("divide", handler="HandleDivide")
+def divide_by_one(s: Simplifier, i: Instruction) -> bool:
+    """divide(x, f1) => x"""
+    return is_all(i.operands[1], 1) and s.into_same(i, i.operands[0])
+
+
+@rule("divide", handler="HandleDivide")
+def divide_by_power_of_two(s: Simplifier, i: Instruction) -> bool:
+    """c = u32[] constant(8); d = u32[4,3] broadcast(c), dimensions={}; divide(a, d)
+    => c = u32[] constant(3); d = u32[4,3] broadcast(c), dimensions={}; shift-right-logical(a, d)"""
+    x, y = i.operands
+    value = _power_of_two(y) if is_whole(i) else None
+    if value is None:
+        return False
+    if type_of(i).kind is TypeKind.UNSIGNED:
+        return s.into_new(i, "shift-right-logical", (x, s.scalar_like(x, value.bit_length() - 1)))
+    negative, absolute = _sign_and_abs(s, i, x, s.scalar_like(x, 0))
+    shift = s.scalar_like(absolute, value.bit_length() - 1)
+    quotient = s.derive(i, "shift-right-logical", shape_of(i), (absolute, shift))
+    negated = s.derive(i, "negate", shape_of(quotient), (quotient,))
+    return s.into_new(i, "select", (negative, negated, quotient))
+
+
+def _sign_and_abs(
+    s: Simplifier, i: Instruction, x: Instruction, zero: Instruction
+) -> tuple[Instruction, Instruction]:
+    """Where a whole number is negative, and its absolute value."""
+    truth = retyped(shape_of(x), PRED)
+    negative = s.derive(i, "compare", truth, (x, zero), direction=ComparisonDirection("LT"))
+    negated = s.derive(i, "negate", shape_of(x), (x,))
+    return negative, s.derive(i, "select", shape_of(x), (negative, negated, x))
+
+
+@rule("divide", handler="HandleDivide")
+def divide_exponentials(s: Simplifier, i: Instruction) -> bool:
+    """c = exponential(x); d = exponential(y); divide(c, d) => a = subtract(x, y); exponential(a)"""
+    x, y = i.operands
+    if x.opcode != "exponential" or y.opcode != "exponential":
+        return False
+    return s.into_new(
+        i, "exponential", (s.derive(i, "subtract", shape_of(i), (x.operands[0], y.operands[0])),)
+    )
+
+
+@rule("divide", handler="HandleDivide")
+def divide_by_exponential(s: Simplifier, i: Instruction) -> bool:
+    """d = exponential(y); divide(x, d) => m = negate(y); e = exponential(m); multiply(x, e)"""
+    x, y = i.operands
+    if y.opcode != "exponential":
+        return False
+    negated = s.derive(i, "negate", shape_of(i), (y.operands[0],))
+    return s.into_new(i, "multiply", (x, s.derive(y, "exponential", shape_of(i), (negated,))))
+
+
+@rule("divide", handler="HandleDivide")
+def divide_by_power(s: Simplifier, i: Instruction) -> bool:
+    """d = power(y, z); divide(x, d) => m = negate(z); e = power(y, m); multiply(x, e)"""
+    x, y = i.operands
+    if y.opcode != "power":
+        return False
+    base, exponent = y.operands
+    negated = s.derive(y, "negate", shape_of(exponent), (exponent,))
+    return s.into_new(i, "multiply", (x, s.derive(y, "power", shape_of(base), (base, negated))))
+
+
+@rule("divide", handler="HandleDivide")
+def divide_by_root(s: Simplifier, i: Instruction) -> bool:
+    """d = sqrt(y); divide(x, d) => e = rsqrt(y); multiply(x, e)"""
+    x, y = i.operands
+    other = {"sqrt": "rsqrt", "rsqrt": "sqrt"}.get(y.opcode)
+    if other is None or not one_use(y):
+        return False
+    return s.into_new(i, "multiply", (x, s.derive(y, other, shape_of(i), y.operands)))
+
+
+@rule("divide", handler="HandleDivide")
+def divide_by_constant(s: Simplifier, i: Instruction) -> bool:
+    """divide(x, f2) => c = f32[] constant(0.5); b = f32[4,3] broadcast(c), dimensions={}; multiply(x, b)"""
+    x, y = i.operands
+    c = y.operands[0] if y.opcode == "broadcast" else y
+    array = array_of(c)
+    if (
+        is_whole(i)
+        or is_constant(x)
+        or array is None
+        or not (type_of(c).is_floating or type_of(c).is_complex)
+    ):
+        return False
+    wide = array.astype(np.float32) if array.dtype.itemsize < 4 else array
+    with np.errstate(all="ignore"):
+        values = np.asarray(wide.dtype.type(1) / wide).astype(array.dtype).reshape(array.shape)
+    shape = shape_of(c)
+    inverse = s.derive(c, "constant", shape, literal=Literal.from_array(values, shape))
+    if y is not c:
+        inverse = s.derive(y, "broadcast", shape_of(y), (inverse,), dimensions=dims(y))
+    return s.into(i, s.binary("multiply", x, inverse))
+
+
+@rule("divide", handler="HandleDivide")
+def divide_by_broadcast(s: Simplifier, i: Instruction) -> bool:
+    """cpu: b = f32[4,3] broadcast(s), dimensions={}; divide(x, b)
+    => c = f32[] constant(1); d = f32[] divide(c, s); b = f32[4,3] broadcast(d), dimensions={}; multiply(x, b)"""
+    x, y = i.operands
+    if is_whole(i) or not s.options.executing_on_cpu or type_of(i).is_complex:
+        return False
+    if y.opcode != "broadcast" or not one_use(y.operands[0]):
+        return False
+    inner = y.operands[0]
+    inverse = s.derive(y, "divide", shape_of(inner), (s.scalar_like(inner, 1), inner))
+    return s.into_new(
+        i, "multiply", (x, s.derive(y, "broadcast", shape_of(i), (inverse,), dimensions=dims(y)))
+    )
+
+
+@rule("divide", handler="HandleDivide")
+def divide_quotients(s: Simplifier, i: Instruction) -> bool:
+    """c = divide(x, y); divide(c, z) => m = multiply(y, z); divide(x, m)"""
+    x, y = i.operands
+    if is_whole(i) or (x.opcode != "divide" and y.opcode != "divide"):
+        return False
+    if x.opcode == "divide" and y.opcode == "divide":
+        over, under = (
+            s.binary("multiply", x.operands[0], y.operands[1]),
+            s.binary("multiply", x.operands[1], y.operands[0]),
+        )
+    elif x.opcode == "divide":
+        over, under = x.operands[0], s.binary("multiply", x.operands[1], y)
+    else:
+        over, under = s.binary("multiply", x, y.operands[1]), y.operands[0]
+    return s.into(i, s.binary("divide", over, under))
+
+
+@rule("divide", handler="HandleDivide")
+def divide_truth(s: Simplifier, i: Instruction) -> bool:
+    """b = f32[4,3] broadcast(s), dimensions={}; c = f32[4,3] convert(p); divide(c, b)
+    => k = f32[] constant(1); d = f32[] divide(k, s); b = f32[4,3] broadcast(d), dimensions={};
+    c = f32[4,3] convert(p); multiply(b, c)"""
+    x, y = i.operands
+    if is_whole(i) or x.opcode != "convert" or not is_pred(x.operands[0]):
+        return False
+    if y.opcode != "broadcast" or not is_scalar(y.operands[0]):
+        return False
+    inner = y.operands[0]
+    inverse = s.binary("divide", s.scalar_like(inner, 1), inner)
+    wide = s.derive(y, "broadcast", shape_of(i), (inverse,), dimensions=())
+    return s.into(i, s.binary("multiply", wide, x))
+
+
+# ---- remainder
+
+
+@rule("remainder", handler="HandleRemainder")
+def remainder_twice(s: Simplifier, i: Instruction) -> bool:
+    """r = remainder(i, j); remainder(r, j) => remainder(i, j)"""
+    x, y = i.operands
+    return x.opcode == "remainder" and x.operands[1] is y and s.into(i, x)
+
+
+@rule("remainder", handler="HandleRemainder")
+def remainder_of_power_of_two(s: Simplifier, i: Instruction) -> bool:
+    """c = u32[] constant(8); d = u32[4,3] broadcast(c), dimensions={}; remainder(a, d)
+    => c = u32[] constant(7); d = u32[4,3] broadcast(c), dimensions={}; and(a, d)"""
+    x, y = i.operands
+    value = _power_of_two(y) if is_whole(i) else None
+    if value is None:
+        return False
+    if type_of(i).kind is TypeKind.UNSIGNED:
+        mask = s.number(i, value - 1, type_of(i))
+        if not is_scalar(y):
+            mask = s.derive(i, "broadcast", shape_of(y), (mask,), dimensions=())
+        return s.into_new(i, "and", (x, mask))
+    negative, absolute = _sign_and_abs(s, i, x, s.zeros(shape_of(x)) if sizes(x) else s.scalar_like(x, 0))
+    rest = s.derive(i, "and", shape_of(i), (absolute, s.scalar_like(absolute, value - 1)))
+    negated = s.derive(i, "negate", shape_of(rest), (rest,))
+    return s.into_new(i, "select", (negative, negated, rest))
+
+
+@rule("remainder", handler="HandleRemainder")
+def remainder_of_iota(s: Simplifier, i: Instruction) -> bool:
+    """c = s32[] constant(9); b = s32[4,3] broadcast(c), dimensions={}; k = s32[4,3] iota(), iota_dimension=0;
+    remainder(k, b) => s32[4,3] iota(), iota_dimension=0"""
+    x, y = i.operands
+    c = splat_constant(y)
+    value = constant_value(c) if c is not None else None
+    if not isinstance(value, int) or x.opcode != "iota":
+        return False
+    return value >= sizes(x)[x.attributes["iota_dimension"]] and s.into(i, x)

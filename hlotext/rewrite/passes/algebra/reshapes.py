@@ -1,0 +1,240 @@
+"""Rules about reshapes, and chains of reshapes and transposes that do nothing."""
+
+from __future__ import annotations
+
+import itertools
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.literal import Literal
+from hlotext.rewrite.passes.algebra.engine import (
+    Simplifier,
+    dims,
+    is_empty,
+    one_user,
+    rule,
+    shape_of,
+    sizes,
+    static,
+    type_of,
+)
+from hlotext.rewrite.passes.dimensions import (
+    common_factors,
+    is_identity,
+    left_unmodified,
+    only_ones_moved,
+    permuted,
+)
+
+# ---- chains that do nothing
+
+
+def remove_chain(s: Simplifier, i: Instruction) -> bool:
+    """Whether a chain of transposes and of reshapes that move dimensions of size 1 did nothing, and is gone
+    (`TryRemovingBitcastOrReshapeTransposeChain`)."""
+    if i.opcode == "transpose":
+        if is_identity(dims(i)):
+            return False
+        order = _effective(dims(i), i.operands[0], i)
+        if order is None:
+            return False
+    elif _moves_ones(s, i):
+        order = tuple(range(sum(size != 1 for size in sizes(i))))
+    else:
+        return False
+    current, start = i.operands[0], None
+    while current.opcode in ("reshape", "transpose", "bitcast"):
+        if current.opcode == "transpose":
+            if is_identity(dims(current)):
+                return False
+            inner = _effective(dims(current), current.operands[0], current)
+            if inner is None or len(inner) != len(order):
+                return False
+            order = permuted(inner, order)
+        elif not _moves_ones(s, current):
+            return False
+        start = current
+        current = current.operands[0]
+    if start is None or not is_identity(order):
+        return False
+    source, shape = start.operands[0], shape_of(i)
+    if s.options.is_layout_sensitive:
+        if shape_of(source) == shape:
+            return s.into(i, source)
+        if s.reshape_is_bitcast(shape_of(source), shape):
+            return s.into_new(i, "bitcast", (source,))
+        return False
+    return shape_of(source).text_without_layout() == shape.text_without_layout() and s.into(i, source)
+
+
+def _moves_ones(s: Simplifier, i: Instruction) -> bool:
+    if i.opcode not in ("reshape", "bitcast"):
+        return False
+    x = i.operands[0]
+    if not (shape_of(i).is_array and shape_of(x).is_array):
+        return False
+    if i.opcode == "bitcast" and not s.reshape_is_bitcast(shape_of(x), shape_of(i)):
+        return False
+    if sizes(i).count(1) > 1 or sizes(x).count(1) > 1:
+        return False
+    return only_ones_moved(sizes(x), sizes(i)) is not None
+
+
+def _effective(order: tuple[int, ...], source: Instruction, target: Instruction) -> tuple[int, ...] | None:
+    """A permutation without the dimension of size 1; None where there are several."""
+    ones = [d for d, size in enumerate(sizes(source)) if size == 1]
+    if len(ones) != 1:
+        return order if not ones else None
+    return tuple(d - (d > ones[0]) for d in order if d != ones[0])
+
+
+# ---- reshapes
+
+
+@rule("reshape", handler="HandleReshape")
+def reshape_of_nothing(s: Simplifier, i: Instruction) -> bool:
+    """k = f32[0,3] slice(x), slice={[0:0], [0:3]}; f32[3,0] reshape(k) => f32[3,0] constant({ {}, {}, {} })"""
+    if not is_empty(i):
+        return False
+    import numpy as np
+
+    array = np.zeros(sizes(i), type_of(i).dtype)
+    return s.into_new(i, "constant", (), literal=Literal.from_array(array, static(shape_of(i))), relay=True)
+
+
+@rule("reshape", handler="HandleReshape")
+def reshape_to_same(s: Simplifier, i: Instruction) -> bool:
+    """f32[4,3] reshape(x) => x"""
+    x = i.operands[0]
+    return s.same_shape(shape_of(i), shape_of(x)) and s.into(i, x, notes=False)
+
+
+@rule("reshape", handler="HandleReshape")
+def reshape_twice(s: Simplifier, i: Instruction) -> bool:
+    """a = f32[12] reshape(x); f32[6,2] reshape(a) => f32[6,2] reshape(x)"""
+    x = i.operands[0]
+    return x.opcode == "reshape" and s.into_new(i, "reshape", x.operands, relay=True)
+
+
+@rule("reshape", handler="HandleReshape")
+def reshape_of_random(s: Simplifier, i: Instruction) -> bool:
+    """r = f32[12] rng(s, s), distribution=rng_uniform; f32[4,3] reshape(r)
+    => f32[4,3] rng(s, s), distribution=rng_uniform"""
+    x = i.operands[0]
+    if x.opcode != "rng" or not one_user(x):
+        return False
+    x.change(shape=shape_of(i), typed=False)
+    return s.into(i, x)
+
+
+@rule("reshape", handler="HandleReshape")
+def reshape_ends_chain(s: Simplifier, i: Instruction) -> bool:
+    """r = f32[4,1,3] reshape(x); t = f32[1,4,3] transpose(r), dimensions={1,0,2}; f32[4,3] reshape(t) => x"""
+    return remove_chain(s, i)
+
+
+@rule("reshape", handler="TryHoistTransposeOfReshape")
+def reshape_of_transposed_reshape(s: Simplifier, i: Instruction) -> bool:
+    """gpu: r = f32[2,2,3] reshape(x); t = f32[3,2,2] transpose(r), dimensions={2,0,1}; f32[3,4] reshape(t)
+    => r = f32[4,3] reshape(x); f32[3,4] transpose(r), dimensions={1,0}"""
+    t = i.operands[0]
+    if s.options.is_layout_sensitive or not s.options.enable_hoist_transpose_of_reshape:
+        return False
+    if t.opcode != "transpose" or t.operands[0].opcode != "reshape":
+        return False
+    order, chunks = dims(t), []
+    bounds = common_factors(sizes(i), sizes(t))
+    for (start, first), (end, last) in itertools.pairwise(bounds):
+        inner = order[first:last]
+        if end - start != 1 or not inner or any(b != a + 1 for a, b in itertools.pairwise(inner)):
+            return False
+        chunks.append((inner[0], sizes(i)[start], start))
+    chunks.sort()
+    new_order = [0] * len(chunks)
+    for place, (_, _, result) in enumerate(chunks):
+        new_order[result] = place
+    inner_shape = s.shape(type_of(i), [size for _, size, _ in chunks])
+    flat = s.derive(i, "reshape", inner_shape, t.operands[0].operands)
+    return s.into_new(i, "transpose", (flat,), dimensions=tuple(new_order))
+
+
+@rule("reshape", handler="HandleReshape")
+def reshape_of_copy(s: Simplifier, i: Instruction) -> bool:
+    """layouts: c = f32[4,3]{0,1} copy(x); f32[12]{0} reshape(c) => f32[12]{0} bitcast(x)"""
+    from hlotext.rewrite.passes.algebra.copies import swap_copy_and_reshape
+
+    return swap_copy_and_reshape(s, i)
+
+
+@rule("reshape", handler="HandleReshape")
+def reshape_of_broadcast(s: Simplifier, i: Instruction) -> bool:
+    """b = f32[2,4,3] broadcast(x), dimensions={1,2}; f32[1,2,4,3] reshape(b)
+    => f32[1,2,4,3] broadcast(x), dimensions={2,3}"""
+    x = i.operands[0]
+    if x.opcode != "broadcast":
+        return False
+    places = left_unmodified(sizes(x), sizes(i), dims(x))
+    return places is not None and s.into_new(i, "broadcast", x.operands, relay=True, dimensions=places)
+
+
+@rule("reshape", handler="HandleReshape")
+def reshape_of_iota(s: Simplifier, i: Instruction) -> bool:
+    """k = s32[4] iota(), iota_dimension=0; s32[4,1] reshape(k) => s32[4,1] iota(), iota_dimension=0"""
+    x = i.operands[0]
+    if x.opcode != "iota":
+        return False
+    d = x.attributes["iota_dimension"]
+    bounds = common_factors(sizes(x), sizes(i))
+    first = next(
+        (n for n, (a, b) in enumerate(bounds) if a == d and b < len(sizes(i)) and sizes(i)[b] > 1), None
+    )
+    if first is None or not any(a == d + 1 for a, _ in bounds):
+        return False
+    multiplier, new = 1, None
+    for dim in range(bounds[first + 1][1] - 1, bounds[first][1] - 1, -1):
+        part = s.derive(x, "iota", shape_of(i), iota_dimension=dim)
+        if new is not None:
+            scaled = s.derive(i, "multiply", shape_of(i), (part, s.scalar_like(i, multiplier)))
+            part = s.derive(i, "add", shape_of(i), (new, scaled))
+        new = part
+        multiplier *= sizes(i)[dim]
+    return new is not None and s.into(i, new)
+
+
+@rule("reshape", handler="HandleReshape")
+def reshape_of_update(s: Simplifier, i: Instruction) -> bool:
+    """v = f32[1,3] slice(y), slice={[0:1], [0:3]}; d = f32[4,3] dynamic-update-slice(x, v, n, n); f32[4,1,3] reshape(d)
+    => v = f32[1,3] slice(y), slice={[0:1], [0:3]}; r = f32[4,1,3] reshape(x); z = s32[] constant(0);
+    u = f32[1,1,3] reshape(v); f32[4,1,3] dynamic-update-slice(r, u, n, z, n)"""
+    x = i.operands[0]
+    if s.options.is_layout_sensitive or x.opcode != "dynamic-update-slice" or not one_user(x):
+        return False
+    moved = only_ones_moved(sizes(x), sizes(i))
+    if moved is None or x.sharding is not None or x.operands[0].sharding is not None:
+        return False
+    deleted, inserted = moved
+    whole = s.derive(i, "reshape", shape_of(i), x.operands[:1])
+    zero = s.scalar_like(x.operands[2], 0)
+    part = x.operands[1]
+    new_sizes: list[int] = []
+    starts: list[Instruction] = []
+    for n in range(len(sizes(part)) + 1):
+        if n in deleted:
+            continue
+        while len(new_sizes) in inserted:
+            new_sizes.append(1)
+            starts.append(zero)
+        if n < len(sizes(part)):
+            new_sizes.append(sizes(part)[n])
+            starts.append(x.operands[2 + n])
+    update = s.derive(i, "reshape", s.shape(type_of(part), new_sizes), (part,))
+    new = s.clone(x, (whole, update, *starts), shape_of(i))
+    return s.replace(i, new)
+
+
+@rule("reshape", handler="HandleReshape")
+def reshape_as_bitcast(s: Simplifier, i: Instruction) -> bool:
+    """layouts: f32[12] reshape(x) => f32[12] bitcast(x)"""
+    from hlotext.rewrite.passes.algebra.copies import bitcasting_operand
+
+    found = bitcasting_operand(s, i)
+    return found is not None and s.into_bitcast(i, found)

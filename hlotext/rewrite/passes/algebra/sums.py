@@ -1,0 +1,248 @@
+"""Rules about sums, differences and absolute values."""
+
+from __future__ import annotations
+
+import math
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.rewrite.passes.algebra.engine import (
+    Simplifier,
+    constant_value,
+    dims,
+    is_all,
+    is_constant,
+    is_one_element,
+    is_scalar,
+    is_whole,
+    one_use,
+    one_user,
+    rule,
+    shape_of,
+    sizes,
+    splat_constant,
+    type_of,
+)
+
+# ---- negative or not
+
+
+def is_non_negative(i: Instruction) -> bool:
+    """Whether a value is surely not negative (`IsNonNegative`)."""
+    while i.opcode in ("broadcast", "power") and not any(type_of(o).is_complex for o in i.operands):
+        i = i.operands[0]
+    if any(type_of(o).is_complex for o in i.operands):
+        return False
+    if i.opcode == "multiply":
+        return i.operands[0] is i.operands[1]
+    if i.opcode in ("abs", "exponential", "iota"):
+        return True
+    if i.opcode == "constant":
+        value = constant_value(i) if is_one_element(i) else None
+        return value is not None and not math.isnan(value) and math.copysign(1, value) > 0
+    return False
+
+
+# ---- abs
+
+
+@rule("abs", handler="HandleAbs")
+def abs_of_non_negative(s: Simplifier, i: Instruction) -> bool:
+    """e = exponential(x); abs(e) => exponential(x)"""
+    return is_non_negative(i.operands[0]) and s.into(i, i.operands[0])
+
+
+# ---- add
+
+
+@rule("add", handler="HandleAdd")
+def add_zero(s: Simplifier, i: Instruction) -> bool:
+    """add(x, f0) => x"""
+    x, y = i.operands
+    return (is_all(y, 0) and s.into_same(i, x)) or (is_all(x, 0) and s.into_same(i, y))
+
+
+@rule("add", handler="HandleAdd")
+def add_constant_first(s: Simplifier, i: Instruction) -> bool:
+    """c = s32[] constant(3); s32[] add(c, n) => c = s32[] constant(3); s32[] add(n, c)"""
+    x, y = i.operands
+    return is_constant(x) and not is_constant(y) and s.into_new(i, "add", (y, x))
+
+
+def two_constants(x: Instruction, y: Instruction) -> tuple[Instruction, Instruction] | None:
+    """Two constants, or the scalars of two splats."""
+    if is_constant(x) and is_constant(y):
+        return x, y
+    a, b = splat_constant(x), splat_constant(y)
+    return (a, b) if a is not None and b is not None else None
+
+
+def spread(s: Simplifier, i: Instruction, value: Instruction) -> Instruction:
+    """A scalar in the shape of an instruction."""
+    if is_scalar(value) and not is_scalar(i):
+        return s.derive(i, "broadcast", shape_of(i), (value,), dimensions=())
+    return value
+
+
+@rule("add", handler="HandleAdd")
+def addtwo_constants(s: Simplifier, i: Instruction) -> bool:
+    """a = add(x, f1); add(a, f2) => c = f32[] add(f1.c, f2.c); b = f32[4,3] broadcast(c), dimensions={}; add(x, b)"""
+    x, y = i.operands
+    if x.opcode != "add" or is_constant(x.operands[0]):
+        return False
+    both = two_constants(x.operands[1], y)
+    if both is None:
+        return False
+    return s.into_new(i, "add", (x.operands[0], spread(s, i, s.binary("add", *both))))
+
+
+@rule("add", handler="HandleAdd")
+def add_constant_to_difference(s: Simplifier, i: Instruction) -> bool:
+    """a = subtract(f1, x); add(a, f2)
+    => c = f32[] add(f1.c, f2.c); b = f32[4,3] broadcast(c), dimensions={}; subtract(b, x)"""
+    x, y = i.operands
+    if x.opcode != "subtract" or is_constant(x.operands[1]):
+        return False
+    both = two_constants(x.operands[0], y)
+    if both is None:
+        return False
+    return s.into_new(i, "subtract", (spread(s, i, s.binary("add", *both)), x.operands[1]))
+
+
+@rule("add", handler="HandleAdd")
+def add_to_difference(s: Simplifier, i: Instruction) -> bool:
+    """d = subtract(i, j); add(j, d) => i"""
+    if not (is_whole(i) or s.options.enable_fast_math):
+        return False
+    for x, y in (i.operands, i.operands[::-1]):
+        if y.opcode == "subtract" and y.operands[1] is x:
+            return s.into_same(i, y.operands[0])
+    return False
+
+
+@rule("add", handler="HandleAdd")
+def add_to_update_of_zero(s: Simplifier, i: Instruction) -> bool:
+    """v = f32[1,3] slice(y), slice={[0:1], [0:3]};
+    d = f32[4,3] dynamic-update-slice(f0, v, n, n); add(x, d) => v = f32[1,3] slice(y), slice={[0:1], [0:3]};
+    e = f32[1,3] dynamic-slice(x, n, n), dynamic_slice_sizes={1,3}; g = f32[1,3] add(e, v);
+    f32[4,3] dynamic-update-slice(x, g, n, n)"""
+    for x, y in (i.operands, i.operands[::-1]):
+        if y.opcode != "dynamic-update-slice" or y.operands[0].opcode != "broadcast":
+            continue
+        zero = y.operands[0].operands[0]
+        if not (is_constant(zero) and is_one_element(zero) and is_all(zero, 0)):
+            continue
+        part, starts = y.operands[1], y.operands[2:]
+        sliced = s.derive(x, "dynamic-slice", shape_of(part), (x, *starts), dynamic_slice_sizes=sizes(part))
+        total = s.derive(y, "add", shape_of(part), (sliced, part))
+        return s.into_new(i, "dynamic-update-slice", (x, total, *starts), shape_of(x))
+    return False
+
+
+@rule("add", handler="HandleAdd")
+def add_products(s: Simplifier, i: Instruction) -> bool:
+    """k = multiply(i, j); l = multiply(j, j); add(k, l) => a = add(i, j); multiply(a, j)"""
+    x, y = i.operands
+    if x.opcode != "multiply" or y.opcode != "multiply" or not (one_user(x) and one_user(y)):
+        return False
+    for a, c in (x.operands, x.operands[::-1]):
+        if c not in y.operands or not (is_whole(i) or is_power_of_two(c)):
+            continue
+        b = y.operands[1] if y.operands[0] is c else y.operands[0]
+        total = s.derive(x, "add", shape_of(i), (a, b))
+        return s.into_new(i, "multiply", (total, c))
+    return False
+
+
+def is_power_of_two(i: Instruction) -> bool:
+    """Whether a value is everywhere one power of two (`IsAllFpConstantPowerOf2`)."""
+    c = i.operands[0] if i.opcode == "broadcast" else i
+    value = constant_value(c) if is_constant(c) and is_one_element(c) else None
+    return value is not None and math.isfinite(value) and abs(math.frexp(value)[0]) == 0.5
+
+
+@rule("add", handler="HandleAdd")
+def add_into_scatter(s: Simplifier, i: Instruction) -> bool:
+    """k = s32[2,1] constant({{0}, {1}}); u = f32[2,3] slice(y), slice={[0:2], [0:3]};
+    c = scatter(f0, k, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0},
+    index_vector_dim=1, to_apply=sum; add(x, c)
+    => k = s32[2,1] constant({{0}, {1}}); u = f32[2,3] slice(y), slice={[0:2], [0:3]};
+    a = add(x, f0); scatter(a, k, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0},
+    index_vector_dim=1, to_apply=sum"""
+    if s.options.is_layout_sensitive:
+        return False
+    x, y = i.operands
+    of_x, of_y = _is_sum_scatter(x), _is_sum_scatter(y)
+    if of_x and of_y:
+        return False
+    scatter, other = (y, x) if of_y else (x, y)
+    if not (of_x or of_y):
+        return False
+    pair = (other, scatter.operands[0]) if of_y else (scatter.operands[0], other)
+    total = s.binary("add", *pair)
+    return s.set_operands(scatter, (total, *scatter.operands[1:])) and s.into(i, scatter)
+
+
+def _is_sum_scatter(i: Instruction) -> bool:
+    if i.opcode != "scatter" or len(i.operands) != 3 or not one_use(i) or not i.called_computations:
+        return False
+    root = i.called_computations[0].root
+    return root.opcode == "add" and all(o.opcode == "parameter" for o in root.operands)
+
+
+# ---- subtract
+
+
+@rule("subtract", handler="HandleSubtract")
+def subtract_self(s: Simplifier, i: Instruction) -> bool:
+    """subtract(i, i) => i0"""
+    x, y = i.operands
+    return x is y and (is_whole(i) or s.options.enable_fast_math) and s.into(i, s.scalar_like(i, 0))
+
+
+@rule("subtract", handler="HandleSubtract")
+def subtract_zero(s: Simplifier, i: Instruction) -> bool:
+    """subtract(x, f0) => x"""
+    return is_all(i.operands[1], 0) and s.into_same(i, i.operands[0])
+
+
+@rule("subtract", handler="HandleSubtract")
+def subtract_constant(s: Simplifier, i: Instruction) -> bool:
+    """subtract(x, f2) => m = f32[] negate(f2.c); b = f32[4,3] broadcast(m), dimensions={}; add(x, b)"""
+    x, y = i.operands
+    if is_constant(x):
+        return False
+    if is_constant(y):
+        negative = s.derive(y, "negate", shape_of(y), (y,))
+    elif y.opcode == "broadcast" and is_constant(y.operands[0]):
+        c = y.operands[0]
+        negative = s.derive(c, "negate", shape_of(c), (c,))
+        negative = s.derive(c, "broadcast", shape_of(y), (negative,), dimensions=dims(y))
+    else:
+        return False
+    return s.into_new(i, "add", (x, negative))
+
+
+@rule("subtract", handler="HandleSubtract")
+def subtract_difference(s: Simplifier, i: Instruction) -> bool:
+    """d = subtract(i, j); subtract(i, d) => j"""
+    x, y = i.operands
+    fits = y.opcode == "subtract" and y.operands[0] is x and (is_whole(i) or s.options.enable_fast_math)
+    return fits and s.into_same(i, y.operands[1])
+
+
+@rule("subtract", handler="HandleSubtract")
+def subtract_sum(s: Simplifier, i: Instruction) -> bool:
+    """t = add(i, j); subtract(i, t) => negate(j)"""
+    x, y = i.operands
+    if y.opcode != "add" or x not in y.operands or not (is_whole(i) or s.options.enable_fast_math):
+        return False
+    return s.into_new(i, "negate", (y.operands[1] if y.operands[0] is x else y.operands[0],))
+
+
+@rule("subtract", handler="HandleSubtract")
+def subtract_from_sum(s: Simplifier, i: Instruction) -> bool:
+    """t = add(i, j); subtract(t, j) => i"""
+    x, y = i.operands
+    if x.opcode != "add" or y not in x.operands or not (is_whole(i) or s.options.enable_fast_math):
+        return False
+    return s.into_same(i, x.operands[0] if x.operands[1] is y else x.operands[1])

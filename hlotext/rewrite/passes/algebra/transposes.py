@@ -1,0 +1,178 @@
+"""Rules about transposes, reversals and sorts."""
+
+from __future__ import annotations
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.rewrite.passes.algebra.broadcasts import is_elementwise
+from hlotext.rewrite.passes.algebra.engine import (
+    Simplifier,
+    dims,
+    is_empty,
+    is_scalar,
+    rule,
+    shape_of,
+    sizes,
+)
+from hlotext.rewrite.passes.algebra.reshapes import remove_chain
+from hlotext.rewrite.passes.dimensions import (
+    inverse,
+    is_identity,
+    only_ones_moved,
+    permuted,
+)
+
+# ---- transposes
+
+
+@rule("transpose", handler="HandleTranspose")
+def transpose_nothing(s: Simplifier, i: Instruction) -> bool:
+    """transpose(x), dimensions={0,1} => x"""
+    return is_identity(dims(i)) and s.into(i, i.operands[0])
+
+
+@rule("transpose", handler="HandleTranspose")
+def transpose_twice(s: Simplifier, i: Instruction) -> bool:
+    """t = f32[3,4] transpose(x), dimensions={1,0}; f32[4,3] transpose(t), dimensions={1,0}
+    => transpose(x), dimensions={0,1}"""
+    x = i.operands[0]
+    if x.opcode != "transpose":
+        return False
+    return s.into_new(i, "transpose", x.operands, dimensions=permuted(dims(x), dims(i)))
+
+
+@rule("transpose", handler="HandleTranspose")
+def transpose_ends_chain(s: Simplifier, i: Instruction) -> bool:
+    """k = f32[1,3,4] broadcast(q3), dimensions={1,2}; t = f32[1,4,3] transpose(k), dimensions={0,2,1};
+    r = f32[4,1,3] reshape(t);
+    f32[1,3,4] transpose(r), dimensions={1,2,0} => f32[1,3,4] broadcast(q3), dimensions={1,2}"""
+    return remove_chain(s, i)
+
+
+@rule("transpose", handler="HandleTranspose")
+def transpose_of_dot(s: Simplifier, i: Instruction) -> bool:
+    """t = f32[3,4] transpose(y), dimensions={1,0};
+    d = f32[4,4] dot(x, t), lhs_contracting_dims={1}, rhs_contracting_dims={0};
+    f32[4,4] transpose(d), dimensions={1,0} => t = f32[3,4] transpose(y), dimensions={1,0};
+    f32[4,4] dot(t, x), lhs_contracting_dims={0}, rhs_contracting_dims={1}"""
+    from hlotext.rewrite.passes.algebra.dots import transposed_dot
+
+    return transposed_dot(s, i)
+
+
+@rule("transpose", handler="HandleTranspose")
+def transpose_of_ones(s: Simplifier, i: Instruction) -> bool:
+    """k = f32[1,3] slice(x), slice={[0:1], [0:3]}; f32[3,1] transpose(k), dimensions={1,0}
+    => k = f32[1,3] slice(x), slice={[0:1], [0:3]}; f32[3,1] reshape(k)"""
+    longer = [d for n, d in enumerate(dims(i)) if sizes(i)[n] != 1]
+    if len(longer) == len(sizes(i)) or longer != sorted(longer):
+        return False
+    return s.into_new(i, "reshape", i.operands)
+
+
+@rule("transpose", handler="HandleTranspose")
+def transpose_as_bitcast(s: Simplifier, i: Instruction) -> bool:
+    """layouts: f32[3,4]{0,1} transpose(x), dimensions={1,0} => f32[3,4]{0,1} bitcast(x)"""
+    from hlotext import layout as layouts
+
+    x = i.operands[0]
+    if not s.options.is_layout_sensitive or not s.has_layouts:
+        return False
+    return layouts.transpose_is_bitcast(shape_of(x), shape_of(i), dims(i)) and s.into_bitcast(i)
+
+
+@rule("transpose", handler="SimplifyTransposeOfBroadcast")
+def transpose_of_broadcast(s: Simplifier, i: Instruction) -> bool:
+    """b = f32[4,3,5] broadcast(x), dimensions={0,1}; f32[5,4,3] transpose(b), dimensions={2,0,1}
+    => f32[5,4,3] broadcast(x), dimensions={1,2}"""
+    return broadcast_transposed(s, i, dims(i))
+
+
+def broadcast_transposed(s: Simplifier, i: Instruction, order: tuple[int, ...]) -> bool:
+    """A transpose of a broadcast that keeps the order of its operand's dimensions (`SimplifyTransposeOfBroadcast`)."""
+    b = i.operands[0]
+    if b.opcode != "broadcast" or list(dims(b)) != sorted(dims(b)):
+        return False
+    back = inverse(order)
+    places = tuple(back[d] for d in dims(b))
+    if list(places) != sorted(places):
+        return False
+    if s.options.is_layout_sensitive:
+        inner, outer = shape_of(b.operands[0]).layout, shape_of(i).layout
+        if outer is None or (inner is None and places):
+            return False
+        order_in = inner.minor_to_major if inner is not None else ()
+        extracted = [d for d in outer.minor_to_major if d in places]
+        numbers = range(len(places))
+        if sorted(numbers, key=order_in.__getitem__) != sorted(numbers, key=extracted.__getitem__):
+            return False
+    return s.into(i, s.make("broadcast", shape_of(i), b.operands, dimensions=places))
+
+
+# ---- reversals
+
+
+@rule("reverse", handler="HandleReverse")
+def reverse_nothing(s: Simplifier, i: Instruction) -> bool:
+    """reverse(x), dimensions={} => x"""
+    return all(sizes(i)[d] == 1 for d in dims(i)) and s.into(i, i.operands[0])
+
+
+@rule("reverse", handler="HandleReverse")
+def reverse_twice(s: Simplifier, i: Instruction) -> bool:
+    """a = reverse(x), dimensions={0}; reverse(a), dimensions={0} => x"""
+    x = i.operands[0]
+    if s.options.is_layout_sensitive or x.opcode != "reverse":
+        return False
+    left = tuple(sorted(set(dims(i)) ^ set(dims(x))))
+    if not left:
+        return s.into(i, x.operands[0])
+    return s.into(i, s.make("reverse", shape_of(i), x.operands, dimensions=left))
+
+
+@rule("reverse", handler="HandleReverse")
+def reverse_of_operation(s: Simplifier, i: Instruction) -> bool:
+    """a = add(x, f1); reverse(a), dimensions={0} => r = reverse(x), dimensions={0}; add(r, f1)"""
+    x = i.operands[0]
+    if (
+        s.options.is_layout_sensitive
+        or len(x.operands) != 2
+        or not is_elementwise(x)
+        or x.opcode == "compare"
+    ):
+        return False
+    for place in (0, 1):
+        splat = x.operands[place]
+        if splat.opcode == "broadcast" and is_scalar(splat.operands[0]):
+            other = x.operands[1 - place]
+            turned = s.make("reverse", shape_of(other), (other,), dimensions=dims(i))
+            return s.into_new(i, x.opcode, (splat, turned) if place == 0 else (turned, splat), shape_of(x))
+    return False
+
+
+@rule("reverse", handler="HandleReverse")
+def reverse_of_inserted_ones(s: Simplifier, i: Instruction) -> bool:
+    """r = f32[4,1,3] reshape(x); f32[4,1,3] reverse(r), dimensions={2} => k = f32[4,3] reverse(x), dimensions={1};
+    f32[4,1,3] reshape(k)"""
+    x = i.operands[0]
+    if s.options.is_layout_sensitive or x.opcode != "reshape":
+        return False
+    moved = only_ones_moved(sizes(x.operands[0]), sizes(x))
+    if moved is None or moved[0]:
+        return False
+    inner = x.operands[0]
+    turned = tuple(d - sum(n < d for n in moved[1]) for d in dims(i) if sizes(x)[d] != 1)
+    new = s.make("reverse", shape_of(inner), (inner,), dimensions=turned)
+    return s.into(i, s.reshape(shape_of(x), new))
+
+
+# ---- sorting
+
+
+@rule("sort", handler="HandleSort")
+def sort_of_one(s: Simplifier, i: Instruction) -> bool:
+    """k = f32[1] slice(v), slice={[0:1]}; f32[1] sort(k), dimensions={0}, to_apply=less
+    => f32[1] slice(v), slice={[0:1]}"""
+    x = i.operands[0]
+    if not is_empty(x) and sizes(x)[dims(i)[0]] > 1:
+        return False
+    return s.into(i, x) if len(i.operands) == 1 else s.into_new(i, "tuple", i.operands)
