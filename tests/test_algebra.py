@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 import hlotext as hlo
-from hlotext.ir.nodes import integrity
+from hlotext.edit import integrity
 from hlotext.rewrite.passes.algebra import RULES, Options, Rule, Simplifier
 from hlotext.rewrite.passes.algsimp import PLATFORMS
 
