@@ -90,12 +90,15 @@ def _dtype(element_type: ElementType) -> np.dtype[Any]:
 
     if not element_type.dtype_name:
         raise TypeError(f"element type {element_type} has no numpy counterpart")
-    if hasattr(np, element_type.dtype_name):
+    try:
         return np.dtype(element_type.dtype_name)
-    import ml_dtypes
+    except TypeError:
+        import ml_dtypes
 
-    narrow: np.dtype[Any] = np.dtype(getattr(ml_dtypes, element_type.dtype_name))
-    return narrow
+    narrow = getattr(ml_dtypes, element_type.dtype_name, None)
+    if narrow is None:
+        raise TypeError(f"element type {element_type} needs a later release of ml_dtypes")
+    return np.dtype(narrow)
 
 
 _K = TypeKind
