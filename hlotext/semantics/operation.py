@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import attrs
 
+from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
@@ -76,7 +76,7 @@ OP_CHECKS = (
 """Every check of single instructions, in the order in which they run."""
 
 
-@functools.cache
+@remembered(1 << 10)
 def checks_for(opcode: str) -> tuple[OpCheck, ...]:
     """The checks that an opcode may need."""
     return tuple(check for check in OP_CHECKS if check.opcodes is None or opcode in check.opcodes)

@@ -95,10 +95,11 @@ def _dtype(element_type: ElementType) -> np.dtype[Any]:
     except TypeError:
         import ml_dtypes
 
-    narrow = getattr(ml_dtypes, element_type.dtype_name, None)
+    narrow: Any = getattr(ml_dtypes, element_type.dtype_name, None)
     if narrow is None:
         raise TypeError(f"element type {element_type} needs a later release of ml_dtypes")
-    return np.dtype(narrow)
+    found: np.dtype[Any] = np.dtype(narrow)
+    return found
 
 
 _K = TypeKind
