@@ -12,10 +12,12 @@ import os
 from typing import IO, TYPE_CHECKING, Any
 
 from hlotext.ir import collector as _collector
+from hlotext.ir import memo as _memo
 
 # Nothing that is made here is garbage, and looking for some would take a quarter of the time.
 with _collector.paused(pays=False):
     from hlotext import edit as _edit
+    from hlotext import semantics as _semantics
     from hlotext import syntax as _syntax
     from hlotext.edit import sockets as _sockets
     from hlotext.ir.errors import EditError
@@ -25,6 +27,7 @@ with _collector.paused(pays=False):
     from hlotext.ir.values.literal import Literal
     from hlotext.ir.values.shape import Layout, Shape, Tile
     from hlotext.syntax.linking import linker as _linker
+    from hlotext.syntax.source import limits as _limits
     from hlotext.verify import verify
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from hlotext import rewrite as rewrite
     from hlotext import thunks as thunks
     from hlotext.findings.errors import HloSyntaxError, Severity
-    from hlotext.findings.finding import Diagnostic, Finding
+    from hlotext.findings.finding import Diagnostic, Finding, ParseResult
     from hlotext.ir.nodes.source import Source, Span
     from hlotext.ir.values.print_options import PrintOptions
     from hlotext.syntax.read_terms import (
@@ -51,7 +54,6 @@ if TYPE_CHECKING:
         parse_sharding,
         parse_window,
     )
-    from hlotext.syntax.recovery import ParseResult
     from hlotext.syntax.source.inputs import InputError
 
 _LATE = {
@@ -59,7 +61,7 @@ _LATE = {
     "Finding": "findings.finding",
     "HloSyntaxError": "findings.errors",
     "InputError": "syntax.source.inputs",
-    "ParseResult": "syntax.recovery",
+    "ParseResult": "findings.finding",
     "PrintOptions": "ir.values.print_options",
     "Severity": "findings.errors",
     "Source": "ir.nodes.source",
@@ -127,9 +129,7 @@ def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> M
     `str(module)` is the text again, byte for byte (bytes that are no UTF-8 become surrogates). With `strict` everything
     that this release does not know is an error. Raises HloSyntaxError.
     """
-    from hlotext.syntax.read import as_source
-
-    return _first(as_source(text, name), strict)
+    return _first(_syntax.read.as_source(text, name), strict)
 
 
 def load(
@@ -145,43 +145,31 @@ def load(
     Raises InputError (an OSError) for what cannot be read, HloSyntaxError for what is not HLO.
     """
     if isinstance(place, str | os.PathLike) and place != "-" and (_is_large(place) if lazy is None else lazy):
-        from hlotext.syntax.lazy import lazy_module as lazily  # few files need it
-
-        module = lazily.load(os.fspath(place), strict=strict, infer=infer_shape)
+        module = _syntax.lazy.lazy_module.load(os.fspath(place), strict=strict, infer=infer_shape)
         if module is not None:
             return module
-    from hlotext.syntax.source.inputs import read_source
-
-    return _first(read_source(place), strict)
+    return _first(_syntax.source.inputs.read_source(place), strict)
 
 
 def _is_large(place: str | os.PathLike[str]) -> bool:
-    from hlotext.syntax.source.limits import LEAST_LAZY
-
     try:
-        return os.path.getsize(place) >= LEAST_LAZY
+        return os.path.getsize(place) >= _limits.LEAST_LAZY
     except (OSError, ValueError):
         return False  # whoever reads it says why that is impossible
 
 
 def _first(source: Source, strict: bool) -> Module:
-    from hlotext.syntax.read import read_modules
-
-    return read_modules(source, strict=strict, infer=infer_shape)[0][0]
+    return _syntax.read.read_modules(source, strict=strict, infer=infer_shape)[0][0]
 
 
 def parse_all(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> list[Module]:
     """All modules of a text, in order. Raises HloSyntaxError."""
-    from hlotext.syntax.read import as_source, read_modules
-
-    return read_modules(as_source(text, name), strict=strict, infer=infer_shape)[0]
+    return _syntax.read.read_modules(_syntax.read.as_source(text, name), strict=strict, infer=infer_shape)[0]
 
 
 def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
     """What can be read of a text, and everything that is wrong with it or unknown to this release. Never raises on text."""
-    from hlotext.syntax.read import as_source, read_tolerantly
-
-    return read_tolerantly(as_source(text, name), infer_shape)
+    return _syntax.read.read_tolerantly(_syntax.read.as_source(text, name), infer_shape)
 
 
 def parse_instruction(text: str, *, strict: bool = False) -> Instruction:
@@ -201,9 +189,7 @@ def infer_shape(instruction: Instruction) -> Shape:
     What they leave open is taken from the stated shape. Raises ValueError: `ShapeInferenceError` where they do not fit
     together, `CannotInfer` where they do not determine the shape and none is stated (both in `hlotext.semantics.infer`).
     """
-    from hlotext.semantics import infer  # loaded when first needed: most texts state every shape
-
-    return infer.infer_shape(instruction)
+    return _semantics.infer.infer_shape(instruction)
 
 
 def clear_caches() -> None:
@@ -214,9 +200,7 @@ def clear_caches() -> None:
     """
     import gc
 
-    from hlotext.ir import memo
-
-    memo.clear()
+    _memo.clear()
     gc.collect()
 
 
@@ -226,9 +210,7 @@ def allow_gc_pauses(is_allowed: bool) -> None:
     It may unless told otherwise, since looking for garbage where there is none takes a third of the time of reading. The
     environment variable `HLOTEXT_GC=untouched` forbids it from the start, the import included.
     """
-    from hlotext.ir import collector
-
-    collector.allow(is_allowed)
+    _collector.allow(is_allowed)
 
 
 def _errors_of(module: Module) -> list[tuple[str, str]]:
@@ -238,7 +220,7 @@ def _errors_of(module: Module) -> list[tuple[str, str]]:
 
 _sockets.install_verifier(_errors_of)
 
-del _collector, _edit, _sockets, _linker, _syntax
+del _edit, _linker, _sockets
 
 
 def __dir__() -> list[str]:

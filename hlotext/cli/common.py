@@ -13,6 +13,7 @@ import hlotext as hlo
 from hlotext.cli import UNREADABLE
 from hlotext.cli.output import ReadingBar
 from hlotext.findings import escape
+from hlotext.syntax import lazy
 from hlotext.syntax.source.inputs import read_source
 from hlotext.syntax.source.limits import LEAST_LAZY
 
@@ -83,13 +84,11 @@ def read(place: str, *, with_errors: bool = False) -> hlo.ParseResult:
 
 def _used_lazily(place: str, use: Callable[[tuple[hlo.Module, ...]], T]) -> tuple[T, list[str]] | None:
     """What `Inputs.used` says of a file that is read as it is touched; None where it must be read at once."""
-    from hlotext.syntax.lazy import lazy_module  # few files need it
-
-    module = lazy_module.load(place, strict=False, infer=hlo.infer_shape)
+    module = lazy.lazy_module.load(place, strict=False, infer=hlo.infer_shape)
     if module is None:
         return None
     try:
-        return use((module,)), list(map(one_line, lazy_module.notes(module)))
+        return use((module,)), list(map(one_line, lazy.lazy_module.notes(module)))
     except hlo.HloSyntaxError:
         return None
     except hlo.InputError as error:

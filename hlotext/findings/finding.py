@@ -14,6 +14,7 @@ from hlotext.ir.values.value import Value
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction
+    from hlotext.ir.nodes.module import Module
     from hlotext.ir.values.frames import StackFrame
 
 
@@ -179,6 +180,20 @@ class Finding(Value):
 
 Diagnostic = Finding
 """What the readers and the verifier call it."""
+
+
+@attrs.frozen
+class ParseResult:
+    """What could be read of a text, and everything that is to be said about it."""
+
+    module: Module
+    """The (first) module."""
+    diagnostics: tuple[Finding, ...]
+    """Errors and notes in the order of the text."""
+    modules: tuple[Module, ...] = ()
+    """All modules of the text."""
+    left_out: int = 0
+    """How many diagnostics more there were: of a text with more than 1,000 errors, or as many notes, the first are kept."""
 
 
 _WIDTH = 160

@@ -21,6 +21,7 @@ from hlotext.lint.config import Config
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
 from hlotext.lint.rule import Context, Report, Rule, make_context
 from hlotext.lint.suppress import is_suppressed
+from hlotext.semantics.infer import infer_shape
 from hlotext.syntax.read import read_tolerantly
 from hlotext.syntax.source.codes import CODES as SYNTAX_CODES
 
@@ -72,8 +73,6 @@ def lint_source(source: Source, config: Config | None = None) -> Linted:
 
     Of a text with errors only what the reader says is reported: rules on half a module would guess.
     """
-    from hlotext.semantics.infer import infer_shape
-
     config = config or Config()
     result = read_tolerantly(source, infer_shape)
     found: list[Finding] = []

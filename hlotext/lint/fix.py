@@ -8,6 +8,7 @@ from hlotext.lint.config import Config
 from hlotext.lint.engine import run
 from hlotext.lint.registry import all_rules
 from hlotext.rewrite.passes import make_pass
+from hlotext.semantics.infer import infer_shape
 from hlotext.syntax.read import read_modules
 
 
@@ -17,8 +18,6 @@ def fix_text(source: Source, config: Config | None = None) -> tuple[str, tuple[s
     Lines that no pass touches stay byte for byte. A text that does not parse, or that holds several modules, stays as it
     is: a printed module is a file of its own.
     """
-    from hlotext.semantics.infer import infer_shape
-
     try:
         modules, _ = read_modules(source, infer=infer_shape)
     except HloSyntaxError:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hlotext.edit import sockets
-from hlotext.ir.nodes import printing
+from hlotext.findings.errors import TermError
+from hlotext.ir.doors import door
+from hlotext.ir.nodes.printing import install
+from hlotext.syntax import fast, printing
+from hlotext.syntax.language import patterns
+from hlotext.syntax.literals import read_literal
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.computation import Computation
@@ -14,59 +19,47 @@ if TYPE_CHECKING:
     from hlotext.ir.values.literal import Literal
     from hlotext.ir.values.print_options import PrintOptions
     from hlotext.ir.values.shape import Shape
+    from hlotext.syntax import lazy as lazy
+    from hlotext.syntax import read as read
+    from hlotext.syntax import read_terms as read_terms
+    from hlotext.syntax import source as source
 
 
 class _NodePrinter:
     """What `str()` and `to_text()` of nodes call; the printers are loaded when first needed."""
 
     def source(self, module: Module) -> str:
-        from hlotext.syntax.printing.source_style import source_text
-
-        return source_text(module)
+        return printing.source_style.source_text(module)
 
     def module(self, module: Module, options: PrintOptions) -> str:
-        from hlotext.syntax.printing.xla_styles import TextPrinter
-
-        return TextPrinter(options).module(module)
+        return printing.xla_styles.TextPrinter(options).module(module)
 
     def computation(self, computation: Computation) -> str:
-        from hlotext.syntax.printing.source_style import computation_text
-
-        return computation_text(computation)
+        return printing.source_style.computation_text(computation)
 
     def instruction(self, instruction: Instruction) -> str:
-        from hlotext.syntax.printing.source_style import instruction_text
-
-        return instruction_text(instruction)
+        return printing.source_style.instruction_text(instruction)
 
 
-printing.install(_NodePrinter())
+install(_NodePrinter())
 
 
 class _Reader:
     """What edits read texts with; the readers are loaded when first needed."""
 
     def value(self, rule: str, text: str) -> Any:
-        from hlotext.findings.errors import TermError
-        from hlotext.syntax.fast import shortcuts
-
         try:
-            return shortcuts.read(rule, text)
+            return fast.shortcuts.read(rule, text)
         except TermError as error:
             raise ValueError(error.message) from None
 
     def literal(self, text: str, shape: Shape) -> Literal:
-        from hlotext.findings.errors import TermError
-        from hlotext.syntax.literals import read_literal
-
         try:
             return read_literal(text, shape)
         except TermError as error:
             raise ValueError(error.message) from None
 
     def is_name(self, text: str) -> bool:
-        from hlotext.syntax.language import patterns
-
         return patterns.name().fullmatch(text) is not None and text[0] != "%" and text[-1] != ":"
 
     def attribute(self, text: str, *, is_header: bool) -> tuple[str, Any]:
@@ -75,3 +68,6 @@ class _Reader:
 
 
 sockets.install_reader(_Reader())
+
+if not TYPE_CHECKING:
+    __getattr__ = door(__name__, "lazy", "read", "read_terms")

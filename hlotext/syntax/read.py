@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Literal
 
 import attrs
 
+from hlotext import findings
 from hlotext.findings.errors import HloSyntaxError, Severity
 from hlotext.ir import collector
 from hlotext.ir.memo import late
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source
+from hlotext.syntax import hints, linking, reading, recovery
 from hlotext.syntax.fast.header_reader import read_head
 from hlotext.syntax.fast.scanner import Scanner
 from hlotext.syntax.language import patterns
@@ -23,9 +25,8 @@ from hlotext.syntax.source.inputs import InputError, decode, unpack
 from hlotext.syntax.source.reporter import Reporter, did_you_mean, word_end
 
 if TYPE_CHECKING:
-    from hlotext.findings.finding import Diagnostic
+    from hlotext.findings.finding import Diagnostic, ParseResult
     from hlotext.syntax.reading.records import InstructionRecord, ModuleRecord
-    from hlotext.syntax.recovery import ParseResult
 
 Reader = Literal["fast", "reference"]
 
@@ -54,12 +55,10 @@ def read_modules(
 
 def read_tolerantly(source: Source, infer: Infer | None = None) -> ParseResult:
     """All modules of a text, and all errors and notes."""
-    from hlotext.syntax.recovery import ParseResult
-
     reporter = Reporter(source, tolerant=True)
     modules = _read(source, reporter, infer, "fast")
     found = sorted(reporter.diagnostics, key=lambda diagnostic: diagnostic.span.start)
-    return ParseResult(modules[0], tuple(found), tuple(modules), reporter.left_out)
+    return findings.finding.ParseResult(modules[0], tuple(found), tuple(modules), reporter.left_out)
 
 
 def _read(source: Source, reporter: Reporter, infer: Infer | None, reader: Reader) -> list[Module]:
@@ -136,9 +135,7 @@ class _Reading:
             nothing = "is empty but for blanks and comments" if text else "is empty"
             self.reporter.error("X123", f"the text {nothing}", 0)
             return
-        from hlotext.syntax.hints.stranger import what_it_seems
-
-        kind = what_it_seems(text)
+        kind = hints.stranger.what_it_seems(text)
         message = f"this is no HLO text; it seems to be {kind}" if kind else "this is no HLO text"
         help = ""
         if not kind:
@@ -166,12 +163,8 @@ class _Reading:
         else:
             self.reporter.take(attempt.diagnostics)
             return module, end
-        from hlotext.syntax.recovery.tolerant_scanner import (
-            TolerantScanner,  # its patterns are made when it is imported
-        )
-
         errors = self.reporter.count(Severity.ERROR)
-        module, end = self._by_scanner(TolerantScanner, self.reporter, start)
+        module, end = self._by_scanner(recovery.tolerant_scanner.TolerantScanner, self.reporter, start)
         if self.reporter.count(Severity.ERROR) == errors:
             self.reporter.take([error])
         return module, end
@@ -189,15 +182,13 @@ class _Reading:
 
     def _by_reference(self, start: int) -> tuple[Module, int]:
         """The same by the grammar alone."""
-        from hlotext.syntax.reading import reference  # imports Lark, which most texts do not need
-
         rule = "module" if self.text.startswith("HloModule", start) else "headerless_module"
         stop = next_module(self.text, start)
         module = self._module("", start)
         linker = Linker(module, self.reporter, self.infer)
         try:
-            record: ModuleRecord = reference.parse(self.source, rule, start, stop)
-        except reference.ParseError as failure:
+            record: ModuleRecord = reading.reference.parse(self.source, rule, start, stop)
+        except reading.reference.ParseError as failure:
             linker.add_partial(failure.read)
             end = failure.read.end_of_computations(self.text, stop)
             if end is None:
@@ -207,9 +198,7 @@ class _Reading:
             self._finish(module, linker)
             return module, stop if end is None else end
         if record.name:
-            from hlotext.syntax.linking.head_linker import link_head
-
-            link_head(module, self.reporter, record)
+            linking.head_linker.link_head(module, self.reporter, record)
         module._header_end = record.header_end
         for computation in record.computations:
             linker.add_computation(computation)
@@ -226,8 +215,6 @@ class _Reading:
 
         None for what proves to be the rest of a computation whose beginning is missing.
         """
-        from hlotext.syntax.reading import reference  # imports Lark, which most texts do not need
-
         module = self._module("_", start)
         module._start, module._header_end = 0, 0
         linker = Linker(module, self.reporter, self.infer)
@@ -236,8 +223,8 @@ class _Reading:
         scope.computation._is_implicit = True
         module._attributes["is_scheduled"] = True
         try:
-            record: InstructionRecord = reference.parse(self.source, "single_instruction", start)
-        except reference.ParseError as failure:
+            record: InstructionRecord = reading.reference.parse(self.source, "single_instruction", start)
+        except reading.reference.ParseError as failure:
             if self.reporter.tolerant and _MORE_LINES().search(self.text, start) is not None:
                 return None
             failure.report(self.reporter)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from hlotext.findings.errors import HloSyntaxError, TermError
 from hlotext.ir.nodes.source import Source
+from hlotext.syntax import reading
 from hlotext.syntax.literals import read_literal
-from hlotext.syntax.reading import terms
 from hlotext.syntax.source.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def _read(rule: str, text: str) -> Any:
     try:
-        return terms.read(rule, text)
+        return reading.terms.read(rule, text)
     except TermError as error:
         problem = error
     raise _syntax_error("X101", text, problem)

@@ -2,3 +2,14 @@
 
 What it does not recognise goes to the grammar reader. Must not know how to read on behind an error.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hlotext.ir.doors import door
+
+if TYPE_CHECKING:
+    from hlotext.syntax.fast import shortcuts as shortcuts
+else:
+    __getattr__ = door(__name__, "shortcuts")

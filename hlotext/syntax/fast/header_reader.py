@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from hlotext.findings.errors import TermError
 from hlotext.ir.memo import late
 from hlotext.ir.nodes.module import Module
+from hlotext.syntax import linking, reading
 from hlotext.syntax.fast import shortcuts
 from hlotext.syntax.language import grammar, patterns
 from hlotext.syntax.language.boundaries import next_module
@@ -98,25 +99,22 @@ def _fast_tables(module: Module, text: str, start: int) -> int | None:
 
 def _by_grammar(module: Module, reporter: Reporter, start: int, recover: Recover | None) -> int:
     """The grammar reads the header and the tables."""
-    from hlotext.syntax.linking.head_linker import link_head
-    from hlotext.syntax.reading import reference  # imports Lark, which most texts do not need
-
     text = reporter.source.text
     module._attributes = {}  # the fast reader may have read the header, and then met something behind it
     linker = Linker(module, reporter)
     end = next_module(text, start)
     for match in itertools.islice(_COMPUTATION().finditer(text, start, end), _TRIES):
         try:
-            record = reference.parse(reporter.source, "module_head", start, match.start())
-        except reference.ParseError as failure:
+            record = reading.reference.parse(reporter.source, "module_head", start, match.start())
+        except reading.reference.ParseError as failure:
             if failure.is_at_end:
                 continue  # a line inside a quoted recovery module may look like a computation
             break
-        link_head(module, reporter, record)
+        linking.head_linker.link_head(module, reporter, record)
         return int(record.header_end)
     try:
-        head = reference.parse(reporter.source, "module", start, end)
-    except reference.ParseError as failure:
+        head = reading.reference.parse(reporter.source, "module", start, end)
+    except reading.reference.ParseError as failure:
         read = failure.read
         if read.head is None and recover is not None:
             failure.report(reporter)
@@ -126,5 +124,5 @@ def _by_grammar(module: Module, reporter: Reporter, start: int, recover: Recover
             failure.report(reporter)
             return end
         head = read.head  # the error stands further down, where it will be met again
-    link_head(module, reporter, head)
+    linking.head_linker.link_head(module, reporter, head)
     return int(head.header_end)

@@ -17,7 +17,7 @@ from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source
 from hlotext.ir.values.shape import Shape
-from hlotext.syntax import module_checks
+from hlotext.syntax import module_checks, reading
 from hlotext.syntax.fast import shortcuts
 from hlotext.syntax.fast.header_reader import Recover
 from hlotext.syntax.fast.line_parts import LineParts
@@ -217,12 +217,10 @@ class Scanner:
 
     def _rest(self, start: int, end: int) -> int:
         """The grammar reads everything from here to the next module."""
-        from hlotext.syntax.reading import reference  # imports Lark, which most texts do not need
-
         stop = next_module(self.text, start)
         try:
-            record = reference.parse(self.source, "headerless_module", start, stop)
-        except reference.ParseError as failure:
+            record = reading.reference.parse(self.source, "headerless_module", start, stop)
+        except reading.reference.ParseError as failure:
             behind = failure.read.end_of_computations(self.text, stop)
             self.linker.add_partial(failure.read)
             if behind is None:
@@ -268,8 +266,6 @@ class Scanner:
 
     def _slow_line(self, scope: Scope, position: int, end: int) -> int:
         """The grammar reads the next op line; gives the offset behind it."""
-        from hlotext.syntax.reading import reference  # imports Lark, which most texts do not need
-
         if len(scope.defined) != len(scope.computation._instructions):
             raise UnfitError  # a name stands twice, which comes before anything that may be wrong here
         blank = patterns.blank().match(self.text, position, end)
@@ -277,8 +273,8 @@ class Scanner:
         stop = self.text.find("\n", start, end)
         stop = end if stop < 0 else stop
         try:
-            record: InstructionRecord = reference.parse(self.source, "instruction", start, stop)
-        except reference.ParseError:
+            record: InstructionRecord = reading.reference.parse(self.source, "instruction", start, stop)
+        except reading.reference.ParseError:
             raise UnfitError from None
         following = patterns.blank().match(self.text, record.end, end)
         if following is not None and _CONTINUES.match(self.text, following.end()):

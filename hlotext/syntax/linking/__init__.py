@@ -2,3 +2,14 @@
 
 Both readers end here, so that an error reads the same whichever of them met it. Must not know where lines come from.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hlotext.ir.doors import door
+
+if TYPE_CHECKING:
+    from hlotext.syntax.linking import head_linker as head_linker
+else:
+    __getattr__ = door(__name__, "head_linker")

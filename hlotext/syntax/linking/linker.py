@@ -19,7 +19,7 @@ from hlotext.ir.tables import opcodes
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape
 from hlotext.semantics.words import shown
-from hlotext.syntax import checks, module_checks
+from hlotext.syntax import checks, module_checks, reading
 from hlotext.syntax.language import patterns
 from hlotext.syntax.linking import sugar
 from hlotext.syntax.linking.scope import Scope
@@ -367,21 +367,15 @@ class Linker:
 
     def resolve(self, scope: Scope, instruction: Instruction, places: dict[str, int]) -> None:
         """Replaces the references among an instruction's attributes by nodes; unknown computations wait for the end."""
-        from hlotext.syntax.reading.records import (  # only the grammar makes records
-            ComputationReference,
-            InlineBody,
-            InstructionReference,
-        )
-
         for name, value in instruction._attributes.items():
             kind = type(value)
-            if kind is ComputationReference or kind is InlineBody:
+            if kind is reading.records.ComputationReference or kind is reading.records.InlineBody:
                 instruction._attributes[name] = self.computation(scope, instruction, name, value)
             elif kind is tuple and value:
                 first = type(value[0])
-                if first is InstructionReference:
+                if first is reading.records.InstructionReference:
                     instruction._attributes[name] = self.predecessors(scope, value)
-                elif first is ComputationReference or first is InlineBody:
+                elif first is reading.records.ComputationReference or first is reading.records.InlineBody:
                     callees = tuple(self.computation(scope, instruction, name, item) for item in value)
                     instruction._attributes[name] = callees
             elif kind is RawValue:
@@ -389,9 +383,7 @@ class Linker:
 
     def computation(self, scope: Scope, instruction: Instruction, name: str, value: Any) -> Any:
         """The computation that a reference names, or the reference itself for now when it comes later."""
-        from hlotext.syntax.reading.records import InlineBody  # only the grammar makes records
-
-        if type(value) is InlineBody:
+        if type(value) is reading.records.InlineBody:
             return self.inline(scope, value)
         found = self.computations.get(value.name)
         if found is None:
@@ -407,9 +399,7 @@ class Linker:
         for reference in references:
             predecessor = scope.defined.get(reference.name)
             if predecessor is None and scope.takes_unknown:
-                from hlotext.syntax.reading.records import OperandRecord
-
-                predecessor = self.unknown_operand(scope, OperandRecord(None, reference.name))
+                predecessor = self.unknown_operand(scope, reading.records.OperandRecord(None, reference.name))
             if predecessor is None and scope.has_lost_names:
                 continue
             if predecessor is None:
@@ -466,14 +456,14 @@ class Linker:
 
     def _resolved(self, value: tuple[Any, ...]) -> tuple[Computation, ...] | RawValue:
         """A list of computations, some of which were named before they were defined; as text where one never is."""
-        from hlotext.syntax.reading.records import ComputationReference  # only the grammar makes records
-
         names = [item.name for item in value]
         found: list[Any] = [
-            self.computations.get(item.name, item) if type(item) is ComputationReference else item
+            self.computations.get(item.name, item)
+            if type(item) is reading.records.ComputationReference
+            else item
             for item in value
         ]
-        if any(type(item) is ComputationReference for item in found):
+        if any(type(item) is reading.records.ComputationReference for item in found):
             return RawValue(f"{{{', '.join(f'%{name}' for name in names)}}}")
         return tuple(found)
 

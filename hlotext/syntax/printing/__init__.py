@@ -1,1 +1,13 @@
 """From nodes to text: style "source", which copies what was not touched, and XLA's styles. Must not know the readers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hlotext.ir.doors import door
+
+if TYPE_CHECKING:
+    from hlotext.syntax.printing import source_style as source_style
+    from hlotext.syntax.printing import xla_styles as xla_styles
+else:
+    __getattr__ = door(__name__, "source_style", "xla_styles")

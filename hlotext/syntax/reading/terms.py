@@ -14,6 +14,9 @@ from hlotext.findings.errors import TermError
 from hlotext.ir.memo import memoised
 from hlotext.syntax.language import grammar
 from hlotext.syntax.language.grammar import attribute_rules, header_attribute_rules
+from hlotext.syntax.reading import tables
+from hlotext.syntax.reading.builders import Builder
+from hlotext.syntax.reading.builders.instruction import TokenTracker
 
 if TYPE_CHECKING:
     import lark
@@ -32,10 +35,6 @@ _lock = threading.RLock()
 @functools.cache
 def parser() -> lark.Lark:
     """The LALR parser of the whole grammar; the builder runs while it parses."""
-    from hlotext.syntax.reading import tables
-    from hlotext.syntax.reading.builders import Builder
-    from hlotext.syntax.reading.builders.instruction import TokenTracker
-
     builder = Builder()
     builder.tracker = TokenTracker()
     return tables.parser(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from hlotext.findings.errors import TermError
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
+from hlotext.syntax import reading
 from hlotext.syntax.fast import shortcuts
 from hlotext.syntax.fast.scanner import Closing, Header, Scanner
 from hlotext.syntax.language import grammar, patterns
@@ -133,8 +134,6 @@ class TolerantScanner(Scanner):
 
     def _piece(self, start: int, end: int) -> tuple[ModuleRecord | None, ParseError | None]:
         """The grammar reads what begins here: up to the next header, or where there is none up to the next known line."""
-        from hlotext.syntax.reading import reference  # imports Lark, which most texts do not need
-
         is_header = _HEADER.match(self.text, start, end) or begins_computation(self.text, start, end)
         pattern = _KNOWN_HEADER if is_header and not self.text.startswith(("}", ","), start) else _KNOWN_LINE
         first: ParseError | None = None
@@ -143,8 +142,8 @@ class TolerantScanner(Scanner):
             found = pattern.search(self.text, self._line_end(stop, end), end)
             stop = end if found is None else found.start()
             try:
-                return reference.parse(self.source, "headerless_module", start, stop), None
-            except reference.ParseError as failure:
+                return reading.reference.parse(self.source, "headerless_module", start, stop), None
+            except reading.reference.ParseError as failure:
                 failure.__traceback__ = failure.__context__ = None
                 if failure.read.computations or failure.read.unfinished is not None:
                     return None, failure
@@ -265,10 +264,8 @@ class TolerantScanner(Scanner):
 
     def _op_lines(self, scope: Scope, start: int, end: int) -> int:
         """The grammar reads the op lines that begin on this line; gives the offset behind them, or behind a broken one."""
-        from hlotext.syntax.reading import reference  # imports Lark, which most texts do not need
-
         stop = self._line_end(start, end)
-        records, failure = reference.op_lines(self.source, start, stop)
+        records, failure = reading.reference.op_lines(self.source, start, stop)
         for _ in range(_TRIES):
             if failure is None or not failure.is_at_end or self._effort < 0:
                 break
@@ -277,7 +274,7 @@ class TolerantScanner(Scanner):
             longer, is_whole = self._extent(start, stop, end)
             if longer == stop:
                 break
-            more, again = reference.op_lines(self.source, start, longer)
+            more, again = reading.reference.op_lines(self.source, start, longer)
             if again is not None and not again.is_between_lines:
                 self._effort -= longer - start + _CALL
             if again is None or again.is_at_end or len(more) > len(records):

@@ -2,3 +2,14 @@
 
 Must not know the language.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hlotext.ir.doors import door
+
+if TYPE_CHECKING:
+    from hlotext.syntax.source import inputs as inputs
+else:
+    __getattr__ = door(__name__, "inputs")

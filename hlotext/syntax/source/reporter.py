@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
+from hlotext import findings
 from hlotext.findings.errors import HloSyntaxError, Severity
 from hlotext.ir.memo import late
 from hlotext.syntax.source.limits import MAX_COMPARED_WORDS, MAX_DIAGNOSTICS, MAX_MESSAGE
@@ -108,8 +109,6 @@ class Reporter:
         help: str,
         related: Iterable[Place],
     ) -> Diagnostic:
-        from hlotext.findings.finding import Diagnostic  # most texts are right
-
         text = self.source.text
         if len(message) > MAX_MESSAGE:
             message = f"{message[:MAX_MESSAGE]}..."
@@ -119,7 +118,9 @@ class Reporter:
             (what, self.source.span(first, word_end(text, first) if last is None else last))
             for what, first, last in related
         )
-        return Diagnostic(code, severity, message, self.source.span(start, end), help, places, self.source)
+        return findings.finding.Diagnostic(
+            code, severity, message, self.source.span(start, end), help, places, self.source
+        )
 
 
 _WORD = late(r"%?-?[A-Za-z0-9_.][A-Za-z0-9_.\-]*|->|<=")

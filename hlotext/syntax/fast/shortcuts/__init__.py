@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hlotext.findings.errors import TermError
+from hlotext.syntax import reading
 
 FAST_RULES: dict[str, str] = {
     "algorithm": "words:algorithm",
@@ -71,6 +72,4 @@ def read(rule: str, text: str) -> Any:
             value = None
         if value is not None:
             return value
-    from hlotext.syntax.reading import terms  # most texts do not need the grammar
-
-    return terms.read(rule, text)
+    return reading.terms.read(rule, text)

@@ -17,7 +17,7 @@ from hlotext.ir.values.replica_groups import (
 from hlotext.ir.values.sharding import SUBGROUP_TYPES, OpSharding, Sharding, TupleSharding
 from hlotext.ir.values.text import braced
 from hlotext.ir.values.tile_assignment import DeviceList, IotaTileAssignment
-from hlotext.syntax.fast.shortcuts.plain import exact, numbers
+from hlotext.syntax.fast.shortcuts.plain import exact, iota, numbers
 from hlotext.syntax.language.words import integer
 
 
@@ -52,24 +52,6 @@ def _pairs_text(pairs: tuple[tuple[int, ...], ...]) -> str:
 
 source_target_pairs = exact(_pairs, _pairs_text)
 """`{{0,1},{1,2}}`."""
-
-
-_IOTA = re.compile(r"\[([0-9,]*+)\]<=\[([0-9,]*+)\](?:T\(([0-9,]*+)\))?")
-
-
-def iota(text: str) -> IotaTileAssignment | None:
-    """`[2,4]<=[4,2]T(1,0)`."""
-    match = _IOTA.fullmatch(text)
-    if match is None:
-        return None
-    dimensions, reshape, permutation = map(numbers, match.groups(""))
-    if not reshape or min(reshape) < 1:
-        return None
-    if len(reshape) == 1:
-        return None if permutation else IotaTileAssignment(dimensions, reshape)
-    if sorted(permutation) != list(range(len(reshape))):
-        return None
-    return IotaTileAssignment(dimensions, reshape, permutation)
 
 
 _WORDS = {

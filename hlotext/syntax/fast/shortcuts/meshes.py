@@ -11,8 +11,7 @@ from hlotext.ir.values.mesh import AxisRef, Mesh, MeshAxis, SubAxis, check_axes
 from hlotext.ir.values.named_sharding import DimensionSharding, NamedSharding
 from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList
 from hlotext.ir.values.tile_assignment import DeviceList
-from hlotext.syntax.fast.shortcuts.devices import iota
-from hlotext.syntax.fast.shortcuts.plain import numbers
+from hlotext.syntax.fast.shortcuts.plain import iota, numbers
 from hlotext.syntax.language.words import integer
 
 _NAME = "'[A-Za-z_][A-Za-z0-9_]*+'"

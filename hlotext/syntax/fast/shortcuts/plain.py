@@ -1,4 +1,4 @@
-"""Shortcuts for numbers, flags, strings and lists of them, and what shortcuts of other kinds share."""
+"""Shortcuts for numbers, flags, strings, lists of them and iota lists, and what shortcuts of other kinds share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from hlotext.findings.errors import TermError
 from hlotext.ir.memo import late
+from hlotext.ir.values.tile_assignment import IotaTileAssignment
 from hlotext.syntax.language.words import integer as integer_of
 from hlotext.syntax.language.words import unquote
 
@@ -71,3 +72,21 @@ def boolean(text: str) -> bool | None:
 
 def bool_or_list(text: str) -> tuple[bool, ...] | None:
     return tuple(word == "true" for word in text[1:-1].split(",")) if _BOOL_LIST().fullmatch(text) else None
+
+
+_IOTA = re.compile(r"\[([0-9,]*+)\]<=\[([0-9,]*+)\](?:T\(([0-9,]*+)\))?")
+
+
+def iota(text: str) -> IotaTileAssignment | None:
+    """`[2,4]<=[4,2]T(1,0)`."""
+    match = _IOTA.fullmatch(text)
+    if match is None:
+        return None
+    dimensions, reshape, permutation = map(numbers, match.groups(""))
+    if not reshape or min(reshape) < 1:
+        return None
+    if len(reshape) == 1:
+        return None if permutation else IotaTileAssignment(dimensions, reshape)
+    if sorted(permutation) != list(range(len(reshape))):
+        return None
+    return IotaTileAssignment(dimensions, reshape, permutation)

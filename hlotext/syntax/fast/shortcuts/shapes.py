@@ -7,15 +7,11 @@ else, and everything wrong, gives None and goes through the grammar. Tests compa
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from hlotext.ir.memo import memoised, remembered
-from hlotext.ir.values.shape import COMBINE_DIMENSION, Layout, Shape, Tile
+from hlotext.ir.values.shape import COMBINE_DIMENSION, ComputationLayout, Layout, Shape, Tile
 from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.syntax.source.limits import MAX_NESTING
-
-if TYPE_CHECKING:
-    from hlotext.ir.values.shape import ComputationLayout
 
 _ARRAY = re.compile(
     r"([a-z][a-z0-9]*)\[((?:(?:<=)?[0-9]{1,18}(?:,(?:<=)?[0-9]{1,18}){0,199})?)\]"
@@ -98,8 +94,6 @@ def _tuple(text: str, position: int, depth: int = 0) -> tuple[Shape, int] | None
 
 def fast_computation_layout(text: str) -> ComputationLayout | None:
     """`{(f32[2]{0}, s32[])->f32[2]{0}}`, often the longest line of a module."""
-    from hlotext.ir.values.shape import ComputationLayout  # small texts have none
-
     parameters = _tuple(text, 1) if text.startswith("{(") else None
     if parameters is None or not text.startswith("->", parameters[1]) or not text.endswith("}"):
         return None

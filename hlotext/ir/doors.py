@@ -1,0 +1,23 @@
+"""Packages whose modules are imported when they are first used: the one way in which start-up is kept short.
+
+A package that is a door imports nothing. `from hlotext.syntax import reading` costs nothing, and the first
+`reading.terms.read(...)` brings what that needs, with Lark. An import inside a function is for what no door can say.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def door(package: str, *modules: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a package that imports these modules of it when they are first asked for."""
+
+    def opened(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        __import__(f"{package}.{name}")  # which makes it an attribute of the package
+        return sys.modules[f"{package}.{name}"]
+
+    return opened
