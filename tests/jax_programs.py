@@ -337,5 +337,53 @@ def four_devices() -> None:
     assert len(result.sharding.device_set) == 4
 
 
+def combined_collectives() -> None:
+    """Collectives of four devices made fewer, some of which need others, compute what they did."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    from jax.sharding import Mesh, PartitionSpec
+
+    from hlotext.interop.jax import register_pass
+    from hlotext.rewrite import Pipeline, parse_passes
+
+    mesh = Mesh(np.array(jax.devices()[:4]), ("d",))
+    spec = PartitionSpec("d")
+
+    def f(x: Any, y: Any, z: Any) -> Any:
+        a, b = jax.lax.psum(x, "d"), jax.lax.psum(jnp.sin(y), "d")
+        c = jax.lax.psum(x * b.sum(), "d")  # needs b, and so may not be joined with it
+        d, e = jax.lax.pmax(z, "d"), jax.lax.psum(z + 1, "d")
+        g, h = jax.lax.all_gather(x, "d"), jax.lax.all_gather(jnp.cos(x), "d")
+        i = jax.lax.psum_scatter(jnp.tile(x, 4), "d", scatter_dimension=0, tiled=True)
+        j = jax.lax.psum_scatter(jnp.tile(y, 4), "d", scatter_dimension=0, tiled=True)
+        return a, b, c + d.sum(), d, e, g.sum() + h, i, j
+
+    def jitted() -> Any:
+        return jax.jit(jax.shard_map(f, mesh=mesh, in_specs=(spec,) * 3, out_specs=spec, check_vma=False))
+
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=(8,)).astype(np.float32) for _ in range(2))
+    z = rng.integers(0, 9, size=(8,)).astype(np.int32)
+    before = jitted()(x, y, z)
+    jax.clear_caches()
+    counts: list[tuple[int, int]] = []
+    made: list[int] = []
+
+    def change(module: Any) -> None:
+        kinds = ("all-reduce", "all-gather", "reduce-scatter")
+        old = sum(i.opcode in kinds for i in module.instructions())
+        steps = Pipeline(parse_passes("combine-collectives")).run(module)
+        made.append(steps[0].result.statistics.get("made", 0))
+        counts.append((old, sum(i.opcode in kinds for i in module.instructions())))
+
+    register_pass(change)
+    after = jitted()(x, y, z)
+    assert max(made) >= 2, counts
+    assert any(new < old for old, new in counts), counts
+    for one, other in zip(before, after, strict=True):
+        assert np.allclose(one, other, rtol=1e-6), (one, other)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

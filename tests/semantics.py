@@ -1,5 +1,6 @@
-"""Executes programs before and after passes with XLA: `python -m tests.semantics all|pipeline|cases FILE...`, a line of
-JSON each.
+"""Executes programs before and after passes with XLA, a line of JSON each.
+
+    python -m tests.semantics all|pipeline|unroll|cases FILE...
 
 A process of its own, since XLA ends the process that gives it a module it does not like.
 """
@@ -21,6 +22,7 @@ PIPELINE = (
     "flatten-call-graph,call-inliner,tuple-simplifier,algsimp,constant-folding,reshape-mover,reshape-decomposer,"
     "layout-normalization,bitcast-simplifier,cse,dce,remove-shardings,strip-metadata,canonical-names"
 )
+UNROLL = "unroll-loops{max_trips=8}"
 EXACT = frozenset(
     {
         "reshape-mover",
@@ -40,6 +42,14 @@ LAYOUT_PASSES = ("layout-normalization", "reshape-decomposer", "bitcast-simplifi
 
 def candidates(which: str, module: hlo.Module) -> Iterator[tuple[str, hlo.Module, list[Pass]]]:
     """Names, modules that compute what the given one does, and passes to try on them."""
+    if which == "unroll":
+        yield "unroll-loops", module.clone(), parse_passes(UNROLL)
+        yield (
+            "unroll-loops, and on",
+            module.clone(),
+            parse_passes(f"{UNROLL},tuple-simplifier,constant-folding,cse,dce"),
+        )
+        return
     yield "pipeline", module.clone(), parse_passes(PIPELINE)
     if which == "all":
         for name, kind in PASSES.items():

@@ -20,9 +20,9 @@ EACH_PASS = os.environ.get("HLOTEXT_EACH_PASS") == "1"
 GROUPS = 4
 
 
-def execute(files: list[str]) -> list[dict[str, object]]:
+def execute(files: list[str], which: str = "all" if EACH_PASS else "pipeline") -> list[dict[str, object]]:
     run = subprocess.run(
-        [sys.executable, "-m", "tests.semantics", "all" if EACH_PASS else "pipeline", *files],
+        [sys.executable, "-m", "tests.semantics", which, *files],
         capture_output=True,
         text=True,
         cwd=support.ROOT,
@@ -39,6 +39,18 @@ def test_results_agree(group: int) -> None:
     pipelines = [step for step in done if step["pass"] == "pipeline"]
     assert len(pipelines) == len(PROGRAMS[group::GROUPS])
     assert all(step["changed"] for step in pipelines)
+
+
+LOOPS = ("kmeans_pca", "nested_loops", "random_threefry_old", "segment_ops")
+"""Programs with loops of 4 to 6 rounds, some inside of others."""
+
+
+def test_unrolled_loops_compute_the_same() -> None:
+    """Every loop of these programs written out, with what may follow and without."""
+    pytest.importorskip("jax")
+    done = execute([str(support.DATA / "semantics" / f"{name}.txt.xz") for name in LOOPS], "unroll")
+    assert len(done) == 2 * len(LOOPS)
+    assert all(step["changed"] for step in done)
 
 
 def test_there_are_enough_programs_of_every_kind() -> None:

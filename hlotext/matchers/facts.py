@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from operator import eq
-
-import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.ir.values.shape import Shape
-from hlotext.ir.values.sharding import OpSharding, Sharding
-
-MAX_DEVICES = 1 << 20
-"""Devices up to which two ways to list them are compared one by one."""
+from hlotext.ir.values.sharding import Sharding
 
 COMMUTATIVE = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
 """Opcodes whose operands may be swapped (`HloOpcodeIsBinaryCommutative`)."""
@@ -67,37 +60,23 @@ def groups_of(instruction: Instruction) -> tuple[tuple[int, ...], ...] | None:
 
 
 def sharding(given: Sharding | str) -> Sharding:
-    """A sharding in one spelling. Raises HloSyntaxError for text that is none."""
+    """The value of a sharding. Raises HloSyntaxError for text that is none."""
     if isinstance(given, str):
         from hlotext.syntax.read_terms import parse_sharding
 
-        given = parse_sharding(given)
-    return given.without_metadata().canonical()
+        return parse_sharding(given)
+    return given
 
 
 def has_sharding(instruction: Instruction, wanted: Sharding) -> bool:
-    """Whether an instruction has a sharding, metadata and spelling of the devices aside."""
+    """Whether an instruction has a sharding, metadata and the way in which it is written aside."""
     found = instruction.sharding
-    return found is not None and _same_sharding(sharding(found), wanted)
-
-
-def _same_sharding(a: Sharding, b: Sharding) -> bool:
-    if a == b:
-        return True
-    if a.is_tuple and b.is_tuple:
-        parts = a.tuple_elements, b.tuple_elements
-        return len(parts[0]) == len(parts[1]) and all(map(_same_sharding, *parts))
-    if not (isinstance(a, OpSharding) and isinstance(b, OpSharding)):
+    if found is None:
         return False
-    first, second = a.tile_assignment, b.tile_assignment
-    if first is None or second is None or first.dimensions != second.dimensions:
-        return False
-    alike = attrs.evolve(a, tile_assignment=None) == attrs.evolve(b, tile_assignment=None)
-    return (
-        alike
-        and math.prod(first.dimensions) <= MAX_DEVICES
-        and all(map(eq, first.devices(), second.devices()))
-    )
+    try:
+        return found.without_metadata().means_the_same(wanted.without_metadata())
+    except ValueError:  # axes of a mesh that is not there
+        return found == wanted
 
 
 def reducer(instruction: Instruction) -> str | None:

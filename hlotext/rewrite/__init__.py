@@ -13,7 +13,16 @@
 from hlotext.edit.parameters import add_parameter, remove_parameter
 from hlotext.ir.errors import EditError
 from hlotext.rewrite.builder import Builder, shape_of
+from hlotext.rewrite.entry_layout import change_entry_layout
 from hlotext.rewrite.extraction import extract
+from hlotext.rewrite.importing import import_computation
+from hlotext.rewrite.ordering import (
+    depends,
+    move_after,
+    next_instruction,
+    previous_instruction,
+    replace_preserving_sharding,
+)
 from hlotext.rewrite.outlining import inline, outline
 from hlotext.rewrite.passes import PASSES, Pass, PassResult, make_pass, parse_passes
 from hlotext.rewrite.pipeline import PassError, Pipeline, Step, bisect
@@ -38,15 +47,22 @@ __all__ = [
     "add_parameter",
     "apply_rules",
     "bisect",
+    "change_entry_layout",
     "change_operands",
     "change_shape",
+    "depends",
     "extract",
+    "import_computation",
     "inline",
     "make_pass",
+    "move_after",
+    "next_instruction",
     "outline",
     "parse_passes",
     "pattern",
+    "previous_instruction",
     "reduce",
     "remove_parameter",
+    "replace_preserving_sharding",
     "shape_of",
 ]

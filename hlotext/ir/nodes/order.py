@@ -68,3 +68,13 @@ class Order:
         """Makes the list what it was."""
         self._instructions[:] = instructions
         self._number()
+
+    def following(self, instruction: Instruction) -> Instruction | None:
+        """The instruction behind one; None behind the last."""
+        place = self.place(instruction) + 1
+        return self._instructions[place] if place < len(self._instructions) else None
+
+    def preceding(self, instruction: Instruction) -> Instruction | None:
+        """The instruction in front of one; None in front of the first."""
+        place = self.place(instruction)
+        return self._instructions[place - 1] if place else None

@@ -7,8 +7,10 @@ import re
 import attrs
 
 from hlotext.rewrite.passes.algsimp import AlgebraicSimplifier
+from hlotext.rewrite.passes.anonymize import Anonymize
 from hlotext.rewrite.passes.base import Pass, PassResult, Property
 from hlotext.rewrite.passes.call_inliner import CallInliner
+from hlotext.rewrite.passes.combine_collectives import CombineCollectives
 from hlotext.rewrite.passes.constant_folding import ConstantFolding
 from hlotext.rewrite.passes.control_flow import WhileToOneTrip
 from hlotext.rewrite.passes.cse import CommonSubexpressionElimination
@@ -23,13 +25,15 @@ from hlotext.rewrite.passes.reshape_mover import ReshapeMover
 from hlotext.rewrite.passes.single_device import SingleDevice
 from hlotext.rewrite.passes.strip import CanonicalNames, RemoveShardings, StripMetadata
 from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
+from hlotext.rewrite.passes.unroll_loops import UnrollLoops
 
 PASSES: dict[str, type[Pass]] = {
     kind.name: kind
     for kind in (
-        AlgebraicSimplifier, BitcastSimplifier, CallInliner, CanonicalNames, CommonSubexpressionElimination,
-        ConstantFolding, DeadCodeElimination, FlattenCallGraph, LayoutNormalization, RemoveShardings,
-        ReshapeDecomposer, ReshapeMover, SingleDevice, StripMetadata, TupleSimplifier, WhileToOneTrip,
+        AlgebraicSimplifier, Anonymize, BitcastSimplifier, CallInliner, CanonicalNames, CombineCollectives,
+        CommonSubexpressionElimination, ConstantFolding, DeadCodeElimination, FlattenCallGraph, LayoutNormalization,
+        RemoveShardings, ReshapeDecomposer, ReshapeMover, SingleDevice, StripMetadata, TupleSimplifier, UnrollLoops,
+        WhileToOneTrip,
     )
 }  # fmt: skip
 """Every pass by its name."""

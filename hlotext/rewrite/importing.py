@@ -1,0 +1,85 @@
+"""Computations brought over from another module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.metadata import Metadata
+
+
+def import_computation(
+    module: Module, computation: Computation, name: str | None = None, before: Computation | None = None
+) -> Computation:
+    """A copy of another module's computation, with all that it calls, in front of the entry or of another computation.
+
+    The source stays as it is. Computations and instructions get names that are free. What belongs to the source alone is
+    translated: a number of its stack-frame tables becomes file and line, channels get numbers that are free, each the same
+    one wherever it stood. Nothing calls the copy yet. Raises EditError for a computation that is in no module.
+
+    >>> import hlotext as hlo
+    >>> library = hlo.parse("gelu { p = f32[] parameter(0)  ROOT t = f32[] tanh(p) }  ENTRY e { x = f32[] parameter(0) }")
+    >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  ROOT t = f32[] negate(x) }")
+    >>> callee = import_computation(m, library.find("gelu"), before=m.entry)
+    >>> from hlotext.rewrite import Builder
+    >>> m.entry.root.replace_with(Builder.before(m.entry.root).call(m.entry["x"], to_apply=callee))
+    >>> print(m.entry.root)
+    ROOT call = f32[] call(x), to_apply=gelu
+    """
+    if computation.module is None:
+        raise EditError(f"{computation.name} is in no module")
+    copies = _Copies(module)
+    with module.transaction():
+        place = before
+        if place is None and len(module.computations):
+            place = module.entry  # callers, the entry last of all, stand behind what they call
+        for callee in post_order([computation]):
+            copies.add(callee, name if callee is computation else None, place)
+        copied: Computation = copies.nodes[computation]
+    return copied
+
+
+class _Copies:
+    """Copies of nodes in another module."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.nodes: dict[Any, Any] = {}
+        self.channels: dict[int, int] = {}
+        used = (i.attributes.get("channel_id") for i in module.instructions())
+        self.last_channel = max((number for number in used if isinstance(number, int)), default=0)
+
+    def add(self, computation: Computation, name: str | None, before: Computation | None) -> None:
+        wanted = name or computation.name or "inline_body"
+        copy = Computation(
+            self.module.computation_names.unique(wanted), execution_thread=computation.execution_thread
+        )
+        self.nodes[computation] = copy
+        for old in computation:
+            operands = tuple(self.nodes[operand] for operand in old.operands)
+            attributes = {key: self.value(old, key, value) for key, value in old.attributes.items()}
+            argument = old.literal if old.literal is not None else old.parameter_number
+            unique = self.module.instruction_names.unique(old.name)
+            new = Instruction(unique, old.opcode, old.shape, operands, attributes, argument)
+            self.nodes[old] = copy.add(new, typed=False)
+        copy.root = self.nodes[computation.root]
+        self.module.add(copy, before)
+
+    def value(self, instruction: Instruction, name: str, value: Any) -> Any:
+        """An attribute's value as the other module has it."""
+        if isinstance(value, Computation | Instruction):
+            return self.nodes[value]
+        if type(value) is tuple and any(isinstance(item, Computation | Instruction) for item in value):
+            return tuple(self.nodes[item] for item in value)
+        if name == "channel_id" and isinstance(value, int):
+            if value not in self.channels:
+                self.last_channel += 1
+                self.channels[value] = self.last_channel
+            return self.channels[value]
+        if isinstance(value, Metadata) and value.stack_frame_id:
+            frames = instruction.frames
+            return value.with_frame(frames[0]) if frames else value
+        return value

@@ -1,0 +1,102 @@
+"""Who stands where, who needs whom, and moving and replacing with that in mind."""
+
+from __future__ import annotations
+
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.rewrite.passes.editor import Editor
+
+
+def next_instruction(instruction: Instruction) -> Instruction | None:
+    """The instruction behind one in its computation's order; None behind the last. Raises EditError without a computation.
+
+    Looked up by the order's own numbers: the body is neither copied nor walked.
+    """
+    return _home(instruction).order.following(instruction)
+
+
+def previous_instruction(instruction: Instruction) -> Instruction | None:
+    """The instruction in front of one in its computation's order; None in front of the first. Raises EditError."""
+    return _home(instruction).order.preceding(instruction)
+
+
+def _home(instruction: Instruction) -> Computation:
+    if instruction.computation is None:
+        raise EditError(f"{instruction.name} is in no computation")
+    return instruction.computation
+
+
+def move_after(instruction: Instruction, other: Instruction) -> None:
+    """Gives an instruction the place behind another one of its computation.
+
+    Raises EditError if it would stand before what it needs or behind what needs it.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  a = f32[] sine(x)  b = f32[] cosine(x)  ROOT c = f32[] add(a, b) }")
+    >>> move_after(m.entry["a"], m.entry["b"])
+    >>> [i.name for i in m.entry]
+    ['x', 'b', 'a', 'c']
+    """
+    if other is instruction:
+        return
+    if other.computation is not _home(instruction):
+        raise EditError(f"{instruction.name} and {other.name} are not in one computation")
+    following = next_instruction(other)
+    if following is instruction:
+        return
+    if following is not None:
+        instruction.move_before(following)
+        return
+    if instruction.users or instruction.control_successors:
+        raise EditError(f"{instruction.name} cannot stand behind {other.name}: something needs it before")
+    instruction.move_before(other)  # nothing stands behind the last one, before which it could go
+    other.move_before(instruction)
+
+
+def depends(a: Instruction, b: Instruction) -> bool:
+    """Whether one instruction needs another of its computation, over operands and control dependencies (itself it does).
+
+    Only what stands between the two is looked at. Instructions of other computations are not needed.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  a = f32[] sine(x)  b = f32[] cosine(a)  ROOT c = f32[] abs(x) }")
+    >>> depends(m.entry["b"], m.entry["x"]), depends(m.entry["c"], m.entry["a"])
+    (True, False)
+    """
+    computation = a.computation
+    if computation is None or b.computation is not computation:
+        return a is b
+    order = computation.order
+    limit = order[b]
+    seen: set[Instruction] = set()
+    stack = [a]
+    while stack:
+        i = stack.pop()
+        if i is b:
+            return True
+        if i not in seen and order[i] > limit:
+            seen.add(i)
+            stack.extend(i.operands)
+            stack.extend(i.control_predecessors)
+    return False
+
+
+def replace_preserving_sharding(old: Instruction, new: Instruction) -> bool:
+    """`replace_with` that loses no sharding (`HloComputation::ReplaceInstruction` with `preserve_sharding`).
+
+    Where both have shardings that differ nothing is changed and False returned; a new instruction without one takes over the
+    old one's, as it does metadata and frontend attributes that it lacks.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  a = f32[] sine(x), sharding={replicated}  ROOT b = f32[] abs(a) }")
+    >>> from hlotext.rewrite import Builder
+    >>> replace_preserving_sharding(m.entry["a"], Builder(m.entry, m.entry["a"]).cosine(m.entry["x"]))
+    True
+    >>> print(m.entry["cosine"])
+    cosine = f32[] cosine(x), sharding={replicated}
+    """
+    computation = _home(old)
+    if computation.module is None:
+        raise EditError(f"{old.name} is in no module")
+    return Editor(computation.module).replace(old, new, preserve_sharding=True)

@@ -1,0 +1,98 @@
+"""Loops written out, a copy of the body for each round."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from hlotext.analysis import trip_count
+from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcode import Family
+from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.outlining import inline
+from hlotext.rewrite.passes.base import Pass, PassResult
+
+
+@attrs.frozen
+class UnrollLoops(Pass):
+    """Replaces loops whose trip count is known by as many copies of their body, inner loops first.
+
+    Known by `hlotext.analysis.trip_count`: as XLA noted it, or from the loop's own constants. Loops that send or receive
+    stay, since both ends count; so do longer ones, and those that would become too large. Copies of collectives get channels
+    of their own. Unlike XLA's `while-loop-unroller` it folds nothing: `tuple-simplifier` and `constant-folding` may follow.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse('b { s = (s32[]) parameter(0)  n = s32[] get-tuple-element(s), index=0  m = s32[] multiply(n, n)'
+    ...     '  ROOT t = (s32[]) tuple(m) }  c { s = (s32[]) parameter(0)  ROOT p = pred[] constant(true) }  ENTRY e {'
+    ...     '  x = (s32[]) parameter(0)  ROOT w = (s32[]) while(x), condition=c, body=b, backend_config='
+    ...     '{"known_trip_count":{"n":"3"}} }')
+    >>> UnrollLoops().run(m).statistics
+    {'loops': 1, 'rounds': 3}
+    >>> print(m.entry.root)
+    ROOT t.3 = (s32[]) tuple(m.3)
+    """
+
+    name: ClassVar[str] = "unroll-loops"
+    summary: ClassVar[str] = "Replaces loops of known trip counts by copies of their body."
+
+    max_trips: int = 16
+    """Loops that run more often stay."""
+    max_instructions: int = 10_000
+    """Loops whose copies would be more instructions than this stay."""
+
+    def run(self, module: Module) -> PassResult:
+        channels = _Channels(module)
+        loops = rounds = 0
+        for computation in post_order(module.computations):
+            for loop in computation.instructions:
+                if loop.opcode != "while":
+                    continue
+                count = trip_count(loop)
+                if count is None or not self._is_wanted(loop, count):
+                    continue
+                _unroll(loop, count, channels)
+                loops, rounds = loops + 1, rounds + count
+        return PassResult.of({"loops": loops, "rounds": rounds})
+
+    def _is_wanted(self, loop: Instruction, count: int) -> bool:
+        body: Computation = loop.attributes["body"]
+        return (
+            count <= self.max_trips
+            and count * len(body) <= self.max_instructions
+            and not any(_counts_on_both_ends(i) for c in post_order([body]) for i in c)
+        )
+
+
+def _counts_on_both_ends(i: Instruction) -> bool:
+    row = OPCODES.get(i.opcode)
+    return row is None or row.family is Family.POINT_TO_POINT
+
+
+class _Channels:
+    """Hands out channels that no instruction of a module has."""
+
+    def __init__(self, module: Module) -> None:
+        used = (i.attributes.get("channel_id") for i in module.instructions())
+        self.last = max((number for number in used if isinstance(number, int)), default=0)
+
+    def next(self) -> int:
+        self.last += 1
+        return self.last
+
+
+def _unroll(loop: Instruction, count: int, channels: _Channels) -> None:
+    """Puts copies of the body in the place of a loop."""
+    body: Computation = loop.attributes["body"]
+    (value,) = loop.operands
+    for number in range(count):
+        call = Builder(loop.computation, loop).op("call", (value,), to_apply=body)  # type: ignore[arg-type]
+        copies = inline(call)
+        value = copies.get(body.root, value)
+        for copy in copies.values() if number else ():
+            if isinstance(copy.attributes.get("channel_id"), int):
+                copy.attributes["channel_id"] = channels.next()
+    loop.replace_with(value)
