@@ -28,7 +28,16 @@ from hlotext.rewrite.passes import PASSES, Pass, PassResult, make_pass, parse_pa
 from hlotext.rewrite.pipeline import PassError, Pipeline, Step, bisect
 from hlotext.rewrite.propagation import change_operands, change_shape
 from hlotext.rewrite.reduction import Reduction, reduce
-from hlotext.rewrite.rewriter import Listener, Rewrite, RewriteError, Rule, apply_rules, pattern
+from hlotext.rewrite.rewriter import (
+    Listener,
+    Profile,
+    Rewrite,
+    RewriteError,
+    Rule,
+    RuleProfile,
+    apply_rules,
+    pattern,
+)
 
 __all__ = [
     "PASSES",
@@ -39,10 +48,12 @@ __all__ = [
     "PassError",
     "PassResult",
     "Pipeline",
+    "Profile",
     "Reduction",
     "Rewrite",
     "RewriteError",
     "Rule",
+    "RuleProfile",
     "Step",
     "add_parameter",
     "apply_rules",

@@ -9,6 +9,7 @@ from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.metadata import Metadata
+from hlotext.rewrite.builder import Builder
 
 
 def import_computation(
@@ -53,10 +54,10 @@ class _Copies:
         self.last_channel = max((number for number in used if isinstance(number, int)), default=0)
 
     def add(self, computation: Computation, name: str | None, before: Computation | None) -> None:
-        wanted = name or computation.name or "inline_body"
-        copy = Computation(
-            self.module.computation_names.unique(wanted), execution_thread=computation.execution_thread
-        )
+        builder = Builder.new(self.module, name or computation.name or "inline_body", before=before)
+        copy = builder.computation
+        if copy.execution_thread != computation.execution_thread:
+            copy.execution_thread = computation.execution_thread
         self.nodes[computation] = copy
         for old in computation:
             operands = tuple(self.nodes[operand] for operand in old.operands)
@@ -65,8 +66,7 @@ class _Copies:
             unique = self.module.instruction_names.unique(old.name)
             new = Instruction(unique, old.opcode, old.shape, operands, attributes, argument)
             self.nodes[old] = copy.add(new, typed=False)
-        copy.root = self.nodes[computation.root]
-        self.module.add(copy, before)
+        builder.finish(self.nodes[computation.root])
 
     def value(self, instruction: Instruction, name: str, value: Any) -> Any:
         """An attribute's value as the other module has it."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import attrs
 
@@ -75,9 +77,26 @@ def pattern(wanted: Pattern, options: Options = NOTHING_SKIPPED) -> Callable[[Re
 
 
 class Listener(Protocol):
-    """Is told of every replacement, before it happens."""
+    """Is told of every replacement, before it happens. Of each single edit `Module.listen` tells."""
 
     def replaced(self, rule: Rule, old: Instruction, new: Instruction) -> None: ...
+
+
+@attrs.define
+class RuleProfile:
+    """What one rule cost, and what came of it."""
+
+    tried: int = 0
+    """Instructions on which its pattern was tried."""
+    matched: int = 0
+    applied: int = 0
+    """Matches of which the function made something; the others were taken back, if anything had been made."""
+    seconds: float = 0.0
+    """In its pattern, its function and the replacement."""
+
+
+Profile: TypeAlias = dict[str, RuleProfile]
+"""What each rule cost, by name; given to `apply_rules`, which fills it in."""
 
 
 def apply_rules(
@@ -87,87 +106,179 @@ def apply_rules(
     computations: Iterable[Computation] | None = None,
     max_rewrites: int | None = None,
     listeners: Sequence[Listener] = (),
+    profile: Profile | None = None,
 ) -> dict[str, int]:
-    """Applies rules until none matches; how often each did, by name.
+    """Applies rules until none matches anywhere; how often each did, by name.
 
-    Instructions are visited computation by computation in the order of the text; rules are tried in order; what a
-    replacement made, and its users, is visited again. Replaced instructions and operands that nothing uses any more are
-    taken out. Raises RewriteError beyond `max_rewrites` (by default eight for every instruction of the module, plus 1,000):
-    then the rules undo one another.
+    Instructions are visited computation by computation in the order of the text; rules are tried in order. Whatever a rule
+    inserted, changed or took out, and what uses or is used by that, is visited next; when nothing is left, everything is
+    visited once more, until a whole round changes nothing. So no rule matches at the end, however far its pattern looks.
+
+    Each application is one transaction. What a rule made is taken back where it returns None or raises (the exception then
+    says which rule, and where); replaced instructions, operands and new instructions that nothing uses are taken out. Raises
+    RewriteError beyond `max_rewrites` (by default eight for every instruction of the module, plus 1,000): then rules undo one
+    another.
     """
-    worklist = _Worklist(module, rules, listeners)
+    chosen = None if computations is None else frozenset(computations)
     limit = max_rewrites if max_rewrites is not None else 8 * sum(map(len, module.computations)) + 1000
-    for computation in tuple(computations if computations is not None else module.computations):
-        if not computation.is_implicit:
-            worklist.run(computation, limit)
-    return worklist.counts
+    rewriter = _Rewriter(module, rules, chosen, limit, listeners, profile)
+    with module.listen(rewriter):
+        rewriter.run()
+    return rewriter.counts
 
 
-class _Worklist:
-    """One run over a module."""
+class _Rewriter:
+    """One run over a module, which hears of every edit that its rules make."""
 
-    def __init__(self, module: Module, rules: Sequence[Rule], listeners: Sequence[Listener]) -> None:
+    def __init__(
+        self,
+        module: Module,
+        rules: Sequence[Rule],
+        chosen: frozenset[Computation] | None,
+        limit: int,
+        listeners: Sequence[Listener],
+        profile: Profile | None,
+    ) -> None:
         self.module = module
-        self.listeners = listeners
-        self.counts: dict[str, int] = {}
         self.rules = rules
+        self.chosen = chosen
+        self.limit = limit
+        self.listeners = listeners
+        self.profile = profile
+        self.counts: dict[str, int] = {}
+        self.total = 0
+        self.last: deque[str] = deque(maxlen=6)
+        self.pending: dict[Instruction, None] = {}
+        """What is to be visited; the last one first."""
+        self.touched: dict[Instruction, None] = {}
+        """What the rule at work has edited so far, in order."""
         self._by_opcode: dict[str, list[Rule]] = {}
+
+    # ---- what edits tell
+
+    def inserted(self, node: Instruction | Computation) -> None:
+        if isinstance(node, Instruction):
+            self.touched[node] = None
+
+    def modified(self, node: Instruction | Computation) -> None:
+        if isinstance(node, Instruction):
+            self.touched[node] = None
+
+    def removed(self, node: Instruction | Computation) -> None:
+        if isinstance(node, Instruction):
+            self.touched.update(dict.fromkeys(node.operands))  # each has one user less
+
+    # ---- rounds
+
+    def run(self) -> None:
+        while True:
+            before = self.total
+            for computation in reversed(self.module.computations):
+                if self.is_chosen(computation):
+                    self.pending.update(dict.fromkeys(reversed(computation.instructions)))
+            while self.pending:
+                self.visit(self.pending.popitem()[0])
+            if self.total == before:
+                return
+
+    def is_chosen(self, computation: Computation | None) -> bool:
+        if computation is None or computation.is_implicit:
+            return False
+        return computation.module is self.module and (self.chosen is None or computation in self.chosen)
+
+    def visit(self, instruction: Instruction) -> None:
+        """Tries the rules on an instruction until one applies."""
+        if instruction.computation is None:
+            return
+        for rule in self.rules_for(instruction.opcode):
+            if self.apply(rule, instruction):
+                self.visit_again()
+                self.total += 1
+                self.last.append(f"{rule.name} on {instruction.name}")
+                if self.total > self.limit:
+                    raise RewriteError(
+                        f"no end after {self.limit} rewrites: rules undo one another; the last were {', '.join(self.last)}"
+                    )
+                return
+
+    def visit_again(self) -> None:
+        """Puts what was edited, and what uses it, on the list."""
+        near: dict[Instruction, None] = {}
+        for i in self.touched:
+            if self.is_chosen(i.computation):
+                near[i] = None
+                near.update(dict.fromkeys(i.users))
+        for i in reversed(near):
+            self.pending.pop(i, None)
+            self.pending[i] = None
 
     def rules_for(self, opcode: str) -> list[Rule]:
         """The rules that may match that opcode, so that most instructions cost one look-up."""
         found = self._by_opcode.get(opcode)
         if found is None:
-            found = [rule for rule in self.rules if opcode in (_opcodes(rule.pattern) or (opcode,))]
+            found = [rule for rule in self.rules if opcode in (_opcodes(rule) or (opcode,))]
             self._by_opcode[opcode] = found
         return found
 
-    def run(self, computation: Computation, limit: int) -> None:
-        pending = dict.fromkeys(reversed(computation.instructions))
-        while pending:
-            instruction = pending.popitem()[0]
-            if instruction.computation is not computation:
-                continue
-            for rule in self.rules_for(instruction.opcode):
-                touched = self.try_rule(rule, instruction)
-                if touched is not None:
-                    pending.update(dict.fromkeys(reversed(touched)))
-                    if sum(self.counts.values()) > limit:
-                        most = max(self.counts, key=lambda name: self.counts[name])
-                        raise RewriteError(f"no end after {limit} rewrites, most of them by {most}")
-                    break
+    # ---- one rule on one instruction
 
-    def try_rule(self, rule: Rule, old: Instruction) -> list[Instruction] | None:
-        """What is to be visited again after a rule was applied; None where it was not."""
-        match = rule.pattern.match(old, rule.options)
-        computation = old.computation
-        if match is None or computation is None:
-            return None
-        place = computation.order.place(old)
-        before = computation._instructions[place - 1] if place else None
-        new = rule.function(Rewrite(old, match, Builder.before(old)))
-        if new is None:
-            return None
+    def apply(self, rule: Rule, old: Instruction) -> bool:
+        """Whether a rule made something of an instruction."""
+        if self.profile is None:
+            match = rule.pattern.match(old, rule.options)
+            return match is not None and self.rewrite(rule, old, match)
+        costs = self.profile.setdefault(rule.name, RuleProfile())
+        start = time.perf_counter()
+        try:
+            match = rule.pattern.match(old, rule.options)
+            costs.tried += 1
+            costs.matched += match is not None
+            applied = match is not None and self.rewrite(rule, old, match)
+            costs.applied += applied
+        finally:
+            costs.seconds += time.perf_counter() - start
+        return applied
+
+    def rewrite(self, rule: Rule, old: Instruction, match: Match) -> bool:
+        """Applies a rule to its match, as a whole or not at all."""
+        self.touched = {}
+        try:
+            with self.module.transaction() as record:
+                new = rule.function(Rewrite(old, match, Builder.before(old)))
+                if new is None:
+                    record.undo()
+                    return False
+                self.replace(rule, old, new)
+                remove_dead_operands([i for i in record.inserted if isinstance(i, Instruction)])
+        except Exception as error:
+            error.add_note(f"in the rule {rule.name}, applied to {old.name}")
+            raise
         self.counts[rule.name] = self.counts.get(rule.name, 0) + 1
-        made = computation._instructions[
-            computation.order.place(before) + 1 if before is not None else 0 : computation.order.place(old)
-        ]
+        self.touched[new] = None
+        return True
+
+    def replace(self, rule: Rule, old: Instruction, new: Instruction) -> None:
+        """Puts one instruction in the place of another; nothing where that was changed in place."""
         if new is old:
-            return [*made, old, *old.users]
+            return
         for listener in self.listeners:
             listener.replaced(rule, old, new)
-        users = old.users
         operands = old.operands
         old.replace_with(new)
         remove_dead_operands((old,) if old.computation is not None else operands)
-        return [*made, new, *users]
 
 
-def _opcodes(pattern: Pattern) -> set[str] | None:
-    """The opcodes that a pattern can match; None: any."""
+def _opcodes(rule: Rule) -> frozenset[str] | None:
+    """The opcodes that a rule can match; None: any."""
+    options = rule.pattern.options or rule.options
+    return None if options.start else _opcodes_of(rule.pattern)
+
+
+def _opcodes_of(pattern: Pattern) -> frozenset[str] | None:
     if pattern.alternatives:
-        parts = [_opcodes(alternative) for alternative in pattern.alternatives]
-        return None if None in parts else {opcode for part in parts if part for opcode in part}
-    return {pattern.opcode} if pattern.opcode is not None else None
+        parts = [_opcodes_of(alternative) for alternative in pattern.alternatives]
+        return None if None in parts else frozenset(opcode for part in parts if part for opcode in part)
+    return frozenset({pattern.opcode}) if pattern.opcode is not None else None
 
 
 def remove_dead_operands(candidates: Iterable[Instruction]) -> int:

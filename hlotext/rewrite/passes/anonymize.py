@@ -16,6 +16,8 @@ from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.strip import METADATA, CanonicalNames, StripMetadata
 
 _HEADER = ("origin_recovery_table", "debug_attributes")
+_COMPOSITE = {"composite.attributes": "{}", "composite.name": "composite", "composite.version": "1"}
+"""What XLA insists on for a composite call, and which says nothing here."""
 _CONFIGS = ("infeed_config", "outfeed_config")
 MAX_KEPT_ELEMENTS = 16
 """Constants of more elements are data; smaller ones are numbers that the program needs."""
@@ -68,6 +70,8 @@ def _without_notes(i: Instruction) -> int:
     if i.opcode == "custom-call":
         gone.add("backend_config")
     kept = {k: v for k, v in i.attributes.items() if k not in gone and k not in _CONFIGS}
+    if i.attributes.get("is_composite"):
+        kept["frontend_attributes"] = FrontendAttributes(_COMPOSITE)  # type: ignore[arg-type]
     sharding = i.sharding
     if sharding is not None:
         kept["sharding"] = sharding.without_metadata()
@@ -113,7 +117,8 @@ def _numbered_targets(module: Module) -> int:
     for i in tuple(module.instructions()):
         target = i.attributes.get("custom_call_target")
         if isinstance(target, str):
-            number = numbers.setdefault(target, len(numbers))
-            i.attributes["custom_call_target"] = f"target.{number}"
-            count += 1
+            name = f"target.{numbers.setdefault(target, len(numbers))}"
+            if name != target:
+                i.attributes["custom_call_target"] = name
+                count += 1
     return count
