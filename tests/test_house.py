@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 import hlotext as hlo
 from hlotext.syntax.source import limits
-from tests.support import ROOT
+from tests.support import DATA, ROOT
 
 PACKAGE = ROOT / "hlotext"
 FLOORS = (
@@ -26,6 +26,36 @@ INNER_FLOORS = {
     ),
 }
 """Inner rooms of a room from the ground up; its other files, which are its doors, stand above all of these."""
+CIRCLES = {
+    "hlotext.rewrite.passes.algebra.copies",
+    "hlotext.rewrite.passes.algebra.reshapes",
+    "hlotext.rewrite.passes.algebra.transposes",
+    "hlotext.thunks.buffers",
+    "hlotext.thunks.command_buffers",
+    "hlotext.thunks.gpu",
+    "hlotext.thunks.gpu_fusions",
+    "hlotext.thunks.tree",
+}
+"""Files that import each other, in circles that are to be broken. None may be added."""
+SHORT = {
+    "__main__",  # `python -m hlotext`
+    "dumps.notes",
+    "edit.names",
+    "findings.codes",  # what every table of codes is made of
+    "ir.doors",  # used by every room
+    "ir.errors",
+    "ir.tables.opcode_rows.examples",
+    "ir.values.value",  # what every value is
+    "layout.permutations",
+    "memory.errors",
+    "reports.report",  # what every writer gets
+    "rewrite.opcode_methods",
+    "semantics.effects",
+    "semantics.infer.errors",
+    "semantics.words",
+    "testing.filecheck",  # needs a package of its own
+}
+"""Files of fewer than thirty lines."""
 LINES = (
     "add.936 = bf16[8,1,1280,16384]{3,2,0,1:T(8,128)(2,1)} add(exponential.183, broadcast.3115)",
     "%fusion.3 = bf16[32,32,4096]{2,1,0:T(8,128)(2,1)S(1)} "
@@ -68,6 +98,78 @@ def test_printing_does_not_know_the_readers() -> None:
     """It takes limits from them, and nothing else."""
     for path in sorted((PACKAGE / "syntax" / "printing").rglob("*.py")):
         assert set(imported(path, "hlotext.syntax.")) <= {"printing", "source"}, path
+
+
+def modules() -> dict[str, Path]:
+    """Every module of hlotext with its file."""
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def imports(path: Path, known: Collection[str]) -> Iterator[tuple[str, bool]]:
+    """The modules of hlotext that a file imports when it runs, and whether a function does; not what only types need."""
+    waiting: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text(encoding="utf-8")), False)]
+    while waiting:
+        node, is_late = waiting.pop()
+        is_late = is_late or isinstance(node, ast.FunctionDef)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            waiting += [(child, is_late) for child in node.orelse]
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield (whole if whole in known else node.module), is_late
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, is_late) for alias in node.names)
+        waiting += [(child, is_late) for child in ast.iter_child_nodes(node)]
+
+
+def test_no_circle_of_files() -> None:
+    """Not even through imports inside functions. What a door opens is a file of its own room."""
+    known = modules()
+    arrows = {
+        name: {target for target, _ in imports(path, known) if target in known and target != name}
+        for name, path in known.items()
+    }
+    assert {name for name in arrows if name in reached(arrows, name)} <= CIRCLES
+
+
+def reached(arrows: Mapping[str, set[str]], start: str) -> set[str]:
+    """What can be reached over one arrow or more."""
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = arrows[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
+
+
+def test_imports_inside_functions_are_listed() -> None:
+    """Each is on the list because start-up needs it; most rooms have doors instead (`hlotext.ir.doors`)."""
+    known = modules()
+    found = {
+        f"{name.removeprefix('hlotext.')} -> {target.removeprefix('hlotext.')}"
+        for name, path in known.items()
+        for target, is_late in imports(path, known)
+        if is_late and target in known
+    }
+    assert found == {
+        line for line in (DATA / "imports" / "late.txt").read_text().splitlines() if line[0] != "#"
+    }
+
+
+def test_short_files_are_short_by_design() -> None:
+    """A file is a chapter, of thirty lines or more, unless it is one of many alike, or what a room is."""
+    short = {
+        name.removeprefix("hlotext.")
+        for name, path in modules().items()
+        if path.name != "__init__.py" and len(path.read_text("utf-8").splitlines()) < 30
+    }
+    assert {name for name in short if not name.startswith(("lint.rules.", "verify.checks."))} <= SHORT
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from hlotext import __version__
+from hlotext.findings import escape
 
 COMMANDS = {
     "show": "What is in a module, or one instruction of it.",
@@ -67,8 +68,6 @@ class _Commands(click.Group):
         try:
             status = main(*args, standalone_mode=False, **kwargs)
         except click.ClickException as error:
-            from hlotext.findings import escape
-
             said = io.StringIO()
             error.show(said)
             click.echo(escape.lines(said.getvalue()), err=True, nl=False)
@@ -93,8 +92,6 @@ class _Commands(click.Group):
         except Exception as error:
             if os.environ.get(DEBUG_VARIABLE):
                 traceback.print_exc()
-            from hlotext.findings import escape
-
             message = escape.line(" ".join(f"{type(error).__name__}: {error}".split()))
             click.echo(f"hlotext: internal error: {message} ({DEBUG_VARIABLE}=1 shows where)", err=True)
             ctx.exit(UNREADABLE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+import hlotext as hlo
 from hlotext.cli.common import FORMAT, NotFound, write_json
 from hlotext.cli.output import Column, Table, echo, is_colourful, output
 from hlotext.syntax.source import codes as syntax_codes
@@ -25,9 +26,7 @@ def command(codes: tuple[str, ...], output_format: str) -> None:
       hlotext rule V101
       hlotext rule | grep layout
     """
-    from hlotext.lint import every_code
-
-    known = every_code()
+    known = hlo.lint.every_code()  # the rules are loaded here, and not for those who want the table above
     chosen = []
     for code in codes or known:
         rule = known.get(code.upper())

@@ -6,18 +6,23 @@ A package that is a door imports nothing. `from hlotext.syntax import reading` c
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
-def door(package: str, *modules: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a package that imports these modules of it when they are first asked for."""
+def door(package: str, *modules: str, **names: Sequence[str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package that imports these modules of it when they are first asked for.
+
+    `names` are names of the package itself, by the module that defines them.
+    """
+    homes = {name: module for module, owned in names.items() for name in owned}
 
     def opened(name: str) -> Any:
+        if name in homes:
+            return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        __import__(f"{package}.{name}")  # which makes it an attribute of the package
-        return sys.modules[f"{package}.{name}"]
+        return importlib.import_module(f"{package}.{name}")  # which makes it an attribute of the package
 
     return opened

@@ -24,6 +24,7 @@ from hlotext.lint.suppress import is_suppressed
 from hlotext.semantics.infer import infer_shape
 from hlotext.syntax.read import read_tolerantly
 from hlotext.syntax.source.codes import CODES as SYNTAX_CODES
+from hlotext.verify import verify
 
 
 def run(module: Module, config: Config | None = None) -> list[Finding]:
@@ -184,8 +185,6 @@ def _is_ignored(finding: Finding, config: Config, source: Source | None) -> bool
 
 
 def _verify(module: Module, config: Config) -> Iterator[Finding]:
-    from hlotext.verify.run import run as verify
-
     for diagnostic in verify(module):
         if config.is_selected(diagnostic.code, False):
             finding = _adopted(diagnostic, "verify", module.name)

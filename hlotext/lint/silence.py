@@ -16,6 +16,7 @@ from hlotext.lint.config import Config
 from hlotext.lint.engine import run
 from hlotext.lint.registry import all_rules
 from hlotext.lint.rule import Rule, make_context
+from hlotext.semantics.infer import infer_shape
 from hlotext.syntax.read import read_tolerantly
 
 _MOST = 5
@@ -35,8 +36,6 @@ class Silence:
 
 def explain_silence(source: Source, code: str, config: Config | None = None) -> list[Silence]:
     """Why a rule says nothing about the modules of a text, or that it does. Raises KeyError for a code that is no rule's."""
-    from hlotext.semantics.infer import infer_shape
-
     result = read_tolerantly(source, infer_shape)
     if any(finding.severity is Severity.ERROR for finding in result.diagnostics):
         return [Silence("", "the text has errors, and rules on half a module would guess")]

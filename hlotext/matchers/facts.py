@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlotext import syntax
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.ir.values.shape import Shape
@@ -46,9 +47,7 @@ def dot_dims(instruction: Instruction, kind: str) -> tuple[tuple[int, ...], tupl
 def groups(given: ReplicaGroups | Sequence[Sequence[int]] | str) -> tuple[tuple[int, ...], ...]:
     """Replica groups one by one. Raises HloSyntaxError for text that is none."""
     if isinstance(given, str):
-        from hlotext.syntax.read_terms import parse_replica_groups  # most patterns name none
-
-        given = parse_replica_groups(given)
+        given = syntax.read_terms.parse_replica_groups(given)
     if isinstance(given, ReplicaGroups):
         return tuple(given.groups())
     return tuple(tuple(group) for group in given)
@@ -62,9 +61,7 @@ def groups_of(instruction: Instruction) -> tuple[tuple[int, ...], ...] | None:
 def sharding(given: Sharding | str) -> Sharding:
     """The value of a sharding. Raises HloSyntaxError for text that is none."""
     if isinstance(given, str):
-        from hlotext.syntax.read_terms import parse_sharding
-
-        return parse_sharding(given)
+        return syntax.read_terms.parse_sharding(given)
     return given
 
 

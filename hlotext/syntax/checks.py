@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from hlotext.ir import tables
 from hlotext.ir.memo import late
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import opcodes
@@ -79,10 +80,8 @@ def raw_value(
     if attribute_rule(name) is not None:
         reporter.note("X204", f"{name}={value} is unknown to this release", place)
         return
-    from hlotext.ir.tables.attributes import ATTRIBUTES  # what is known is seldom needed
-
     row = opcodes.opcode(instruction.opcode)
-    known = opcodes.allowed_attributes(row) if row is not None else ATTRIBUTES
+    known = opcodes.allowed_attributes(row) if row is not None else tables.attributes.ATTRIBUTES
     meant = _MEANT.get(name)
     help = f"did you mean `{meant}`?" if meant is not None else reporter.did_you_mean(name, known)
     reporter.note("X203", f"attribute {name} is unknown to this release", place, help=help)

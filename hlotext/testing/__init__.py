@@ -5,7 +5,23 @@
 True
 """
 
-from hlotext.testing.inspected import Collectives, Count, Findings, Hlo, Instructions, inspect
-from hlotext.testing.reading import module_of
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hlotext.ir.doors import door
+
+if TYPE_CHECKING:
+    from hlotext.testing import snapshot as snapshot
+    from hlotext.testing.inspected import Collectives, Count, Findings, Hlo, Instructions, inspect
+    from hlotext.testing.reading import module_of
+else:
+    # The plugin is loaded with every pytest, most of which have nothing to do with HLO.
+    __getattr__ = door(
+        __name__,
+        "snapshot",
+        inspected=("Collectives", "Count", "Findings", "Hlo", "Instructions", "inspect"),
+        reading=("module_of",),
+    )
 
 __all__ = ["Collectives", "Count", "Findings", "Hlo", "Instructions", "inspect", "module_of"]

@@ -26,7 +26,9 @@ from hlotext.matchers import parse_pattern
 from hlotext.reports import full_text
 from hlotext.testing.axes import check_mesh, groups_of_axis, is_along
 from hlotext.testing.describe import describe_all
+from hlotext.testing.filecheck import check_text
 from hlotext.testing.reading import module_of
+from hlotext.testing.snapshot import canonical_text
 
 
 def inspect(value: Any, mesh: Any = None) -> Hlo:
@@ -335,14 +337,10 @@ class Hlo:
 
         Raises AssertionError with FileCheck's own report.
         """
-        from hlotext.testing.filecheck import check_text
-
         check_text(str(self.module), checks)
 
     def canonical_text(self) -> str:
         """The module without names, ids, metadata and backend configs: equal for equal programs. What snapshots hold."""
-        from hlotext.testing.snapshot import canonical_text
-
         return canonical_text(self.module)
 
     def assert_matches_snapshot(self, name: str = "") -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hlotext import testing
+
 if TYPE_CHECKING:
     from hlotext.testing.inspected import Hlo
 
@@ -24,23 +26,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def hlo(request: pytest.FixtureRequest) -> Callable[..., Hlo]:
     """`hlo(compiled)`: questions about a jax Lowered or Compiled, text, a path or a module; see `hlotext.testing.Hlo`."""
     # Nothing of hlotext is loaded for tests that do not ask for it.
-    from hlotext.testing.inspected import Hlo
-    from hlotext.testing.reading import module_of
-    from hlotext.testing.snapshot import FOLDER, check_snapshot, file_name
-
     test_file, update = Path(request.node.path), bool(request.config.getoption(OPTION))
     taken: dict[str, int] = {}
 
-    class _WithSnapshots(Hlo):
+    class _WithSnapshots(testing.Hlo):
         def assert_matches_snapshot(self, name: str = "") -> None:
             taken[name] = taken.get(name, 0) + 1
-            file = file_name(request.node.name, name, taken[name])
-            check_snapshot(
-                test_file.parent / FOLDER / test_file.stem / file, self.canonical_text(), update=update
+            file = testing.snapshot.file_name(request.node.name, name, taken[name])
+            testing.snapshot.check_snapshot(
+                test_file.parent / testing.snapshot.FOLDER / test_file.stem / file,
+                self.canonical_text(),
+                update=update,
             )
 
     def inspect(value: Any, mesh: Any = None) -> Hlo:
-        return _WithSnapshots(module_of(value), mesh)
+        return _WithSnapshots(testing.module_of(value), mesh)
 
     return inspect
 

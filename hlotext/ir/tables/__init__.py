@@ -1,1 +1,12 @@
 """Tables of knowledge: a row for each opcode and for each attribute."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hlotext.ir.doors import door
+
+if TYPE_CHECKING:
+    from hlotext.ir.tables import attributes as attributes
+else:
+    __getattr__ = door(__name__, "attributes")

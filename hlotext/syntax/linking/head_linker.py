@@ -6,6 +6,7 @@ import itertools
 import re
 from typing import Any
 
+from hlotext.ir import tables as knowledge
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.frames import FileLocation, FrameRow, StackFrameIndex
 from hlotext.ir.values.raw_value import RawValue
@@ -31,11 +32,12 @@ def link_head(module: Module, reporter: Reporter, record: ModuleRecord) -> None:
             related = [("first given here", places[name], None)]
             reporter.error("X111", f"attribute {name} is given twice", attribute.position, related=related)
         if isinstance(attribute.value, RawValue):
-            from hlotext.ir.tables.attributes import HEADER_ATTRIBUTES  # what is known is seldom needed
-
             message = f"header attribute {name} is unknown to this release"
             reporter.note(
-                "X203", message, attribute.position, help=reporter.did_you_mean(name, HEADER_ATTRIBUTES)
+                "X203",
+                message,
+                attribute.position,
+                help=reporter.did_you_mean(name, knowledge.attributes.HEADER_ATTRIBUTES),
             )
         places[name] = attribute.position
         module._attributes[name] = attribute.value
