@@ -8,7 +8,7 @@
 """
 
 from hlotext.diff.changes import Change, Changes, Part
-from hlotext.diff.compare import Diff, compare
+from hlotext.diff.compare import Diff, compare, golden_text
 from hlotext.diff.totals import Total, Totals
 
-__all__ = ["Change", "Changes", "Diff", "Part", "Total", "Totals", "compare"]
+__all__ = ["Change", "Changes", "Diff", "Part", "Total", "Totals", "compare", "golden_text"]

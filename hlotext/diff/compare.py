@@ -9,7 +9,7 @@ from collections.abc import Container, Hashable, Iterator
 from typing import Any
 
 import hlotext as hlo
-from hlotext import analysis
+from hlotext import analysis, rewrite
 from hlotext.diff.changes import ADDED, CHANGED, REMOVED, RENAMED, Change, Changes, Part
 from hlotext.diff.graph import Graph, base_opcode
 from hlotext.diff.pairing import Pairing
@@ -17,6 +17,8 @@ from hlotext.diff.structure import LEFT_OUT, names_nodes
 from hlotext.diff.totals import Totals
 from hlotext.ir import collector
 
+_PASSES = "strip-metadata,canonical-names"
+"""What is done to a module before it becomes a golden file."""
 _SHORT = 120
 """Characters of a value that are shown."""
 _HEADER_LEFT_OUT = frozenset({"entry_computation_layout", "allow_spmd_sharding_propagation_to_output"})
@@ -96,6 +98,16 @@ def module_of(value: Any) -> hlo.Module:
     if as_text is None:
         raise TypeError(f"a {type(value).__name__} is neither a module, text, a path, nor what JAX compiled")
     return hlo.parse(as_text(dialect="hlo") if hasattr(value, "compile") else as_text())
+
+
+def golden_text(module: hlo.Module) -> str:
+    """The text of a module with names that only count, and no metadata: equal programs make files that differ little.
+
+    It is HLO, to be compared with `compare` or `hlotext diff`, for which names and order do not count at all.
+    """
+    copy = module.clone()
+    rewrite.Pipeline(rewrite.parse_passes(_PASSES), verify=False).run(copy)
+    return copy.to_text()
 
 
 class _Finder:

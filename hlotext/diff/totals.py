@@ -10,7 +10,8 @@ from typing import TypeVar
 import attrs
 
 import hlotext as hlo
-from hlotext import analysis
+from hlotext import analysis, cost, memory
+from hlotext.ir.tables.opcodes import OPCODES
 
 T = TypeVar("T")
 
@@ -102,8 +103,6 @@ class Totals:
 
 
 def _opcodes() -> frozenset[str]:
-    from hlotext.ir.tables.opcodes import OPCODES
-
     return frozenset(OPCODES)
 
 
@@ -112,8 +111,6 @@ def _counts(module: hlo.Module) -> Counter[str]:
 
 
 def _cost(module: hlo.Module, name: str) -> float | None:
-    from hlotext import cost  # takes longer than most differences
-
     try:
         figure: float = getattr(cost.analyze(module).run, name)
     except (ValueError, KeyError, ArithmeticError):
@@ -127,8 +124,6 @@ def _wire(module: hlo.Module) -> float | None:
 
 
 def _peak(module: hlo.Module) -> float | None:
-    from hlotext import memory
-
     if not module.is_scheduled:
         return None
     try:
