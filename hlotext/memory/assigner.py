@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from hlotext.ir.nodes.computation import Computation, instruction_post_order, post_order
+from hlotext.ir.nodes.computation import instruction_post_order, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.layout import LayoutError
 from hlotext.memory.aliases import Buffer
@@ -79,6 +79,7 @@ class Assigner:
         self._open: list[_Open] = []
         self._of: dict[Value, _Open] = {}
         self._gaps = FreeGaps(schedule.end)
+        self._callers_first = post_order([flow.module.entry])[::-1]
         self._heaps: list[Heap] = []
         _color(buffers, platform)
         set_bytes(flow.values, platform)
@@ -121,7 +122,7 @@ class Assigner:
         members, sizes, live_out = self._buffers.members, self._buffers.sizes, self._live_out
         needed = {v.instruction.computation for n in numbers for v in members[n] if v.instruction is not None}
         place: dict[Instruction | None, int] = {}
-        for computation in reversed(post_order(self._roots())):
+        for computation in self._callers_first:
             if computation in needed:
                 for instruction in instruction_post_order(computation):
                     place[instruction] = len(place)
@@ -131,9 +132,6 @@ class Assigner:
             return -sizes[number], number not in live_out, first, number
 
         return sorted(numbers, key=key)
-
-    def _roots(self) -> list[Computation]:
-        return [self._flow.module.entry]
 
     # ---- one buffer
 
