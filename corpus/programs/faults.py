@@ -33,10 +33,8 @@ def fault_invariant_collective(place: Place) -> Work:
 
 @program(config={"jax_enable_x64": True})
 def fault_double(place: Place) -> Work:
-    """numpy's default type gets into the program."""
-    return Work(
-        lambda x: jnp.tanh(x * np.float64(0.5) + np.linspace(0, 1, 512)), [place.array((256, 512), "float64")]
-    )
+    """numpy's default type gets into the program, with a table that nobody gave a type."""
+    return Work(lambda x: jnp.tanh(x * np.float64(0.5) + np.linspace(0, 1, 512)), [place.array((256, 512))])
 
 
 @program()

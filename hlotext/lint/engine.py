@@ -42,7 +42,11 @@ def _run(module: Module, config: Config) -> list[Finding]:
     found: list[Finding] = []
     rules = [rule for rule in config.active_rules() if rule.applies_to(context)]
     causes: dict[tuple[object, ...], list[tuple[Report, Finding]]] = {}
-    for rule, report in _reports(rules, context, found.append):
+    reports = list(_reports(rules, context, found.append))
+    said = {(rule.code, report.instruction) for rule, report in reports}
+    for rule, report in reports:
+        if any((code, report.instruction) in said for code in rule.yields_to):
+            continue
         finding = _finding(rule, report, context)
         if not _is_ignored(finding, config, module.source):
             causes.setdefault(cause_of(report, finding), []).append((report, finding))

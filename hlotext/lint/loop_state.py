@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from hlotext.analysis import Communication, invariant_instructions
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint.helpers import size_of
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, source
 
 _KEPT = frozenset({"bitcast", "convert", "copy", "reshape", "slice", "transpose", "opt-barrier"})
 """Opcodes behind which a part of an array is still that part."""
+_SCALARS = frozenset({"broadcast", "constant"})
+_MOST_OPERATIONS = 20
 _DONES = frozenset({"copy-done", "copy-start", "async-done", "all-gather-done"})
 
 
@@ -30,11 +34,33 @@ def is_part_of_state(one: Communication, context: Context) -> bool:
             return False
         callers.insert(0, caller)
         computation = caller.computation
-    return all(_is_part(Value(operand, tuple(callers)), fixed) for operand in one.start.operands)
+    sizes = [size_of(operand.shape) for operand in one.start.operands]
+    parts = [_is_part(Value(operand, tuple(callers)), fixed) for operand in one.start.operands]
+    # Combined with something else that is sent meanwhile it is still a gather of parameters.
+    return 2 * sum(size for size, is_part in zip(sizes, parts, strict=True) if is_part) > sum(sizes)
+
+
+def is_given_back(one: Communication, context: Context) -> bool:
+    """Whether a reduce-scatter over the same groups stands in the same round: activations that are gathered for a product,
+    whose result is summed up and spread again (sequence parallelism)."""
+    return any(
+        other.kind == "reduce-scatter"
+        and other.computation is one.computation
+        and str(other.groups) == str(one.groups)
+        for other in context.communications
+    )
 
 
 def _is_part(value: Value, fixed: frozenset[Instruction]) -> bool:
     found = source(value, _KEPT | _DONES)
+    for _ in range(_MOST_OPERATIONS):
+        # Scaled and rounded to a narrower type before it is sent.
+        if found.instruction._opcode not in ELEMENTWISE:
+            break
+        arrays = [one for one in found.operands() if source(one, _KEPT).instruction._opcode not in _SCALARS]
+        if len(arrays) != 1:
+            break
+        found = source(arrays[0], _KEPT | _DONES)
     if found.instruction._opcode == "async-start":
         inner = found.instruction.async_wrapped_instruction
         found = Value(inner) if inner is not None else found

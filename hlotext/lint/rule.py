@@ -101,16 +101,6 @@ class Context:
     def _cost(self) -> cost.Analysis:
         return cost.analyze(self.module)
 
-    def summed(self, product: Instruction) -> int | None:
-        """How many products are added up for each element of a matrix product's result; None where that is not known."""
-        shape = product.shape
-        once = int(self._cost.of(product).flops)
-        return (
-            once // (2 * shape.element_count)
-            if shape is not None and shape.is_array and shape.element_count
-            else None
-        )
-
     def loop_inside(self, loop: Instruction) -> bool:
         """Whether another loop runs in the body of a loop."""
         body = loop.attributes.get("body")
@@ -175,6 +165,8 @@ class Rule:
     """Whether it is silent before the compiler has made its choices."""
     needs_schedule: ClassVar[bool] = False
     """Whether it is silent before the last pass: what it finds in between, a later pass takes away."""
+    yields_to: ClassVar[frozenset[str]] = frozenset()
+    """The codes that say more about the same instruction: where one of them is found, this one is not reported."""
     fix: ClassVar[str] = ""
     """The pass that does away with the finding and leaves every result as it is (so `--fix` is safe); empty for none."""
     opcodes: ClassVar[frozenset[str]] = frozenset()

@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.analysis import byte_text
 from hlotext.lint.helpers import is_invariant
-from hlotext.lint.loop_state import is_part_of_state
+from hlotext.lint.loop_state import is_given_back, is_part_of_state
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -29,6 +29,8 @@ class AllGatherInLoop(Rule):
                 continue  # C102 says more
             if one.kind == "all-gather" and is_part_of_state(one, context):
                 continue  # each round gathers another layer's parameters, as FSDP means it
+            if one.kind == "all-gather" and is_given_back(one, context):
+                continue  # a reduce-scatter ends what it begins, as sequence parallelism means it
             runs = context.runs(one.start)
             total = one.sent_bytes * runs
             if total < self.min_bytes or (runs == 1 and one.runs == 1):

@@ -58,11 +58,7 @@ class DuplicateCollective(Rule):
 def _is_compilers(repeat: Instruction, original: Instruction) -> bool:
     """Whether the compiler repeats it, not the program: it comes from the same operation, or is there to save memory."""
     ours, theirs = repeat.metadata, original.metadata
-    if (
-        ".remat" in repeat.name
-        or ".clone" in repeat.name
-        or "rematted_computation" in (ours.op_name if ours else "")
-    ):
+    if ".remat" in repeat.name or ".clone" in repeat.name or "/checkpoint" in (ours.op_name if ours else ""):
         return True
     if ours is None or theirs is None or not ours.op_name:
         return True

@@ -20,6 +20,7 @@ class SynchronousCollective(Rule):
     severity = Severity.NOTE
     backends = frozenset({Backend.GPU, Backend.TPU})
     needs_optimized = True
+    yields_to = frozenset({"C101", "C102", "C104", "C105", "C107", "C108"})
 
     min_bytes: int = 1 << 20
     """Bytes that each device sends in one run, from which on it is worth a finding."""

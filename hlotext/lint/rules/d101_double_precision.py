@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import Backend, written_bytes
+from hlotext.analysis import Backend, arrays_of, written_bytes
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
@@ -38,7 +38,7 @@ class DoublePrecision(Rule):
                 saved += written_bytes(instruction) // 2 * context.runs(instruction)
             if first is None and instruction._shape is not None and instruction._shape.is_array:
                 first = instruction
-        if first is not None and 2 * saved >= self.min_bytes:
+        if first is not None and 2 * saved >= self.min_bytes and not _is_meant(context):
             wide_type = first.shape.element_type if first.shape else "f64"
             slow = _SLOWER.get(context.backend) if context.backend is not None else None
             yield Report(
@@ -52,6 +52,19 @@ class DoublePrecision(Rule):
                 severity=Severity.WARNING if context.backend is Backend.TPU else None,
                 cause="f64",
             )
+
+
+def _is_meant(context: Context) -> bool:
+    """Whether all that the caller hands over is 64 bits wide, which is no accident. On TPU it is still a mistake."""
+    arguments = (
+        array for p in context.module.entry.parameters for _, array in arrays_of(p.shape) if array.rank
+    )
+    floats = {
+        a.element_type.name in _WIDE
+        for a in arguments
+        if a.element_type.is_floating or a.element_type.is_complex
+    }
+    return floats == {True} and context.backend is not Backend.TPU
 
 
 _PASSING = frozenset(

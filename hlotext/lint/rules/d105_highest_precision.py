@@ -34,6 +34,8 @@ class HighestPrecision(Rule):
         # Operands of 16 bits and fewer are multiplied in one pass whatever is asked for.
         if passes == 1 or any(s is None or s.element_type.name != "f32" for s in shapes):
             return
+        if not _is_programs(instruction):
+            return
         flops = flops_of(instruction, context)
         if flops is not None and flops >= self.min_flops:
             yield Report(
@@ -42,6 +44,13 @@ class HighestPrecision(Rule):
                 "use the default precision, or bf16, where the values allow it",
                 flops=flops,
             )
+
+
+def _is_programs(product: Instruction) -> bool:
+    """Whether the program asks for the product: Fourier transforms and the like are made of exact ones by the compiler."""
+    metadata = product.metadata
+    last = metadata.op_name.rpartition("/")[2] if metadata is not None else ""
+    return not last or "dot" in last or "conv" in last or "->" in last
 
 
 _PASSES = {"high": 3, "highest": 6}

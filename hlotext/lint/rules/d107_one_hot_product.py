@@ -26,35 +26,39 @@ class OneHotProduct(Rule):
     min_flops: int = 10_000_000
     """Operations in all runs from which on it is worth a finding."""
     min_classes: int = 128
-    """Length of the summed dimension, the number of rows to pick from, from which on it is worth a finding."""
+    """The number of rows to pick from, from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         caller = context.graph.caller(instruction.computation)
         fusions = (caller,) if caller is not None and caller.opcode == "fusion" else ()
-        one_hot = next(
-            (n for n, o in enumerate(instruction.operands[:2]) if _is_one_hot(Value(o, fusions))), None
-        )
-        if one_hot is None:
+        classes = max((_classes(Value(operand, fusions)) for operand in instruction.operands[:2]), default=0)
+        if classes < self.min_classes:
             return
-        classes, flops = context.summed(instruction), context.flops(instruction)
-        if classes is None or classes < self.min_classes or flops < self.min_flops:
-            return
-        yield Report(
-            instruction,
-            f"{instruction.opcode} with a one-hot matrix runs{times(context.runs(instruction))} "
-            f"and adds up {classes:,} products where one counts",
-            "take the rows by their index (table[indices], jnp.take), and add gradients with .at[].add",
-            flops=flops,
-        )
+        flops = context.flops(instruction)
+        if flops >= self.min_flops:
+            yield Report(
+                instruction,
+                f"{instruction.opcode} with a one-hot matrix of {classes:,} classes runs{times(context.runs(instruction))}: "
+                "it multiplies by zeros and ones to pick rows, or to add them up",
+                "take the rows by their index (table[indices], jnp.take), and add up with .at[].add",
+                flops=flops,
+            )
 
 
-def _is_one_hot(value: Value) -> bool:
-    """Whether a value is `indices == iota`: numbers beside one another, each compared with the one in its place."""
+def _classes(value: Value) -> int:
+    """How many classes there are in `indices == iota`, zeros and ones: the length of the iota; 0 for any other value."""
     made = source(value, _PASSING)
     if made.instruction._opcode == "select" and len(made.instruction._operands) == 3:
+        chosen = [source(one, _PASSING).instruction._opcode for one in made.operands()[1:]]
+        if chosen != ["constant", "constant"]:
+            return 0  # weights, not ones
         made = source(made.operands()[0], _PASSING)
     compare = made.instruction
     if compare._opcode != "compare" or str(compare.attributes.get("direction")) != "EQ":
-        return False
-    sides = [source(side, _PASSING).instruction._opcode for side in made.operands()]
-    return sides.count("iota") == 1
+        return 0
+    sides = [source(side, _PASSING).instruction for side in made.operands()]
+    counted = [side for side in sides if side._opcode == "iota"]
+    if len(counted) != 1 or counted[0].shape is None:
+        return 0
+    dimension = counted[0].attributes.get("iota_dimension", 0)
+    return counted[0].shape.dimensions[dimension] if dimension < counted[0].shape.rank else 0

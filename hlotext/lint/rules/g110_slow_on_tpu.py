@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import attrs
@@ -22,7 +23,7 @@ class SlowOnTpu(Rule):
     opcodes = frozenset({"scatter", "sort"})
 
     min_elements: int = 1 << 18
-    """Elements of the updates, or of the sorted dimension, from which on it is worth a finding."""
+    """Updates of a scatter, rows counting once, or of the sorted dimension, from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         shape = instruction.operands[-1].shape if instruction.operands else None
@@ -36,9 +37,18 @@ class SlowOnTpu(Rule):
                     f"sort along {shape.dimensions[dimension]:,} elements",
                     "use approx_max_k if it fits",
                 )
-        elif not instruction.attributes.get("unique_indices") and shape.element_count >= self.min_elements:
+        elif not instruction.attributes.get("unique_indices") and _updates(instruction) >= self.min_elements:
             yield Report(
                 instruction,
-                f"scatter of {shape.element_count:,} elements to places that may repeat",
-                "say unique_indices=True where that is true",
+                f"scatter of {_updates(instruction):,} updates to places that may repeat, one after the other",
+                "say unique_indices=True where that is true, or sort and add up first (segment_sum)",
             )
+
+
+def _updates(scatter: Instruction) -> int:
+    """How many places are updated: elements of the updates outside the windows that move as one."""
+    shape = scatter.operands[-1].shape
+    windows = scatter.attributes.get("update_window_dims", ())
+    if shape is None or not shape.is_array:
+        return 0
+    return math.prod(size for d, size in enumerate(shape.dimensions) if d not in windows)

@@ -31,7 +31,7 @@ class TinyRounds(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         for loop, trips in context.graph.loops():
             body = loop.attributes.get("body")
-            if not trips or body is None or context.loop_inside(loop):
+            if not trips or trips < _LEAST or body is None or context.loop_inside(loop) or _is_librarys(loop):
                 continue
             rounds = trips * context.runs(loop)
             if rounds < self.min_rounds:
@@ -49,6 +49,17 @@ class TinyRounds(Rule):
                 "do more in each round (lax.scan(..., unroll=8)), or compute all rounds at once (vmap, associative_scan)",
                 severity=Severity.NOTE if context.backend is Backend.CPU else Severity.WARNING,
             )
+
+
+_LEAST = 8
+"""Rounds of one run of the loop: one of fewer, as random numbers are made by, is not worth another form."""
+
+
+def _is_librarys(loop: Instruction) -> bool:
+    """Whether a loop is part of a function of JAX's, such as a sampler or a solver: `.../jit(_uniform)/while`."""
+    metadata = loop.metadata
+    scopes = metadata.op_name.split("/") if metadata is not None else []
+    return len(scopes) > 2 and scopes[-2].startswith("jit(")
 
 
 def _written(step: Instruction) -> int:

@@ -22,7 +22,7 @@ class Padding(Rule):
 
     ratio: float = 2.0
     """Allocated bytes for each byte of values, from which on it is worth a finding."""
-    min_bytes: int = 1 << 20
+    min_bytes: int = 8 << 20
     """Bytes of padding in one array, from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

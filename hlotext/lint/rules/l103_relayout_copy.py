@@ -21,7 +21,7 @@ class RelayoutCopy(Rule):
     needs_optimized = True
     opcodes = frozenset({"copy", "copy-start"})
 
-    min_bytes: int = 1 << 20
+    min_bytes: int = 4 << 20
     """Bytes written in all runs, from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:

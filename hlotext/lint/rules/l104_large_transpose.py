@@ -18,6 +18,7 @@ class LargeTranspose(Rule):
     code = "L104"
     name = "large-transpose"
     title = "a transpose of a large array that is not part of another operation"
+    is_default = False
     needs_optimized = True
     opcodes = frozenset({"transpose", "fusion"})
 

@@ -21,8 +21,8 @@ class ParameterRelayout(Rule):
     needs_optimized = True
     opcodes = frozenset({"copy", "copy-start", "fusion", "transpose"})
 
-    min_bytes: int = 1 << 20
-    """Bytes written in all runs, from which on it is worth a finding."""
+    min_bytes: int = 4 << 20
+    """Bytes of the argument from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         if not context.is_stepped(instruction):
@@ -31,7 +31,7 @@ class ParameterRelayout(Rule):
         if moved is None or not comes_from_argument(moved, context):
             return
         runs, size = context.runs(instruction), written_bytes(instruction)
-        if size * runs >= self.min_bytes:
+        if size_of(moved.shape) >= self.min_bytes:
             yield Report(
                 instruction,
                 f"every call writes an argument of {byte_text(size_of(moved.shape))} in another order{times(runs)}",

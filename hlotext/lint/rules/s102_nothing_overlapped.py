@@ -18,6 +18,7 @@ class NothingOverlapped(Rule):
     title = "an asynchronous collective with nothing between start and done"
     backends = frozenset({Backend.GPU, Backend.TPU})
     needs_schedule = True
+    yields_to = frozenset({"C101", "C102", "C104", "C105", "C107", "C108"})
 
     min_bytes: int = 1 << 16
     """Bytes that each device sends, from which on it is worth a finding."""
