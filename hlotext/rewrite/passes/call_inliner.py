@@ -53,7 +53,7 @@ class CallInliner(Pass):
     def run(self, module: Module) -> PassResult:
         sites = {c: len(c.callers) for c in module.computations}
         on_tpu = is_tpu(module)
-        inliner = _Inliner(module, Growth(self.name, module))
+        inliner = Inliner(module, Growth(self.name, module))
         count = 0
         for computation in post_order(module.computations):
             if computation.is_implicit:
@@ -90,7 +90,9 @@ class CallInliner(Pass):
         return not self.single_call_site and not (on_tpu and len(callee) > TPU_SMALL)
 
 
-class _Inliner(Editor):
+class Inliner(Editor):
+    """Puts what calls call in their places."""
+
     def __init__(self, module: Module, growth: Growth) -> None:
         super().__init__(module)
         self.growth = growth

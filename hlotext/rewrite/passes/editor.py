@@ -82,9 +82,11 @@ class Editor:
         name: str | None = None,
     ) -> Instruction:
         """A new instruction; with `like` one derived from another (`HloInstruction::AddInstruction`)."""
-        home = computation or (self.place.computation if self.place is not None else None)
-        if home is None:
-            home = operands[0].computation if operands else None
+        home = computation
+        if home is None and self.place is not None:
+            home = self.place.computation
+        if home is None and operands:
+            home = operands[0].computation
         assert home is not None
         given = dict(attributes or {})
         if like is not None:

@@ -1,0 +1,84 @@
+"""One computation for all that compute the same."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import attrs
+
+from hlotext.edit.calls import OWNERS
+from hlotext.ir.nodes.computation import Computation, instruction_post_order, post_order
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcodes import COLLECTIVES
+from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.cse import Contents
+
+MAX_INSTRUCTIONS = 128
+MAX_ELEMENTS = 1024
+"""Computations with more instructions, or with constants of more elements together, are not compared."""
+
+
+@attrs.frozen
+class ComputationDeduplicator(Pass):
+    """Makes callers of equal computations call one of them (XLA's `HloComputationDeduplicator`).
+
+    The entry, large computations, those with large constants, and what collectives call stay.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("f { p = f32[] parameter(0)  ROOT n = f32[] sine(p) }"
+    ...     "  g { q = f32[] parameter(0)  ROOT o = f32[] sine(q) }"
+    ...     "  ENTRY e { x = f32[] parameter(0)  a = f32[] call(x), to_apply=f  ROOT b = f32[] call(a), to_apply=g }")
+    >>> ComputationDeduplicator().run(m).statistics
+    {'computations': 1}
+    >>> print(m.entry.root)
+    ROOT b = f32[] call(a), to_apply=f
+    """
+
+    name: ClassVar[str] = "computation-deduplicator"
+    summary: ClassVar[str] = "Keeps one of several computations that compute the same."
+
+    def run(self, module: Module) -> PassResult:
+        contents = Contents()
+        first: dict[Any, Computation] = {}
+        gone: dict[Computation, Computation] = {}
+        for computation in post_order(module.computations):
+            callers = computation.callers
+            if computation.is_entry or not callers or not _is_small(computation):
+                continue
+            if any(i.opcode in COLLECTIVES or i.opcode in OWNERS for i in callers):
+                continue
+            key = contents.number(computation), _text_key(computation)
+            kept = first.setdefault(key, computation)
+            if kept is not computation:
+                gone[computation] = kept
+        for computation, kept in gone.items():
+            for caller in computation.callers:
+                changed = {
+                    name: _swapped(caller.attributes[name], computation, kept)
+                    for name, callee in dict(caller.callees()).items()
+                }
+                caller.change(attributes={**caller.attributes, **changed}, typed=False)
+        if gone:
+            module.remove_all(gone)
+        return PassResult.of({"computations": len(gone)})
+
+
+def _swapped(value: Any, old: Computation, new: Computation) -> Any:
+    if isinstance(value, tuple):
+        return tuple(new if item is old else item for item in value)
+    return new if value is old else value
+
+
+def _is_small(computation: Computation) -> bool:
+    if len(computation) > MAX_INSTRUCTIONS or computation.is_implicit:
+        return False
+    total = 0
+    for i in computation:
+        if i.literal is not None:
+            total += i.literal.shape.element_count if i.literal.shape.is_array else MAX_ELEMENTS + 1
+    return total <= MAX_ELEMENTS
+
+
+def _text_key(computation: Computation) -> Any:
+    """What the order and number of instructions, those that nothing uses too, leave to compare."""
+    return tuple((i.opcode, i.shape) for i in instruction_post_order(computation))
