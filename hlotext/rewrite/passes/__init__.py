@@ -10,6 +10,7 @@ from hlotext.rewrite.passes.algsimp import AlgebraicSimplifier
 from hlotext.rewrite.passes.anonymize import Anonymize
 from hlotext.rewrite.passes.base import Pass, PassResult, Property
 from hlotext.rewrite.passes.call_inliner import CallInliner
+from hlotext.rewrite.passes.combine_collectives import CombineCollectives
 from hlotext.rewrite.passes.computation_deduplicator import ComputationDeduplicator
 from hlotext.rewrite.passes.constant_folding import ConstantFolding
 from hlotext.rewrite.passes.control_flow import WhileToOneTrip
@@ -28,15 +29,17 @@ from hlotext.rewrite.passes.single_device import SingleDevice
 from hlotext.rewrite.passes.strip import CanonicalNames, RemoveShardings, StripMetadata
 from hlotext.rewrite.passes.transpose_folding import TransposeFolding
 from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
+from hlotext.rewrite.passes.unroll_loops import UnrollLoops
 from hlotext.rewrite.passes.while_loop_simplifier import WhileLoopSimplifier
 
 PASSES: dict[str, type[Pass]] = {
     kind.name: kind
     for kind in (
-        AlgebraicSimplifier, BitcastSimplifier, CallInliner, CanonicalNames, CommonSubexpressionElimination,
-        ComputationDeduplicator, ConstantFolding, DeadCodeElimination, DotDecomposer, DynamicDimensionSimplifier,
-        FlattenCallGraph, LayoutNormalization, RemoveShardings, ReshapeDecomposer, ReshapeMover, SingleDevice, StripMetadata,
-        TransposeFolding, TupleSimplifier, WhileLoopSimplifier, WhileToOneTrip,
+        AlgebraicSimplifier, Anonymize, BitcastSimplifier, CallInliner, CanonicalNames, CombineCollectives,
+        CommonSubexpressionElimination, ConstantFolding, DeadCodeElimination, FlattenCallGraph, LayoutNormalization,
+        RemoveShardings, ReshapeDecomposer, ReshapeMover, SingleDevice, StripMetadata, TupleSimplifier, UnrollLoops,
+        WhileToOneTrip, ComputationDeduplicator, DotDecomposer, DynamicDimensionSimplifier, TransposeFolding,
+        WhileLoopSimplifier,
     )
 }  # fmt: skip
 """Every pass by its name."""
@@ -94,9 +97,32 @@ def _value(default: object, text: str, option: str) -> object:
 
 
 __all__ = [
-    "PASSES", "AlgebraicSimplifier", "BitcastSimplifier", "CallInliner", "CanonicalNames", "CommonSubexpressionElimination",
-    "ComputationDeduplicator", "ConstantFolding", "DeadCodeElimination", "DotDecomposer", "DynamicDimensionSimplifier",
-    "FlattenCallGraph", "LayoutNormalization", "Pass", "PassOptionError", "PassResult", "Property", "RemoveShardings",
-    "ReshapeDecomposer", "ReshapeMover", "SingleDevice", "StripMetadata", "TransposeFolding", "TupleSimplifier",
-    "WhileLoopSimplifier", "WhileToOneTrip", "make_pass", "parse_passes",
+    "PASSES",
+    "AlgebraicSimplifier",
+    "BitcastSimplifier",
+    "CallInliner",
+    "CanonicalNames",
+    "CommonSubexpressionElimination",
+    "ComputationDeduplicator",
+    "ConstantFolding",
+    "DeadCodeElimination",
+    "DotDecomposer",
+    "DynamicDimensionSimplifier",
+    "FlattenCallGraph",
+    "LayoutNormalization",
+    "Pass",
+    "PassOptionError",
+    "PassResult",
+    "Property",
+    "RemoveShardings",
+    "ReshapeDecomposer",
+    "ReshapeMover",
+    "SingleDevice",
+    "StripMetadata",
+    "TransposeFolding",
+    "TupleSimplifier",
+    "WhileLoopSimplifier",
+    "WhileToOneTrip",
+    "make_pass",
+    "parse_passes",
 ]  # fmt: skip
