@@ -1,0 +1,226 @@
+"""Pages that are made from hlotext's tables: opcodes, attributes, codes, passes, commands. Sphinx extension.
+
+They come from what the commands print as JSON, so that a page and a command never differ, and are written below
+`docs/tables/` when a build begins.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+from sphinx.application import Sphinx
+
+from hlotext.cli import COMMANDS, main
+from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
+
+FOLDER = Path(__file__).parents[1] / "tables"
+_GROUPS = {
+    "X": "Reading",
+    "V": "Verifier",
+    "C": "Communication",
+    "D": "Types and precision",
+    "G": "General",
+    "K": "Constants",
+    "L": "Layouts",
+    "M": "Memory",
+    "S": "Schedule",
+    "T": "Time",
+}
+
+
+def output(*arguments: str) -> str:
+    """What a command prints."""
+    result = CliRunner().invoke(main, list(arguments), prog_name="hlotext", terminal_width=88)
+    if result.exit_code:
+        raise RuntimeError(f"hlotext {' '.join(arguments)} failed: {result.stderr or result.exception}")
+    return result.stdout
+
+
+def data(*arguments: str) -> Any:
+    """What a command prints as JSON."""
+    return json.loads(output(*arguments, "--format", "json"))
+
+
+def cell(text: object) -> str:
+    """Text for a cell of a Markdown table."""
+    return " ".join(str(text).split()).replace("|", "\\|")
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A Markdown table."""
+    names = list(head)
+    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    lines += [f"| {' | '.join(map(cell, row))} |" for row in rows]
+    return "\n".join(lines)
+
+
+def tree(entries: Iterable[str], hidden: bool = True) -> str:
+    """A table of contents."""
+    options = ":hidden:\n" if hidden else ":maxdepth: 1\n"
+    return "```{toctree}\n" + options + "\n" + "\n".join(entries) + "\n```\n"
+
+
+def write(name: str, text: str) -> None:
+    """One page, rewritten only if it has changed, so that a second build is short."""
+    path = FOLDER / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def opcode_pages() -> None:
+    """One page for each opcode, and the list by family."""
+    rows = data("opcodes")["opcodes"]
+    families: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        families.setdefault(row["family"], []).append(row)
+        write(f"opcodes/{row['name']}", _opcode(row))
+    parts = ["# Opcodes\n", f"The {len(rows)} opcodes of HLO, as `hlotext opcodes` has them.\n"]
+    for family, members in families.items():
+        parts.append(f"## {family.capitalize()}\n")
+        parts.append(
+            table(["opcode", ""], [[f"[{r['name']}]({r['name']}.md)", r["doc"]] for r in members]) + "\n"
+        )
+    parts.append(tree(row["name"] for row in rows))
+    write("opcodes/index", "\n".join(parts))
+
+
+def _opcode(row: dict[str, Any]) -> str:
+    parts = [f"# {row['name']}\n", row["doc"] + "\n", f"```hlo\n{row['example']}\n```\n"]
+    operands = row["operands"]
+    count = operands["count"] if isinstance(operands, dict) else operands
+    parts.append(f"Family: {row['family']}. Operands: {count}. Shape rule: `{row['shape_rule']}`.\n")
+    if row["attributes"]:
+        parts.append("## Attributes\n")
+        parts.append(
+            table(
+                ["attribute", "", "printed", "default", "meaning"],
+                [
+                    [
+                        f"[`{a['name']}`](../attributes.md)",
+                        "required" if a["required"] else "",
+                        a["printed"].replace("_", " "),
+                        f"`{a['default']}`" if a["default"] is not None else "",
+                        ATTRIBUTES[a["name"]].doc if a["name"] in ATTRIBUTES else "",
+                    ]
+                    for a in row["attributes"]
+                ],
+            )
+            + "\n"
+        )
+    common = ", ".join(f"`{a['name']}`" for a in row["common_attributes"])
+    parts.append(f"Besides, as every instruction: {common}.\n")
+    return "\n".join(parts)
+
+
+def attribute_page() -> None:
+    """The attributes of instructions and of the header."""
+    parts = ["# Attributes\n"]
+    for title, rows in (("Of instructions", ATTRIBUTES), ("Of the module's header", HEADER_ATTRIBUTES)):
+        parts.append(f"## {title}\n")
+        cells = [[f"`{row.name}`", row.value, row.doc] for row in rows.values()]
+        parts.append(table(["attribute", "value", "meaning"], cells) + "\n")
+    write("attributes", "\n".join(parts))
+
+
+def code_pages() -> None:
+    """One page for each code of a finding."""
+    rules = data("rule")
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for rule in rules:
+        groups.setdefault(rule["code"][0], []).append(rule)
+        write(f"codes/{rule['code']}", _hlo_blocks(rule["page"]))
+    parts = [
+        "# Codes of findings\n",
+        "What `hlotext check`, `verify` and `lint` find; `hlotext rule CODE` shows these pages.\n",
+    ]
+    for letter, members in groups.items():
+        parts.append(f"## {_GROUPS.get(letter, letter)}\n")
+        parts.append(
+            table(
+                ["code", "severity", ""],
+                [[f"[{r['code']}]({r['code']}.md)", r["severity"], r["title"]] for r in members],
+            )
+            + "\n"
+        )
+    parts.append(tree(rule["code"] for rule in rules))
+    write("codes/index", "\n".join(parts))
+
+
+def _hlo_blocks(page: str) -> str:
+    """A page whose blocks of op lines are coloured: those without a language that look like HLO."""
+
+    def language(match: re.Match[str]) -> str:
+        is_hlo = re.search(r" = .*\[|^HloModule|^ENTRY|^%?[\w.\-]+ = ", match[1], re.MULTILINE)
+        return f"```{'hlo' if is_hlo else 'text'}\n{match[1]}```"
+
+    return re.sub(r"^```\n(.*?)^```", language, page, flags=re.DOTALL | re.MULTILINE)
+
+
+def pass_page() -> None:
+    """The passes of `hlotext rewrite`."""
+    rows = data("passes")["passes"]
+    cells = [
+        [f"`{row['name']}`", row["summary"], ", ".join(f"`{k}={v}`" for k, v in row["options"].items())]
+        for row in rows
+    ]
+    text = [
+        "# Passes\n",
+        "What `hlotext rewrite -p NAME` and `rewrite.parse_passes` know; `hlotext passes NAME` says all.\n",
+    ]
+    write("passes", "\n".join([*text, table(["pass", "what it does", "options"], cells), ""]))
+
+
+def command_pages() -> None:
+    """The help of each command."""
+    for name in COMMANDS:
+        shown = output(name, "--help")
+        parts = [f"# hlotext {name}\n", f"{COMMANDS[name]}\n", f"```text\n{shown.rstrip()}\n```\n"]
+        parts += _subcommands(name)
+        write(f"commands/{name}", "\n".join(parts))
+    rows = [[f"[`hlotext {name}`]({name}.md)", doc] for name, doc in COMMANDS.items()]
+    text = ["# Commands\n", table(["command", ""], rows) + "\n", tree(COMMANDS)]
+    write("commands/index", "\n".join(text))
+
+
+def _subcommands(name: str) -> list[str]:
+    import importlib
+
+    command = importlib.import_module(f"hlotext.cli.{name}").command
+    parts = []
+    for inner in getattr(command, "commands", {}):
+        parts.append(f"## hlotext {name} {inner}\n")
+        parts.append(f"```text\n{output(name, inner, '--help').rstrip()}\n```\n")
+    return parts
+
+
+PAGES: tuple[Callable[[], None], ...] = (opcode_pages, attribute_page, code_pages, pass_page, command_pages)
+
+
+def make(app: Sphinx) -> None:
+    """Writes all pages. Those of a former build that are not made any more go away."""
+    if not getattr(app, "keep_tables", False):
+        shutil.rmtree(FOLDER, ignore_errors=True)
+    for page in PAGES:
+        page()
+
+
+_CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+
+
+def code(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Docstrings write code between single backticks, as Markdown does; for Sphinx it takes two."""
+    lines[:] = _CODE.sub(r"``\1``", "\n".join(lines)).split("\n")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Sphinx calls this."""
+    app.connect("builder-inited", make)
+    app.connect("autodoc-process-docstring", code)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,31 @@
+"""Sphinx's configuration: `sphinx-build -W docs docs/_build`. Pages about opcodes, attributes, rules, passes and commands are
+made from hlotext's own tables when a build begins (`_ext/tables.py`)."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version as installed
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "hlotext"
+author = "The hlotext developers"
+copyright = f"2026, {author}"
+version = release = installed("hlotext")
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "tables"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build", "README.md"]
+html_theme = "furo"
+html_title = "hlotext"
+html_static_path = ["_static"]
+html_css_files = ["hlotext.css"]
+html_theme_options = {"sidebar_hide_name": False}
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autoclass_content = "class"
+nitpicky = False
+pygments_style = "friendly"
+pygments_dark_style = "monokai"
+suppress_warnings = ["myst.xref_missing"]

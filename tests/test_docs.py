@@ -1,0 +1,105 @@
+"""The documentation: its Python sessions and its commands run, and give what the pages show.
+
+`pytest --update-goldens` writes the outputs of commands anew into the pages.
+"""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hlotext.cli import main
+from tests import support
+
+DOCS = support.ROOT / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md") if not {"_build", "tables"}.intersection(path.parts))
+_COMMANDS = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_SESSIONS = re.compile(r"^```pycon\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_WIDTH = 88
+
+
+def name(path: Path) -> str:
+    """Ids of test cases."""
+    return str(path.relative_to(DOCS))
+
+
+def with_outputs(block: str) -> str:
+    """The text of a console block, each `$ hlotext ...` followed by what it prints.
+
+    Lines from `...` on stand for any others, so that a page may show the beginning of a long output.
+    """
+    shown = []
+    for part in re.split(r"^(?=\$ )", block, flags=re.MULTILINE):
+        if not part.strip():
+            continue
+        command, _, old = part.partition("\n")
+        words = shlex.split(command.removeprefix("$ "))
+        if not words or words[0] != "hlotext":
+            shown.append(part)  # a command of another program is there to be read
+            continue
+        result = CliRunner().invoke(main, words[1:], prog_name="hlotext", terminal_width=_WIDTH)
+        lines = result.output.splitlines()
+        cut = old.rstrip().endswith("\n...") or old.strip() == "..."
+        if cut:
+            kept = max(len(old.rstrip().splitlines()) - 1, 0)
+            lines = [*lines[:kept], "..."]
+        shown.append("\n".join([command, *lines]) + "\n")
+    return "".join(shown)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if _COMMANDS.search(p.read_text("utf-8"))], ids=name)
+def test_commands_print_what_the_page_shows(
+    page: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Every `$ hlotext` of a page, run in the root of the project."""
+    monkeypatch.chdir(support.ROOT)
+    text = page.read_text(encoding="utf-8")
+    found = _COMMANDS.sub(lambda match: f"```console\n{with_outputs(match[1])}```", text)
+    if request.config.getoption("--update-goldens"):
+        page.write_text(found, encoding="utf-8")
+    assert found == page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if _SESSIONS.search(p.read_text("utf-8"))], ids=name)
+def test_python_sessions_give_what_the_page_shows(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every `pycon` block of a page, as one session."""
+    monkeypatch.chdir(support.ROOT)
+    blocks = _SESSIONS.findall(page.read_text(encoding="utf-8"))
+    session = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, name(page), str(page), 0)
+    if "jax" in "".join(blocks):
+        pytest.importorskip("jax")
+    report: list[str] = []
+    results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session, out=report.append)
+    assert results.attempted
+    assert not results.failed, "".join(report)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_to_pages(page: Path) -> None:
+    """Links between pages; those below `tables/` are made with the site and checked when it is built."""
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        if "://" in target or "tables/" in target:
+            continue
+        assert (page.parent / target).exists(), target
+
+
+def test_the_lexer_takes_every_text_whole() -> None:
+    """Colours lose nothing, end in time, and real modules have no word that is no token."""
+    from pygments.token import Error
+
+    from hlotext.view.pygments_lexer import HloLexer
+
+    lexer = HloLexer(stripnl=False, ensurenl=False)
+    assert HloLexer.analyse_text("HloModule m\n") == 1.0
+    for path in sorted((support.ROOT / "corpus" / "tpu").glob("*.txt"))[:3]:
+        text = path.read_text(encoding="utf-8")[:100_000]
+        tokens = list(lexer.get_tokens(text))
+        assert "".join(value for _, value in tokens) == text
+        assert not [value for kind, value in tokens if kind is Error]
+    for hostile in ('"', "/*", "[]", "{" * 1000, "\x1b[31m", "a" * 100_000, "f32[]" * 1000):
+        assert "".join(value for _, value in lexer.get_tokens(hostile)) == hostile
