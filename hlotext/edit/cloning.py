@@ -7,7 +7,9 @@ from typing import Any
 
 import attrs
 
+from hlotext.edit import members, structure
 from hlotext.edit.calls import OWNERS
+from hlotext.edit.journal import Edit
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
@@ -32,16 +34,19 @@ def clone_instruction(
         raise EditError(f"{instruction.name} is a parameter, which stands once in its computation")
     if instruction.opcode in ROLES:
         raise EditError(f"{instruction.name} is a part of an asynchronous operation: clone its computation")
-    names = computation.module.instruction_names if computation.module is not None else None
+    module = members.module_of(instruction)
     new_name = name or f"{instruction.name}.clone"
-    copy = Instruction(
-        names.unique(new_name) if names is not None and name is None else new_name,
-        instruction._opcode, instruction._shape, instruction._operands, own_attributes(instruction), instruction._argument,
-    )  # fmt: skip
     if before is None:
         place = computation.order.place(instruction) + 1
         before = computation._instructions[place] if place < len(computation) else None
-    return computation.add(copy, before, typed=False)
+    with Edit(module):
+        copy = Instruction(
+            module.instruction_names.unique(new_name) if module is not None and name is None else new_name,
+            instruction._opcode, instruction._shape, instruction._operands, own_attributes(instruction),
+            instruction._argument,
+        )  # fmt: skip
+        structure.add(computation, copy, before, typed=False, original=instruction)
+    return copy
 
 
 def clone_computation(
@@ -69,7 +74,10 @@ def clone_computation(
         copy._instructions.append(new)
     if len(computation):
         copy._root = nodes[computation.root]
-    return module.add(copy, before=computation)
+    with Edit(module):
+        originals = {nodes[old]: old for old in computation}
+        structure.add_computation(module, copy, computation, originals)
+    return copy
 
 
 def clone_module(module: Module) -> Module:

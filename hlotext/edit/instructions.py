@@ -313,6 +313,7 @@ def _watch_attributes(
     after: Mapping[str, Any] = new.get("_attributes", instruction._attributes)
     names_ = {name for name in {**before, **after} if before.get(name) is not after.get(name)}
     if opcode in ROLES and names_ - _NOTES - {"sharding"}:
+        edit.watch(instruction.async_chain)
         edit.watch_all()
     if "custom_call_target" in names_ and any(operand._opcode in ROLES for operand in instruction._operands):
         edit.watch_all()

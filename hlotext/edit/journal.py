@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -75,6 +75,10 @@ class Journal:
     def steps_behind(self, place: tuple[int, int]) -> list[tuple[Any, ...]]:
         """The contraries of the steps behind a place."""
         return self._undo[place[0] :]
+
+    def take(self, steps: list[tuple[Any, ...]], events: list[Event]) -> None:
+        """Goes on where another journal ended."""
+        self._undo, self.events, self.announced = list(steps), list(events), len(events)
 
     def announce(self) -> None:
         """Tells listeners what they have not heard of."""
@@ -166,12 +170,14 @@ class Edit:
             if instruction not in watched:
                 watched[instruction] = judge.counts(instruction)
 
-    def made(self, instruction: Instruction, *, typed: bool = True) -> None:
-        """Judges a new instruction at the end, in which nothing may be wrong."""
+    def made(
+        self, instruction: Instruction, *, typed: bool = True, before: judge.Counts = judge.NOTHING
+    ) -> None:
+        """Judges a new instruction at the end, in which nothing may be wrong but what was wrong with its original."""
         edit = self if typed else self.lasting
         if edit._instructions is None:
             edit._instructions = {}
-        edit._instructions[instruction] = judge.NOTHING
+        edit._instructions[instruction] = before
 
     def watch_header(self, *, typed: bool = True) -> None:
         """Judges what the header says of the entry computation, now and at the end."""
@@ -227,6 +233,7 @@ class Transaction:
         self._edit: Edit | None = None
         self._events: list[Event] = []
         self._steps: list[tuple[Any, ...]] = []
+        self._place = (0, 0)
         self._revision = -1
 
     def __enter__(self) -> Transaction:
@@ -242,6 +249,7 @@ class Transaction:
         journal, place = edit.journal, edit.place
         edit.__exit__(kind, error, trace)
         self._events, self._steps = journal.events[place[1] :], journal.steps_behind(place)
+        self._place = place
         self._revision = self._module._revision
 
     # ---- the record
@@ -289,16 +297,13 @@ class Transaction:
             raise EditError(
                 f"module {self._module.name} was edited since, so that this cannot be undone alone"
             )
-        with Edit(self._module) as edit:
-            contraries: Iterator[tuple[Any, ...]] = reversed(self._steps)
-            for contrary, *arguments in contraries:
-                if contrary is setattr:
-                    edit.journal.set(*arguments)
-                else:
-                    contrary(*arguments)
-            for kind, node in reversed(self._events):
-                edit.journal.note(_CONTRARY[kind], node)
+        journal: Journal | None = self._module._journal
+        if journal is not None:  # a transaction around it goes on
+            journal.roll_back(self._place)
+        else:
+            journal = Journal(self._module)
+            journal.take(self._steps, self._events)
+            journal.roll_back((0, 0))
         self._steps.clear()
         self._events.clear()
-        self._module._revision += 1
         self._revision = -1

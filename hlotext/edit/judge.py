@@ -166,7 +166,7 @@ def check_fusions(suspects: Iterable[Instruction]) -> None:
     bodies: dict[Computation, bool] = {}
     for instruction in suspects:
         computation = instruction._computation
-        if computation is None or instruction._opcode == "parameter":
+        if computation is None:
             continue
         if computation not in bodies:
             bodies[computation] = computation.is_fusion_body

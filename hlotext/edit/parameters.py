@@ -40,7 +40,7 @@ def add_parameter(
     found = values.shape(shape, f"parameter {number} of {computation.name}")
     chosen = module.instruction_names.unique(name or f"param_{number}")
     parameter = Instruction(chosen, "parameter", found, argument=number)
-    with module.transaction(), Edit(module) as edit:
+    with Edit(module) as edit:
         edit.watch(callers, typed=False)
         if computation.is_entry:
             edit.watch_header(typed=False)
@@ -59,6 +59,7 @@ def _insert(edit: Edit, computation: Computation, parameter: Instruction) -> Non
     place = computation.order.place(others[-1]) + 1 if others else 0
     before = computation._instructions[place] if place < len(computation) else None
     structure.put_in(edit, computation, parameter, before, parameter._name, {}, parameter._argument)
+    edit.made(parameter)
 
 
 def remove_parameter(computation: Computation, number: int) -> None:
@@ -76,7 +77,7 @@ def remove_parameter(computation: Computation, number: int) -> None:
     if parameter.users or parameter.control_successors or parameter.is_root:
         raise EditError(f"parameter {parameter.name} of {computation.name} is used")
     callers = _callers(computation)
-    with module.transaction(), Edit(module) as edit:
+    with Edit(module) as edit:
         edit.watch(callers, typed=False)
         if computation.is_entry:
             edit.watch_header(typed=False)

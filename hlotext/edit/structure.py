@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hlotext.edit import asynchronous, calls, marks, members, names, values
+from hlotext.edit import asynchronous, calls, judge, marks, members, names, values
 from hlotext.edit.journal import Edit, Journal
 from hlotext.edit.members import check_control, check_members, module_of
 from hlotext.ir.errors import EditError
@@ -15,15 +15,23 @@ from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcode import Payload
 from hlotext.ir.tables.opcodes import OPCODES
-from hlotext.ir.values.shape import holds_buffer
+from hlotext.ir.values.shape import Shape, holds_buffer
+from hlotext.semantics.infer import infer_shape
+
+_NO_ORIGINALS: Mapping[Instruction, Instruction] = {}
 
 # ---- instructions of a computation
 
 
 def add(
-    computation: Computation, instruction: Instruction, before: Instruction | None, *, typed: bool
+    computation: Computation,
+    instruction: Instruction,
+    before: Instruction | None,
+    *,
+    typed: bool,
+    original: Instruction | None = None,
 ) -> None:
-    """See `Computation.add`."""
+    """See `Computation.add`; what is wrong with an `original`, of which it is a copy, may be with the copy."""
     members.instruction(instruction, f"what is added to {computation.name}")
     if instruction._computation is not None:
         raise EditError(
@@ -56,14 +64,26 @@ def add(
     module = computation._module
     with Edit(module) as edit:
         journal = edit.journal
-        if typed:
-            edit.watch(_buffers(computation, instruction))
-        else:
-            edit.watch((), typed=False)
+        edit.watch(_buffers(computation, instruction), typed=typed)
+        if instruction._shape is None:
+            journal.set(instruction, "_shape", _shape_of(instruction, computation))
         put_in(edit, computation, instruction, before, name, attributes, argument)
-        edit.made(instruction, typed=typed)
+        edit.made(
+            instruction, typed=typed, before=judge.NOTHING if original is None else judge.counts(original)
+        )
         if called and module is not None:
             calls.bring_before(journal, module, computation, called)
+
+
+def _shape_of(instruction: Instruction, computation: Computation) -> Shape:
+    """The shape of a new instruction that states none. Raises EditError where it does not follow from the operands."""
+    instruction._computation = computation  # what names other computations is seen through the module
+    try:
+        return infer_shape(instruction)
+    except ValueError as error:
+        raise EditError(f"{instruction._name} states no shape, and {error}") from None
+    finally:
+        instruction._computation = None
 
 
 def _buffers(computation: Computation, instruction: Instruction) -> list[Instruction]:
@@ -85,8 +105,14 @@ def checked(instruction: Instruction) -> tuple[dict[str, Any], Any]:
     if not isinstance(instruction._operands, tuple):
         raise EditError(f"the operands of {where} are a tuple, not {values.shown(instruction._operands)}")
     attributes = instruction._attributes
-    found = {name: values.attribute(instruction, opcode, name, value) for name, value in attributes.items()}
-    if all(found[name] is value for name, value in attributes.items()):
+    if not isinstance(attributes, dict):
+        raise EditError(f"the attributes of {where} are a dict, not {values.shown(attributes)}")
+    found = {
+        name: values.attribute(instruction, opcode, name, value)
+        for name, value in attributes.items()
+        if values.is_printed(row, name, value)
+    }
+    if len(found) == len(attributes) and all(found[name] is value for name, value in attributes.items()):
         found = attributes
     argument = instruction._argument
     payload = row.payload if row is not None else Payload.OPERANDS
@@ -281,14 +307,14 @@ def set_thread(computation: Computation, thread: object) -> None:
     """See `Computation.execution_thread`."""
     if not isinstance(thread, str) or not values.reads_as_thread(thread):
         raise EditError(
-            f"the thread of {computation.name} is a text without quotes, not {values.shown(thread)}"
+            f"the thread of {computation.name} is a word of letters, digits, `_`, `.` and `-`, not {values.shown(thread)}"
         )
     if thread == computation._execution_thread:
         return
     with Edit(computation._module) as edit:
         edit.watch_all()
         edit.journal.set(computation, "_execution_thread", thread)
-        # The thread stands behind the closing brace, which is printed with the lines.
+        edit.journal.set(computation, "_has_new_thread", True)
         marks.touch_signature(edit.journal, computation)
 
 
@@ -318,8 +344,13 @@ def check_free(module: Module, name: str) -> None:
         )
 
 
-def add_computation(module: Module, computation: object, before: Computation | None) -> None:
-    """See `Module.add`."""
+def add_computation(
+    module: Module,
+    computation: object,
+    before: Computation | None,
+    originals: Mapping[Instruction, Instruction] = _NO_ORIGINALS,
+) -> None:
+    """See `Module.add`; `originals` are what instructions are copies of: what is wrong with those may be with these."""
     if not isinstance(computation, Computation):
         raise EditError(
             f"what is added to module {module._name} is a computation, not {values.shown(computation)}"
@@ -353,6 +384,11 @@ def add_computation(module: Module, computation: object, before: Computation | N
             module.note_calls(instruction)
             journal.did(module.forget_calls, instruction)
             journal.note("inserted", instruction)
+            if instruction in originals:
+                counts = judge.counts(originals[instruction])
+                edit.made(instruction, typed=False, before=counts)
+            else:
+                edit.made(instruction, typed=False)
         if module._memories is not None:
             journal.set(module, "_memories", None)
         edit.numbers(computation)

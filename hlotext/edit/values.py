@@ -22,7 +22,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, Form, Kind
-from hlotext.ir.tables.opcode import AttributeUse, Printing
+from hlotext.ir.tables.opcode import AttributeUse, Opcode, Printing
 from hlotext.ir.tables.opcodes import OPCODES, allowed_attributes
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.raw_value import RawValue, value_text
@@ -66,10 +66,9 @@ def name_problem(name: str) -> str:
 
 def reads_as_thread(text: str) -> bool:
     """Whether a text may be the name of an execution thread, which is written between quotes without escapes."""
-    try:
-        return bool(text) and reader().value("string", f'"{text}"') == text
-    except ValueError:
-        return False
+    return (
+        bool(text) and text.replace("_", "a").replace("-", "a").replace(".", "a").isalnum() and text.isascii()
+    )
 
 
 # ---- shapes and constants
@@ -131,6 +130,14 @@ def attribute(instruction: Instruction, opcode: str, name: object, value: object
     found = _attribute(ATTRIBUTES[name].kind, name, value, f"{name} of {where}", instruction._shape)
     _check_printed(use, found, where)
     return found
+
+
+def is_printed(row: Opcode | None, name: object, value: object) -> bool:
+    """Whether an attribute is more than what XLA reads and forgets; copies do without the others."""
+    use = allowed_attributes(row).get(name) if row is not None and isinstance(name, str) else None
+    return getattr(value, "is_printed", True) is not False and (
+        use is None or use.printed is not Printing.INPUT_ONLY
+    )
 
 
 def header_attribute(name: object, value: object, module: Module) -> Any:
@@ -265,6 +272,8 @@ def _converted(kind: Kind, name: str, value: Any, shape: Shape | None) -> Any:
     if kind.class_names == ("str",):
         if not isinstance(value, str):
             raise ValueError
+        if name == "async_execution_thread" and not reads_as_thread(value):
+            raise ValueError("the name of a thread is letters, digits, `_`, `.` and `-`")
         return _read_back(kind, name, str(value), value)
     if isinstance(value, str) and not isinstance(value, enum.Enum):
         return reader().value(kind.rule, value)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
-from hlotext.ir.memo import remembered
+from hlotext.ir import memo
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
@@ -76,7 +76,7 @@ OP_CHECKS = (
 """Every check of single instructions, in the order in which they run."""
 
 
-@remembered(1 << 10)
+@memo.remembered(1 << 10)
 def checks_for(opcode: str) -> tuple[OpCheck, ...]:
     """The checks that an opcode may need."""
     return tuple(check for check in OP_CHECKS if check.opcodes is None or opcode in check.opcodes)
@@ -108,31 +108,29 @@ def errors_of(instruction: Instruction, facts: Facts) -> tuple[Error, ...]:
     """
     if instruction._opcode not in _REMEMBERED:
         return _errors_of(instruction, facts)
-    argument = instruction._argument
+    argument, attributes = instruction._argument, instruction._attributes
+    if "control-predecessors" in attributes:  # nodes are not to live longer than their module
+        attributes = {name: value for name, value in attributes.items() if name != "control-predecessors"}
     key = (
         instruction._opcode,
         instruction._shape,
         tuple([operand._shape for operand in instruction._operands]),
-        tuple(instruction._attributes.items()),
+        tuple(attributes.items()),
         argument.shape if isinstance(argument, Literal) else None,
         instruction._form is Form.IMPLICIT,
         facts.key,
     )
     try:
-        found = _ERRORS.get(key)
+        found: tuple[Error, ...] | None = _ERRORS.get(key)
     except TypeError:  # something in it cannot be hashed
         return _errors_of(instruction, facts)
     if found is None:
-        if len(_ERRORS) >= _MOST:
-            _ERRORS.clear()
-        found = _ERRORS[key] = _errors_of(instruction, facts)
+        found = _errors_of(instruction, facts)
+        _ERRORS.keep(key, found)
     return found
 
 
-_MOST = 1 << 13
-"""Operations whose errors are remembered."""
-
-_ERRORS: dict[Any, tuple[Error, ...]] = {}
+_ERRORS = memo.Store(1 << 13)
 
 
 def _errors_of(instruction: Instruction, facts: Facts) -> tuple[Error, ...]:

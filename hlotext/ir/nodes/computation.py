@@ -46,6 +46,8 @@ class Computation:
     _is_touched: bool = False
     _is_signature_touched: bool = False
     """True once the header line must be printed anew."""
+    _has_new_thread: bool = False
+    """True once its thread is another one than the text behind its closing brace says."""
     _is_draft: bool = False
     """True while it is being built for its module, which does not list it yet."""
     _by_name: dict[str, Instruction] | None = None
@@ -258,7 +260,8 @@ def opened(name: str, module: Module, start: int, brace: int) -> Computation:
     computation._name_mark = None
     computation._parts_read = 0
     computation._removed_spans = []
-    computation._is_touched = computation._is_signature_touched = computation._is_draft = False
+    computation._is_touched = computation._is_signature_touched = False
+    computation._has_new_thread = computation._is_draft = False
     computation._by_name = computation._order = computation._successors = None
     return computation
 

@@ -174,8 +174,19 @@ class _Copier:
                 run.copy(position, instruction._start)
                 run.add(self.line(instruction))
                 position = instruction._end
-        run.copy(position, computation._end)
+        self._close(computation, position)
         return True
+
+    def _close(self, computation: Computation, position: int) -> None:
+        """Prints what stands behind the last line."""
+        if not computation._has_new_thread:
+            self.run.copy(position, computation._end)
+            return
+        ends = [i._end for i in computation._instructions if i._start >= 0]
+        ends += [end for _, end in computation._removed_spans]
+        self.run.copy(position, self.source.index("}", max(position, *ends)) + 1)
+        if computation._execution_thread != "main":
+            self.run.add(f', execution_thread="{computation._execution_thread}"')
 
     def _moved_lines(self, computation: Computation) -> None:
         """Prints the lines of a computation in their present order, each with what stood before it in the source."""
@@ -192,7 +203,7 @@ class _Copier:
                 run.add(self.line(instruction))
             else:
                 run.copy(instruction._start, instruction._end)
-        run.copy(gaps[-1], computation._end)
+        self._close(computation, gaps[-1])
 
     def _gaps_in(self, computation: Computation, position: int) -> dict[int, int]:
         """For each op line of the source by start: where the blanks before it begin; -1: after the last line."""
