@@ -76,8 +76,11 @@ def _converted(instruction: Instruction, changes: Mapping[str, Any]) -> dict[str
         new["_argument"] = values.literal(changes["literal"], shape, where)
     elif opcode == "constant" != instruction._opcode:
         raise EditError(f"{where} needs literal= to become a constant")
-    elif opcode != "constant" and isinstance(instruction._argument, Literal):
-        new["_argument"] = None
+    elif isinstance(instruction._argument, Literal):
+        if opcode != "constant":
+            new["_argument"] = None
+        elif shape is not instruction._shape:
+            new["_argument"] = values.literal(instruction._argument, shape, where)
     return {
         name: value
         for name, value in new.items()
@@ -151,9 +154,38 @@ def set_attribute(instruction: Instruction, name: str, value: Any) -> None:
     _check_readable(instruction)
     old = instruction._attributes
     value = values.attribute(instruction, instruction._opcode, name, value)
-    if name in old and type(old[name]) is type(value) and old[name] == value and str(old[name]) == str(value):
+    if name in old:
+        if type(old[name]) is type(value) and old[name] == value and str(old[name]) == str(value):
+            return
+    elif name == CONTROL and not value:
         return
-    apply(instruction, module, {"_attributes": {**old, name: value}}, typed=True)
+    new = {**old, name: value}
+    if (
+        module is None
+        or instruction._opcode in ROLES
+        or (name in _OF_OTHERS if instruction._opcode in CALLS_NOTHING else name not in _OF_NO_OTHER)
+        or (name == "sharding" and members.passes_sharding(instruction))
+    ):
+        apply(instruction, module, {"_attributes": new}, typed=True)
+        return
+    # Nothing but the instruction itself depends on it: most edits take this short way.
+    with Edit(module) as edit:
+        if name not in _FREE:
+            edit.watch((instruction,))
+        marks.touch(edit.journal, instruction)
+        edit.journal.set(instruction, "_attributes", new)
+
+
+_OF_OTHERS = frozenset({CONTROL, "custom_call_target"})
+"""Attributes that other instructions may have to fit to."""
+
+_OF_NO_OTHER = frozenset(
+    {"metadata", "origin", "statistics", "backend_config", "frontend_attributes", "sharding"}
+)
+"""Attributes of what calls computations that neither those nor other instructions depend on."""
+
+_FREE = frozenset({"statistics", "backend_config"})
+"""Attributes of which nothing is demanded but that they can be read."""
 
 
 def remove_attribute(instruction: Instruction, name: str) -> None:
@@ -171,7 +203,6 @@ def apply(instruction: Instruction, module: Module | None, new: dict[str, Any], 
     attributes: dict[str, Any] = new.get("_attributes", instruction._attributes)
     before: dict[str, Any] = old.get("_attributes", attributes)
     computation = instruction._computation
-    _check_literal(instruction, new)
     if "_operands" in new:
         asynchronous.check_taken(instruction, opcode, operands, old["_operands"])
         asynchronous.check_left(instruction, (o for o in old["_operands"] if o not in operands))
@@ -201,18 +232,6 @@ def apply(instruction: Instruction, module: Module | None, new: dict[str, Any], 
             if called and computation._module is not None:
                 calls.bring_before(journal, computation._module, computation, called)
         _touch_around(edit, instruction, old, new)
-
-
-def _check_literal(instruction: Instruction, new: Mapping[str, Any]) -> None:
-    """Raises EditError where a constant's value and shape would differ."""
-    literal = new.get("_argument", instruction._argument)
-    shape = new.get("_shape", instruction._shape)
-    if not isinstance(literal, Literal) or shape is None or not new.keys() & {"_argument", "_shape"}:
-        return
-    if not same_shape(literal.shape, shape):
-        raise EditError(
-            f"the value of {instruction._name} is {literal.shape}, not {shape}", "give it both at once"
-        )
 
 
 def set_fields(journal: Journal, instruction: Instruction, fields: Mapping[str, Any]) -> None:
@@ -260,8 +279,8 @@ def _touch_around(
     if "_shape" in new:
         shape = new["_shape"]
         module = journal.module
-        if module is not None and module._memories is not None:
-            journal.set(module, "_memories", None)
+        if module is not None:
+            judge.meet(module, shape)
         for user in instruction.users:
             marks.touch(journal, user)
         before: Shape | None = old["_shape"]
@@ -375,18 +394,21 @@ def _dependents(instruction: Instruction) -> list[Instruction]:
 # ---- one operand
 
 
-def replace_operand(instruction: Instruction, number: int, operand: Instruction) -> None:
+def replace_operand(instruction: Instruction, number: object, operand: Instruction) -> None:
     """See `Instruction.replace_operand`."""
     before = instruction._operands
+    if not isinstance(number, int):
+        raise EditError(
+            f"the number of an operand of {instruction._name} is whole, not {values.shown(number)}"
+        )
     old = before[number]
     members.instruction(operand, f"an operand of {instruction._name}")
     if old is operand:
         return
     place = range(len(before))[number]
-    after = (*before[:place], operand, *before[place + 1 :])
     module = module_of(instruction)
     if len(before) <= _WIDE or module is None:
-        apply(instruction, module, {"_operands": after}, typed=True)
+        apply(instruction, module, {"_operands": _with(before, (place,), operand)}, typed=True)
         return
     # Of the many operands of a tuple one alone is looked at.
     computation = instruction._computation
@@ -399,14 +421,14 @@ def replace_operand(instruction: Instruction, number: int, operand: Instruction)
         or operand._opcode in ROLES
         or old._opcode in ROLES
     ):
-        apply(instruction, module, {"_operands": after}, typed=True)
+        apply(instruction, module, {"_operands": _with(before, (place,), operand)}, typed=True)
         return
     check_members(computation, instruction._name, (operand,), {})
     moves = moves_before((operand,), instruction)
     with Edit(module) as edit:
         edit.suspect((old, operand))
         marks.touch(edit.journal, instruction)
-        exchange(edit.journal, instruction, old, operand, after)
+        exchange(edit.journal, instruction, old, operand, place)
         members.move_all(edit.journal, computation, moves, instruction)
 
 
@@ -415,18 +437,57 @@ _WIDE = 16
 
 
 def exchange(
-    journal: Journal, user: Instruction, old: Instruction, new: Instruction, after: tuple[Instruction, ...]
+    journal: Journal, user: Instruction, old: Instruction, new: Instruction, place: int | None = None
 ) -> None:
-    """Sets operands that differ from those before in some places alone, where one was and another one is."""
-    stays = old in after
-    was_there = new._users is not None and user in new._users
-    journal.did(_move_uses, user, after, user._operands)
+    """Makes an instruction take another operand in one place; without one, wherever it takes the old one."""
+    before = user._operands
+    module = journal.module
+    if len(before) <= _WIDE or module is None:
+        places = tuple(n for n, operand in enumerate(before) if operand is old) if place is None else (place,)
+        after = _with(before, places, new)
+        stays = old in after
+    else:
+        known = _places(module, before)
+        taken = known[old]
+        places = taken if place is None else (place,)
+        after = _with(before, places, new)
+        left = tuple(n for n in taken if n not in places) if place is not None else ()
+        stays = bool(left)
+        if stays:
+            known[old] = left
+        else:
+            del known[old]
+        known[new] = (*known.get(new, ()), *places)
+        module._wide = after, known
+    journal.did(_move_uses, user, after, before)
     user._operands = after
     if not stays and old._users is not None:
         old._users.pop(user, None)
-    if new._users is not None and not was_there:
-        new._users[user] = None
+    if new._users is not None:
+        new._users.setdefault(user, None)
     marks.own_lines(journal, (new,))
+
+
+def _with(
+    operands: tuple[Instruction, ...], places: Iterable[int], operand: Instruction
+) -> tuple[Instruction, ...]:
+    found = list(operands)
+    for place in places:
+        found[place] = operand
+    return tuple(found)
+
+
+def _places(module: Module, operands: tuple[Instruction, ...]) -> dict[Instruction, tuple[int, ...]]:
+    """Where each of many operands stands; remembered of those that were looked at last.
+
+    Looking for one among thousands each time made the replacement of all of them, one by one, take twice as long.
+    """
+    if module._wide is not None and module._wide[0] is operands:
+        return module._wide[1]
+    found: dict[Instruction, list[int]] = {}
+    for place, operand in enumerate(operands):
+        found.setdefault(operand, []).append(place)
+    return {operand: tuple(places) for operand, places in found.items()}
 
 
 # ---- parameters' numbers
@@ -552,7 +613,7 @@ def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -
         edit.suspect((old, new))
         for user in users:
             marks.touch(journal, user)
-            exchange(journal, user, old, new, _exchanged(user._operands, old, new))
+            exchange(journal, user, old, new)
         if is_root:
             journal.set(computation, "_root", new)
         if first is not None:
@@ -561,21 +622,6 @@ def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -
             marks.touch(journal, old)
             marks.touch(journal, new)
             marks.touch_signature(journal, computation)
-
-
-def _exchanged(
-    operands: tuple[Instruction, ...], old: Instruction, new: Instruction
-) -> tuple[Instruction, ...]:
-    if len(operands) <= _WIDE:
-        return tuple([new if operand is old else operand for operand in operands])
-    found = list(operands)
-    place = found.index(old)
-    while True:
-        found[place] = new
-        try:
-            place = found.index(old, place + 1)
-        except ValueError:
-            return tuple(found)
 
 
 def _watch_replacement(edit: Edit, old: Instruction, new: Instruction, users: list[Instruction]) -> None:

@@ -13,13 +13,14 @@ from hlotext.ir.nodes.async_ops import is_async_body
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.values.shape import holds_buffer
+from hlotext.ir.values.shape import Shape, holds_buffer
 from hlotext.semantics.custom import buffer_problems
 from hlotext.semantics.effects import has_side_effect
 from hlotext.semantics.facts import Facts, facts_of
 from hlotext.semantics.header import header_problems
 from hlotext.semantics.host_memory import HOST_SPACE, move_problems
 from hlotext.semantics.operation import Error, errors_of
+from hlotext.semantics.problems import Problem
 
 Counts = Counter[str]
 """How often what is wrong, by code."""
@@ -53,18 +54,31 @@ def errors(instruction: Instruction) -> tuple[Error, ...]:
     module = computation._module if computation is not None else None
     if module is None:
         return errors_of(instruction, _DETACHED)
-    facts = strict_facts(module)
+    known = module._strict_facts
+    facts: Facts
+    if known is not None and known[0] is module._attributes and known[1] is module._stack_frames:
+        facts = known[2]
+    else:
+        facts = strict_facts(module)
+        module._strict_facts = module._attributes, module._stack_frames, facts
     found = errors_of(instruction, facts)
     if found:
         found = errors_of(instruction, _exact(instruction, module, facts))
-    holds_buffers, uses_host = memories(module)
-    if (holds_buffers or holds_buffer(instruction._shape)) and (
-        computation is None or instruction.is_root or not is_async_body(computation)
-    ):
-        found += tuple((p.code, p.message) for p in buffer_problems(instruction) if p.is_error)
-    if (uses_host or _in_host_memory(instruction)) and facts.layout_sensitive and instruction._operands:
-        found += tuple((p.code, p.message) for p in move_problems(instruction) if p.is_error)
+    holds_buffers, uses_host = module._memories or memories(module)
+    if holds_buffers or uses_host:
+        found += _memory_errors(instruction, facts)
     return found
+
+
+def _memory_errors(instruction: Instruction, facts: Facts) -> tuple[Error, ...]:
+    """What is wrong with an instruction for the memory that its values lie in: buffers, and the host's."""
+    found: list[Problem] = []
+    computation = instruction._computation
+    if computation is None or instruction.is_root or not is_async_body(computation):
+        found += buffer_problems(instruction)
+    if facts.layout_sensitive and instruction._operands:
+        found += move_problems(instruction)
+    return tuple((problem.code, problem.message) for problem in found if problem.is_error)
 
 
 _DETACHED = Facts(False, True)
@@ -77,7 +91,7 @@ def strict_facts(module: Module) -> Facts:
 
 
 def _exact(instruction: Instruction, module: Module, facts: Facts) -> Facts:
-    if not module._mixes_precisions:
+    if module._mixes_precisions is None:
         shapes = (i._shape for i in module.instructions() if i._shape is not None)
         module._mixes_precisions = facts_of(module, shapes, None, None).mixed_precision
     in_fusion = instruction._computation is not None and instruction._computation.is_fusion_body
@@ -87,22 +101,26 @@ def _exact(instruction: Instruction, module: Module, facts: Facts) -> Facts:
 def memories(module: Module) -> tuple[bool, bool]:
     """Whether some value of a module lies in a buffer of its own, and whether some lies in the host's memory."""
     if module._memories is None:
-        module._memories = _memories(module)
+        shapes = {i._shape for i in module.instructions() if i._shape is not None}
+        uses_host = any(_is_host(leaf) for shape in shapes for _, leaf in shape.leaves())
+        module._memories = any(map(holds_buffer, shapes)), uses_host
     return module._memories
 
 
-def _memories(module: Module) -> tuple[bool, bool]:
-    shapes = {i._shape for i in module.instructions() if i._shape is not None}
-    return any(map(holds_buffer, shapes)), any(_is_host(leaf) for s in shapes for _, leaf in s.leaves())
+def _is_host(shape: Shape) -> bool:
+    return shape.layout is not None and shape.layout.memory_space == HOST_SPACE
 
 
-def _is_host(shape: object) -> bool:
-    layout = getattr(shape, "layout", None)
-    return layout is not None and layout.memory_space == HOST_SPACE
-
-
-def _in_host_memory(instruction: Instruction) -> bool:
-    return _is_host(instruction._shape)
+def meet(module: Module, shape: Shape | None) -> None:
+    """Takes notice of a shape that is new in a module: its precisions may mix, or its values lie elsewhere, from now on."""
+    if shape is None:
+        return
+    for _, leaf in shape.leaves():
+        layout = leaf.layout
+        if leaf.is_buffer or (layout is not None and layout.memory_space == HOST_SPACE):
+            module._memories = None
+        if layout is not None and layout.tiles and not module._mixes_precisions:
+            module._mixes_precisions = None
 
 
 # ---- more than one instruction

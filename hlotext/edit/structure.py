@@ -118,9 +118,6 @@ def checked(instruction: Instruction) -> tuple[dict[str, Any], Any]:
     payload = row.payload if row is not None else Payload.OPERANDS
     if payload is Payload.LITERAL:
         argument = values.literal(argument, instruction._shape, where)
-        shape = instruction._shape
-        if shape is not None and not members.same_shape(argument.shape, shape):
-            raise EditError(f"the value of {where} is {argument.shape}, not {shape}")
     elif payload is Payload.PARAMETER_NUMBER:
         if isinstance(argument, bool) or not isinstance(argument, int) or argument < 0:
             raise EditError(f"the number of parameter {where} is 0 or more, not {values.shown(argument)}")
@@ -167,8 +164,7 @@ def put_in(
         if not computation._is_draft:
             module.note_calls(instruction)
             journal.did(module.forget_calls, instruction)
-        if module._memories is not None:
-            journal.set(module, "_memories", None)
+        judge.meet(module, instruction._shape)
     journal.note("inserted", instruction)
     edit.suspect((instruction, *instruction._operands))
     marks.touch(journal, instruction)
@@ -389,8 +385,7 @@ def add_computation(
                 edit.made(instruction, typed=False, before=counts)
             else:
                 edit.made(instruction, typed=False)
-        if module._memories is not None:
-            journal.set(module, "_memories", None)
+            judge.meet(module, instruction._shape)
         edit.numbers(computation)
         marks.touch_signature(journal, computation)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import enum
+import functools
 import importlib
 import itertools
 import json
@@ -15,7 +16,10 @@ import operator
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+import attrs
+
 from hlotext.edit.sockets import reader
+from hlotext.ir import memo
 from hlotext.ir.errors import EditError
 from hlotext.ir.memo import memoised
 from hlotext.ir.nodes.computation import Computation
@@ -104,14 +108,71 @@ def literal(value: object, shape: Shape | None, where: str) -> Literal:
             f"the value of {where} is a Literal, an array, or its text, not {shown(value)}",
             "see `Literal.from_array`",
         )
-    return found
+    if shape is None:
+        return found
+    if found.shape.text_without_layout() != shape.text_without_layout():
+        raise EditError(f"the value of {where} is {found.shape}, not {shape}", "give it both at once")
+    return shaped(found, shape)
+
+
+def shaped(literal: Literal, shape: Shape) -> Literal:
+    """A literal with the shape of its constant, from which its own may differ in layouts: it is read with that one."""
+    if literal.shape == shape:
+        return literal
+    parts = zip(literal.tuple_literals, shape.tuple_shapes, strict=bool(literal.tuple_literals))
+    return attrs.evolve(
+        literal, shape=shape, tuple_literals=tuple(shaped(part, inner) for part, inner in parts)
+    )
 
 
 # ---- attributes
 
 
 def attribute(instruction: Instruction, opcode: str, name: object, value: object) -> Any:
-    """The value of an attribute as it is kept on an instruction of an opcode. Raises EditError."""
+    """The value of an attribute as it is kept on an instruction of an opcode. Raises EditError.
+
+    What was found right is remembered: plain values by what they are, frozen ones, which are shared, by which they are.
+    """
+    class_ = type(value)
+    if class_ in _PLAIN:
+        key: Any = (opcode, name, class_, value)
+    elif class_ is tuple and _INTEGERS.issuperset(map(type, value)):  # type: ignore[call-overload]
+        key = (opcode, name, tuple, value)
+    else:
+        key = (opcode, name, None, id(value))
+    known = _RIGHT.results.get(key) if type(name) is str else None
+    if known is not None:
+        found = known[0]
+    else:
+        found = _checked(instruction, opcode, name, value)
+        if key[2] is not None or class_ in _frozen_classes():
+            _RIGHT.keep(key, (found, value))
+    if name == "sharding" and instruction._shape is not None and type(found) is not RawValue:
+        return found.for_shape(instruction._shape)  # as it is printed
+    return found
+
+
+_PLAIN = frozenset({str, int, bool})
+_INTEGERS = frozenset({int})
+
+_RIGHT = memo.Store(1 << 13)
+"""Values of attributes that were found right, and the values from which they were made."""
+
+
+@functools.cache
+def _frozen_classes() -> frozenset[type]:
+    """Classes of attributes' values, whose objects never change."""
+    found: set[type] = set()
+    for info in ATTRIBUTES.values():
+        for class_ in info.kind.classes():
+            found.update(
+                (class_, *class_.__subclasses__()) if class_.__module__.startswith("hlotext") else ()
+            )
+    return frozenset(found)
+
+
+def _checked(instruction: Instruction, opcode: str, name: object, value: object) -> Any:
+    """The value of an attribute that was not met before. Raises EditError."""
     where = instruction._name
     if not isinstance(name, str):
         raise EditError(f"the name of an attribute of {where} is a text, not {shown(name)}")

@@ -76,31 +76,28 @@ def memoised(entries: int) -> Callable[[Callable[P, Result]], Callable[P, Result
 class Store:
     """Results by keys, for functions whose arguments are no values but have some; bounded and cleared alike."""
 
-    __slots__ = ("_entries", "_held", "_results")
+    __slots__ = ("_entries", "_held", "results")
 
     def __init__(self, entries: int) -> None:
         self._entries = entries
         self._held = 0
-        self._results: dict[Any, Any] = {}
+        self.results: dict[Any, Any] = {}
+        """What is kept, by key; to be read."""
         _clears.append(self.clear)
-
-    def get(self, key: Any) -> Any:
-        """What was kept for a key; None for nothing. Raises TypeError for a key that cannot be one."""
-        return self._results.get(key)
 
     def keep(self, key: Any, result: Any) -> None:
         """Keeps a result, unless the key is long."""
         made = _weight(key) + _weight(result)
         if made > MAX_WEIGHT >> 4:
             return
-        if self._held + made > MAX_WEIGHT or len(self._results) >= self._entries:
+        if self._held + made > MAX_WEIGHT or len(self.results) >= self._entries:
             self.clear()
         self._held += made
-        self._results[key] = result
+        self.results[key] = result
 
     def clear(self) -> None:
         """Forgets everything."""
-        self._results.clear()
+        self.results.clear()
         self._held = 0
 
 

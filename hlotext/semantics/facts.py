@@ -25,9 +25,11 @@ class Facts:
     in_fusion: bool = False
     """True for the instructions of a fusion's computation."""
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What tells these facts from others, without the rows of tables."""
+    key: tuple[object, ...] = attrs.field(init=False, repr=False, eq=False)
+    """What tells these facts from others, without the rows of tables."""
+
+    @key.default
+    def _key(self) -> tuple[object, ...]:
         return (
             self.layout_sensitive, self.mixed_precision, self.replica_count, self.num_partitions, self.in_fusion,
             len(self.stack_frames.stack_frames), self.stack_frames.is_empty,

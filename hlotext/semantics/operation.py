@@ -104,29 +104,23 @@ _REMEMBERED = CALLS_NOTHING - conditions.LOOK_FURTHER - frozenset(ROLES)
 def errors_of(instruction: Instruction, facts: Facts) -> tuple[Error, ...]:
     """What is wrong with an instruction by itself, errors alone: what XLA's reader demands, and its verifier.
 
-    Those of equal operations are remembered.
+    Those of equal operations are remembered. Shapes and values are told apart by identity, since most are shared: hashing
+    them would take as long as some checks.
     """
-    if instruction._opcode not in _REMEMBERED:
+    attributes = instruction._attributes
+    if instruction._opcode not in _REMEMBERED or "control-predecessors" in attributes:
         return _errors_of(instruction, facts)
-    argument, attributes = instruction._argument, instruction._attributes
-    if "control-predecessors" in attributes:  # nodes are not to live longer than their module
-        attributes = {name: value for name, value in attributes.items() if name != "control-predecessors"}
+    argument, shape = instruction._argument, instruction._shape
+    shapes = [operand._shape for operand in instruction._operands]
     key = (
-        instruction._opcode,
-        instruction._shape,
-        tuple([operand._shape for operand in instruction._operands]),
-        tuple(attributes.items()),
-        argument.shape if isinstance(argument, Literal) else None,
-        instruction._form is Form.IMPLICIT,
-        facts.key,
-    )
-    try:
-        found: tuple[Error, ...] | None = _ERRORS.get(key)
-    except TypeError:  # something in it cannot be hashed
-        return _errors_of(instruction, facts)
-    if found is None:
-        found = _errors_of(instruction, facts)
-        _ERRORS.keep(key, found)
+        instruction._opcode, id(shape), *map(id, shapes), *attributes, *map(id, attributes.values()),
+        id(argument.shape) if type(argument) is Literal else 0, instruction._form is Form.IMPLICIT, facts.key,
+    )  # fmt: skip
+    known = _ERRORS.results.get(key)
+    if known is None:
+        known = _errors_of(instruction, facts), attributes, shape, shapes, argument
+        _ERRORS.keep(key, known)  # with what the ids are of, so that it lives on
+    found: tuple[Error, ...] = known[0]
     return found
 
 

@@ -473,6 +473,8 @@ def plain(module: hlo.Module) -> hlo.Module:
     """A copy without what says what its absence says."""
     copy = without_defaults(module)
     for instruction in copy.instructions():
+        if instruction.sharding is not None and instruction.shape is not None:
+            instruction._attributes["sharding"] = instruction.sharding.for_shape(instruction.shape)
         groups = instruction._attributes.get("replica_groups")
         if groups is not None and not groups.group_count:  # always printed, and empty where absent
             del instruction._attributes["replica_groups"]

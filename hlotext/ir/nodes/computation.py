@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from hlotext.ir.errors import EditError
-from hlotext.ir.nodes import printing
-from hlotext.ir.nodes.gate import gate
+from hlotext.ir.nodes import gate, printing
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 
@@ -63,7 +62,7 @@ class Computation:
 
     @name.setter
     def name(self, name: str) -> None:
-        gate().rename_computation(self, name)
+        gate.installed.rename_computation(self, name)
 
     @property
     def module(self) -> Module | None:
@@ -77,7 +76,7 @@ class Computation:
 
     @execution_thread.setter
     def execution_thread(self, thread: str) -> None:
-        gate().set_thread(self, thread)
+        gate.installed.set_thread(self, thread)
 
     @property
     def is_implicit(self) -> bool:
@@ -124,7 +123,7 @@ class Computation:
 
     @root.setter
     def root(self, root: Instruction) -> None:
-        gate().set_root(self, root)
+        gate.installed.set_root(self, root)
 
     @property
     def shape(self) -> Shape | None:
@@ -196,16 +195,16 @@ class Computation:
         is not what operands and attributes give; without `typed`, inside of a `Module.transaction()`, that needs to hold at
         its end alone.
         """
-        gate().add(self, instruction, before, typed=typed)
+        gate.installed.add(self, instruction, before, typed=typed)
         return instruction
 
     def remove(self, instruction: Instruction) -> None:
         """Takes an instruction out. Raises EditError while it is the root, or used, or a parameter that callers give."""
-        gate().remove(self, (instruction,))
+        gate.installed.remove(self, (instruction,))
 
     def remove_all(self, instructions: Iterable[Instruction]) -> None:
         """Takes instructions out that nothing but they themselves uses. Raises EditError as `remove` does."""
-        gate().remove(self, instructions)
+        gate.installed.remove(self, instructions)
 
     def rename(self, instruction: Instruction, name: str) -> None:
         """Gives an instruction another name; every line that names it is printed anew.
@@ -214,7 +213,7 @@ class Computation:
         """
         if instruction.computation is not self:
             raise EditError(f"{instruction.name} is not in computation {self._name}")
-        gate().rename(instruction, name)
+        gate.installed.rename(instruction, name)
 
     def find_users(self) -> None:
         """Fills in the users of all instructions; edits keep them right from then on."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -70,16 +70,18 @@ class Gate(Protocol):
     def listen(self, module: Module, listener: Listener) -> AbstractContextManager[None]: ...
 
 
-_installed: list[Gate] = []
+class _NoGate:
+    """What stands here before a gate is installed."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("nodes cannot be edited: import hlotext (or hlotext.edit) first")
+
+
+installed: Gate = cast("Gate", _NoGate())
+"""The gate of all nodes."""
 
 
 def install(gate: Gate) -> None:
     """Makes this the gate of all nodes; `hlotext.edit` does so when it is imported."""
-    _installed[:] = [gate]
-
-
-def gate() -> Gate:
-    """The installed gate. Raises RuntimeError before one is installed."""
-    if not _installed:
-        raise RuntimeError("nodes cannot be edited: import hlotext (or hlotext.edit) first")
-    return _installed[0]
+    global installed
+    installed = gate

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from hlotext.ir.errors import EditError
-from hlotext.ir.nodes import printing
+from hlotext.ir.nodes import gate, printing
 from hlotext.ir.nodes.async_ops import ROLES
-from hlotext.ir.nodes.gate import gate
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
@@ -63,12 +62,12 @@ class Attributes(MutableMapping[str, Any]):
         return self._instruction._attributes[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        gate().set_attribute(self._instruction, name, value)
+        gate.installed.set_attribute(self._instruction, name, value)
 
     def __delitem__(self, name: str) -> None:
         if name not in self._instruction._attributes:
             raise KeyError(name)
-        gate().remove_attribute(self._instruction, name)
+        gate.installed.remove_attribute(self._instruction, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._instruction._attributes)
@@ -148,7 +147,7 @@ class Instruction:
 
     @name.setter
     def name(self, name: str) -> None:
-        gate().rename(self, name)
+        gate.installed.rename(self, name)
 
     @property
     def opcode(self) -> str:
@@ -157,7 +156,7 @@ class Instruction:
 
     @opcode.setter
     def opcode(self, opcode: str) -> None:
-        gate().change(self, {"opcode": opcode}, typed=True)
+        gate.installed.change(self, {"opcode": opcode}, typed=True)
 
     @property
     def shape(self) -> Shape | None:
@@ -166,7 +165,7 @@ class Instruction:
 
     @shape.setter
     def shape(self, shape: Shape | str) -> None:
-        gate().change(self, {"shape": shape}, typed=True)
+        gate.installed.change(self, {"shape": shape}, typed=True)
 
     @property
     def operands(self) -> tuple[Instruction, ...]:
@@ -175,7 +174,7 @@ class Instruction:
 
     @operands.setter
     def operands(self, operands: Sequence[Instruction]) -> None:
-        gate().change(self, {"operands": operands}, typed=True)
+        gate.installed.change(self, {"operands": operands}, typed=True)
 
     @property
     def attributes(self) -> Attributes:
@@ -189,7 +188,7 @@ class Instruction:
 
     @literal.setter
     def literal(self, literal: Literal) -> None:
-        gate().change(self, {"literal": literal}, typed=True)
+        gate.installed.change(self, {"literal": literal}, typed=True)
 
     @property
     def parameter_number(self) -> int | None:
@@ -198,7 +197,7 @@ class Instruction:
 
     @parameter_number.setter
     def parameter_number(self, number: int) -> None:
-        gate().renumber(self, number)
+        gate.installed.renumber(self, number)
 
     # ---- attributes that every instruction may have
 
@@ -340,11 +339,11 @@ class Instruction:
         given = {
             "opcode": opcode, "shape": shape, "operands": operands, "attributes": attributes, "literal": literal,
         }  # fmt: skip
-        gate().change(self, {k: v for k, v in given.items() if v is not None}, typed=typed)
+        gate.installed.change(self, {k: v for k, v in given.items() if v is not None}, typed=typed)
 
     def replace_operand(self, number: int, operand: Instruction) -> None:
         """Takes another operand in one place. Raises EditError as `change` does, IndexError for no such operand."""
-        gate().replace_operand(self, number, operand)
+        gate.installed.replace_operand(self, number, operand)
 
     def replace_all_uses_with(self, new: Instruction) -> None:
         """Makes every user take `new` instead; a root hands on its role (`HloInstruction::ReplaceAllUsesWith`).
@@ -352,27 +351,27 @@ class Instruction:
         `new` may itself use this instruction: that use stays. What is needed is moved before the first user. Raises
         EditError for another shape (layouts aside), another computation, and where a cycle would come of it.
         """
-        gate().replace_uses(self, new)
+        gate.installed.replace_uses(self, new)
 
     def replace_with(self, new: Instruction) -> None:
         """`replace_all_uses_with`, hands on control dependencies, and takes this instruction out if nothing uses it.
 
         What finishes an asynchronous operation stays, since that must end.
         """
-        gate().replace(self, new)
+        gate.installed.replace(self, new)
 
     def erase(self) -> None:
         """Takes this instruction out of its computation. Raises EditError while something uses it."""
         if self._computation is None:
             raise EditError(f"{self.name} is in no computation")
-        gate().remove(self._computation, (self,))
+        gate.installed.remove(self._computation, (self,))
 
     def move_before(self, other: Instruction) -> None:
         """Gives this instruction another place in its computation.
 
         Raises EditError if it would stand before what it needs or behind what needs it.
         """
-        gate().move_before(self, other)
+        gate.installed.move_before(self, other)
 
     def __str__(self) -> str:
         return printing.printer().instruction(self)

@@ -11,9 +11,8 @@ import attrs
 
 from hlotext.ir import collector
 from hlotext.ir.errors import EditError
-from hlotext.ir.nodes import printing
+from hlotext.ir.nodes import gate, printing
 from hlotext.ir.nodes.computation import Computation
-from hlotext.ir.nodes.gate import gate
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.literal import Literal
@@ -41,12 +40,12 @@ class ModuleAttributes(MutableMapping[str, Any]):
         return self._module._attributes[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        gate().set_header(self._module, name, value)
+        gate.installed.set_header(self._module, name, value)
 
     def __delitem__(self, name: str) -> None:
         if name not in self._module._attributes:
             raise KeyError(name)
-        gate().remove_header(self._module, name)
+        gate.installed.remove_header(self._module, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._module._attributes)
@@ -85,8 +84,12 @@ class Module:
     _journal: Any = None
     """What the gate notes while the module is being edited; None between edits."""
     _listeners: tuple[Listener, ...] = ()
-    _mixes_precisions: bool = False
-    """True once tiled layouts were found by the gate; what is below them may mix precisions."""
+    _mixes_precisions: bool | None = None
+    """Whether there are tiled layouts, so that precisions may mix, as the gate found out."""
+    _wide: tuple[tuple[Instruction, ...], dict[Instruction, tuple[int, ...]]] | None = None
+    """The operands of the instruction with many of them that was edited last, and where each stands."""
+    _strict_facts: Any = None
+    """What the gate judges instructions by, and the header's attributes and tables from which it follows."""
     _memories: tuple[bool, bool] | None = None
     """Whether values lie in buffers of their own, and in the host's memory, as the gate found out."""
     _callers: dict[Computation, dict[Instruction, None]] | None = None
@@ -104,7 +107,7 @@ class Module:
 
     @name.setter
     def name(self, name: str) -> None:
-        gate().rename_module(self, name)
+        gate.installed.rename_module(self, name)
 
     @property
     def attributes(self) -> ModuleAttributes:
@@ -156,7 +159,7 @@ class Module:
 
     @stack_frames.setter
     def stack_frames(self, stack_frames: StackFrameIndex) -> None:
-        gate().set_stack_frames(self, stack_frames)
+        gate.installed.set_stack_frames(self, stack_frames)
 
     @property
     def is_scheduled(self) -> bool:
@@ -266,7 +269,7 @@ class Module:
 
         Raises EditError if the name is taken, or if it calls a computation that is not in the module.
         """
-        gate().add_computation(self, computation, before)
+        gate.installed.add_computation(self, computation, before)
         return computation
 
     def _places(self) -> dict[Computation, int]:
@@ -281,11 +284,11 @@ class Module:
 
     def remove_all(self, computations: Iterable[Computation]) -> None:
         """Takes computations out that nothing but they themselves calls. Raises EditError as `remove` does."""
-        gate().remove_computations(self, computations)
+        gate.installed.remove_computations(self, computations)
 
     def set_entry(self, computation: Computation) -> None:
         """Makes another computation the entry. Raises EditError if it is called or not in the module."""
-        gate().set_entry(self, computation)
+        gate.installed.set_entry(self, computation)
 
     def rename(self, computation: Computation, name: str) -> None:
         """Gives a computation another name; every line that names it is printed anew.
@@ -294,11 +297,11 @@ class Module:
         """
         if computation.module is not self:
             raise EditError(f"{computation.name} is not in module {self._name}")
-        gate().rename_computation(computation, name)
+        gate.installed.rename_computation(computation, name)
 
     def clone(self) -> Module:
         """A copy that shares no node with this one; it prints as this one does, edits included."""
-        return gate().clone(self)
+        return gate.installed.clone(self)
 
     def transaction(self) -> AbstractContextManager[Record]:
         """`with module.transaction() as record:` undoes every edit made inside when an exception leaves the block.
@@ -307,11 +310,11 @@ class Module:
         at the end it must be as right as before, else EditError is raised and everything undone. The record says what was
         inserted, modified and removed, and can undo it later.
         """
-        return gate().transaction(self)
+        return gate.installed.transaction(self)
 
     def listen(self, listener: Listener) -> AbstractContextManager[None]:
         """`with module.listen(listener):` tells of every edit right behind it."""
-        return gate().listen(self, listener)
+        return gate.installed.listen(self, listener)
 
     # ---- text
 
