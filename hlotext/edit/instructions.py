@@ -280,7 +280,8 @@ def _touch_around(
         shape = new["_shape"]
         module = journal.module
         if module is not None:
-            judge.meet(module, shape)
+            members.meet(journal, module, shape)
+            members.part_with(journal, module, old["_shape"])
         for user in instruction.users:
             marks.touch(journal, user)
         before: Shape | None = old["_shape"]
@@ -315,12 +316,19 @@ def _watch(
             edit.watch((instruction,), typed=typed)
         return
     edit.watch((instruction, *buffers_around(instruction, new.get("_operands", ()))), typed=typed)
+    if "_shape" in new and module is not None and _loses_tiles(old["_shape"], new["_shape"]):
+        edit.watch_all()
     if "_shape" in new and not alike(old["_shape"], new["_shape"]):
         edit.watch(_dependents(instruction), typed=typed)
         if instruction._computation is not None and instruction._computation.is_entry:
             edit.watch_header(typed=typed)
     if "_attributes" in new or "_opcode" in new:
         _watch_attributes(edit, instruction, old, new)
+
+
+def _loses_tiles(before: Shape | None, after: Shape) -> bool:
+    """Whether tiles go with a shape: without any, precisions may not mix, anywhere in the module."""
+    return judge.has_tiles(before) and not judge.has_tiles(after)
 
 
 def _watch_attributes(

@@ -102,25 +102,21 @@ def memories(module: Module) -> tuple[bool, bool]:
     """Whether some value of a module lies in a buffer of its own, and whether some lies in the host's memory."""
     if module._memories is None:
         shapes = {i._shape for i in module.instructions() if i._shape is not None}
-        uses_host = any(_is_host(leaf) for shape in shapes for _, leaf in shape.leaves())
+        uses_host = any(is_host(leaf) for shape in shapes for _, leaf in shape.leaves())
         module._memories = any(map(holds_buffer, shapes)), uses_host
     return module._memories
 
 
-def _is_host(shape: Shape) -> bool:
+def is_host(shape: Shape) -> bool:
+    """Whether an array lies in the host's memory."""
     return shape.layout is not None and shape.layout.memory_space == HOST_SPACE
 
 
-def meet(module: Module, shape: Shape | None) -> None:
-    """Takes notice of a shape that is new in a module: its precisions may mix, or its values lie elsewhere, from now on."""
-    if shape is None:
-        return
-    for _, leaf in shape.leaves():
-        layout = leaf.layout
-        if leaf.is_buffer or (layout is not None and layout.memory_space == HOST_SPACE):
-            module._memories = None
-        if layout is not None and layout.tiles and not module._mixes_precisions:
-            module._mixes_precisions = None
+def has_tiles(shape: Shape | None) -> bool:
+    """Whether some array in a shape has a tiled layout."""
+    return shape is not None and any(
+        leaf.layout is not None and leaf.layout.tiles for _, leaf in shape.leaves()
+    )
 
 
 # ---- more than one instruction

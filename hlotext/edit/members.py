@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hlotext.edit import marks
+from hlotext.edit import judge, marks
 from hlotext.edit.journal import Journal
 from hlotext.edit.values import shown
 from hlotext.ir.errors import EditError
@@ -161,3 +161,21 @@ def passes_sharding(instruction: Instruction) -> bool:
     if computation is None or not (instruction.is_root or instruction._opcode == "parameter"):
         return False
     return any(caller._opcode in LOOPING for caller in computation.callers)
+
+
+def meet(journal: Journal, module: Module, shape: Shape | None) -> None:
+    """Takes notice of a shape that is new in a module: its precisions may mix, or its values lie elsewhere, from now on."""
+    if shape is None:
+        return
+    for _, leaf in shape.leaves():
+        layout = leaf.layout
+        if module._memories is not None and (leaf.is_buffer or judge.is_host(leaf)):
+            journal.set(module, "_memories", None)
+        if layout is not None and layout.tiles and module._mixes_precisions is False:
+            journal.set(module, "_mixes_precisions", None)
+
+
+def part_with(journal: Journal, module: Module, shape: Shape | None) -> None:
+    """Takes notice of a shape that goes, perhaps the last one with tiles."""
+    if module._mixes_precisions is not None and judge.has_tiles(shape):
+        journal.set(module, "_mixes_precisions", None)

@@ -164,7 +164,7 @@ def put_in(
         if not computation._is_draft:
             module.note_calls(instruction)
             journal.did(module.forget_calls, instruction)
-        judge.meet(module, instruction._shape)
+        members.meet(journal, module, instruction._shape)
     journal.note("inserted", instruction)
     edit.suspect((instruction, *instruction._operands))
     marks.touch(journal, instruction)
@@ -257,6 +257,8 @@ def take_out(edit: Edit, computation: Computation, gone: dict[Instruction, None]
         if instruction._opcode == "parameter":
             edit.numbers(computation)
             marks.touch_signature(journal, computation)
+        if module is not None:
+            members.part_with(journal, module, instruction._shape)
         if module is not None and not computation._is_draft:
             module.forget_calls(instruction)
             journal.did(module.note_calls, instruction)
@@ -385,7 +387,7 @@ def add_computation(
                 edit.made(instruction, typed=False, before=counts)
             else:
                 edit.made(instruction, typed=False)
-            judge.meet(module, instruction._shape)
+            members.meet(journal, module, instruction._shape)
         edit.numbers(computation)
         marks.touch_signature(journal, computation)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -110,8 +109,7 @@ def inline(call: Instruction) -> dict[Instruction, Instruction]:
     module = computation.module
     if len(callee.parameters) != len(call.operands):
         raise EditError(f"{callee.name} does not take what {call.name} gives")
-    # Where layouts count, what fits a parameter need not fit those that use it.
-    with module.transaction() if module.is_scheduled else contextlib.nullcontext():
+    with module.transaction():  # what fits a parameter need not fit those that use it
         return _inline(call, callee, computation, module)
 
 

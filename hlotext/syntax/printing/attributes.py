@@ -231,7 +231,11 @@ class AttributePrinter(abc.ABC):
         inner = type(self)(attrs.evolve(self.options, print_frontend_attributes=is_plain))
         inner._open, inner._room, inner._titles = self._open, self._room, self._titles
         own = inner._own(row, wrapped, indent)
-        return own + inner._common(row, wrapped, names, {"metadata", "origin", "backend_config"})
+        return own + inner._common(row, wrapped, names, self.hidden_of_wrapped(start))
+
+    def hidden_of_wrapped(self, start: Instruction) -> frozenset[str]:
+        """The common attributes of the wrapped operation that the short spelling of its start leaves out."""
+        return _HIDDEN_OF_WRAPPED
 
     def _common(
         self,
@@ -286,6 +290,7 @@ class AttributePrinter(abc.ABC):
         return str(metadata) if metadata.is_printed else None
 
 
+_HIDDEN_OF_WRAPPED = frozenset({"metadata", "origin", "backend_config"})
 _PRINTED_WHEN_ABSENT = (Printing.ALWAYS, Printing.DERIVED)
 _SEQUENTIAL = frozenset({"call", "while", "conditional"})
 _PRINTED_AS_CALLS = frozenset({"reduce-scatter", "scan", "fusion", "async-start"})

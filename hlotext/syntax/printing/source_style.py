@@ -11,6 +11,7 @@ from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source
 from hlotext.ir.values.print_options import PrintOptions
+from hlotext.ir.values.shape import Shape
 from hlotext.syntax.printing.header import header_text, stack_frame_tables
 from hlotext.syntax.printing.xla_styles import TextPrinter, signature
 
@@ -223,6 +224,14 @@ class _Copier:
         )
 
 
+def _writes_layouts(module: Module) -> bool:
+    """Whether the text writes arrays with layouts, judged by the first one that has dimensions."""
+    shapes = (i._shape for i in module.instructions() if i._start >= 0 and i._shape is not None)
+    leaves = (leaf for shape in shapes for _, leaf in shape.leaves() if leaf.dimensions)
+    first = next(leaves, None)
+    return first is not None and first.layout is not None
+
+
 _TABLES = re.compile(r"\s*[\r\n](?=[A-Za-z]\w*[ \t]*(?:\r\n?|\n)[ \t]*[0-9\r\n])")
 """What stands before the first table behind a header."""
 
@@ -248,14 +257,13 @@ class Style:
         operand = re.search(r" [a-z][a-z\-]*\(([^%\"]{0,400})", use)
         before = text[max(0, first._start - 200) : first._start] if first is not None else "\n  "
         start = re.search(r"[\r\n]*[ \t]*\Z", before)
-        any_layout = re.search(r"\[[0-9,]+\]\{", text[module._header_end : module._header_end + 20000])
         return cls(
             PrintOptions(
                 print_large_constants=True,
                 print_percent=line.startswith("%"),
                 print_operand_shape=operand is not None and "[" in operand[1].split(")")[0],
                 print_program_shape="->" in header,
-                include_layout_in_shapes=any_layout is not None,
+                include_layout_in_shapes=_writes_layouts(module),
                 print_operand_index_annotation_interval=5
                 if text.find("/*index=", module._header_end) >= 0
                 else 0,
@@ -284,11 +292,23 @@ class Style:
 class _SourceLine(TextPrinter):
     """Prints lines with nothing left out that the instruction holds."""
 
+    def shape(self, shape: Shape) -> str:
+        """Every layout that there is; the descending one of others where the text around writes layouts."""
+        text = self._shapes.get(id(shape))
+        if text is None:
+            text = str(shape.with_default_layout() if self.options.include_layout_in_shapes else shape)
+            self._shapes[id(shape)] = text
+        return text
+
     def sugared(self, instruction: Instruction) -> Instruction | None:
         """As XLA, but a body that has a text of its own (because it was edited) is named."""
         wrapped = super().sugared(instruction)
         body = wrapped.computation if wrapped is not None else None
         return wrapped if body is not None and body.is_implicit else None
+
+    def hidden_of_wrapped(self, start: Instruction) -> frozenset[str]:
+        """As XLA, but what would stand there twice, and could not be read, stands there once."""
+        return super().hidden_of_wrapped(start) | start._attributes.keys()
 
 
 def computation_text(computation: Computation) -> str:
