@@ -145,6 +145,7 @@ def _attributes(instruction: Instruction, opcode: str, attributes: object) -> di
             found[name] = value
         else:
             found[name] = values.attribute(instruction, opcode, name, value)
+    _forget_shardy(old, found)
     return found
 
 
@@ -154,12 +155,12 @@ def set_attribute(instruction: Instruction, name: str, value: Any) -> None:
     _check_readable(instruction)
     old = instruction._attributes
     value = values.attribute(instruction, instruction._opcode, name, value)
-    if name in old:
-        if type(old[name]) is type(value) and old[name] == value and str(old[name]) == str(value):
-            return
-    elif name == CONTROL and not value:
+    before = old.get(name)
+    if before is value or (type(value) in _PLAIN and type(before) is type(value) and before == value):
         return
     new = {**old, name: value}
+    if name == "sharding":
+        _forget_shardy(old, new)
     if (
         module is None
         or instruction._opcode in ROLES
@@ -174,6 +175,29 @@ def set_attribute(instruction: Instruction, name: str, value: Any) -> None:
             edit.watch((instruction,))
         marks.touch(edit.journal, instruction)
         edit.journal.set(instruction, "_attributes", new)
+
+
+_PLAIN = frozenset({int, bool, str, tuple})
+"""Classes of values that are compared quickly."""
+
+_SHARDY = "xla.sdy.sharding"
+"""The frontend attribute in which Shardy says the sharding again, in its own words."""
+
+
+def _forget_shardy(before: Mapping[str, Any], after: dict[str, Any]) -> None:
+    """Takes Shardy's note of a sharding that is another one now out of new attributes, where they leave it as it was."""
+    notes: Any = after.get("frontend_attributes")
+    if notes is None:
+        return
+    if notes is not before.get("frontend_attributes") or _SHARDY not in notes:
+        return
+    if after.get("sharding") is before.get("sharding"):
+        return
+    kept = {key: value for key, value in notes.items() if key != _SHARDY}
+    if kept:
+        after["frontend_attributes"] = type(notes)(kept)
+    else:
+        del after["frontend_attributes"]
 
 
 _OF_OTHERS = frozenset({CONTROL, "custom_call_target"})
@@ -192,6 +216,8 @@ def remove_attribute(instruction: Instruction, name: str) -> None:
     """See `Attributes`."""
     module = module_of(instruction)
     kept = {key: value for key, value in instruction._attributes.items() if key != name}
+    if name == "sharding":
+        _forget_shardy(instruction._attributes, kept)
     apply(instruction, module, {"_attributes": kept}, typed=True)
 
 

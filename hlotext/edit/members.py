@@ -158,7 +158,10 @@ def passes_sharding(instruction: Instruction) -> bool:
     if instruction._opcode in LOOPING:
         return True
     computation = instruction._computation
-    if computation is None or not (instruction.is_root or instruction._opcode == "parameter"):
+    if computation is None:
+        return False
+    is_root = instruction is (computation._root or computation._instructions[-1])
+    if not is_root and instruction._opcode != "parameter":
         return False
     return any(caller._opcode in LOOPING for caller in computation.callers)
 

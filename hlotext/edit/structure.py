@@ -9,6 +9,7 @@ from hlotext.edit import asynchronous, calls, judge, marks, members, names, valu
 from hlotext.edit.journal import Edit, Journal
 from hlotext.edit.members import check_control, check_members, module_of
 from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
@@ -65,6 +66,8 @@ def add(
     with Edit(module) as edit:
         journal = edit.journal
         edit.watch(_buffers(computation, instruction), typed=typed)
+        if instruction._opcode in ROLES:
+            edit.watch_all()  # what is begun must be finished
         if instruction._shape is None:
             journal.set(instruction, "_shape", _shape_of(instruction, computation))
         put_in(edit, computation, instruction, before, name, attributes, argument)

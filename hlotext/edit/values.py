@@ -136,8 +136,8 @@ def attribute(instruction: Instruction, opcode: str, name: object, value: object
     class_ = type(value)
     if class_ in _PLAIN:
         key: Any = (opcode, name, class_, value)
-    elif class_ is tuple and _INTEGERS.issuperset(map(type, value)):  # type: ignore[call-overload]
-        key = (opcode, name, tuple, value)
+    elif (class_ is tuple or class_ is list) and _INTEGERS.issuperset(map(type, value)):  # type: ignore[call-overload]
+        key = (opcode, name, tuple, tuple(value))  # type: ignore[arg-type]
     else:
         key = (opcode, name, None, id(value))
     known = _RIGHT.results.get(key) if type(name) is str else None
@@ -147,8 +147,9 @@ def attribute(instruction: Instruction, opcode: str, name: object, value: object
         found = _checked(instruction, opcode, name, value)
         if key[2] is not None or class_ in _frozen_classes():
             _RIGHT.keep(key, (found, value))
-    if name == "sharding" and instruction._shape is not None and type(found) is not RawValue:
-        return found.for_shape(instruction._shape)  # as it is printed
+    shape = instruction._shape
+    if name == "sharding" and shape is not None and shape.tuple_shapes and type(found) is not RawValue:
+        return found.for_shape(shape)  # as it is printed
     return found
 
 
@@ -254,8 +255,8 @@ def _attribute(kind: Kind, name: str, value: object, where: str, shape: Shape | 
     try:
         if (found := _simple(kind, value)) is not None:
             return found
-        key = kind.rule, name, type(value), value
-        return _REMEMBERED(*key)
+        if type(value) in _PLAIN or type(value) in _frozen_classes():
+            return _REMEMBERED(kind.rule, name, type(value), value)
     except (TypeError, OverflowError):  # not hashable, or no number of any size
         pass
     except RecursionError:
@@ -336,7 +337,7 @@ def _converted(kind: Kind, name: str, value: Any, shape: Shape | None) -> Any:
         if name == "async_execution_thread" and not reads_as_thread(value):
             raise ValueError("the name of a thread is letters, digits, `_`, `.` and `-`")
         return _read_back(kind, name, str(value), value)
-    if isinstance(value, str) and not isinstance(value, enum.Enum):
+    if isinstance(value, str) and not isinstance(value, enum.Enum) and kind.rule != "backend_config":
         return reader().value(kind.rule, value)
     found = _built(kind, value, shape)
     if found is None:
@@ -450,6 +451,8 @@ def _frontend_attributes(value: Any, shape: Shape | None) -> Any:
 
 
 def _backend_config(value: Any, shape: Shape | None) -> Any:
+    if isinstance(value, str):
+        return _value_class("BackendConfig", "configs")(value)  # its own text, not that between quotes
     if isinstance(value, dict):
         text = json.dumps(value, separators=(",", ":"), allow_nan=False)
         return _value_class("BackendConfig", "configs")(text)
