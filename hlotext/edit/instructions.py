@@ -186,9 +186,9 @@ _SHARDY = "xla.sdy.sharding"
 
 def _forget_shardy(before: Mapping[str, Any], after: dict[str, Any]) -> None:
     """Takes Shardy's note of a sharding that is another one now out of new attributes, where they leave it as it was."""
-    notes: Any = after.get("frontend_attributes")
-    if notes is None:
+    if "frontend_attributes" not in after:
         return
+    notes = after["frontend_attributes"]
     if notes is not before.get("frontend_attributes") or _SHARDY not in notes:
         return
     if after.get("sharding") is before.get("sharding"):
