@@ -189,7 +189,8 @@ def _forget_shardy(before: Mapping[str, Any], after: dict[str, Any]) -> None:
     if "frontend_attributes" not in after:
         return
     notes = after["frontend_attributes"]
-    if notes is not before.get("frontend_attributes") or _SHARDY not in notes:
+    is_given = id(notes) != id(before.get("frontend_attributes"))
+    if is_given or _SHARDY not in notes:
         return
     if after.get("sharding") is before.get("sharding"):
         return
