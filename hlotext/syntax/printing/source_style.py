@@ -293,10 +293,16 @@ class _SourceLine(TextPrinter):
     """Prints lines with nothing left out that the instruction holds."""
 
     def shape(self, shape: Shape) -> str:
-        """Every layout that there is; the descending one of others where the text around writes layouts."""
+        """Every layout that says something; the descending one, which goes without saying, as the text around writes it."""
         text = self._shapes.get(id(shape))
         if text is None:
-            text = str(shape.with_default_layout() if self.options.include_layout_in_shapes else shape)
+            plain = shape.without_layout()
+            if self.options.include_layout_in_shapes:
+                text = str(shape.with_default_layout())
+            elif plain.with_default_layout() == shape.with_default_layout():
+                text = str(plain)
+            else:
+                text = str(shape)
             self._shapes[id(shape)] = text
         return text
 
