@@ -255,6 +255,28 @@ ENTRY secret_main {
     sound(module)
 
 
+# ---- outlined computations stand on lines of their own
+
+
+@pytest.mark.parametrize("between", ["\n\n", "\n", " ", ""])
+@pytest.mark.parametrize("before", ["HloModule m\n\n", ""])
+def test_outlined_computations_stand_apart(before: str, between: str) -> None:
+    """Whatever stands between the computations of the text, and also for several new ones in a row."""
+    text = (
+        f"{before}first {{ p = f32[4] parameter(0)  ROOT n = f32[4] sine(p) }}{between}"
+        "ENTRY e {\n  x = f32[4] parameter(0)\n  c = f32[4] call(x), to_apply=first\n  a = f32[4] exponential(c)\n"
+        "  b = f32[4] negate(a)\n  ROOT d = f32[4] add(b, x)\n}\n"
+    )
+    module = hlo.parse(text)
+    rewrite.outline([module.entry["a"]], "softmax_region")
+    rewrite.outline([module.entry["b"]], "other_region")
+    for name in ("softmax_region", "other_region"):
+        line = next(line for line in str(module).splitlines() if f"{name} {{" in line)
+        assert line == f"{name} {{"
+    assert "\n\n\n\n" not in str(module)
+    sound(module)
+
+
 # ---- loops
 
 

@@ -91,17 +91,20 @@ class _Copier:
         """Prints computations in their present order, each with what stood before it in the source."""
         module, run = self.module, self.run
         ends = self._starts_of_gaps()
-        written = False
-        for computation in computations:
+        is_apart = written = False
+        for place, computation in enumerate(computations):
             if computation._start < 0:
-                run.add(("\n\n" if not written else "") + self.style.new_computation(computation) + "\n\n")
+                run.add(("" if is_apart else "\n\n") + self.style.new_computation(computation))
+                following = computations[place + 1]._start if place + 1 < len(computations) else -1
+                is_apart = following < 0 or "\n" not in self.source[ends[following] : following]
+                run.add("\n\n" if is_apart else "")
                 continue
             gap = ends[computation._start]
-            if written and gap == computation._start and run.end != gap:
+            if written and gap == computation._start and run.end != gap and not is_apart:
                 run.add("\n\n")  # it came first in the text
             run.copy(gap, computation._start)
             self.computation(computation)
-            written = True
+            written, is_apart = True, False
         last = max(ends.get(-1, module._header_end), module._header_end)
         run.copy(last, module._end)
 
