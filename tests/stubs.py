@@ -168,7 +168,47 @@ def matcher_stub() -> str:
     )
 
 
+READ = {
+    "list of whole numbers": "tuple[int, ...]",
+    "list of whole numbers, or list of such lists": "tuple[int, ...] | tuple[tuple[int, ...], ...]",
+    "list of pairs": "tuple[tuple[int, int], ...]",
+    "list of true or false": "tuple[bool, ...]",
+    "list of computations": "tuple[Computation, ...]",
+    "list of instructions": "tuple[Instruction, ...]",
+    "list of shapes": "tuple[Shape, ...]",
+    "list of Precision": "tuple[Precision, ...]",
+    "Literal with its shape": "LiteralValue",
+}
+"""The type of what is read, where it is narrower than what may be given."""
+
+
+def attributes_stub() -> str:
+    """What each attribute holds, by its name."""
+    by_type: dict[str, list[str]] = {}
+    for name, info in ATTRIBUTES.items():
+        by_type.setdefault(READ.get(info.value) or attribute_type(name), []).append(name)
+    body = "class TypedAttributes(MutableMapping[str, Any], metaclass=ABCMeta):\n"
+    for type_, names in by_type.items():
+        wanted = ", ".join(f'"{name}"' for name in names)
+        body += f"    @overload\n    def __getitem__(self, name: Literal[{wanted}], /) -> {type_}: ...\n"
+    body += "    @overload\n    def __getitem__(self, name: str, /) -> object: ...\n"
+    found = imports(body.replace("Literal[", "[")).replace(
+        "import Literal\n", "import Literal as LiteralValue\n"
+    )
+    if "LiteralValue" not in found:
+        found += "from hlotext.ir.values.literal import Literal as LiteralValue\n"
+    return (
+        HEAD.format(doc="The types of attributes by name.")
+        + "from abc import ABCMeta\nfrom collections.abc import MutableMapping\nfrom typing import Any, Literal, overload\n\n"
+        + "from hlotext.ir.nodes.computation import Computation\nfrom hlotext.ir.nodes.instruction import Instruction\n"
+        + found
+        + "\n"
+        + body
+    )
+
+
 STUBS = {
+    "ir/nodes/typed_attributes.pyi": attributes_stub,
     "rewrite/opcode_methods.pyi": builder_stub,
     "matchers/opcode_matchers.pyi": matcher_stub,
 }

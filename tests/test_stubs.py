@@ -16,6 +16,9 @@ RIGHT = """
 import hlotext as hlo
 from hlotext import matchers as m, rewrite
 
+def first_dimension(i: hlo.Instruction) -> int:
+    return i.attributes["dimensions"][0] + len(i.attributes["window"].dimensions) + i.attributes["index"]
+
 @rewrite.pattern(m.sine(m.op("x"), metadata="*").with_one_user())
 def sine_to_cosine(r: rewrite.Rewrite) -> hlo.Instruction | None:
     total = r.b.reduce(r["x"], r.b.constant(0, "f32"), dimensions=(0,), to_apply=r.instruction.called_computations[0])
@@ -25,6 +28,14 @@ def sine_to_cosine(r: rewrite.Rewrite) -> hlo.Instruction | None:
 
 IN_RULE = "from hlotext import rewrite\n\ndef f(r: rewrite.Rewrite) -> object:\n    return "
 TYPOS = {
+    "dimensoins": (
+        "import hlotext as hlo\n\ndef f(i: hlo.Instruction) -> object:\n    return i.attributes['dimensoins'].foo\n",
+        4,
+    ),
+    "dimensions of a window": (
+        "import hlotext as hlo\n\ndef f(i: hlo.Instruction) -> object:\n    return i.attributes['window'].size\n",
+        4,
+    ),
     "sinee": ("from hlotext import matchers as m\n\npattern = m.sinee(m.op())\n", 3),
     "cosinee": (f"{IN_RULE}r.b.cosinee(r['x'], shap=3)\n", 4),
     "shap": (f"{IN_RULE}r.b.cosine(r['x'], shap=3)\n", 4),

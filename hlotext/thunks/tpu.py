@@ -6,7 +6,7 @@ takes for itself. Texts before code generation say part of it; what is absent is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -89,7 +89,8 @@ def operations(module: Module) -> tuple[Operation, ...]:
 
 def _called(instruction: Instruction) -> list[tuple[str, Computation]]:
     if instruction.opcode == "while":
-        return [(name, instruction.attributes[name]) for name in _INSIDE["while"]]
+        attributes: Mapping[str, Any] = instruction.attributes
+        return [(name, attributes[name]) for name in _INSIDE["while"]]
     if instruction.opcode == "conditional":
         return [(f"branch_{n}", callee) for n, callee in enumerate(instruction.called_computations)]
     if instruction.opcode == "call":

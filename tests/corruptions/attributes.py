@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import attrs
 
@@ -38,7 +39,8 @@ def dimension_number(module: Module, chance: random.Random) -> Corruption | None
     if chosen is None:
         return None
     name = chance.choice([n for n in _LISTS if chosen.attributes.get(n)])
-    new = _numbers(name, chance, chosen.attributes[name])
+    numbers: Any = chosen.attributes[name]
+    new = _numbers(name, chance, numbers)
     put(chosen, **{name: new})
     return done("dimension_number", chosen, f"{name} became {new}")
 
@@ -100,15 +102,15 @@ def size(module: Module, chance: random.Random) -> Corruption | None:
     elif chosen.opcode == "iota":
         put(chosen, iota_dimension=9)
     elif isinstance(chosen.attributes.get("window"), Window):
-        parts = chosen.attributes["window"].dimensions
-        if not parts:
+        sides = chosen.attributes["window"].dimensions
+        if not sides:
             return None
-        which = chance.randrange(len(parts))
-        part = attrs.evolve(parts[which], size=parts[which].size + 1)
-        put(chosen, window=Window((*parts[:which], part, *parts[which + 1 :])))
+        which = chance.randrange(len(sides))
+        side = attrs.evolve(sides[which], size=sides[which].size + 1)
+        put(chosen, window=Window((*sides[:which], side, *sides[which + 1 :])))
     else:
         name = "slice_sizes" if chosen.opcode == "gather" else "dynamic_slice_sizes"
-        sizes = chosen.attributes[name]
+        sizes: Any = chosen.attributes[name]
         which = chance.randrange(len(sizes)) if sizes else -1
         if which < 0:
             return None

@@ -19,10 +19,13 @@ from hlotext.ir.values.shape import Shape
 if TYPE_CHECKING:
     from hlotext.ir.nodes.computation import Computation
     from hlotext.ir.nodes.source import Span
+    from hlotext.ir.nodes.typed_attributes import TypedAttributes
     from hlotext.ir.values.configs import BackendConfig
     from hlotext.ir.values.frames import StackFrame
     from hlotext.ir.values.metadata import Metadata
     from hlotext.ir.values.sharding import Sharding
+else:
+    TypedAttributes = MutableMapping
 
 
 class Form(enum.Enum):
@@ -46,7 +49,7 @@ class CallAttributes(dict[str, Any]):
     """The attributes of the first such line, shared by all of them."""
 
 
-class Attributes(MutableMapping[str, Any]):
+class Attributes(TypedAttributes):
     """The attributes of one instruction, a live view: a change marks the instruction as edited.
 
     Keys are the names in the text. Values are typed (int, bool, str, tuples of int, enums, the value classes of
@@ -58,8 +61,10 @@ class Attributes(MutableMapping[str, Any]):
     def __init__(self, instruction: Instruction) -> None:
         self._instruction = instruction
 
-    def __getitem__(self, name: str) -> Any:
-        return self._instruction._attributes[name]
+    if not TYPE_CHECKING:  # the type of each attribute stands in `typed_attributes.pyi`
+
+        def __getitem__(self, name: str) -> Any:
+            return self._instruction._attributes[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         gate.installed.set_attribute(self._instruction, name, value)

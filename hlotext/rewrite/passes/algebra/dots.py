@@ -58,7 +58,9 @@ class DotNumbers:
 
 def settings(i: Instruction, swap: bool = False) -> dict[str, Any]:
     """What else a dot says of how it is computed (`PrecisionConfig`)."""
-    own = {k: i.attributes[k] for k in ("operand_precision", "algorithm") if k in i.attributes}
+    own: dict[str, Any] = {
+        k: i.attributes[k] for k in ("operand_precision", "algorithm") if k in i.attributes
+    }
     if swap and isinstance(own.get("operand_precision"), tuple):
         own["operand_precision"] = own["operand_precision"][::-1]
     return own

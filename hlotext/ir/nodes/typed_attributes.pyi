@@ -1,0 +1,217 @@
+"""The types of attributes by name. Made from the opcode table by `python -m tests.stubs`."""
+
+from abc import ABCMeta
+from collections.abc import MutableMapping
+from typing import Any, Literal, overload
+
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.accuracy import ResultAccuracy
+from hlotext.ir.values.aliasing import OutputToOperandAliasing
+from hlotext.ir.values.configs import BackendConfig, FrontendAttributes
+from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
+from hlotext.ir.values.enums import (
+    CollectiveMode,
+    ComparisonDirection,
+    ComparisonType,
+    ConvolutionKind,
+    CustomCallApiVersion,
+    CustomCallSchedule,
+    FftType,
+    FusionKind,
+    PaddingType,
+    Precision,
+    PrecisionAlgorithm,
+    RandomAlgorithm,
+    RandomDistribution,
+    ShuffleMode,
+    TransposeA,
+)
+from hlotext.ir.values.metadata import Metadata
+from hlotext.ir.values.original_value import OriginalValue
+from hlotext.ir.values.replica_groups import ReplicaGroups
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.sharding import Domain, Sharding
+from hlotext.ir.values.sparsity import BlockScalingConfig, DotSparsity, SparsityConfig
+from hlotext.ir.values.statistics import Statistics
+from hlotext.ir.values.window import PaddingConfig, SliceDimensions, Window
+from hlotext.ir.values.literal import Literal as LiteralValue
+
+class TypedAttributes(MutableMapping[str, Any], metaclass=ABCMeta):
+    @overload
+    def __getitem__(self, name: Literal["sharding"], /) -> Sharding: ...
+    @overload
+    def __getitem__(self, name: Literal["frontend_attributes"], /) -> FrontendAttributes: ...
+    @overload
+    def __getitem__(self, name: Literal["control-predecessors"], /) -> tuple[Instruction, ...]: ...
+    @overload
+    def __getitem__(self, name: Literal["statistics"], /) -> Statistics: ...
+    @overload
+    def __getitem__(self, name: Literal["result_accuracy"], /) -> ResultAccuracy: ...
+    @overload
+    def __getitem__(self, name: Literal["origin"], /) -> OriginalValue: ...
+    @overload
+    def __getitem__(self, name: Literal["metadata"], /) -> Metadata: ...
+    @overload
+    def __getitem__(self, name: Literal["backend_config"], /) -> BackendConfig: ...
+    @overload
+    def __getitem__(
+        self,
+        name: Literal[
+            "body",
+            "calls",
+            "condition",
+            "false_computation",
+            "scatter",
+            "select",
+            "to_apply",
+            "true_computation",
+        ],
+        /,
+    ) -> Computation: ...
+    @overload
+    def __getitem__(
+        self, name: Literal["branch_computations", "called_computations"], /
+    ) -> tuple[Computation, ...]: ...
+    @overload
+    def __getitem__(
+        self,
+        name: Literal[
+            "is_composite",
+            "largest",
+            "is_stable",
+            "lower",
+            "left_side",
+            "unit_diagonal",
+            "is_reverse",
+            "is_associative",
+            "indices_are_sorted",
+            "unique_indices",
+            "use_global_device_ids",
+            "constrain_layout",
+            "has_dynamic_root",
+            "is_host_transfer",
+            "is_cross_program_prefetch",
+            "custom_call_has_side_effect",
+        ],
+        /,
+    ) -> bool: ...
+    @overload
+    def __getitem__(
+        self,
+        name: Literal[
+            "dimensions",
+            "dynamic_slice_sizes",
+            "shifts",
+            "fft_length",
+            "offset_dims",
+            "collapsed_slice_dims",
+            "start_index_map",
+            "operand_batching_dims",
+            "start_indices_batching_dims",
+            "update_window_dims",
+            "inserted_window_dims",
+            "scatter_dims_to_operand_dims",
+            "input_batching_dims",
+            "scatter_indices_batching_dims",
+            "lhs_batch_dims",
+            "lhs_contracting_dims",
+            "rhs_batch_dims",
+            "rhs_contracting_dims",
+            "lhs_ragged_dims",
+            "rhs_group_dims",
+        ],
+        /,
+    ) -> tuple[int, ...]: ...
+    @overload
+    def __getitem__(
+        self,
+        name: Literal[
+            "index",
+            "inferred_dimension",
+            "iota_dimension",
+            "delta",
+            "feature_index",
+            "exponent_bits",
+            "mantissa_bits",
+            "k",
+            "num_carries",
+            "index_vector_dim",
+            "feature_group_count",
+            "batch_group_count",
+            "channel_id",
+            "cross_program_prefetch_index",
+            "async_group_id",
+        ],
+        /,
+    ) -> int: ...
+    @overload
+    def __getitem__(self, name: Literal["epsilon"], /) -> float: ...
+    @overload
+    def __getitem__(self, name: Literal["slice"], /) -> SliceDimensions: ...
+    @overload
+    def __getitem__(self, name: Literal["indices", "literal"], /) -> LiteralValue: ...
+    @overload
+    def __getitem__(self, name: Literal["padding"], /) -> PaddingConfig: ...
+    @overload
+    def __getitem__(self, name: Literal["fft_type"], /) -> FftType: ...
+    @overload
+    def __getitem__(self, name: Literal["direction"], /) -> ComparisonDirection: ...
+    @overload
+    def __getitem__(self, name: Literal["type"], /) -> ComparisonType: ...
+    @overload
+    def __getitem__(self, name: Literal["distribution"], /) -> RandomDistribution: ...
+    @overload
+    def __getitem__(self, name: Literal["transpose_a"], /) -> TransposeA: ...
+    @overload
+    def __getitem__(
+        self, name: Literal["slice_sizes"], /
+    ) -> tuple[int, ...] | tuple[tuple[int, ...], ...]: ...
+    @overload
+    def __getitem__(self, name: Literal["operand_precision"], /) -> tuple[Precision, ...]: ...
+    @overload
+    def __getitem__(self, name: Literal["algorithm"], /) -> PrecisionAlgorithm | RandomAlgorithm: ...
+    @overload
+    def __getitem__(self, name: Literal["window"], /) -> Window: ...
+    @overload
+    def __getitem__(self, name: Literal["dim_labels"], /) -> ConvolutionDimensionNumbers: ...
+    @overload
+    def __getitem__(self, name: Literal["convolution_kind", "conv_kind"], /) -> ConvolutionKind: ...
+    @overload
+    def __getitem__(self, name: Literal["sparsity_config"], /) -> SparsityConfig: ...
+    @overload
+    def __getitem__(self, name: Literal["block_scaling_config"], /) -> BlockScalingConfig: ...
+    @overload
+    def __getitem__(self, name: Literal["sparsity"], /) -> DotSparsity: ...
+    @overload
+    def __getitem__(self, name: Literal["replica_groups"], /) -> ReplicaGroups: ...
+    @overload
+    def __getitem__(self, name: Literal["mode"], /) -> CollectiveMode | ShuffleMode: ...
+    @overload
+    def __getitem__(self, name: Literal["source_target_pairs"], /) -> tuple[tuple[int, int], ...]: ...
+    @overload
+    def __getitem__(
+        self,
+        name: Literal["async_execution_thread", "custom_call_target", "infeed_config", "outfeed_config"],
+        /,
+    ) -> str: ...
+    @overload
+    def __getitem__(self, name: Literal["kind"], /) -> FusionKind: ...
+    @overload
+    def __getitem__(self, name: Literal["output_to_operand_aliasing"], /) -> OutputToOperandAliasing: ...
+    @overload
+    def __getitem__(self, name: Literal["api_version"], /) -> CustomCallApiVersion: ...
+    @overload
+    def __getitem__(self, name: Literal["schedule"], /) -> CustomCallSchedule: ...
+    @overload
+    def __getitem__(self, name: Literal["padding_type"], /) -> PaddingType: ...
+    @overload
+    def __getitem__(self, name: Literal["operand_layout_constraints"], /) -> tuple[Shape, ...]: ...
+    @overload
+    def __getitem__(self, name: Literal["outfeed_shape"], /) -> Shape: ...
+    @overload
+    def __getitem__(self, name: Literal["parameter_replication"], /) -> tuple[bool, ...]: ...
+    @overload
+    def __getitem__(self, name: Literal["domain"], /) -> Domain: ...
+    @overload
+    def __getitem__(self, name: str, /) -> object: ...
