@@ -49,6 +49,16 @@ def attribute_type(name: str) -> str:
     return PLAIN.get(words) or words.replace(" or ", " | ")
 
 
+def given_type(name: str) -> str:
+    """The type of what may be given for an attribute: the value, or what is converted to it."""
+    read = attribute_type(name)
+    if read == "FrontendAttributes":
+        return "Mapping[str, str] | str"
+    if read == "ReplicaGroups":
+        return "ReplicaGroups | Sequence[Sequence[int]] | str"
+    return f"{read} | str" if read[0].isupper() and not read.startswith(("Sequence", "Computation")) else read
+
+
 def module_of(class_name: str) -> str:
     """The module of a value's class."""
     for path in sorted((PACKAGE / "ir" / "values").glob("*.py")):
@@ -93,11 +103,9 @@ def keywords(row: Opcode) -> list[str]:
         for u in opcodes.allowed_attributes(row).values()
         if u.printed is not Printing.INPUT_ONLY and u.name not in COMMON
     ]
-    first = [f"{keyword_of(u.name)}: {attribute_type(u.name)}" for u in uses if is_required(row, u)]
+    first = [f"{keyword_of(u.name)}: {given_type(u.name)}" for u in uses if is_required(row, u)]
     rest = [
-        f"{keyword_of(u.name)}: {attribute_type(u.name)} | None = ..."
-        for u in uses
-        if not is_required(row, u)
+        f"{keyword_of(u.name)}: {given_type(u.name)} | None = ..." for u in uses if not is_required(row, u)
     ]
     return [*first, *rest]
 
@@ -132,11 +140,11 @@ def builder_stub() -> str:
         if name in vars(Builder) or row.payload is not Payload.OPERANDS:
             continue
         positional = operands(row)
-        shape = "shape: Shape" if row.shape_rule is None else "shape: Shape | None = ..."
+        shape = "shape: Shape | str" if row.shape_rule is None else "shape: Shape | str | None = ..."
         star = [] if any(p.startswith("*") for p in positional) else ["*"]
         parameters = ["self", *positional, *star, shape, *keywords(row), "**common: Unpack[Common]"]
         body += signature(name, parameters, "    ", "Instruction")
-    body = common(lambda name: f"{attribute_type(name)} | None") + "class OpcodeMethods:\n" + body
+    body = common(lambda name: f"{given_type(name)} | None") + "class OpcodeMethods:\n" + body
     return (
         HEAD.format(doc="The builder's methods, one for each opcode.")
         + "from collections.abc import Mapping, Sequence\nfrom typing import TypedDict, Unpack\n\n"
@@ -217,9 +225,10 @@ STUBS = {
 
 def formatted(text: str) -> str:
     """The text as ruff writes it."""
-    command = [sys.executable, "-m", "ruff", "format", "-q", "--stdin-filename", "stub.pyi", "-"]
-    run = subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=ROOT)
-    return run.stdout
+    for command in (["check", "-q", "--fix", "--select", "I"], ["format", "-q"]):
+        words = [sys.executable, "-m", "ruff", *command, "--stdin-filename", "hlotext/stub.pyi", "-"]
+        text = subprocess.run(words, input=text, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    return text
 
 
 def main() -> None:

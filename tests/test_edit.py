@@ -427,3 +427,22 @@ def test_a_header_where_there_was_none() -> None:
     assert text.startswith("HloModule named")
     assert text.endswith("\n\nENTRY e {\n  ROOT x = f32[4] parameter(0)\n}\n")
     assert hlo.parse(text).name == "named"
+
+
+def test_the_builder_takes_what_means_a_value() -> None:
+    """Lists, texts and mappings become the values of attributes; what means nothing is refused."""
+    module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] sine(x) }")
+    b = Builder.before(module.entry.root)
+    x = module.entry["x"]
+    made = b.reverse(
+        x, dimensions=[0], sharding="{replicated}", frontend_attributes={"a": "b"}, shape="f32[4]"
+    )
+    assert (
+        str(made)
+        == 'reverse = f32[4] reverse(x), dimensions={0}, sharding={replicated}, frontend_attributes={a="b"}'
+    )
+    before = str(module)
+    for attributes in ({"dimensions": "x"}, {"dimensions": [0], "sharding": 3}, {"dimensoins": [0]}):
+        with pytest.raises(hlo.EditError):
+            b.op("reverse", (x,), **attributes)
+    assert str(module) == before

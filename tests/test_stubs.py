@@ -22,6 +22,7 @@ def first_dimension(i: hlo.Instruction) -> int:
 @rewrite.pattern(m.sine(m.op("x"), metadata="*").with_one_user())
 def sine_to_cosine(r: rewrite.Rewrite) -> hlo.Instruction | None:
     total = r.b.reduce(r["x"], r.b.constant(0, "f32"), dimensions=(0,), to_apply=r.instruction.called_computations[0])
+    r.b.reverse(r["x"], dimensions=[0], sharding="{replicated}", frontend_attributes={"a": "b"}, shape="f32[4]")
     r.b.custom_call(total, shape=rewrite.shape_of("f32"), custom_call_target="f", name="called")
     return r.b.cosine(r["x"], name="cosine") if m.add_any_order(m.op(), m.constant(0)).matches(total) else None
 """

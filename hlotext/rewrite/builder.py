@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from hlotext.edit import values
 from hlotext.edit.structure import draft
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
@@ -16,7 +17,6 @@ from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Opcode
 from hlotext.ir.values.enums import ComparisonDirection
 from hlotext.ir.values.literal import Literal
-from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
@@ -109,23 +109,24 @@ class Builder(OpcodeMethods):
         opcode: str,
         operands: Sequence[Instruction] = (),
         *,
-        shape: Shape | None = None,
+        shape: Shape | str | None = None,
         name: str | None = None,
         argument: int | Literal | None = None,
         **attributes: Any,
     ) -> Instruction:
         """An instruction of any opcode.
 
-        `shape` is needed where operands leave it open; where they do not, it may add a layout. Raises EditError.
+        `shape` is needed where operands leave it open; where they do not, it may add a layout. Attributes may be given as
+        what means their value: a list, a text, a mapping. Raises EditError.
         """
         row = opcodes.opcode(opcode)
         named = {_attribute_name(row, key): value for key, value in attributes.items() if value is not None}
-        allowed = opcodes.allowed_attributes(row) if row is not None else named
-        for key, value in named.items():
-            if key not in allowed and not isinstance(value, RawValue):
-                raise EditError(f"{opcode} takes no attribute {key}")
-        named = {**self._inherited(), **named}
-        new = Instruction(self._name(name or opcode), opcode, shape, tuple(operands), named, argument)
+        own_name = self._name(name or opcode)
+        if shape is not None:
+            shape = values.shape(shape, own_name)
+        new = Instruction(own_name, opcode, shape, tuple(operands), {}, argument)
+        named = {key: values.attribute(new, opcode, key, value) for key, value in named.items()}
+        new._attributes = named = {**self._inherited(), **named}
         new._shape = self._shape(new, row, shape)
         like = self.like
         if like is not None and like.sharding is not None and "sharding" not in named:

@@ -8,7 +8,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcode import Opcode
 from hlotext.ir.values.accuracy import ResultAccuracy
 from hlotext.ir.values.aliasing import OutputToOperandAliasing
-from hlotext.ir.values.configs import BackendConfig, FrontendAttributes
+from hlotext.ir.values.configs import BackendConfig
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.values.enums import (
     CollectiveMode,
@@ -39,25 +39,25 @@ METHODS: Mapping[str, Opcode]
 
 class Common(TypedDict, total=False):
     name: str | None
-    sharding: Sharding | None
-    frontend_attributes: FrontendAttributes | None
+    sharding: Sharding | str | None
+    frontend_attributes: Mapping[str, str] | str | None
     control_predecessors: Sequence[Instruction] | None
-    statistics: Statistics | None
-    origin: OriginalValue | None
-    metadata: Metadata | None
-    backend_config: BackendConfig | None
+    statistics: Statistics | str | None
+    origin: OriginalValue | str | None
+    metadata: Metadata | str | None
+    backend_config: BackendConfig | str | None
 
 class OpcodeMethods:
     def abs(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def acos(
         self,
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def acosh(
@@ -65,8 +65,8 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def add(
@@ -75,7 +75,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def add_dependency(
@@ -84,33 +84,33 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def after_all(
-        self, *operands: Instruction, shape: Shape | None = ..., **common: Unpack[Common]
+        self, *operands: Instruction, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def all_gather(
         self,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         channel_id: int | None = ...,
-        replica_groups: ReplicaGroups | None = ...,
+        replica_groups: ReplicaGroups | Sequence[Sequence[int]] | str | None = ...,
         constrain_layout: bool | None = ...,
         use_global_device_ids: bool | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def all_gather_done(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def all_gather_start(
         self,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         channel_id: int | None = ...,
-        replica_groups: ReplicaGroups | None = ...,
+        replica_groups: ReplicaGroups | Sequence[Sequence[int]] | str | None = ...,
         constrain_layout: bool | None = ...,
         use_global_device_ids: bool | None = ...,
         **common: Unpack[Common],
@@ -118,24 +118,24 @@ class OpcodeMethods:
     def all_reduce(
         self,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         to_apply: Computation,
         channel_id: int | None = ...,
-        replica_groups: ReplicaGroups | None = ...,
+        replica_groups: ReplicaGroups | Sequence[Sequence[int]] | str | None = ...,
         constrain_layout: bool | None = ...,
         use_global_device_ids: bool | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def all_reduce_done(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def all_reduce_start(
         self,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         to_apply: Computation,
         channel_id: int | None = ...,
-        replica_groups: ReplicaGroups | None = ...,
+        replica_groups: ReplicaGroups | Sequence[Sequence[int]] | str | None = ...,
         constrain_layout: bool | None = ...,
         use_global_device_ids: bool | None = ...,
         **common: Unpack[Common],
@@ -143,9 +143,9 @@ class OpcodeMethods:
     def all_to_all(
         self,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         channel_id: int | None = ...,
-        replica_groups: ReplicaGroups | None = ...,
+        replica_groups: ReplicaGroups | Sequence[Sequence[int]] | str | None = ...,
         constrain_layout: bool | None = ...,
         dimensions: Sequence[int] | None = ...,
         **common: Unpack[Common],
@@ -156,7 +156,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def asin(
@@ -164,8 +164,8 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def asinh(
@@ -173,8 +173,8 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def async_done(
@@ -182,18 +182,18 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         async_group_id: int | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def async_start(
         self,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         calls: Computation,
         async_group_id: int | None = ...,
         async_execution_thread: str | None = ...,
-        output_to_operand_aliasing: OutputToOperandAliasing | None = ...,
+        output_to_operand_aliasing: OutputToOperandAliasing | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def async_update(
@@ -201,7 +201,7 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         async_group_id: int | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
@@ -210,8 +210,8 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def atan2(
@@ -220,7 +220,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def atanh(
@@ -228,8 +228,8 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def batch_norm_grad(
@@ -241,7 +241,7 @@ class OpcodeMethods:
         operand4: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         epsilon: float,
         feature_index: int,
         **common: Unpack[Common],
@@ -255,7 +255,7 @@ class OpcodeMethods:
         operand4: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         epsilon: float,
         feature_index: int,
         **common: Unpack[Common],
@@ -267,18 +267,18 @@ class OpcodeMethods:
         operand2: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         epsilon: float,
         feature_index: int,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def bitcast_convert(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def call(
         self,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         to_apply: Computation,
         is_composite: bool | None = ...,
         **common: Unpack[Common],
@@ -288,19 +288,19 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def ceil(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def cholesky(
         self,
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         lower: bool | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
@@ -311,34 +311,34 @@ class OpcodeMethods:
         operand2: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def collective_broadcast(
         self,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         channel_id: int | None = ...,
-        replica_groups: ReplicaGroups | None = ...,
+        replica_groups: ReplicaGroups | Sequence[Sequence[int]] | str | None = ...,
         has_dynamic_root: bool | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def collective_permute(
         self,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         source_target_pairs: Sequence[tuple[int, int]],
         channel_id: int | None = ...,
         slice_sizes: Sequence[int] | Sequence[Sequence[int]] | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def collective_permute_done(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def collective_permute_start(
         self,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         source_target_pairs: Sequence[tuple[int, int]],
         channel_id: int | None = ...,
         slice_sizes: Sequence[int] | Sequence[Sequence[int]] | None = ...,
@@ -347,10 +347,10 @@ class OpcodeMethods:
     def collective_reduce(
         self,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         to_apply: Computation,
         channel_id: int | None = ...,
-        replica_groups: ReplicaGroups | None = ...,
+        replica_groups: ReplicaGroups | Sequence[Sequence[int]] | str | None = ...,
         use_global_device_ids: bool | None = ...,
         has_dynamic_root: bool | None = ...,
         **common: Unpack[Common],
@@ -361,13 +361,13 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def concatenate(
         self,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         **common: Unpack[Common],
     ) -> Instruction: ...
@@ -377,7 +377,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         true_computation: Computation | None = ...,
         false_computation: Computation | None = ...,
         branch_computations: Sequence[Computation] | None = ...,
@@ -389,31 +389,31 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        dim_labels: ConvolutionDimensionNumbers,
-        window: Window | None = ...,
+        shape: Shape | str | None = ...,
+        dim_labels: ConvolutionDimensionNumbers | str,
+        window: Window | str | None = ...,
         feature_group_count: int | None = ...,
         batch_group_count: int | None = ...,
-        convolution_kind: ConvolutionKind | None = ...,
-        conv_kind: ConvolutionKind | None = ...,
+        convolution_kind: ConvolutionKind | str | None = ...,
+        conv_kind: ConvolutionKind | str | None = ...,
         operand_precision: Sequence[Precision] | None = ...,
-        algorithm: PrecisionAlgorithm | RandomAlgorithm | None = ...,
-        sparsity_config: SparsityConfig | None = ...,
-        block_scaling_config: BlockScalingConfig | None = ...,
+        algorithm: PrecisionAlgorithm | RandomAlgorithm | str | None = ...,
+        sparsity_config: SparsityConfig | str | None = ...,
+        block_scaling_config: BlockScalingConfig | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def copy(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def copy_done(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def copy_start(
         self,
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         cross_program_prefetch_index: int | None = ...,
         is_cross_program_prefetch: bool | None = ...,
         **common: Unpack[Common],
@@ -423,8 +423,8 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def cosine(
@@ -432,30 +432,30 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def count_leading_zeros(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def custom_call(
         self,
         *operands: Instruction,
-        shape: Shape,
+        shape: Shape | str,
         custom_call_target: str,
-        window: Window | None = ...,
-        dim_labels: ConvolutionDimensionNumbers | None = ...,
+        window: Window | str | None = ...,
+        dim_labels: ConvolutionDimensionNumbers | str | None = ...,
         feature_group_count: int | None = ...,
         batch_group_count: int | None = ...,
         operand_precision: Sequence[Precision] | None = ...,
-        padding_type: PaddingType | None = ...,
+        padding_type: PaddingType | str | None = ...,
         operand_layout_constraints: Sequence[Shape] | None = ...,
         custom_call_has_side_effect: bool | None = ...,
-        literal: Literal | None = ...,
-        output_to_operand_aliasing: OutputToOperandAliasing | None = ...,
-        schedule: CustomCallSchedule | None = ...,
-        api_version: CustomCallApiVersion | None = ...,
+        literal: Literal | str | None = ...,
+        output_to_operand_aliasing: OutputToOperandAliasing | str | None = ...,
+        schedule: CustomCallSchedule | str | None = ...,
+        api_version: CustomCallApiVersion | str | None = ...,
         called_computations: Sequence[Computation] | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
@@ -465,11 +465,17 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def domain(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., domain: Domain, **common: Unpack[Common]
+        self,
+        operand0: Instruction,
+        /,
+        *,
+        shape: Shape | str | None = ...,
+        domain: Domain | str,
+        **common: Unpack[Common],
     ) -> Instruction: ...
     def dot(
         self,
@@ -477,14 +483,14 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         lhs_batch_dims: Sequence[int] | None = ...,
         lhs_contracting_dims: Sequence[int] | None = ...,
         rhs_batch_dims: Sequence[int] | None = ...,
         rhs_contracting_dims: Sequence[int] | None = ...,
         operand_precision: Sequence[Precision] | None = ...,
-        algorithm: PrecisionAlgorithm | RandomAlgorithm | None = ...,
-        sparsity: DotSparsity | None = ...,
+        algorithm: PrecisionAlgorithm | RandomAlgorithm | str | None = ...,
+        sparsity: DotSparsity | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def dynamic_reshape(
@@ -492,7 +498,7 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def dynamic_slice(
@@ -500,7 +506,7 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         dynamic_slice_sizes: Sequence[int],
         **common: Unpack[Common],
     ) -> Instruction: ...
@@ -510,7 +516,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def erf(
@@ -518,8 +524,8 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def exponential(
@@ -527,8 +533,8 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def exponential_minus_one(
@@ -536,8 +542,8 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def fft(
@@ -545,21 +551,21 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        fft_type: FftType,
+        shape: Shape | str | None = ...,
+        fft_type: FftType | str,
         fft_length: Sequence[int],
         **common: Unpack[Common],
     ) -> Instruction: ...
     def floor(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def fusion(
         self,
         *operands: Instruction,
-        shape: Shape | None = ...,
-        kind: FusionKind,
+        shape: Shape | str | None = ...,
+        kind: FusionKind | str,
         calls: Computation,
-        output_to_operand_aliasing: OutputToOperandAliasing | None = ...,
+        output_to_operand_aliasing: OutputToOperandAliasing | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def gather(
@@ -568,7 +574,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         offset_dims: Sequence[int],
         collapsed_slice_dims: Sequence[int],
         start_index_map: Sequence[int],
@@ -584,32 +590,32 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         **common: Unpack[Common],
     ) -> Instruction: ...
     def imag(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def infeed(
         self,
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         infeed_config: str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def is_finite(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def log(
         self,
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def log_plus_one(
@@ -617,8 +623,8 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def logistic(
@@ -626,14 +632,14 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def map(
         self,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         to_apply: Computation,
         dimensions: Sequence[int] | None = ...,
         **common: Unpack[Common],
@@ -644,7 +650,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def minimum(
@@ -653,7 +659,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def mulhi(
@@ -662,7 +668,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def multiply(
@@ -671,17 +677,17 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def negate(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def not_(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def opt_barrier(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def or_(
         self,
@@ -689,7 +695,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def outfeed(
@@ -698,8 +704,8 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        outfeed_shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
+        outfeed_shape: Shape | str | None = ...,
         outfeed_config: str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
@@ -709,13 +715,13 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        padding: PaddingConfig,
+        shape: Shape | str | None = ...,
+        padding: PaddingConfig | str,
         **common: Unpack[Common],
     ) -> Instruction: ...
-    def partition_id(self, *, shape: Shape | None = ..., **common: Unpack[Common]) -> Instruction: ...
+    def partition_id(self, *, shape: Shape | str | None = ..., **common: Unpack[Common]) -> Instruction: ...
     def popcnt(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def power(
         self,
@@ -723,7 +729,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def ragged_all_to_all(
@@ -736,9 +742,9 @@ class OpcodeMethods:
         operand5: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         channel_id: int | None = ...,
-        replica_groups: ReplicaGroups | None = ...,
+        replica_groups: ReplicaGroups | Sequence[Sequence[int]] | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def ragged_dot(
@@ -748,7 +754,7 @@ class OpcodeMethods:
         operand2: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         lhs_batch_dims: Sequence[int] | None = ...,
         lhs_contracting_dims: Sequence[int] | None = ...,
         rhs_batch_dims: Sequence[int] | None = ...,
@@ -759,14 +765,14 @@ class OpcodeMethods:
         **common: Unpack[Common],
     ) -> Instruction: ...
     def real(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def recv(
         self,
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         channel_id: int | None = ...,
         is_host_transfer: bool | None = ...,
         **common: Unpack[Common],
@@ -776,7 +782,7 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         channel_id: int | None = ...,
         is_host_transfer: bool | None = ...,
         **common: Unpack[Common],
@@ -787,7 +793,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         to_apply: Computation,
         **common: Unpack[Common],
@@ -797,7 +803,7 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         exponent_bits: int,
         mantissa_bits: int,
         **common: Unpack[Common],
@@ -805,11 +811,11 @@ class OpcodeMethods:
     def reduce_scatter(
         self,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         to_apply: Computation,
         channel_id: int | None = ...,
-        replica_groups: ReplicaGroups | None = ...,
+        replica_groups: ReplicaGroups | Sequence[Sequence[int]] | str | None = ...,
         constrain_layout: bool | None = ...,
         use_global_device_ids: bool | None = ...,
         **common: Unpack[Common],
@@ -820,9 +826,9 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         to_apply: Computation,
-        window: Window | None = ...,
+        window: Window | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def remainder(
@@ -831,24 +837,24 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
-    def replica_id(self, *, shape: Shape | None = ..., **common: Unpack[Common]) -> Instruction: ...
+    def replica_id(self, *, shape: Shape | str | None = ..., **common: Unpack[Common]) -> Instruction: ...
     def reverse(
         self,
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         **common: Unpack[Common],
     ) -> Instruction: ...
     def rng(
         self,
         *operands: Instruction,
-        shape: Shape | None = ...,
-        distribution: RandomDistribution,
+        shape: Shape | str | None = ...,
+        distribution: RandomDistribution | str,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def rng_bit_generator(
@@ -856,26 +862,26 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        algorithm: PrecisionAlgorithm | RandomAlgorithm,
+        shape: Shape | str | None = ...,
+        algorithm: PrecisionAlgorithm | RandomAlgorithm | str,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def rng_get_and_update_state(
-        self, *, shape: Shape | None = ..., delta: int, **common: Unpack[Common]
+        self, *, shape: Shape | str | None = ..., delta: int, **common: Unpack[Common]
     ) -> Instruction: ...
     def round_nearest_afz(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def round_nearest_even(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def rsqrt(
         self,
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def scaled_dot(
@@ -886,13 +892,13 @@ class OpcodeMethods:
         operand3: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         lhs_batch_dims: Sequence[int] | None = ...,
         lhs_contracting_dims: Sequence[int] | None = ...,
         rhs_batch_dims: Sequence[int] | None = ...,
         rhs_contracting_dims: Sequence[int] | None = ...,
         operand_precision: Sequence[Precision] | None = ...,
-        algorithm: PrecisionAlgorithm | RandomAlgorithm | None = ...,
+        algorithm: PrecisionAlgorithm | RandomAlgorithm | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def scan(
@@ -900,7 +906,7 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         num_carries: int,
         to_apply: Computation,
@@ -915,7 +921,7 @@ class OpcodeMethods:
         operand2: Instruction,
         /,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         update_window_dims: Sequence[int],
         inserted_window_dims: Sequence[int],
         scatter_dims_to_operand_dims: Sequence[int],
@@ -934,7 +940,7 @@ class OpcodeMethods:
         operand2: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def select_and_scatter(
@@ -944,10 +950,10 @@ class OpcodeMethods:
         operand2: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         select: Computation,
         scatter: Computation,
-        window: Window | None = ...,
+        window: Window | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def send(
@@ -956,7 +962,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         channel_id: int | None = ...,
         is_host_transfer: bool | None = ...,
         **common: Unpack[Common],
@@ -966,7 +972,7 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         channel_id: int | None = ...,
         is_host_transfer: bool | None = ...,
         **common: Unpack[Common],
@@ -977,7 +983,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         **common: Unpack[Common],
     ) -> Instruction: ...
@@ -987,7 +993,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def shift_right_arithmetic(
@@ -996,7 +1002,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def shift_right_logical(
@@ -1005,7 +1011,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def shuffle(
@@ -1013,23 +1019,23 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         dimensions: Sequence[int],
-        mode: CollectiveMode | ShuffleMode,
+        mode: CollectiveMode | ShuffleMode | str,
         shifts: Sequence[int] | None = ...,
-        indices: Literal | None = ...,
+        indices: Literal | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def sign(
-        self, operand0: Instruction, /, *, shape: Shape | None = ..., **common: Unpack[Common]
+        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def sine(
         self,
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def sinh(
@@ -1037,8 +1043,8 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def sort(
@@ -1046,7 +1052,7 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *operands: Instruction,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         to_apply: Computation,
         is_stable: bool | None = ...,
@@ -1057,8 +1063,8 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def stochastic_convert(
@@ -1067,7 +1073,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def subtract(
@@ -1076,7 +1082,7 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def tan(
@@ -1084,8 +1090,8 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def tanh(
@@ -1093,8 +1099,8 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
-        result_accuracy: ResultAccuracy | None = ...,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def topk(
@@ -1102,7 +1108,7 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         k: int,
         largest: bool | None = ...,
         is_stable: bool | None = ...,
@@ -1113,7 +1119,7 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         **common: Unpack[Common],
     ) -> Instruction: ...
@@ -1123,11 +1129,11 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         left_side: bool | None = ...,
         lower: bool | None = ...,
         unit_diagonal: bool | None = ...,
-        transpose_a: TransposeA | None = ...,
+        transpose_a: TransposeA | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def while_(
@@ -1135,7 +1141,7 @@ class OpcodeMethods:
         operand0: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         condition: Computation,
         body: Computation,
         **common: Unpack[Common],
@@ -1146,6 +1152,6 @@ class OpcodeMethods:
         operand1: Instruction,
         /,
         *,
-        shape: Shape | None = ...,
+        shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...

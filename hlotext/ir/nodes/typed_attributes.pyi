@@ -27,6 +27,7 @@ from hlotext.ir.values.enums import (
     ShuffleMode,
     TransposeA,
 )
+from hlotext.ir.values.literal import Literal as LiteralValue
 from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.original_value import OriginalValue
 from hlotext.ir.values.replica_groups import ReplicaGroups
@@ -35,7 +36,6 @@ from hlotext.ir.values.sharding import Domain, Sharding
 from hlotext.ir.values.sparsity import BlockScalingConfig, DotSparsity, SparsityConfig
 from hlotext.ir.values.statistics import Statistics
 from hlotext.ir.values.window import PaddingConfig, SliceDimensions, Window
-from hlotext.ir.values.literal import Literal as LiteralValue
 
 class TypedAttributes(MutableMapping[str, Any], metaclass=ABCMeta):
     @overload
