@@ -41,4 +41,6 @@ class AllGatherInLoop(Rule):
                 f"{one.kind} of {byte_text(one.result_bytes)} {often} in a loop: each device sends {byte_text(total)}",
                 "shard the operand as it is used, or gather it once before the loop",
                 total,
+                # Shardings that do not fit one another make many such exchanges in one round.
+                cause=f"in {one.loop.name}",
             )

@@ -18,6 +18,8 @@ class WideCollective(Rule):
     code = "C107"
     name = "wide-collective"
     title = "a collective that moves elements in a wider type than is used"
+    # The CPU compiler computes with 16-bit elements in 32 bits, so that there nothing tells what the program asks for.
+    backends = frozenset({Backend.GPU, Backend.TPU})
     needs_optimized = True
 
     min_bytes: int = 1 << 16
@@ -29,9 +31,9 @@ class WideCollective(Rule):
                 continue
             for value in results(one):
                 own = _bits(value)
-                needed, where = _sent(one.start, own, context), "converted from"
+                needed, where = _sent(one.start, own), "converted from"
                 if needed is None:
-                    needed, where = _used(value, context), "only used as"
+                    needed, where = _used(value), "only used as"
                 if needed is None:
                     continue
                 if 0 < needed < own:
@@ -44,32 +46,22 @@ class WideCollective(Rule):
                     break
 
 
-def _sent(start: Instruction, own: int, context: Context) -> int | None:
+def _sent(start: Instruction, own: int) -> int | None:
     """Bits of the elements before they were widened in order to be sent; None where they were not."""
     if len(start.operands) != 1 or _bits(start.operands[0]) != own:
         return None
     made = source(Value(start.operands[0]), MOVES).instruction
-    if made.opcode != "convert" or not made.operands or _bits(made) != own or _is_cpus(made, context):
+    if made.opcode != "convert" or not made.operands or _bits(made) != own:
         return None
     return _bits(made.operands[0]) or None
 
 
-def _used(value: Instruction, context: Context) -> int | None:
+def _used(value: Instruction) -> int | None:
     """Bits of the widest type that all uses convert the elements to; None where one of them takes them as they are."""
     if leaves_by(value, _VIEWS):
         return None
-    bits = [
-        _bits(user) if user.opcode == "convert" and not _is_cpus(user, context) else 0
-        for user, _ in uses(value, _VIEWS)
-    ]
+    bits = [_bits(user) if user.opcode == "convert" else 0 for user, _ in uses(value, _VIEWS)]
     return max(bits) if bits and min(bits) > 0 else None
-
-
-def _is_cpus(convert: Instruction, context: Context) -> bool:
-    """Whether the CPU compiler, which computes with 16-bit elements in 32 bits, has put a conversion in, not the program."""
-    metadata = convert.metadata
-    asked = metadata is not None and metadata.op_name.endswith("convert_element_type")
-    return context.backend is Backend.CPU and not asked
 
 
 _VIEWS = frozenset({"bitcast", "copy", "get-tuple-element", "reshape", "slice", "transpose"})

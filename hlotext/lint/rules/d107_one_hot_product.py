@@ -42,6 +42,7 @@ class OneHotProduct(Rule):
                 "it multiplies by zeros and ones to pick rows, or to add them up",
                 "take the rows by their index (table[indices], jnp.take), and add up with .at[].add",
                 flops=flops,
+                cause=f"{classes} classes",
             )
 
 

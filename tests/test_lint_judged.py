@@ -1,0 +1,46 @@
+"""What findings on programs that nobody tuned the rules to were worth: tests/data/lint/judged.csv.
+
+One row for each finding of the rules that are on by default, in modules of `corpus/programs/ordinary.py` for three platforms,
+of XLA's benchmarks (`xla/tools/benchmarks`, `xla/backends/cpu/benchmarks`), and in the dumps of the public repository
+ASKabalan/jaxdecomp-benchmarks. Every number was computed again by other means. `true` is right and worth knowing, `useless`
+is right and nothing that anybody would change, `false` is wrong.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+
+from hlotext import lint
+from tests import support
+
+ENOUGH = 20
+"""Findings from which on a share of them may be useless."""
+PRECISION = 0.9
+
+
+def _rows() -> list[dict[str, str]]:
+    with (support.DATA / "lint" / "judged.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_rules_on_by_default_have_earned_it() -> None:
+    """At least 90 % of what a rule says is worth knowing; of what says little, everything."""
+    verdicts: dict[str, Counter[str]] = {}
+    for row in _rows():
+        verdicts.setdefault(row["rule"], Counter())[row["verdict"]] += 1
+    for code, counts in verdicts.items():
+        assert lint.builtin_rules()[code].is_default, f"{code} is off, so its rows can go"
+        share = counts["true"] / counts.total()
+        assert share >= (PRECISION if counts.total() >= ENOUGH else 1), code
+        assert not counts["false"], code
+
+
+def test_the_judgements_are_enough() -> None:
+    """A hundred findings on twenty modules, 92 of them worth knowing."""
+    rows = _rows()
+    assert {row["verdict"] for row in rows} <= {"true", "useless", "false"}
+    assert all(row["why"] for row in rows)
+    assert len(rows) >= 100
+    assert len({row["module"] for row in rows}) >= 20
+    assert sum(row["verdict"] == "true" for row in rows) >= 92
