@@ -106,24 +106,6 @@ def test_the_device_of_optimized_modules(path: Path) -> None:
         assert found is None or found.value == path.parent.name
 
 
-@pytest.mark.parametrize(
-    ("line", "flops"),
-    [
-        ("f32[8,32] dot(f32[8,16] x, f32[16,32] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}", 2 * 8 * 32 * 16),
-        ("f32[4,8,1] dot(f32[4,8,16] x, f32[4,16,1] y), lhs_batch_dims={0}, rhs_batch_dims={0}, "
-         "lhs_contracting_dims={2}, rhs_contracting_dims={1}", 2 * 4 * 8 * 16),
-        ("f32[2,6,6,5] convolution(f32[2,8,8,3] x, f32[3,3,3,5] w), window={size=3x3}, dim_labels=b01f_01io->b01f",
-         2 * 2 * 6 * 6 * 5 * 27),
-        ("f32[2,6,6,4] convolution(f32[2,8,8,4] x, f32[3,3,1,4] w), window={size=3x3}, dim_labels=b01f_01io->b01f, "
-         "feature_group_count=4", 2 * 2 * 6 * 6 * 4 * 9),
-        ("f32[8] add(f32[8] x, f32[8] y)", None),
-        ("f32[<=8,32] dot(f32[<=8,16] x, f32[16,32] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}", None),
-    ],
-)  # fmt: skip
-def test_operations_of_products(line: str, flops: int | None) -> None:
-    assert analysis.product_flops(hlo.parse_instruction(line)) == flops
-
-
 def test_a_copy_comes_from_what_it_copies() -> None:
     """What a compiler inserted has no frame of its own; that of its operand counts, else that of its user."""
     module = hlo.parse(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,28 @@ def test_products_of_cublas_and_cudnn_count() -> None:
         'dim_labels=b01f_o01i->b01f, custom_call_target="__cudnn$convBackwardFilter"\n}\n'
     )
     assert cost.analyze(kernel).run.flops == 2 * 8 * 8 * 8 * 64 * 32
+
+
+@pytest.mark.parametrize(
+    ("line", "flops"),
+    [
+        ("f32[8,32] dot(f32[8,16] x, f32[16,32] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}", 2 * 8 * 32 * 16),
+        ("f32[4,8,1] dot(f32[4,8,16] x, f32[4,16,1] y), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+         "lhs_contracting_dims={2}, rhs_contracting_dims={1}", 2 * 4 * 8 * 16),
+        ("f32[2,6,6,5] convolution(f32[2,8,8,3] x, f32[3,3,3,5] w), window={size=3x3}, dim_labels=b01f_01io->b01f",
+         2 * 2 * 6 * 6 * 5 * 27),
+        ("f32[2,6,6,4] convolution(f32[2,8,8,4] x, f32[3,3,1,4] w), window={size=3x3}, dim_labels=b01f_01io->b01f, "
+         "feature_group_count=4", 2 * 2 * 6 * 6 * 4 * 9),
+        ("f32[<=8,32] dot(f32[<=8,16] x, f32[16,32] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+         2 * 8 * 32 * 16),
+    ],
+)  # fmt: skip
+def test_operations_of_products(line: str, flops: int) -> None:
+    """Of dynamic sizes the bounds count."""
+    operands = re.findall(r"([a-z0-9]+\[[^]]*\]) ([a-z])[,)]", line)
+    body = "\n".join(f"  {name} = {shape} parameter({n})" for n, (shape, name) in enumerate(operands))
+    found = cost.analyze(hlo.parse(f"ENTRY e {{\n{body}\n  ROOT r = {line}\n}}\n"))
+    assert found.run.flops == found.of(found.module.entry.root).flops == flops
 
 
 @given(

@@ -237,3 +237,43 @@ def test_a_mesh_that_cannot_be_is_an_error() -> None:
     assert inspect(path, {"data": 4}).collectives(axis="data") is not None
     with pytest.raises(ValueError, match="has no axis model"):
         inspect(path, {"data": 4}).collectives(axis="model")
+
+
+STEP = """HloModule m, num_partitions=4
+sum {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT z = f32[] add(x, y)
+}
+ENTRY e {
+  a = f32[64,32] parameter(0)
+  b = f32[32,16] parameter(1)
+  d = f32[64,16] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  r = f32[64,16] all-reduce(d), channel_id=1, use_global_device_ids=true, replica_groups={{0,1},{2,3}}, to_apply=sum
+  ROOT s = f32[64,16] all-reduce(r), channel_id=2, use_global_device_ids=true, replica_groups={{0,2},{1,3}}, to_apply=sum
+}
+"""
+
+
+def test_costs_and_bytes_by_axis() -> None:
+    """This step costs at most so much, and an axis carries no more than so many bytes."""
+    found = inspect(STEP, mesh={"dp": 2, "tp": 2})
+    reduced = 64 * 16 // 2
+    assert found.flops == 2 * 64 * 32 * 16 + 2 * reduced
+    assert found.bytes == 4 * (64 * 32 + 32 * 16 + 64 * 16) + 2 * 4 * 2 * 64 * 16
+    assert found.cost.is_exact
+    assert found.collectives(axis="tp").wire_bytes == found.collectives(axis="dp").wire_bytes == 4 * 64 * 16
+    assert len(found.collectives(axis=("dp", "tp"))) == 0
+    with pytest.raises(ValueError, match="no axis pp"):
+        found.collectives(axis="pp")
+    with pytest.raises(ValueError, match="names no axes"):
+        inspect(STEP).collectives(axis="tp")
+
+
+def test_unknown_costs_are_said() -> None:
+    """A limit must not pass because something was not counted."""
+    call = 'ENTRY e {\n  a = f32[4] parameter(0)\n  ROOT c = f32[4] custom-call(a), custom_call_target="mine"\n}\n'
+    found = inspect(call)
+    with pytest.raises(ValueError, match="the cost of c is not known"):
+        _ = found.flops
+    assert [one.name for one in found.cost.unknown_calls] == ["c"]

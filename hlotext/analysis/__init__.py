@@ -10,12 +10,19 @@ from hlotext.analysis.census import Census, census
 from hlotext.analysis.communication import Communication, Link, communications
 from hlotext.analysis.devices import Devices, Mode, devices_of, joined_devices, shardings_of
 from hlotext.analysis.facts import fact
-from hlotext.analysis.flops import product_flops
 from hlotext.analysis.inheritance import Source, inherited
 from hlotext.analysis.loops import invariant_instructions
 from hlotext.analysis.meshes import DeviceMesh, parse_mesh
 from hlotext.analysis.origins import Origins, Place, causing_frame, causing_frames
 from hlotext.analysis.scopes import Phase, Scope, Scopes, places, scopes
+from hlotext.analysis.shards import (
+    Shard,
+    argument_shards,
+    is_partitioned,
+    largest_shards,
+    result_shards,
+    shards_of,
+)
 from hlotext.analysis.sizes import (
     Total,
     array_bytes,
@@ -45,8 +52,10 @@ __all__ = [
     "Place",
     "Scope",
     "Scopes",
+    "Shard",
     "Source",
     "Total",
+    "argument_shards",
     "array_bytes",
     "arrays_of",
     "axes_of",
@@ -62,14 +71,17 @@ __all__ = [
     "inherited",
     "invariant_instructions",
     "is_optimized",
+    "is_partitioned",
     "joined_devices",
+    "largest_shards",
     "memory_space",
     "mesh_of",
     "parse_mesh",
     "places",
-    "product_flops",
+    "result_shards",
     "scopes",
     "shardings_of",
+    "shards_of",
     "total_of",
     "trip_count",
     "written_arrays",

@@ -29,6 +29,10 @@ COMMANDS = {
     "reduce": "The smallest module for which a command still fails.",
     "memory": "What lives where and when in memory.",
     "thunks": "What the runtime of a GPU or CPU will execute.",
+    "cost": "How many operations and bytes, through loops, by scope or line.",
+    "time": "How long a module takes at least on a chip, and what it waits for.",
+    "comm": "What is sent along which axes of the mesh.",
+    "shard": "What each device holds of an array.",
     "layout": "Where the elements of an array lie in memory.",
     "opcodes": "What the opcodes of HLO take.",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlotext.analysis import Communication, arrays_of, invariant_instructions, product_flops, total_of
+from hlotext.analysis import Communication, arrays_of, invariant_instructions, total_of
 from hlotext.analysis.sizes import VIEWS
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
@@ -39,12 +39,6 @@ def times(runs: int) -> str:
 def counted(count: int, one: str, more: str) -> str:
     """So many instructions with the verb that fits: `1 instruction has`, `2,000 instructions have`."""
     return f"1 instruction {one}" if count == 1 else f"{count:,} instructions {more}"
-
-
-def flops_of(instruction: Instruction, context: Context) -> int | None:
-    """Floating-point operations of a product in all its runs."""
-    once = product_flops(instruction)
-    return None if once is None else once * context.runs(instruction)
 
 
 def passed_bytes(instruction: Instruction, context: Context) -> int:

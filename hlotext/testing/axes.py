@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from hlotext.analysis import Communication
+from hlotext.analysis import Communication, DeviceMesh, MeshSource, axes_of, mesh_of
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList
-
-Groups = frozenset[frozenset[int]]
 
 
 def sizes_of(mesh: Any) -> Mapping[str, int]:
@@ -37,40 +34,30 @@ def check_mesh(mesh: Any, module: Module) -> None:
         )
 
 
-def groups_of_axis(mesh: Any, axes: tuple[str, ...]) -> Groups:
-    """The groups of devices that differ along these axes only, by their position in the mesh.
-
-    `mesh` is a jax Mesh or a mapping from axis name to size, major to minor. Raises ValueError for an axis it lacks.
-    """
+def device_mesh(mesh: Any) -> DeviceMesh:
+    """A jax Mesh, or a mapping from axis name to size, major to minor: its devices by their position in it."""
     sizes = sizes_of(mesh)
-    names = list(sizes)
-    for axis in axes:
-        if axis not in names:
-            raise ValueError(f"the mesh has no axis {axis} (it has {', '.join(names)})")
-    devices = np.arange(int(np.prod(list(sizes.values())))).reshape(list(sizes.values()))
-    chosen = [names.index(axis) for axis in axes]
-    moved = np.moveaxis(devices, chosen, range(-len(chosen), 0))
-    rows = moved.reshape(-1, int(np.prod([sizes[axis] for axis in axes])))
-    return frozenset(frozenset(int(number) for number in row) for row in rows)
+    return DeviceMesh(tuple(sizes), tuple(map(int, sizes.values())))
 
 
-def is_along(one: Communication, axes: tuple[str, ...], groups: Groups | None) -> bool:
-    """Whether a collective joins exactly these groups, or sends within them; without groups by the axes in the text.
+def along(
+    module: Module, found: Iterable[Communication], axes: tuple[str, ...], given: DeviceMesh | None
+) -> Iterator[Communication]:
+    """The communications that go along exactly these axes, or along parts of them.
 
-    Raises ValueError where the text names no axes and no groups are given.
+    By the mesh given, else by that which the text names. Raises ValueError where it names none, and for an axis that the mesh
+    lacks.
     """
-    if one.pairs is not None and groups is not None:
-        return all(any(set(pair) <= group for group in groups) for pair in one.pairs)
-    if groups is not None:
-        if one.groups is None or not one.group_count:
-            return len(groups) == 1
-        return frozenset(frozenset(group) for group in one.groups.groups()) == groups
-    if isinstance(one.groups, MeshAxesReplicaGroupList):
-        names = [axis.name for axis in one.groups.mesh.axes]
-        for axis in axes:
-            if axis not in names:
-                raise ValueError(
-                    f"the text's mesh has no axis {axis} (it has {', '.join(names)}): give the mesh"
-                )
-        return {axis.name for axis in one.groups.axes} == set(axes)
-    raise ValueError("the text names no axes of a mesh: give the mesh, as in hlo(compiled, mesh=mesh)")
+    known = mesh_of(module, given)
+    if known is None or known.source is MeshSource.INFERRED:
+        raise ValueError("the text names no axes of a mesh: give the mesh, as in hlo(compiled, mesh=mesh)")
+    mesh = known.mesh
+    for axis in axes:
+        if axis not in mesh.names:
+            hint = "" if known.source is MeshSource.GIVEN else ": give the mesh"
+            raise ValueError(f"the mesh has no axis {axis} (it has {', '.join(mesh.names)}){hint}")
+    wanted = {axis for axis in axes if mesh.sizes[mesh.names.index(axis)] > 1}
+    for one in found:
+        taken = axes_of(module, one, mesh)
+        if taken is not None and {part.partition(":(")[0] for part in taken} == wanted:
+            yield one

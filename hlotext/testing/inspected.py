@@ -17,6 +17,7 @@ from hlotext.analysis import (
     written_arrays,
 )
 from hlotext.analysis.communication import KINDS
+from hlotext.cost import RunCost, analyze
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import opcodes
@@ -24,7 +25,7 @@ from hlotext.ir.values.aliasing import ShapeIndex
 from hlotext.ir.values.shape import Shape
 from hlotext.matchers import parse_pattern
 from hlotext.reports import full_text
-from hlotext.testing.axes import check_mesh, groups_of_axis, is_along
+from hlotext.testing.axes import along, check_mesh, device_mesh
 from hlotext.testing.describe import describe_all
 from hlotext.testing.filecheck import check_text
 from hlotext.testing.reading import module_of
@@ -229,8 +230,8 @@ class Hlo:
         found = [one for one in communications(self.module) if kind is None or one.kind == kind]
         if axis is not None:
             axes = (axis,) if isinstance(axis, str) else tuple(axis)
-            groups = groups_of_axis(self._mesh, axes) if self._mesh is not None else None
-            found = [one for one in found if is_along(one, axes, groups)]
+            given = device_mesh(self._mesh) if self._mesh is not None else None
+            found = list(along(self.module, found, axes, given))
         return Collectives(one for one in found if is_async is None or one.is_async is is_async)
 
     @functools.cached_property
@@ -280,6 +281,32 @@ class Hlo:
         """The values of a frontend attribute, such as `_xla_stream_annotation`."""
         found = (i.frontend_attributes.get(name) for i in self.module.instructions())
         return frozenset(value for value in found if value is not None)
+
+    # ---- cost
+
+    @property
+    def cost(self) -> RunCost:
+        """Operations and bytes of one run, loops as often as they run, and what of them is not known."""
+        return analyze(self.module).run
+
+    @property
+    def flops(self) -> int:
+        """Operations of one run that are not transcendental. Raises ValueError where they are at least so many."""
+        return int(self._known.flops)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that one run reads and writes, without padding. Raises ValueError where they are at least so many."""
+        return int(self._known.bytes_accessed)
+
+    @property
+    def _known(self) -> RunCost:
+        found = self.cost
+        if found.is_at_least:
+            left_open = [*found.unknown_loops, *found.unknown_calls, *(one for one, _ in found.uncounted)]
+            names = ", ".join(one.name for one in left_open[:3]) or "a shape"
+            raise ValueError(f"the cost of {names} is not known: hlo.cost says what is")
+        return found
 
     # ---- memory
 

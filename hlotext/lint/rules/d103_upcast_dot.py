@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import MOVES, flops_of
+from hlotext.lint.helpers import MOVES
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, source
 
@@ -52,5 +52,5 @@ class UpcastDot(Rule):
                     instruction,
                     f"{instruction.opcode} of {wide} operands that were {' and '.join(dict.fromkeys(map(str, types)))}",
                     f"multiply the narrow arrays with preferred_element_type={wide}",
-                    flops=flops_of(instruction, context),
+                    flops=context.flops(instruction),
                 )

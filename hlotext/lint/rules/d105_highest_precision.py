@@ -9,7 +9,6 @@ import attrs
 from hlotext.analysis import Backend
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import flops_of
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -36,8 +35,8 @@ class HighestPrecision(Rule):
             return
         if not _is_programs(instruction):
             return
-        flops = flops_of(instruction, context)
-        if flops is not None and flops >= self.min_flops:
+        flops = context.flops(instruction)
+        if flops >= self.min_flops:
             yield Report(
                 instruction,
                 f"{instruction.opcode} of f32 at precision {' and '.join(dict.fromkeys(precision))} takes {passes} passes",

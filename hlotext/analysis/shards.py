@@ -1,0 +1,138 @@
+"""What one device holds of the arrays of a module: arguments, results and the largest values between."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis.backend import is_optimized
+from hlotext.analysis.census import census
+from hlotext.analysis.devices import devices_of
+from hlotext.analysis.facts import fact
+from hlotext.analysis.sizes import array_bytes, arrays_of
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.sharding import OpSharding, Sharding
+
+
+@fact
+def is_partitioned(module: Module) -> bool:
+    """Whether shapes are those of one device already, so that shardings must not be applied again.
+
+    So after optimization for several partitions. The text does not name its stage; a schedule and fusions are signs.
+    """
+    partitions = devices_of(module).partitions
+    return is_optimized(module) and (partitions is None or partitions > 1)
+
+
+@attrs.frozen
+class Shard:
+    """One array as the program has it and as one device holds it."""
+
+    instruction: Instruction
+    index: tuple[int, ...]
+    """Where in the instruction's result the array stands."""
+    sharding: Sharding | None
+    """None where the text gives none."""
+    shape: Shape | None
+    """The whole array; None where the module is partitioned, so that only its parts are written."""
+    shard_shape: Shape
+    """What one device holds."""
+    problem: str | None
+    """Why it is not known what one device holds; the whole then stands for the part."""
+
+    @property
+    def global_bytes(self) -> int | None:
+        """Bytes of the whole array with layout and padding; None where it or its size is not known."""
+        size = array_bytes(self.shape) if self.shape is not None else None
+        return size[0] if size is not None else None
+
+    @property
+    def device_bytes(self) -> int | None:
+        """Bytes that one device allocates; None where it is not known what it holds."""
+        if self.problem is not None:
+            return None
+        size = array_bytes(self.shard_shape)
+        return size[0] if size is not None else None
+
+    @property
+    def replication(self) -> int | None:
+        """How many devices hold each part; None where the text does not tell."""
+        return self.sharding.replication if self.sharding is not None else None
+
+    @property
+    def waste(self) -> float | None:
+        """The share of all parts that holds nothing because sizes divide unevenly; None where the whole is not known."""
+        return (
+            waste_of(self.shape, self.sharding)
+            if self.shape is not None and self.sharding is not None
+            else None
+        )
+
+
+def waste_of(shape: Shape, sharding: Sharding) -> float | None:
+    """The share of all parts of an array that holds nothing; None for what is not tiled.
+
+    Raises ValueError as `shard_shape` does.
+    """
+    plain = sharding.without_mesh().canonical()
+    tiles = plain.tile_dimensions if isinstance(plain, OpSharding) else ()
+    if not tiles or any(size < 1 for size in shape.dimensions):
+        return None
+    held = math.prod(
+        size * count for size, count in zip(sharding.shard_shape(shape).dimensions, tiles, strict=True)
+    )
+    return 1 - math.prod(shape.dimensions) / held
+
+
+def argument_shards(module: Module) -> tuple[Shard, ...]:
+    """The arrays of the module's arguments, in order."""
+    return tuple(shard for parameter in module.entry.parameters for shard in shards_of(module, parameter))
+
+
+def result_shards(module: Module) -> tuple[Shard, ...]:
+    """The arrays of the module's result, by the sharding of its root or of what makes each."""
+    root = module.entry.root
+    if root.sharding is None and root.opcode == "tuple":
+        return tuple(shard for operand in root.operands for shard in shards_of(module, operand))
+    return tuple(shards_of(module, root))
+
+
+def largest_shards(module: Module, count: int) -> tuple[Shard, ...]:
+    """The values that take most on one device, of those that have a sharding and are no argument, the largest first."""
+    found = [
+        shard
+        for instruction in census(module).instructions
+        if instruction.sharding is not None
+        and instruction.opcode not in ("parameter", "tuple", "get-tuple-element")
+        for shard in shards_of(module, instruction)
+    ]
+    return tuple(sorted(found, key=lambda shard: -(shard.device_bytes or 0))[:count])
+
+
+def shards_of(module: Module, instruction: Instruction) -> Iterator[Shard]:
+    """The arrays of an instruction's result, each with its part."""
+    shape = instruction.shape
+    if shape is None:
+        return
+    written = instruction.sharding
+    leaves = [index for index, _ in shape.leaves()]
+    each = written.for_shape(shape).tuple_elements if written is not None else ()
+    partitioned = is_partitioned(module)
+    for index, array in arrays_of(shape):
+        sharding = each[leaves.index(index)] if len(each) == len(leaves) else None
+        problem = None
+        part = array
+        if written is None and not partitioned and devices_of(module).partitions != 1:
+            problem = "the text does not say how it is spread"
+        elif written is not None and sharding is None:
+            problem = f"{len(each)} shardings are none of {len(leaves)} arrays"
+        elif sharding is not None and not partitioned:
+            try:
+                part = sharding.shard_shape(array)
+            except ValueError as error:
+                problem = str(error)
+        yield Shard(instruction, index, sharding, None if partitioned else array, part, problem)

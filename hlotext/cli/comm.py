@@ -1,0 +1,202 @@
+"""`hlotext comm`: what is sent, along which axes of the mesh, over which links."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hlotext import cost
+from hlotext.analysis import DeviceMesh, Link, byte_text, parse_mesh
+from hlotext.analysis.wire import ALGORITHMS, Algorithm, latency_steps
+from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
+from hlotext.cli.figures import place_text, room, told
+from hlotext.cli.output import Column, Output, Table, output, shortened
+
+_LIMIT = 12
+
+
+@click.command()
+@FILES
+@click.option("--mesh", metavar="NAME=SIZE,...", help="The mesh, the most major axis first: dp=2,tp=4.")
+@click.option("--device-order", metavar="N,N,...", help="The device at each place of the mesh, row-major.")
+@click.option(
+    "--algorithm", type=click.Choice(ALGORITHMS), default="ring", show_default=True, help="How sums are made."
+)
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, help="Rows; 0 for all."
+)
+@FORMAT
+def command(
+    files: tuple[str, ...],
+    mesh: str | None,
+    device_order: str | None,
+    algorithm: Algorithm,
+    limit: int,
+    output_format: str,
+) -> None:
+    """What each device sends in one run of each FILE: by axis of the mesh and kind, and each collective with its line.
+
+    Without --mesh the mesh is that of the module's shardings, where it has one; else its axes are inferred from the groups
+    and called axis_0, axis_1, ... Bytes are those of data alone, without padding, in loops as often as they run.
+
+    \b
+    Examples:
+      hlotext comm module_0001.jit_step.after_optimizations.txt --mesh fsdp=4,tp=4
+      hlotext comm dump.txt --format json
+    """
+    given = _mesh(mesh, device_order)
+    inputs = Inputs(files)
+    documents = []
+    report = output()
+    for place, result in inputs:
+        for module in result.modules:
+            found = told(lambda module=module: cost.traffic(module, given, algorithm))  # type: ignore[misc]
+            if output_format == "json":
+                documents.append(_json(place, module.name, found))
+                continue
+            report.heading(f"{place}: {module.name}")
+            _show(report, found, limit)
+    if output_format == "json":
+        write_json({"modules": documents})
+    inputs.finish()
+
+
+def _mesh(mesh: str | None, order: str | None) -> DeviceMesh | None:
+    if mesh is None:
+        if order is not None:
+            raise click.UsageError("--device-order goes with --mesh")
+        return None
+    if order is None:
+        return told(lambda: parse_mesh(mesh))
+    if not all(part.strip().isdecimal() and len(part) < 10 for part in order.split(",")):
+        raise click.UsageError("--device-order takes numbers with commas between")
+    return told(lambda: parse_mesh(mesh, [int(part) for part in order.split(",")]))
+
+
+def _show(report: Output, found: cost.Traffic, limit: int) -> None:
+    links = found.by_link()
+    facts = []
+    if found.mesh is not None:
+        facts.append(("mesh", f"{found.mesh.mesh} ({found.mesh.source.value})"))
+    elif found.flows:
+        facts.append(("mesh", "none that all groups fit"))
+    for link in Link:
+        if link in links:
+            total = links[link]
+            facts.append(
+                (link.value, f"{_sum_text(total)} sent by each device in one run, {total.count} operations")
+            )
+    if found.copies:
+        facts.append(
+            ("host copies", f"{byte_text(found.host_copy_bytes)} in one run, {len(found.copies)} copies")
+        )
+    report.facts(facts or [("communication", "none")])
+    _show_matrix(report, found)
+    _show_flows(report, found, limit)
+
+
+def _sum_text(total: cost.Sum) -> str:
+    if total.unknown == total.count:
+        return "?"
+    mark = "<= " if total.is_at_most else ">= " if total.is_at_least or total.unknown else ""
+    return f"{mark}{byte_text(total.bytes)}"
+
+
+def _show_matrix(report: Output, found: cost.Traffic) -> None:
+    matrix = found.matrix()
+    weights: dict[str, int] = {}
+    kinds: dict[str, int] = {}
+    for (row, kind), total in matrix.items():
+        weights[row] = weights.get(row, 0) + total.bytes
+        kinds[kind] = kinds.get(kind, 0) + total.bytes
+    columns = sorted(kinds, key=lambda kind: -kinds[kind])
+    rows = [
+        (row, *(_cell(matrix.get((row, kind))) for kind in columns))
+        for row in sorted(weights, key=lambda row: -weights[row])
+    ]
+    report.table(
+        Table(
+            "Sent by each device in one run (operations)",
+            [Column("along"), *(Column(kind, is_number=True) for kind in columns)],
+            rows,
+        )
+    )
+
+
+def _cell(total: cost.Sum | None) -> str:
+    return "" if total is None else f"{_sum_text(total)} ({total.count})"
+
+
+def _show_flows(report: Output, found: cost.Traffic, limit: int) -> None:
+    rows = found.flows[:limit] if limit else found.flows
+    name_width = room(66)
+    cells = [
+        (
+            shortened(flow.communication.start.name, name_width),
+            flow.communication.kind,
+            shortened(flow.row, 16),
+            ("<= " if flow.communication.is_at_most else "") + byte_text(flow.sent),
+            "?" if flow.runs is None else f"{flow.runs:,}",
+            place_text(flow.place),
+        )
+        for flow in rows
+    ]
+    columns = [
+        Column("operation"),
+        Column("kind"),
+        Column("along"),
+        Column("sent", is_number=True),
+        Column("runs", is_number=True),
+        Column("line"),
+    ]
+    report.table(Table("Operations", columns, cells, len(found.flows) - len(rows)))
+
+
+def _json(place: str, name: str, found: cost.Traffic) -> dict[str, Any]:
+    return {
+        "file": place,
+        "module": name,
+        "algorithm": found.algorithm,
+        "mesh": None
+        if found.mesh is None
+        else {
+            "axes": dict(zip(found.mesh.mesh.names, found.mesh.mesh.sizes, strict=True)),
+            "source": found.mesh.source.name.lower(),
+        },
+        "links": {
+            link.name.lower(): {"bytes": total.bytes, "operations": total.count, "unknown": total.unknown}
+            for link, total in found.by_link().items()
+        },
+        "host_copy_bytes": found.host_copy_bytes,
+        "matrix": [
+            {
+                "along": row,
+                "kind": kind,
+                "bytes": total.bytes,
+                "operations": total.count,
+                "unknown": total.unknown,
+            }
+            for (row, kind), total in found.matrix().items()
+        ],
+        "operations": [_flow(flow, found.algorithm) for flow in found.flows],
+    }
+
+
+def _flow(flow: cost.Flow, algorithm: Algorithm) -> dict[str, Any]:
+    one = flow.communication
+    return {
+        "name": one.start.name,
+        "kind": one.kind,
+        "link": one.link.name.lower(),
+        "axes": None if flow.axes is None else list(flow.axes),
+        "devices": one.participants,
+        "operand_bytes": one.operand_bytes,
+        "result_bytes": one.result_bytes,
+        "sent_bytes": flow.sent,
+        "is_at_most": one.is_at_most,
+        "steps": latency_steps(one.kind, one.largest_group, algorithm),
+        "runs": flow.runs,
+        "is_async": one.is_async,
+        "line": None if flow.place is None else f"{flow.place.file}:{flow.place.line}",
+    }

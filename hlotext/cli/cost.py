@@ -1,0 +1,261 @@
+"""`hlotext cost`: operations and bytes of modules."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+import hlotext as hlo
+from hlotext import cost
+from hlotext.analysis import Backend, Phase, backend_of, byte_text
+from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
+from hlotext.cli.figures import amount, room, share
+from hlotext.cli.output import Column, Output, Table, output, printable, shortened
+
+_SPACES = {0: "main memory", 5: "host"}
+_TPU_SPACES = {0: "HBM", 1: "VMEM", 5: "host"}
+_BAR = 12
+_LIMIT = 12
+_DEPTH = 3
+
+
+@click.command()
+@FILES
+@click.option("--by", type=click.Choice(cost.KEYS), help="What to add up by, instead of the tree of scopes.")
+@click.option(
+    "--depth", type=click.IntRange(min=1), default=_DEPTH, show_default=True, help="Levels of the tree."
+)
+@click.option("--as-xla", is_flag=True, help="XLA's own figures: loop bodies once, custom calls -1.")
+@click.option("--padded", is_flag=True, help="Also bytes with the padding that layouts ask for.")
+@click.option("--no-fold", is_flag=True, help="Keep repeated layers apart.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, help="Rows; 0 for all."
+)
+@FORMAT
+def command(
+    files: tuple[str, ...],
+    by: cost.Key | None,
+    depth: int,
+    as_xla: bool,
+    padded: bool,
+    no_fold: bool,
+    limit: int,
+    output_format: str,
+) -> None:
+    """How many operations and bytes one run of each FILE takes: loops as often as they run, asynchronous work once.
+
+    Operations are those that XLA's cost analysis counts, integer ones and comparisons included; bytes are what instructions
+    read and write, in whatever memory space.
+
+    \b
+    Examples:
+      hlotext cost module_0001.jit_step.after_optimizations.txt
+      hlotext cost dump.txt --by line --limit 30
+      hlotext cost dump.txt --as-xla
+    """
+    inputs = Inputs(files)
+    documents = []
+    report = output()
+    for place, result in inputs:
+        for module in result.modules:
+            found = cost.analyze(module)
+            if output_format == "json":
+                documents.append(_json(place, found, by, padded))
+                continue
+            report.heading(f"{place}: {module.name}")
+            _show(report, found, as_xla, padded)
+            if as_xla:
+                continue
+            if by is None:
+                _show_tree(report, found, depth, limit, fold=not no_fold)
+            else:
+                _show_parts(report, found, by, limit)
+    if output_format == "json":
+        write_json({"modules": documents})
+    inputs.finish()
+
+
+def _show(report: Output, found: cost.Analysis, as_xla: bool, padded: bool) -> None:
+    run: cost.Cost = found.run
+    if as_xla:
+        report.facts(
+            [
+                ("flops", f"{found.flops:.0f}"),
+                ("transcendentals", f"{found.transcendentals:.0f}"),
+                ("bytes accessed", f"{found.bytes_accessed:.0f}"),
+            ]
+        )
+        return
+    more = " at least" if found.run.is_at_least else ""
+    facts = [
+        ("flops", f"{amount(run.flops)}{more} (XLA: {amount(found.flops)}, loop bodies once)"),
+        ("transcendentals", amount(run.transcendentals)),
+        (
+            "bytes",
+            f"{byte_text(int(run.bytes_accessed))}{more} (XLA: {byte_text(int(found.bytes_accessed))})",
+        ),
+    ]
+    if run.bytes_accessed:
+        facts.append(("flops per byte", f"{run.flops / run.bytes_accessed:.3g}"))
+    spaces = found.bytes_by_memory_space
+    if set(spaces) - {0}:
+        facts.append(("by memory", _spaces(found, spaces)))
+    if padded:
+        facts.append(("with padding", _spaces(found, found.padded_bytes_by_memory_space)))
+    report.facts([*facts, *_open(found.run)])
+
+
+def _spaces(found: cost.Analysis, spaces: Mapping[int, float]) -> str:
+    known = _TPU_SPACES if backend_of(found.module) is Backend.TPU else _SPACES
+    return ", ".join(f"{known.get(n, f'space {n}')} {byte_text(int(size))}" for n, size in spaces.items())
+
+
+def _open(run: cost.RunCost) -> list[tuple[str, str]]:
+    """What is not known, a fact for each kind."""
+    facts = []
+    if run.unknown_loops:
+        names = _names([one.name for one in run.unknown_loops])
+        facts.append(("loops of unknown count", f"{len(run.unknown_loops)}, each counted once: {names}"))
+    if run.conditionals:
+        names = _names([one.name for one in run.conditionals])
+        facts.append(("conditionals", f"{len(run.conditionals)}, by the costliest branch: {names}"))
+    if run.unknown_calls:
+        targets = dict.fromkeys(str(c.attributes.get("custom_call_target", "")) for c in run.unknown_calls)
+        facts.append(("custom calls not counted", f"{len(run.unknown_calls)}: {_names(list(targets))}"))
+    if run.uncounted:
+        name, why = run.uncounted[0][0].name, run.uncounted[0][1]
+        facts.append(("not counted", f"{len(run.uncounted)}, such as {name}: {why}"))
+    if run.has_unsized:
+        facts.append(("sizes", "some are not known and count nothing"))
+    return facts
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+
+def _bar(part: float, whole: float) -> str:
+    """A bar of eighths, as long as the part of the whole."""
+    eighths = round(8 * _BAR * part / whole) if whole > 0 else 0
+    full, rest = divmod(max(0, min(eighths, 8 * _BAR)), 8)
+    encoding = (getattr(sys.stdout, "encoding", None) or "").lower()
+    if not encoding.startswith("utf"):
+        return "#" * (full + (rest >= 4))
+    return "█" * full + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[rest]
+
+
+def _show_tree(report: Output, found: cost.Analysis, depth: int, limit: int, *, fold: bool) -> None:
+    root = cost.scope_tree(found, fold=fold)
+    rows = list(root.walk(depth))
+    shown = rows
+    if limit and len(rows) > limit:
+        # The largest ones; what is shown keeps its parents, which are at least as large.
+        least = sorted((max(_weight(node, root), 0.0) for _, node in rows), reverse=True)[limit - 1]
+        shown = [row for row in rows if _weight(row[1], root) >= least][: 2 * limit]
+    width = room(62)
+    cells = []
+    for level, node in shown:
+        name = shortened(printable("  " * level + (node.name or "(top level)")), width)
+        cells.append(
+            (
+                name,
+                share(node.flops, root.flops),
+                _bar(node.flops, root.flops),
+                amount(node.flops),
+                byte_text(int(node.bytes_accessed)),
+                _phases(node),
+            )
+        )
+    columns = [
+        Column("scope"),
+        Column("share", is_number=True),
+        Column("of flops"),
+        Column("flops", is_number=True),
+        Column("bytes", is_number=True),
+        Column("fwd/bwd/again"),
+    ]
+    report.table(Table("By scope (one run)", columns, cells, len(rows) - len(shown)))
+
+
+def _weight(node: cost.Node, root: cost.Node) -> float:
+    """The larger of a scope's shares of operations and of bytes."""
+    flops = node.flops / root.flops if root.flops else 0.0
+    return max(flops, node.bytes_accessed / root.bytes_accessed if root.bytes_accessed else 0.0)
+
+
+def _phases(node: cost.Node) -> str:
+    parts = [node.phases.get(phase, 0) for phase in (Phase.FORWARD, Phase.BACKWARD, Phase.RECOMPUTED)]
+    if not any(parts) or not node.flops:
+        return ""
+    return "/".join(f"{100 * part / node.flops:.0f}" for part in parts)
+
+
+def _show_parts(report: Output, found: cost.Analysis, by: cost.Key, limit: int) -> None:
+    parts = list(found.by(by).items())
+    rows = parts[:limit] if limit else parts
+    run, width = found.run, room(50)
+    cells = [
+        (
+            _short(name, width, by),
+            share(one.flops, run.flops),
+            _bar(one.flops, run.flops),
+            amount(one.flops),
+            byte_text(int(one.bytes_accessed)),
+        )
+        for name, one in rows
+    ]
+    columns = [
+        Column(by),
+        Column("share", is_number=True),
+        Column("of flops"),
+        Column("flops", is_number=True),
+        Column("bytes", is_number=True),
+    ]
+    report.table(Table(f"By {by} (one run)", columns, cells, len(parts) - len(rows)))
+
+
+def _short(name: str, width: int, by: str) -> str:
+    if len(name) <= width:
+        return name
+    return shortened(name.rpartition("/")[2] if by == "line" else name, width)
+
+
+def _json(place: str, found: cost.Analysis, by: cost.Key | None, padded: bool) -> dict[str, Any]:
+    run, module = found.run, found.module
+    document: dict[str, Any] = {
+        "file": place,
+        "module": module.name,
+        "xla": _figures(cost.Cost(found.flops, found.transcendentals, found.bytes_accessed)),
+        "run": {
+            **_figures(run),
+            "is_exact": run.is_exact,
+            "is_at_least": run.is_at_least,
+            "unknown_loops": _names_of(run.unknown_loops),
+            "conditionals": _names_of(run.conditionals),
+            "unknown_calls": _names_of(run.unknown_calls),
+            "uncounted": [{"name": one.name, "why": why} for one, why in run.uncounted],
+            "has_unsized": run.has_unsized,
+        },
+        "bytes_by_memory_space": {str(n): size for n, size in found.bytes_by_memory_space.items()},
+    }
+    if padded:
+        spaces = found.padded_bytes_by_memory_space
+        document["padded_bytes_by_memory_space"] = {str(n): size for n, size in spaces.items()}
+    document["by"] = by or "scope"
+    document["parts"] = [{"name": name, **_figures(one)} for name, one in found.by(by or "scope").items()]
+    return document
+
+
+def _figures(one: cost.Cost) -> dict[str, float]:
+    return {
+        "flops": one.flops,
+        "transcendentals": one.transcendentals,
+        "bytes_accessed": one.bytes_accessed,
+    }
+
+
+def _names_of(instructions: tuple[hlo.Instruction, ...]) -> list[str]:
+    return [one.name for one in instructions]

@@ -1,0 +1,353 @@
+"""`hlotext shard`: what each device holds of an array, and of a module's arguments."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from typing import Any
+
+import click
+
+import hlotext as hlo
+from hlotext import analysis
+from hlotext.analysis import Shard, byte_text
+from hlotext.analysis.shards import waste_of
+from hlotext.cli.common import FORMAT, Inputs, Unreadable, say, write_json
+from hlotext.cli.figures import room, told
+from hlotext.cli.output import Column, Output, Table, echo, emit_report, output, printable, shortened
+from hlotext.ir.values.named_sharding import with_mesh
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.sharding import OpSharding, Sharding
+from hlotext.ir.values.tile_assignment import MOST_DEVICES, IotaTileAssignment
+from hlotext.view.sharding_picture import sharding_svg
+
+_LIMIT = 16
+
+
+@click.command()
+@click.argument("what", metavar="SHAPE|FILE")
+@click.argument("sharding", required=False, metavar="[SHARDING]")
+@click.option("--device", type=click.IntRange(min=0), metavar="N", help="What device N holds.")
+@click.option("--element", metavar="I,J,...", help="Which devices hold an element.")
+@click.option(
+    "--devices", "num_devices", type=click.IntRange(1, MOST_DEVICES), metavar="N", help="How many there are."
+)
+@click.option("--svg", metavar="FILE", help="A picture of the first two dimensions. - is standard output.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, help="Rows; 0 for all."
+)
+@FORMAT
+def command(
+    what: str,
+    sharding: str | None,
+    device: int | None,
+    element: str | None,
+    num_devices: int | None,
+    svg: str | None,
+    limit: int,
+    output_format: str,
+) -> None:
+    """What each device holds of an array of SHAPE with SHARDING; or of the arguments and largest values of a FILE.
+
+    Devices are numbered by their place in the device assignment, as shardings number them. What divides unevenly is rounded
+    up, as XLA allocates it. A module that is partitioned already has the shapes of one device: they are not cut again.
+
+    \b
+    Examples:
+      hlotext shard 'f32[1024,512]' '{devices=[4,2]<=[8]}'
+      hlotext shard 'bf16[8192,8192]{1,0:T(8,128)(2,1)}' "{mesh['x'=4,'y'=2], [{'x'}, {}]}" --device 3
+      hlotext shard module_0001.jit_step.before_optimizations.txt
+    """
+    if sharding is None:
+        _modules(what, limit, output_format)
+        return
+    try:
+        shape, parsed = hlo.parse_shape(what), hlo.parse_sharding(sharding)
+    except hlo.HloSyntaxError as error:
+        raise Unreadable(str(error)) from None
+    if svg is not None:
+        _write_svg(svg, told(lambda: _picture(shape, parsed, num_devices)))
+        return
+    found = told(lambda: _Found(shape, parsed, num_devices))
+    index = _index(element) if element is not None else None
+    holders = None
+    if index is not None:
+        try:
+            holders = told(lambda: parsed.devices_of(shape, index, num_devices))
+        except IndexError as error:
+            raise click.UsageError(str(error)) from None
+    if output_format == "json":
+        write_json(_json(found, device, index, holders))
+        return
+    _show(output(), found, device, index, holders, limit)
+
+
+class _Found:
+    """The answers about one array. Raises ValueError where the sharding is none of the shape."""
+
+    def __init__(self, shape: Shape, sharding: Sharding, num_devices: int | None) -> None:
+        self.shape, self.sharding = shape, sharding
+        self.shard_shape = sharding.shard_shape(shape)
+        self.parts: dict[int, tuple[slice, ...]] = {}
+        self.problem: str | None = None
+        try:
+            parts = sharding.device_indices(shape, num_devices)
+            self.parts = {number: parts[number] for number in sorted(parts)}
+        except ValueError as error:
+            self.problem = str(error)
+        self.waste = waste_of(shape, sharding) if shape.is_array else None
+        self.replication = sharding.replication
+
+    @property
+    def forms(self) -> dict[str, str]:
+        """The sharding in other words, each that differs from what was written."""
+        found: dict[str, str] = {}
+        plain = self.sharding.without_mesh().canonical()
+        found["without mesh"] = str(plain)
+        if isinstance(plain, OpSharding):
+            tiles = plain.tile_assignment
+            if isinstance(tiles, IotaTileAssignment) and tiles.num_devices <= 1024:
+                listed = OpSharding(
+                    plain.type,
+                    None,
+                    tiles.device_list(),
+                    plain.replicate_on_last_tile_dim,
+                    plain.last_tile_dims,
+                )
+                found["listed"] = str(listed)
+            with contextlib.suppress(ValueError):
+                found["with mesh"] = str(with_mesh(plain))
+        return {name: text for name, text in found.items() if text != str(self.sharding)}
+
+
+def _index(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")] if text.strip() else []
+    if not all(part.isdecimal() and len(part) < 19 for part in parts):
+        raise click.UsageError("--element takes indices with commas between")
+    return tuple(int(part) for part in parts)
+
+
+def _show(
+    report: Output,
+    found: _Found,
+    device: int | None,
+    index: tuple[int, ...] | None,
+    holders: tuple[int, ...] | None,
+    limit: int,
+) -> None:
+    whole, part = (analysis.total_of(shape).allocated_bytes for shape in (found.shape, found.shard_shape))
+    facts = [
+        ("array", f"{found.shape}, {byte_text(whole)}"),
+        ("sharding", str(found.sharding)),
+        ("one device", f"{found.shard_shape}, {byte_text(part)}"),
+    ]
+    if found.parts:
+        facts.append(("devices", f"{len(found.parts):,}"))
+    if found.replication is not None:
+        facts.append(("each part on", f"{found.replication:,} device{'s' if found.replication != 1 else ''}"))
+    if found.waste:
+        facts.append(
+            ("wasted", f"{100 * found.waste:.3g} % of what is allocated, since sizes divide unevenly")
+        )
+    if found.problem is not None:
+        facts.append(("parts", found.problem))
+    if device is not None:
+        held = found.parts.get(device)
+        facts.append((f"device {device}", "nothing" if held is None else _slices(held)))
+    if index is not None and holders is not None:
+        text = ", ".join(map(str, holders[:32])) + (", ..." if len(holders) > 32 else "")
+        facts.append((f"[{', '.join(map(str, index))}] on", f"device {text}" if holders else "no device"))
+    facts += [(name, shortened(text, 400)) for name, text in found.forms.items()]
+    report.facts(facts)
+    if device is not None or index is not None or not found.parts:
+        return
+    picture = _terminal_picture(found)
+    if picture:
+        echo("")
+        for line in picture:
+            echo(line)
+        return
+    rows = list(found.parts.items())
+    shown = rows[:limit] if limit else rows
+    cells = [(str(number), _slices(held)) for number, held in shown]
+    columns = [Column("device", is_number=True), Column("holds")]
+    report.table(Table("Parts", columns, cells, len(rows) - len(shown)))
+
+
+def _slices(held: tuple[slice, ...]) -> str:
+    return f"[{', '.join(f'{one.start}:{one.stop}' for one in held)}]"
+
+
+def _grid(found: _Found) -> list[list[str]] | None:
+    """The devices of each part of an array of one or two cut dimensions, row by row; None for others and for many parts."""
+    cut = [
+        n
+        for n, size in enumerate(found.shape.dimensions)
+        if any(p[n] != slice(0, size) for p in found.parts.values())
+    ]
+    if len(cut) > 2:
+        return None
+    starts = [sorted({held[n].start for held in found.parts.values()}) for n in cut]
+    while len(starts) < 2:
+        starts.insert(0, [0])
+        cut.insert(0, -1)
+    if len(starts[0]) > 16 or len(starts[1]) > 16:
+        return None
+    cells: dict[tuple[int, int], list[int]] = {}
+    for number, held in found.parts.items():
+        row, column = (held[n].start if n >= 0 else 0 for n in cut)
+        cells.setdefault((row, column), []).append(number)
+    return [[_devices(cells.get((row, column), [])) for column in starts[1]] for row in starts[0]]
+
+
+def _devices(numbers: list[int]) -> str:
+    """Device numbers, runs of them with a dash."""
+    parts = []
+    for _, run in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        group = [number for _, number in run]
+        parts.append(str(group[0]) if len(group) == 1 else f"{group[0]}-{group[-1]}")
+    return ",".join(parts[:4]) + (",..." if len(parts) > 4 else "")
+
+
+def _terminal_picture(found: _Found) -> list[str]:
+    """The grid of parts with the devices that hold each, as boxes; empty where it would be too wide."""
+    grid = _grid(found)
+    if grid is None or not grid or (len(grid) == 1 and len(grid[0]) == 1):
+        return []
+    width = max(len(cell) for row in grid for cell in row) + 2
+    if (width + 1) * len(grid[0]) + 1 > room(0):
+        return []
+    line = "+" + "+".join("-" * width for _ in grid[0]) + "+"
+    lines = [line]
+    for row in grid:
+        lines.append("|" + "|".join(cell.center(width) for cell in row) + "|")
+        lines.append(line)
+    return lines
+
+
+def _picture(shape: Shape, sharding: Sharding, num_devices: int | None) -> str:
+    return sharding_svg(shape, sharding, num_devices)
+
+
+def _write_svg(place: str, text: str) -> None:
+    if place == "-":
+        emit_report(text)
+        return
+    try:
+        with open(place, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise Unreadable(f"{place} cannot be written: {error.strerror}") from None
+    say(f"{place} written")
+
+
+def _json(
+    found: _Found, device: int | None, index: tuple[int, ...] | None, holders: tuple[int, ...] | None
+) -> dict[str, Any]:
+    return {
+        "shape": str(found.shape),
+        "sharding": str(found.sharding),
+        "shard_shape": str(found.shard_shape),
+        "bytes": analysis.total_of(found.shape).allocated_bytes,
+        "device_bytes": analysis.total_of(found.shard_shape).allocated_bytes,
+        "replication": found.replication,
+        "waste": found.waste,
+        "problem": found.problem,
+        "forms": found.forms,
+        "parts": {
+            str(number): [[one.start, one.stop] for one in held]
+            for number, held in found.parts.items()
+            if device in (None, number)
+        },
+        "element": None if index is None else {"index": list(index), "devices": list(holders or ())},
+    }
+
+
+# ---- modules
+
+
+def _modules(place: str, limit: int, output_format: str) -> None:
+    if place != "-" and not os.path.exists(place):
+        raise click.UsageError(f"{place} is no file; an array needs its sharding too")
+    inputs = Inputs([place])
+    documents = []
+    report = output()
+    for name, result in inputs:
+        for module in result.modules:
+            tables = {
+                "arguments": analysis.argument_shards(module),
+                "results": analysis.result_shards(module),
+                "largest": analysis.largest_shards(module, limit or 1 << 30),
+            }
+            if output_format == "json":
+                rows = {title: [_shard_json(one) for one in found] for title, found in tables.items()}
+                partitioned = analysis.is_partitioned(module)
+                documents.append({"file": name, "module": module.name, "is_partitioned": partitioned, **rows})
+                continue
+            report.heading(f"{name}: {module.name}")
+            _show_module(report, module, tables, limit)
+    if output_format == "json":
+        write_json({"modules": documents})
+    inputs.finish()
+
+
+def _show_module(
+    report: Output, module: hlo.Module, tables: dict[str, tuple[Shard, ...]], limit: int
+) -> None:
+    arguments = tables["arguments"]
+    facts = [("arguments on a device", byte_text(sum(one.device_bytes or 0 for one in arguments)))]
+    if analysis.is_partitioned(module):
+        facts.append(("shapes", "are those of one device: the module is partitioned"))
+    else:
+        facts.insert(0, ("arguments", byte_text(sum(one.global_bytes or 0 for one in arguments))))
+    report.facts(facts)
+    titles = {"arguments": "Arguments", "results": "Results", "largest": "Largest values with a sharding"}
+    for key, found in tables.items():
+        rows = found[:limit] if limit else found
+        width = room(64)
+        cells = [
+            (
+                shortened(printable(_label(one)), max(14, width // 2)),
+                one.shard_shape.text_without_layout(),
+                "" if one.shape is None else byte_text(one.global_bytes),
+                byte_text(one.device_bytes),
+                "" if one.replication is None else f"{one.replication:,}",
+                shortened(one.problem or str(one.sharding or ""), max(20, width)),
+            )
+            for one in rows
+        ]
+        columns = [
+            Column("value"),
+            Column("one device"),
+            Column("whole", is_number=True),
+            Column("bytes", is_number=True),
+            Column("copies", is_number=True),
+            Column("sharding"),
+        ]
+        report.table(Table(titles[key], columns, cells, len(found) - len(rows)))
+
+
+def _label(one: Shard) -> str:
+    """The argument's name in the program, else that of the instruction; with the place in a tuple."""
+    metadata = one.instruction.metadata
+    name = one.instruction.name
+    if one.instruction.opcode == "parameter" and metadata is not None and metadata.op_name:
+        name = metadata.op_name
+    return name + "".join(f"[{number}]" for number in one.index)
+
+
+def _shard_json(one: Shard) -> dict[str, Any]:
+    return {
+        "name": one.instruction.name,
+        "label": _label(one),
+        "index": list(one.index),
+        "sharding": None if one.sharding is None else str(one.sharding),
+        "shape": None if one.shape is None else str(one.shape),
+        "shard_shape": str(one.shard_shape),
+        "bytes": one.global_bytes,
+        "device_bytes": one.device_bytes,
+        "replication": one.replication,
+        "waste": one.waste,
+        "problem": one.problem,
+    }

@@ -1,0 +1,276 @@
+"""`hlotext time`: the least time of modules on a chip."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hlotext import cost
+from hlotext.analysis import Backend, DeviceMesh, backend_of, parse_mesh, places
+from hlotext.analysis.chips import CHIPS, Chip
+from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
+from hlotext.cli.figures import amount, chip_of, place_text, room, seconds, share, told
+from hlotext.cli.output import Column, Output, Table, output, shortened
+
+_LIMIT = 10
+
+
+@click.command()
+@FILES
+@click.option(
+    "--chip", metavar="NAME|FILE.toml", required=True, help=f"The chip: {', '.join(CHIPS)}, or one's own."
+)
+@click.option(
+    "--set",
+    "figures",
+    metavar="NAME=NUMBER",
+    multiple=True,
+    help="Another figure: bandwidth=8e11, bf16=2e14.",
+)
+@click.option("--mesh", metavar="NAME=SIZE,...", help="The mesh, the most major axis first: dp=2,tp=4.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, help="Rows; 0 for all."
+)
+@FORMAT
+def command(
+    files: tuple[str, ...],
+    chip: str,
+    figures: tuple[str, ...],
+    mesh: str | None,
+    limit: int,
+    output_format: str,
+) -> None:
+    """The least time that each FILE takes on a chip: a bound from sizes and rates, not a prediction.
+
+    Each instruction takes as long as its operations at the chip's peak, or its bytes at its bandwidth, whichever is more.
+    The schedule is walked through with one clock for the core and a queue for each link, so it tells what transfers are
+    waited for. What starting a kernel and sending a message cost is not known and not counted.
+
+    \b
+    Examples:
+      hlotext time module_0001.jit_step.after_optimizations.txt --chip v5e
+      hlotext time dump.txt --chip h100 --set bandwidth=3e12
+    """
+    row = chip_of(chip, figures)
+    given: DeviceMesh | None = told(lambda: parse_mesh(mesh)) if mesh is not None else None
+    inputs = Inputs(files)
+    documents = []
+    report = output()
+    for place, result in inputs:
+        for module in result.modules:
+            found = told(lambda module=module: cost.estimate(module, row, given))  # type: ignore[misc]
+            if output_format == "json":
+                documents.append(_json(place, found))
+                continue
+            report.heading(f"{place}: {module.name} on {row.name}")
+            _show(report, found, limit)
+    if output_format == "json":
+        write_json({"modules": documents})
+    inputs.finish()
+
+
+def _show(report: Output, found: cost.Estimate, limit: int) -> None:
+    report.facts(_facts(found))
+    lines = places(found.module)
+    _show_instructions(report, found, limit, lines)
+    _show_transfers(report, found, limit, lines)
+    _show_path(report, found, limit, lines)
+
+
+def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
+    facts = [
+        ("least time", f"{seconds(found.seconds)} (estimated; starting kernels and latencies are not in it)")
+    ]
+    bounds = found.by_bound
+    core = sum(bounds.values())
+    if core:
+        parts = [f"{bound.value} {share(time, core)}" for bound, time in bounds.items() if time]
+        facts.append(("core bound by", ", ".join(parts)))
+    busy = [f"{queue} {seconds(time)}" for queue, time in found.busy.items() if time]
+    facts.append(("busy", ", ".join(busy[:6]) or "nothing"))
+    if found.transfers:
+        facts.append(
+            ("waiting", f"{seconds(found.exposed)} for transfers, {share(found.exposed, found.seconds)}")
+        )
+    if found.roofline_seconds is not None:
+        facts.append(("XLA's way", f"{seconds(found.roofline_seconds)}: loops once, nothing overlaps"))
+    facts.append(("rates", _rates(found.chip)))
+    if not found.is_scheduled:
+        facts.append(("schedule", "none in the text: its order is taken for one"))
+    if found.unknown_loops:
+        facts.append(("loops of unknown count", f"{len(found.unknown_loops)}, each counted once"))
+    if found.unknown_calls:
+        facts.append(("custom calls", f"of {len(found.unknown_calls)} only the bytes count"))
+    unknown = sum(not one.is_known for one in found.transfers)
+    if unknown:
+        facts.append(("unknown transfers", f"{unknown} without a known size or rate, taken for nothing"))
+    backend = backend_of(found.module)
+    if backend not in (None, found.chip.backend) and isinstance(backend, Backend):
+        facts.append(("compiled for", f"{backend.name}, not for this chip"))
+    return facts
+
+
+def _rates(chip: Chip) -> str:
+    rates = chip.rates
+    parts = [f"{name} {amount(figure.value)}FLOP/s" for name, figure in rates.peaks.items()]
+    if rates.bandwidth is not None:
+        parts.append(f"memory {amount(rates.bandwidth.value)}B/s")
+    if rates.axis_bandwidth is not None:
+        parts.append(f"links {amount(rates.axis_bandwidth)}B/s along an axis")
+    return ", ".join(parts) or "not known of this chip"
+
+
+def _show_instructions(report: Output, found: cost.Estimate, limit: int, lines: Any) -> None:
+    rows = found.instructions[:limit] if limit else found.instructions
+    has_cycles = any(one.cycles is not None for one in rows)
+    names = room(74 if has_cycles else 62)
+    cells = [
+        (
+            shortened(one.instruction.name, names),
+            seconds(one.seconds),
+            f"{one.runs:,}",
+            one.bound.value,
+            amount(one.least.flops * one.runs),
+            *([_cycles(one)] if has_cycles else []),
+            place_text(_line(lines, one.instruction)),
+        )
+        for one in rows
+    ]
+    columns = [
+        Column("instruction"),
+        Column("least", is_number=True),
+        Column("runs", is_number=True),
+        Column("bound"),
+        Column("flops", is_number=True),
+        *([Column("compiler", is_number=True)] if has_cycles else []),
+        Column("line"),
+    ]
+    report.table(Table("Core (all runs)", columns, cells, len(found.instructions) - len(rows)))
+
+
+def _cycles(one: cost.InstructionTime) -> str:
+    """What the compiler expects of all runs, in seconds or else in cycles."""
+    if one.cycles is None:
+        return ""
+    if one.cycle_seconds is None:
+        return f"{amount(one.cycles * one.runs)} cycles"
+    return seconds(one.cycle_seconds * one.runs)
+
+
+def _show_transfers(report: Output, found: cost.Estimate, limit: int, lines: Any) -> None:
+    rows = found.transfers[:limit] if limit else found.transfers
+    names = room(65)
+    cells = [
+        (
+            shortened(one.start.name, names),
+            one.communication.kind if one.communication is not None else "copy",
+            seconds(one.seconds) if one.is_known else "?",
+            seconds(one.exposed),
+            f"{100 * one.hidden:.0f} %" if one.seconds else "",
+            place_text(_line(lines, one.start)),
+        )
+        for one in rows
+    ]
+    columns = [
+        Column("transfer"),
+        Column("kind"),
+        Column("least", is_number=True),
+        Column("waited", is_number=True),
+        Column("hidden", is_number=True),
+        Column("line"),
+    ]
+    report.table(Table("Transfers (all runs)", columns, cells, len(found.transfers) - len(rows)))
+
+
+def _show_path(report: Output, found: cost.Estimate, limit: int, lines: Any) -> None:
+    """The steps that weigh most, in the order of the schedule."""
+    path = found.critical_path
+    if limit and len(path) > limit:
+        least = sorted((step.seconds for step in path), reverse=True)[limit - 1]
+        shown = [step for step in path if step.seconds >= least][:limit]
+    else:
+        shown = list(path)
+    names = room(63)
+    cells = [
+        (
+            shortened(step.instruction.name, names),
+            seconds(step.seconds),
+            share(step.seconds, found.seconds),
+            step.resource,
+            place_text(_line(lines, step.instruction)),
+        )
+        for step in shown
+    ]
+    columns = [
+        Column("critical path"),
+        Column("least", is_number=True),
+        Column("share", is_number=True),
+        Column("on"),
+        Column("line"),
+    ]
+    report.table(Table("Critical path: its longest steps, in order", columns, cells, len(path) - len(shown)))
+
+
+def _line(lines: Any, instruction: Any) -> Any:
+    place = lines.get(instruction)
+    return place[0] if place is not None else None
+
+
+def _json(place: str, found: cost.Estimate) -> dict[str, Any]:
+    lines = places(found.module)
+
+    def line(instruction: Any) -> str | None:
+        known = _line(lines, instruction)
+        return None if known is None else f"{known.file}:{known.line}"
+
+    return {
+        "file": place,
+        "module": found.module.name,
+        "chip": found.chip.name,
+        "is_estimate": True,
+        "seconds": found.seconds,
+        "roofline_seconds": found.roofline_seconds,
+        "exposed_seconds": found.exposed,
+        "is_scheduled": found.is_scheduled,
+        "busy": dict(found.busy),
+        "bounds": {bound.value: time for bound, time in found.by_bound.items()},
+        "unknown_loops": [one.name for one in found.unknown_loops],
+        "unknown_calls": [one.name for one in found.unknown_calls],
+        "instructions": [
+            {
+                "name": one.instruction.name,
+                "seconds": one.seconds,
+                "runs": one.runs,
+                "bound": one.bound.value,
+                "flops": one.least.flops,
+                "bytes": one.least.bytes,
+                "estimated_cycles": one.cycles,
+                "estimated_cycles_seconds": one.cycle_seconds,
+                "line": line(one.instruction),
+            }
+            for one in found.instructions
+        ],
+        "transfers": [
+            {
+                "name": one.start.name,
+                "kind": one.communication.kind if one.communication is not None else "copy",
+                "queues": list(one.queues),
+                "seconds": one.seconds if one.is_known else None,
+                "exposed_seconds": one.exposed,
+                "hidden": one.hidden,
+                "runs": one.runs,
+                "line": line(one.start),
+            }
+            for one in found.transfers
+        ],
+        "critical_path": [
+            {
+                "name": step.instruction.name,
+                "seconds": step.seconds,
+                "on": step.resource,
+                "line": line(step.instruction),
+            }
+            for step in found.critical_path
+        ],
+    }

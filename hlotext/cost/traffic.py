@@ -1,0 +1,154 @@
+"""What one device sends in a run of a module: by axis, kind and link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from hlotext.analysis import (
+    Communication,
+    DeviceMesh,
+    FoundMesh,
+    Link,
+    Place,
+    axes_of,
+    call_graph,
+    communications,
+    mesh_of,
+    places,
+)
+from hlotext.analysis.wire import Algorithm
+from hlotext.cost.roofline import is_host_copy
+from hlotext.cost.sizes import Sizes
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+
+NO_AXES = "(no axes)"
+"""Where groups go that fit no axes of the mesh."""
+NOBODY = "(one device)"
+"""Where groups of one device go."""
+
+
+@attrs.frozen
+class Flow:
+    """One communication in all its runs."""
+
+    communication: Communication
+    axes: tuple[str, ...] | None
+    """None where the groups fit no axes, or there is no mesh."""
+    sent: int | None
+    """Bytes that a device sends in one run; None where the number of devices is not known."""
+    runs: int | None
+    """How often it runs; None where the text does not tell."""
+    place: Place | None
+    """The source line, which may be a neighbour's."""
+
+    @property
+    def total(self) -> int | None:
+        """Bytes in all runs, an unknown number of runs taken for one."""
+        return None if self.sent is None else self.sent * (1 if self.runs is None else self.runs)
+
+    @property
+    def row(self) -> str:
+        """What it is shown under: its axes, or its link where that is no device link."""
+        if self.communication.link is not Link.DEVICE:
+            return str(self.communication.link.value)
+        if self.axes is None:
+            return NO_AXES
+        return ",".join(self.axes) or NOBODY
+
+
+@attrs.frozen
+class Copy:
+    """A copy between device and host."""
+
+    instruction: Instruction
+    bytes: int
+    runs: int | None
+
+
+@attrs.frozen
+class Sum:
+    """Communications taken together."""
+
+    count: int = 0
+    bytes: int = 0
+    """What a device sends in one run of the module, as far as it is known."""
+    unknown: int = 0
+    """How many of them send what is not known."""
+    is_at_least: bool = False
+    """Whether one of them runs in a loop of unknown count, taken for one run."""
+    is_at_most: bool = False
+    """Whether what one of them sends is known only when it runs."""
+
+    def plus(self, flow: Flow) -> Sum:
+        """With one more."""
+        return Sum(
+            self.count + 1,
+            self.bytes + (flow.total or 0),
+            self.unknown + (flow.total is None),
+            self.is_at_least or flow.runs is None,
+            self.is_at_most or flow.communication.is_at_most,
+        )
+
+
+@attrs.frozen(eq=False)
+class Traffic:
+    """What one device of a module sends in one run."""
+
+    mesh: FoundMesh | None
+    algorithm: Algorithm
+    flows: tuple[Flow, ...]
+    """The most bytes first."""
+    copies: tuple[Copy, ...]
+    """Between device and host, the largest first."""
+
+    def matrix(self) -> Mapping[tuple[str, str], Sum]:
+        """By row (axes or link) and kind."""
+        found: dict[tuple[str, str], Sum] = {}
+        for flow in self.flows:
+            key = flow.row, flow.communication.kind
+            found[key] = found.get(key, Sum()).plus(flow)
+        return found
+
+    def by_link(self) -> Mapping[Link, Sum]:
+        """By what carries it; copies to and from the host not among them."""
+        found: dict[Link, Sum] = {}
+        for flow in self.flows:
+            link = flow.communication.link
+            found[link] = found.get(link, Sum()).plus(flow)
+        return found
+
+    @property
+    def host_copy_bytes(self) -> int:
+        """Bytes copied between device and host in one run, unknown numbers of runs taken for one."""
+        return sum(copy.bytes * (1 if copy.runs is None else copy.runs) for copy in self.copies)
+
+
+def traffic(module: Module, mesh: DeviceMesh | None = None, algorithm: Algorithm = "ring") -> Traffic:
+    """What one device sends in one run of a module, in loops as often as they run.
+
+    Raises ValueError for a mesh of another size than the module's and for an unknown algorithm.
+    """
+    found = mesh_of(module, mesh)
+    lines = places(module)
+    flows = []
+    for one in communications(module):
+        axes = axes_of(module, one, found.mesh if found is not None else None)
+        place = lines.get(one.start)
+        flows.append(
+            Flow(one, axes, one.wire_bytes_by(algorithm), one.runs, place[0] if place is not None else None)
+        )
+    flows.sort(key=lambda flow: -(flow.total or 0))
+    return Traffic(found, algorithm, tuple(flows), _host_copies(module))
+
+
+def _host_copies(module: Module) -> tuple[Copy, ...]:
+    graph, sizes = call_graph(module), Sizes()
+    found = [
+        Copy(i, sizes.operand(i.operands[0]), graph.runs.get(i.computation))
+        for i in graph.stepped_instructions()
+        if i.opcode in ("copy", "copy-start") and i.operands and i.computation is not None and is_host_copy(i)
+    ]
+    return tuple(sorted(found, key=lambda copy: -copy.bytes))

@@ -1,0 +1,58 @@
+"""Costs as a tree of scopes, repeated layers folded into one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import Phase, scopes
+from hlotext.cost.analysis import Analysis, Cost
+
+
+@attrs.define(eq=False)
+class Node:
+    """One scope with everything inside it."""
+
+    name: str
+    """The last part of the path, `layer_*` for repeated ones; empty for the whole module."""
+    flops: float = 0
+    transcendentals: float = 0
+    bytes_accessed: float = 0
+    phases: dict[Phase | None, float] = attrs.field(factory=dict)
+    """Flops by phase."""
+    children: dict[str, Node] = attrs.field(factory=dict)
+
+    def sorted_children(self) -> list[Node]:
+        """Those with the most flops first."""
+        return sorted(self.children.values(), key=lambda node: (-node.flops, -node.bytes_accessed, node.name))
+
+    def add(self, cost: Cost, phase: Phase | None) -> None:
+        """Counts something more."""
+        self.flops += cost.flops
+        self.transcendentals += cost.transcendentals
+        self.bytes_accessed += cost.bytes_accessed
+        self.phases[phase] = self.phases.get(phase, 0) + cost.flops
+
+    def walk(self, depth: int) -> Iterator[tuple[int, Node]]:
+        """The nodes below, each with its level from 0 on, down to a depth; children behind their parent."""
+        stack = [(0, child) for child in reversed(self.sorted_children())]
+        while stack:
+            level, node = stack.pop()
+            yield level, node
+            if level + 1 < depth:
+                stack.extend((level + 1, child) for child in reversed(node.sorted_children()))
+
+
+def scope_tree(analysis: Analysis, *, fold: bool = True) -> Node:
+    """The cost of one run by scope: each node has what is in it and below. With `fold` repeated layers are one `layer_*`."""
+    found = scopes(analysis.module)
+    root = Node("")
+    for scope, cost in analysis.by_scope().items():
+        path = found.folded(scope) if fold else scope.path
+        root.add(cost, scope.phase)
+        node = root
+        for name in path:
+            node = node.children.setdefault(name, Node(name))
+            node.add(cost, scope.phase)
+    return root

@@ -1,0 +1,142 @@
+"""The commands cost, time, comm and shard."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hlotext as hlo
+from hlotext import cost
+from tests.cli_support import run
+from tests.support import ROOT
+
+TRAIN = str(next((ROOT / "corpus").glob("tpu/transformer_train*after*")))
+MOE = str(ROOT / "corpus/tpu/moe_4_sharding_v3.v5e_2x2x1.before_optimizations.txt")
+FILES = sorted((ROOT / "corpus").glob("*pu/*.txt*"))[::10]
+
+
+def test_cost() -> None:
+    """One screen; JSON has the library's figures."""
+    text = run("cost", TRAIN)
+    assert text.exit_code == 0
+    assert "flops" in text.stdout
+    assert "By scope" in text.stdout
+    found = json.loads(run("cost", TRAIN, "--format", "json", "--by", "opcode", "--padded").stdout)[
+        "modules"
+    ][0]
+    analysis = cost.analyze(hlo.load(TRAIN))
+    assert found["xla"]["flops"] == analysis.flops
+    assert found["run"]["flops"] == analysis.run.flops == sum(part["flops"] for part in found["parts"])
+    assert found["padded_bytes_by_memory_space"]["0"] >= found["bytes_by_memory_space"]["0"]
+    for by in cost.KEYS:
+        assert f"By {by}" in run("cost", TRAIN, "--by", by).stdout
+    assert f"{analysis.flops:.0f}" in run("cost", TRAIN, "--as-xla").stdout
+
+
+def test_time() -> None:
+    """Whatever is estimated says so."""
+    text = run("time", TRAIN, "--chip", "v5e")
+    assert text.exit_code == 0
+    assert "estimated" in text.stdout
+    found = json.loads(run("time", TRAIN, "--chip", "v5e", "--format", "json").stdout)["modules"][0]
+    assert found["is_estimate"]
+    assert found["seconds"] == pytest.approx(sum(step["seconds"] for step in found["critical_path"]))
+    faster = run("time", TRAIN, "--chip", "v5e", "--set", "bandwidth=1e15", "--format", "json")
+    assert json.loads(faster.stdout)["modules"][0]["seconds"] < found["seconds"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--chip", "v99"], "no chip is named"),
+        (["--chip", "v5e", "--set", "speed=3"], "no figure 'speed'"),
+        (["--chip", "v5e", "--set", "bandwidth"], "NAME=NUMBER"),
+        (["--chip", "v5e", "--mesh", "x=3"], "3 devices"),
+        (["--chip", "nothing.toml"], "cannot be read"),
+    ],
+)
+def test_time_says_what_is_wrong(arguments: list[str], problem: str) -> None:
+    """Usage errors."""
+    result = run("time", MOE, *arguments)
+    assert result.exit_code == 2
+    assert problem in result.stderr
+
+
+def test_a_chip_from_a_file(tmp_path: Path) -> None:
+    """TOML."""
+    (tmp_path / "mine.toml").write_text('base = "v5e"\nname = "mine"\nbandwidth = 1e12\n')
+    assert " on mine" in run("time", TRAIN, "--chip", str(tmp_path / "mine.toml")).stdout
+
+
+def test_comm() -> None:
+    """A matrix and a list, with the mesh that the module names or a given one."""
+    text = run("comm", MOE)
+    assert text.exit_code == 0
+    assert "mesh" in text.stdout
+    found = json.loads(run("comm", MOE, "--mesh", "a=2,b=2", "--format", "json").stdout)["modules"][0]
+    assert found["mesh"] == {"axes": {"a": 2, "b": 2}, "source": "given"}
+    assert sum(row["bytes"] for row in found["matrix"]) == sum(
+        link["bytes"] for link in found["links"].values()
+    )
+    for arguments, problem in {
+        ("--mesh", "a=3"): "3 devices",
+        ("--mesh", "a"): "NAME=SIZE",
+        ("--device-order", "0,1"): "goes with --mesh",
+        ("--mesh", "a=4", "--device-order", "0,1,2"): "no order",
+        ("--mesh", "a=4", "--device-order", "x"): "numbers",
+    }.items():
+        result = run("comm", MOE, *arguments)
+        assert result.exit_code == 2
+        assert problem in result.stderr
+
+
+def test_shard(tmp_path: Path) -> None:
+    """An array; a device; an element; a picture; a module."""
+    text = run("shard", "f32[10,512]", "{devices=[4,1,2]<=[8] last_tile_dim_replicate}")
+    assert "f32[3,512]" in text.stdout
+    assert "| 0-1 |" in text.stdout
+    found = json.loads(
+        run("shard", "f32[8,8]", "{devices=[2,2]<=[4]}", "--device", "3", "--format", "json").stdout
+    )
+    assert found["parts"] == {"3": [[4, 8], [4, 8]]}
+    assert "device 1" in run("shard", "f32[8,8]", "{devices=[2,2]<=[4]}", "--element", "3,7").stdout
+    assert run("shard", "f32[8,8]", "{devices=[2,2]<=[4]}", "--svg", "-").stdout.startswith("<svg")
+    picture = tmp_path / "picture.svg"
+    assert run("shard", "f32[8]", "{devices=[4]<=[4]}", "--svg", str(picture)).exit_code == 0
+    assert picture.read_text().count("<rect") == 4
+    module = json.loads(run("shard", MOE, "--format", "json").stdout)["modules"][0]
+    assert not module["is_partitioned"]
+    assert all(
+        row["device_bytes"] <= row["bytes"] for row in module["arguments"] if row["device_bytes"] is not None
+    )
+    assert "Arguments" in run("shard", MOE).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["nothing"], "is no file"),
+        (["f32[8", "{replicated}"], "X101"),
+        (["f32[8]", "{devices=[2,4]<=[8]}"], "none of an array of 1"),
+        (["f32[8]", "{devices=[2]<=[2]}", "--element", "9"], "no element"),
+        (["f32[8]", "{devices=[2]<=[2]}", "--element", "x"], "indices"),
+        (["f32[8]", "{manual}", "--svg", "-"], "does not say"),
+    ],
+)
+def test_shard_says_what_is_wrong(arguments: list[str], problem: str) -> None:
+    """Usage errors and unreadable shapes."""
+    result = run("shard", *arguments)
+    assert result.exit_code == 2
+    assert problem in result.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [["cost"], ["comm"], ["time", "--chip", "h100"], ["shard"]], ids=lambda c: c[0]
+)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_kind_of_module(path: Path, command: list[str]) -> None:
+    """Text and JSON, whatever the module."""
+    assert run(command[0], str(path), *command[1:]).exit_code == 0
+    json.loads(run(command[0], str(path), *command[1:], "--format", "json").stdout)
