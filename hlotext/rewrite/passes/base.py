@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
@@ -85,8 +86,20 @@ class Pass:
     """True for a pass that does one round at a time, as XLA's does: a second run may change more."""
 
     def run(self, module: Module) -> PassResult:
-        """Changes the module."""
+        """Changes the module, whole or not at all: each pass is one transaction, at whose end everything must fit."""
         raise NotImplementedError
+
+    def __init_subclass__(cls) -> None:
+        run = cls.__dict__.get("run")
+        if run is not None and not hasattr(run, "__wrapped__"):  # attrs makes the class once more
+
+            @functools.wraps(run)
+            def whole(self: Pass, module: Module) -> PassResult:
+                with module.transaction():
+                    result: PassResult = run(self, module)
+                    return result
+
+            cls.run = whole  # type: ignore[method-assign]
 
     def __str__(self) -> str:
         fields = attrs.fields(type(self))
