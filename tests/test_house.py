@@ -196,7 +196,7 @@ def test_a_pasted_fusion_knows_what_it_calls() -> None:
 
 @pytest.mark.parametrize("name", [name for name in vars(limits) if name.startswith("MAX_")])
 def test_every_limit_is_documented(name: str) -> None:
-    """The table of limits in ARCHITECTURE.md has each of them with its value."""
-    text = (PACKAGE / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    """The table of limits in the README of syntax has each of them with its value."""
+    text = (PACKAGE / "syntax" / "README.md").read_text(encoding="utf-8")
     (row,) = re.findall(rf"^\| `{name}` \| ([0-9,]+)( GiB)?", text, re.MULTILINE)
     assert int(row[0].replace(",", "")) << (30 if row[1] else 0) == getattr(limits, name)

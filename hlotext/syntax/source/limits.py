@@ -1,6 +1,6 @@
 """What the readers refuse or leave out, so that no text costs more time or memory than its size warrants.
 
-Each is far beyond what XLA writes, and each is an ordinary diagnostic. `ARCHITECTURE.md` lists them.
+Each is far beyond what XLA writes, and each is an ordinary diagnostic. `syntax/README.md` lists them.
 """
 
 from __future__ import annotations
