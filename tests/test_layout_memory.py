@@ -63,6 +63,7 @@ def test_to_memory_inverts_from_memory(shape: hlo.Shape, seed: int) -> None:
         "u16[1,1,4]{2,1,0:T(2,4)(2,1)}",
     ],
 )
+@pytest.mark.slow
 def test_layouts_of_everyday_use(text: str) -> None:
     """The sizes at which copies take their quick ways, which random shapes are too small for."""
     shape = hlo.parse_shape(text)
