@@ -33,6 +33,7 @@ with _collector.paused(pays=False):
 if TYPE_CHECKING:
     from hlotext import analysis as analysis
     from hlotext import compiler as compiler
+    from hlotext import diff as diff
     from hlotext import dumps as dumps
     from hlotext import layout as layout
     from hlotext import lint as lint
@@ -80,7 +81,18 @@ _LATE = {
 So are the readers, with the first text; the rules that they apply come with the package, so that neither takes long.
 """
 
-_ROOMS = ("analysis", "compiler", "dumps", "layout", "lint", "matchers", "memory", "rewrite", "thunks")
+_ROOMS = (
+    "analysis",
+    "compiler",
+    "diff",
+    "dumps",
+    "layout",
+    "lint",
+    "matchers",
+    "memory",
+    "rewrite",
+    "thunks",
+)
 """Sub-packages that are imported when they are first asked for."""
 
 __version__ = "0.1.0"

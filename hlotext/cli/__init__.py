@@ -33,6 +33,8 @@ COMMANDS = {
     "time": "How long a module takes at least on a chip, and what it waits for.",
     "comm": "What is sent along which axes of the mesh.",
     "shard": "What each device holds of an array.",
+    "dump": "What a dump folder tells of a compilation.",
+    "diff": "What differs between two modules.",
     "layout": "Where the elements of an array lie in memory.",
     "opcodes": "What the opcodes of HLO take.",
 }

@@ -1,1 +1,29 @@
-"""Two modules side by side: which operation is which."""
+"""Two modules side by side: which operation is which, what differs, and by how much.
+
+>>> from hlotext import diff
+>>> text = "HloModule m, replica_count=2 ENTRY %e { %p = f32[2] parameter(0) ROOT %n = f32[2] negate(%p) }"
+>>> found = diff.compare(text, text.replace("negate", "abs").replace("%n", "%renamed"))
+>>> found.is_equal, [(change.kind, change.what) for change in found.changes]
+(False, [('changed', 'negate -> abs')])
+"""
+
+from hlotext.diff.changes import Change, Changes, Part
+from hlotext.diff.compare import Diff, compare, golden_text
+from hlotext.diff.thresholds import Crossed, Threshold, ThresholdError, crossed, parse_thresholds
+from hlotext.diff.totals import Total, Totals
+
+__all__ = [
+    "Change",
+    "Changes",
+    "Crossed",
+    "Diff",
+    "Part",
+    "Threshold",
+    "ThresholdError",
+    "Total",
+    "Totals",
+    "compare",
+    "crossed",
+    "golden_text",
+    "parse_thresholds",
+]

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
+from collections.abc import Collection
 
 import hlotext as hlo
 from hlotext.ir.memo import memoised, remembered
+from hlotext.ir.tables.opcodes import CALLS_NOTHING
 
 _PASSING = frozenset({"fusion", "call", "async-start"})
 """Opcodes whose result is that of a computation, run once."""
+_TAKING = frozenset({"get-tuple-element", "parameter"})
+"""Opcodes whose result is part of another."""
 _MOVEMENT = frozenset(
     {"bitcast", "reshape", "transpose", "copy", "copy-start", "bitcast-convert", "convert", "broadcast"}
 )
@@ -55,14 +59,28 @@ def stem(name: str) -> str:
 class Graph:
     """One module, seen that way. Everything is found when it is first asked for, and kept."""
 
-    def __init__(self, module: hlo.Module) -> None:
+    def __init__(
+        self, module: hlo.Module, opaque: Collection[hlo.Computation] = (), *, joins_pairs: bool = True
+    ) -> None:
+        """Of a module, or of it without computations that nobody wants to look into.
+
+        With `joins_pairs` the end of an asynchronous operation is its beginning; else it is one of its own.
+        """
+        self._joins_pairs = joins_pairs
         self.module = module
-        self.nodes: list[hlo.Instruction] = list(module.instructions())
+        self._opaque = opaque
+        self.nodes: list[hlo.Instruction] = [
+            node
+            for computation in module.computations
+            if computation not in opaque
+            for node in computation.instructions
+        ]
         self.place = {node: place for place, node in enumerate(self.nodes)}
         self.callers: dict[hlo.Computation, list[hlo.Instruction]] = defaultdict(list)
         for node in self.nodes:
-            for callee in node.called_computations:
-                self.callers[callee].append(node)
+            if node.opcode not in CALLS_NOTHING:
+                for callee in node.called_computations:
+                    self.callers[callee].append(node)
         self._sources: dict[hlo.Instruction, hlo.Instruction] = {}
         self._inputs: dict[hlo.Instruction, tuple[hlo.Instruction, ...]] = {}
         self._cores: dict[hlo.Instruction, hlo.Instruction] = {}
@@ -74,6 +92,9 @@ class Graph:
         found = self._sources.get(node)
         if found is not None:
             return found
+        if not self._may_pass(node.opcode):
+            self._sources[node] = node
+            return node
         way = []
         current: hlo.Instruction = node
         indices: list[int] = []
@@ -96,6 +117,10 @@ class Graph:
         self._sources[node] = current
         return current
 
+    def _may_pass(self, opcode: str) -> bool:
+        """Whether operations of an opcode may pass on a value."""
+        return opcode in _PASSING or opcode in _TAKING or opcode.endswith(("-done", "-update"))
+
     def _behind(self, node: hlo.Instruction, indices: list[int]) -> hlo.Instruction | None:
         """What a node passes on; elements of tuples that are wanted, the innermost last, are taken into account."""
         opcode = node.opcode
@@ -113,10 +138,10 @@ class Graph:
             return self._argument(node)
         if opcode in _PASSING:
             callees = node.called_computations
-            if not callees or not len(callees[0]):
+            if not callees or not len(callees[0]) or callees[0] in self._opaque:
                 return None
             return callees[0].root
-        if opcode.endswith(("-done", "-update")) and node.operands:
+        if self._joins_pairs and opcode.endswith(("-done", "-update")) and node.operands:
             operand = node.operands[0]
             return operand if base_opcode(operand) == base_opcode(node) else None
         return None

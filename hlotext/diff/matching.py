@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -106,7 +106,10 @@ class Match:
 class Matching:
     """The matching of two modules. Operations that only pass a value on stand for what they pass on."""
 
-    def __init__(self, old: Graph, new: Graph) -> None:
+    def __init__(
+        self, old: Graph, new: Graph, known: Mapping[hlo.Instruction, hlo.Instruction] | None = None
+    ) -> None:
+        """Of two modules; `known` are pairs, new to old, that are found already."""
         self.old, self.new = old, new
         self.found: dict[hlo.Instruction, Match] = {}
         self._pairs: dict[hlo.Instruction, hlo.Instruction] = {}
@@ -115,6 +118,10 @@ class Matching:
         self._likenesses: dict[tuple[hlo.Instruction, hlo.Instruction], float] = {}
         self._old_real = [node for node in old.nodes if old.is_real(node)]
         self._new_real = [node for node in new.nodes if new.is_real(node)]
+        for mine, theirs in (known or {}).items():
+            self._pair(mine, theirs, "same", HIGH)
+        if known is None:
+            self._whole_computations()
         self._run()
 
     # ---- what was found
@@ -131,7 +138,6 @@ class Matching:
     # ---- finding
 
     def _run(self) -> None:
-        self._whole_computations()
         self._buckets()
         self._same_names()
         for sweep in _SWEEPS:

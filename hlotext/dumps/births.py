@@ -1,58 +1,110 @@
-"""When an operation is there for the first time."""
+"""When operations are there for the first time."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import attrs
 
 import hlotext as hlo
 from hlotext.diff.graph import Graph, base_opcode, plain_shape
 from hlotext.diff.matching import Matching
+from hlotext.dumps.changes import changes
 from hlotext.dumps.lines import Line, computations, lines_of, usual_form
 from hlotext.dumps.step import Step
 
+_DEFINED = re.compile(r"\n  (?:ROOT )?%([\w.\-]+) = ", re.ASCII)
 
-def introduced(steps: Sequence[Step], name: str) -> Step | None:
-    """The first of the steps from which on an operation is there, under this name or those that it had before.
 
-    It was only renamed where a step shows the name for the first time, but no more operations of its kind than before.
+@attrs.frozen
+class Birth:
+    """Where an operation is there for the first time."""
+
+    step: Step
+    name: str
+    """What it is called there."""
+
+
+def births(steps: Sequence[Step], names: Iterable[str]) -> dict[str, Birth]:
+    """For each name of the last step's text, the first of the steps from which on the operation is there.
+
+    It may have had other names before: it was only renamed where a step shows a name for the first time, but no more
+    operations of its kind than the step before. Names that the last text does not have are left out. All texts are gone
+    through once. Raises InputError, HloSyntaxError.
     """
     if not steps:
-        return None
-    name = name.removeprefix("%")
-    index = len(steps) - 1
-    line = _find(_text(steps[index]), name)
-    if line is None:
-        return None
-    later = _text(steps[index])
-    while index:
+        return {}
+    text = _text(steps[-1])
+    lines = _lines(text, {name.removeprefix("%") for name in names})
+    pending = {name: (name, line) for name, line in lines.items()}
+    """By the name asked for: the name and line in the text that is looked at."""
+    found: dict[str, Birth] = {}
+    for index in range(len(steps) - 1, 0, -1):
+        if not pending:
+            return found
         earlier = _text(steps[index - 1])
-        found = line if earlier == later else _find(earlier, name)
-        if found is None or found.opcode != line.opcode:
-            found = _before(steps[index - 1], steps[index], earlier, later, line)
-            if found is None:
-                return steps[index]
-            name = found.name
-        line, later = found, earlier
-        index -= 1
-    return steps[0]
+        if earlier == text:
+            continue
+        before = _lines(earlier, {name for name, _ in pending.values()})
+        comparison: _Renamed | None = None
+        for asked, (name, line) in list(pending.items()):
+            was = before.get(name)
+            if was is None or was.opcode != line.opcode:
+                comparison = comparison or _Renamed(earlier, text)
+                was = comparison.before(line)
+            if was is None:
+                found[asked] = Birth(steps[index], name)
+                del pending[asked]
+            else:
+                pending[asked] = was.name, was
+        text = earlier
+    return found | {asked: Birth(steps[0], name) for asked, (name, _) in pending.items()}
 
 
 def _text(step: Step) -> str:
     return usual_form(step.file.text())
 
 
-def _find(text: str, name: str) -> Line | None:
-    """The line that defines a name."""
-    start = 0
-    wanted = f"%{name} = "
-    while (place := text.find(wanted, start)) >= 0:
-        begin, end = text.rfind("\n", 0, place), text.find("\n", place)
-        found = next(lines_of(text[begin : end if end >= 0 else len(text)]), None)
-        if found is not None and found.name == name:
-            return found
-        start = place + 1
-    return None
+def _lines(text: str, names: set[str]) -> dict[str, Line]:
+    """The lines that define some names."""
+    found: dict[str, Line] = {}
+    for match in _DEFINED.finditer(text):
+        if match[1] in names and match[1] not in found:
+            end = text.find("\n", match.end())
+            line = next(lines_of(text[match.start() : end if end >= 0 else len(text)]), None)
+            if line is not None:
+                found[line.name] = line
+    return found
+
+
+class _Renamed:
+    """What operations of a text were called in the one before, where they have only another name."""
+
+    def __init__(self, old: str, new: str) -> None:
+        self._texts = old, new
+        self._counts = _count(old), _count(new)
+        self._renamed = {change.name: change.old_name for change in changes(old, new).renamed}
+        self._matching: Matching | None = None
+
+    def before(self, line: Line) -> Line | None:
+        """The operation that has only another name now; None for one that is new."""
+        kind = _kind(line)
+        if self._counts[1][kind] > self._counts[0][kind]:
+            return None
+        if line.name in self._renamed:
+            return _lines(self._texts[0], {self._renamed[line.name]}).get(self._renamed[line.name])
+        if self._matching is None:
+            old, new = self._texts
+            self._matching = Matching(Graph(hlo.parse(old)), Graph(hlo.parse(new)))
+        node = self._matching.new.names.get(line.name)
+        partner = self._matching.partner(node) if node is not None else None
+        if partner is None or node is None or base_opcode(partner) != base_opcode(node):
+            return None
+        if plain_shape(partner.shape) != plain_shape(node.shape):
+            return None
+        return _lines(self._texts[0], {partner.name}).get(partner.name)
 
 
 def _count(text: str) -> Counter[tuple[str, str]]:
@@ -62,22 +114,3 @@ def _count(text: str) -> Counter[tuple[str, str]]:
 
 def _kind(line: Line) -> tuple[str, str]:
     return line.opcode, line.shape.partition("{")[0]
-
-
-def _before(old: Step, new: Step, old_text: str, new_text: str, line: Line) -> Line | None:
-    """The operation of the step before that has only another name now; None for one that is new."""
-    kind = _kind(line)
-    if _count(new_text)[kind] > _count(old_text)[kind]:
-        return None
-    before, after = Graph(hlo.parse(old_text)), Graph(hlo.parse(new_text))
-    node = after.names.get(line.name)
-    if node is None or not after.is_real(node):
-        return None
-    partner = Matching(before, after).partner(node)
-    if (
-        partner is None
-        or base_opcode(partner) != base_opcode(node)
-        or plain_shape(partner.shape) != plain_shape(node.shape)
-    ):
-        return None
-    return _find(old_text, partner.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 import hlotext as hlo
@@ -15,10 +15,13 @@ from hlotext.dumps.kinds import BY_NAME
 from hlotext.dumps.notes import Note
 from hlotext.dumps.records import FusionStep, HostTransfer, Options, PassRun, Tuned
 from hlotext.dumps.step import Step
+from hlotext.dumps.timeline import Row, notes, timeline
 from hlotext.syntax.source.inputs import InputError
 from hlotext.textproto import Message
 
 if TYPE_CHECKING:
+    from hlotext.dumps.births import Birth
+    from hlotext.dumps.causes import Cause
     from hlotext.dumps.provenance import Link, Provenance
     from hlotext.thunks import Thunks
 
@@ -138,6 +141,15 @@ class Compilation:
         """The module after optimization; None for a compilation that ended before. Raises InputError, HloSyntaxError."""
         return None if self.last is None else self.last.module
 
+    def timeline(self, stage: str | None = None) -> Iterator[Row]:
+        """The steps, or those of one stage, each with what it changed and how long its pass ran. Texts are not kept."""
+        return timeline(self, stage)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What is odd about it, as far as it has been read: a text that is missing, dumps of two processes, a broken file."""
+        return (*notes(self), *self._notes)
+
     # ---- where operations come from
 
     @functools.cached_property
@@ -171,9 +183,29 @@ class Compilation:
 
         None for a name that the last text does not have. Raises InputError, HloSyntaxError.
         """
-        from hlotext.dumps.births import introduced
+        birth = self.births([name]).get(name.removeprefix("%"))
+        return None if birth is None else birth.step
 
-        return introduced(self.steps[: self.last.index + 1] if self.last else self.steps, name)
+    def births(self, names: Iterable[str]) -> dict[str, Birth]:
+        """The same for several names at once, with what each was called then; names that the last text lacks are left out."""
+        from hlotext.dumps.births import births
+
+        return births(self.steps[: self.last.index + 1] if self.last else self.steps, names)
+
+    def why(self, name: str) -> Cause:
+        """The pass that brought an instruction of the final text, and its cause, as far as the texts show it.
+
+        Raises LookupError for a name that is not in the final text; InputError, HloSyntaxError.
+        """
+        from hlotext.dumps.causes import causes
+
+        return causes(self, [name])[0]
+
+    def copies(self) -> list[Cause]:
+        """The pass and the cause of each copy of the final text. Raises as `why` does."""
+        from hlotext.dumps.causes import copies
+
+        return copies(self)
 
     # ---- what other files say
 

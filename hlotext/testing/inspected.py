@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, overload
 
-from hlotext import analysis, lint
+from hlotext import analysis, diff, lint
 from hlotext.analysis import (
     Communication,
     arrays_of,
@@ -366,6 +366,20 @@ class Hlo:
         """
         check_text(str(self.module), checks)
 
+    def assert_same(self, other: Any, bounds: str = "") -> None:
+        """Holds the module against another one, or a golden file that `hlotext diff --write-golden` wrote.
+
+        Names, ids, metadata and the order of independent operations do not count. With `bounds` (`collectives+0,bytes+1%`) it
+        may differ, but these figures may not grow by more. Raises AssertionError that lists what differs.
+        """
+        found = diff.compare(other, self.module)
+        crossed = (
+            diff.crossed(diff.parse_thresholds(bounds), found.totals, len(found.changes)) if bounds else []
+        )
+        if crossed or (not bounds and not found.is_equal):
+            groups = [f"{len(changes):,} x {title}" for title, changes in found.changes.folded()[:_GROUPS]]
+            raise AssertionError("\n".join([*map(str, crossed), f"{found!r}", *groups]))
+
     def canonical_text(self) -> str:
         """The module without names, ids, metadata and backend configs: equal for equal programs. What snapshots hold."""
         return canonical_text(self.module)
@@ -378,6 +392,8 @@ class Hlo:
         return f"<Hlo {self.module.name}>"
 
 
+_GROUPS = 20
+"""Groups of changes that a failed comparison lists."""
 _COMMUNICATING = frozenset(KINDS.values())
 """Opcodes that `communications` finds in every form."""
 _KINDS = frozenset(f"{prefix}{kind}" for kind in _COMMUNICATING for prefix in ("", "host ", "dcn "))

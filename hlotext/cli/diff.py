@@ -1,0 +1,183 @@
+"""`hlotext diff`: what differs between two modules, and by how much."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+import hlotext as hlo
+from hlotext import dumps
+from hlotext.cli.common import Unreadable, say, write_json
+from hlotext.cli.output import Column, Table, echo, emit_report, output
+from hlotext.diff import Diff, ThresholdError, compare, crossed, golden_text, parse_thresholds, report
+from hlotext.diff.changes import Change
+
+_DIFFERENT = 1
+"""Exit status where the modules differ, or a bound of --fail-on is crossed."""
+_ROWS = 20
+"""Groups that are shown unless more are asked for."""
+
+
+@click.command()
+@click.argument("old", metavar="OLD")
+@click.argument("new", metavar="NEW", required=False)
+@click.option(
+    "--fail-on", metavar="BOUNDS", help="Exit status 1 only beyond these: collectives+0,bytes+1%,changes."
+)
+@click.option(
+    "--write-golden",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write OLD to a file as a golden text, and end.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["kind", "scope", "computation"]),
+    default="kind",
+    show_default=True,
+    help="How changes are grouped.",
+)
+@click.option("--full", is_flag=True, help="Every change with what differs, instead of groups.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=_ROWS, show_default=True, help="Rows; 0 for all."
+)
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json", "markdown", "github"]),
+    default="text",
+    show_default=True,
+)
+def command(
+    old: str,
+    new: str | None,
+    fail_on: str | None,
+    write_golden: Path | None,
+    by: str,
+    full: bool,
+    limit: int,
+    output_format: str,
+) -> None:
+    """What differs between OLD and NEW: two versions of a compiler, two commits of a model, with a flag and without.
+
+    Fusions, calls and loops are entered. Names, ids, metadata and the order of independent operations do not count. Each is
+    a file, or a dump folder of one compilation. Of one folder alone, before optimization and after.
+
+    \b
+    Examples:
+      hlotext diff old.txt new.txt
+      hlotext diff old.txt new.txt --fail-on collectives+0,bytes+1%
+      hlotext diff module.txt --write-golden golden.hlo
+      hlotext diff golden.hlo module.txt --format github
+
+    Exit status: 0 equal (with --fail-on: within the bounds), 1 different (or a bound is crossed), 2 unreadable input.
+    """
+    if write_golden is not None:
+        if new is not None:
+            raise click.UsageError("--write-golden takes one module")
+        _write(write_golden, golden_text(_load(old)))
+        return
+    try:
+        bounds = parse_thresholds(fail_on) if fail_on is not None else ()
+        found = compare(*_both(old, new))
+        beyond = crossed(bounds, found.totals, len(found.changes)) if bounds else []
+    except ThresholdError as error:
+        raise click.UsageError(str(error)) from None
+    if output_format == "json":
+        write_json(report.as_json(found, beyond))
+    elif output_format == "markdown":
+        emit_report(report.markdown(found, beyond))
+    elif output_format == "github":
+        emit_report(report.github(found, new or old, beyond))
+    else:
+        _show(found, by, full, limit)
+        for one in beyond:
+            say(str(one))
+    if beyond or (fail_on is None and not found.is_equal):
+        raise click.exceptions.Exit(_DIFFERENT)
+
+
+def _show(found: Diff, by: str, full: bool, limit: int) -> None:
+    out = output()
+    out.heading(f"{found.old.name} -> {found.new.name}: {report.summary(found)}")
+    changes = found.changes
+    if changes.renamed:
+        echo(f"  {len(changes.renamed):,} operations only have another name")
+    if full:
+        rows = [[c.kind, c.name, c.what, "; ".join(map(str, c.parts))] for c in changes]
+        columns = [Column("kind"), Column("name", "bold"), Column("what"), Column("differs")]
+        out.table(Table("changes", columns, rows[: limit or None], _left(len(rows), limit)))
+    elif len(changes):
+        groups = _groups(found, by)
+        rows = [
+            [title, f"{len(group):,}", ", ".join(c.name for c in group[:2] if c.name)]
+            for title, group in groups
+        ]
+        columns = [
+            Column("what" if by == "kind" else by, "bold"),
+            Column("operations", is_number=True),
+            Column("for example"),
+        ]
+        out.table(Table("changes", columns, rows[: limit or None], _left(len(rows), limit)))
+    totals = [t for t in report.totals(found) if t.difference or (t.difference is None and t.old != t.new)]
+    rows = [[t.name, report.figure(t, t.old), report.figure(t, t.new), report.difference(t)] for t in totals]
+    columns = [
+        Column("total", "bold"),
+        *(Column(title, is_number=True) for title in ("before", "after", "difference")),
+    ]
+    out.table(Table("totals that differ", columns, rows[: limit or None], _left(len(rows), limit)))
+
+
+def _groups(found: Diff, by: str) -> list[tuple[str, list[Change]]]:
+    if by == "kind":
+        return found.changes.folded()
+    groups = found.by_scope() if by == "scope" else found.changes.by_computation()
+    return sorted(
+        ((title or "(header)", group) for title, group in groups.items()), key=lambda pair: -len(pair[1])
+    )
+
+
+def _left(rows: int, limit: int) -> int:
+    return max(0, rows - limit) if limit else 0
+
+
+def _both(old: str, new: str | None) -> tuple[hlo.Module, hlo.Module]:
+    """The two modules: of two paths, or both ends of one compilation."""
+    if new is not None:
+        return _load(old), _load(new)
+    try:
+        texts = list(dumps.module_texts([old], "ends"))
+    except hlo.InputError as error:
+        raise Unreadable(str(error)) from None
+    if len(texts) != 2 or texts[0].file is None:
+        raise click.UsageError("name two modules, or a dump folder of one compilation with both ends")
+    return _read(texts[0]), _read(texts[1])
+
+
+def _load(path: str) -> hlo.Module:
+    """The module of a file, or the final one of a folder with one compilation."""
+    try:
+        texts = list(dumps.module_texts([path]))
+    except hlo.InputError as error:
+        raise Unreadable(str(error)) from None
+    if len(texts) != 1:
+        raise Unreadable(f"{path} holds {len(texts) or 'no'} modules: name a file")
+    return _read(texts[0])
+
+
+def _read(text: dumps.Text) -> hlo.Module:
+    try:
+        return text.load()
+    except hlo.InputError as error:
+        raise Unreadable(str(error)) from None
+    except hlo.HloSyntaxError as error:
+        raise Unreadable(str(error).partition("\n")[0], str(error)) from None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8", "surrogateescape")
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be written: {error.strerror}") from None
+    say(f"{path} written")

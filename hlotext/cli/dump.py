@@ -1,0 +1,458 @@
+"""`hlotext dump`: a dump folder as the compilations that it tells of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, TypeVar
+
+import click
+
+import hlotext as hlo
+from hlotext import compiler, dumps
+from hlotext.cli.common import FORMAT, NotFound, Unreadable, write_json
+from hlotext.cli.output import Column, Table, echo, output
+from hlotext.dumps.causes import Cause
+from hlotext.dumps.changes import Changes
+from hlotext.dumps.timeline import Row
+
+T = TypeVar("T")
+_ROWS = 40
+"""Rows that are shown unless more are asked for."""
+
+PATH = click.argument("path", metavar="DIR")
+MODULE = click.option("-m", "--module", metavar="NAME|NUMBER", help="Of several compilations which one.")
+NAME = click.option(
+    "-i", "--instruction", "names", metavar="NAME", multiple=True, required=True, help="The instruction."
+)
+LIMIT = click.option(
+    "--limit", type=click.IntRange(min=0), default=_ROWS, show_default=True, help="Rows; 0 for all."
+)
+
+
+@click.group()
+def command() -> None:
+    """What a dump folder tells of a compilation. DIR is a folder, a packed one, or a file of one.
+
+    \b
+    Examples:
+      hlotext dump list dumps/
+      hlotext dump timeline dumps/ -m jit_step
+      hlotext dump trace dumps/ -i fusion.3
+      hlotext dump why dumps/ -i copy.4
+      hlotext dump copies dumps/
+
+    Exit status: 0 fine, 1 what was asked for is not there, 2 wrong usage or unreadable input.
+    """
+
+
+# ---- what there is
+
+
+@command.command("list")
+@PATH
+@LIMIT
+@FORMAT
+def list_(path: str, limit: int, output_format: str) -> None:
+    """Which modules were compiled, for what, and which files and stages there are."""
+    folder = _open(path)
+    if output_format == "json":
+        write_json(
+            {
+                "version": 1,
+                "path": folder.path,
+                "notes": [str(note) for note in folder.notes],
+                "compilations": [_compilation_json(c) for c in folder.compilations],
+                "other_files": [file.path for file in folder.files if file.compilation is None],
+            }
+        )
+        return
+    out = output()
+    out.heading(f"{folder.path}: {_many(len(folder), 'compilation')}, {_many(len(folder.files), 'file')}")
+    for note in folder.notes:
+        echo(f"  note: {note}")
+    shown = folder.compilations[: limit or None]
+    has_folders = len({c.folder for c in folder}) > 1
+    columns = [
+        *([Column("folder")] if has_folders else []),
+        *(
+            Column("number", is_number=True),
+            Column("module", "bold"),
+            Column("for"),
+            Column("steps", is_number=True),
+        ),
+        *(Column("files", is_number=True), Column("notes")),
+    ]
+    rows = [
+        [*([c.folder] if has_folders else []), str(c.number), c.name, c.platform or "unknown", str(len(c.steps)),
+         str(len(c.files)), "; ".join(note.code for note in c.notes)]
+        for c in shown
+    ]  # fmt: skip
+    out.table(Table("compilations", columns, rows, len(folder) - len(shown)))
+    if len(folder) == 1:
+        _one(folder.compilations[0])
+
+
+def _one(c: dumps.Compilation) -> None:
+    """More about the only compilation."""
+    out = output()
+    facts = []
+    if c.options is not None:
+        expression = c.options.last("xla_dump_hlo_pass_re")
+        every = (
+            "every change"
+            if c.options.dumps_every_change
+            else f"passes that fit {expression}"
+            if expression
+            else "no passes"
+        )
+        if c.options.debug:
+            facts.append(("dumped", every))
+        if c.options.target is not None:
+            device = c.options.target.message("gpu_device_info").text("name") or c.options.target.text(
+                "device_description_str"
+            )
+            facts.append(("device", device or "unknown"))
+    if c.passes:
+        facts.append(
+            (
+                "passes run",
+                f"{len(c.passes):,}, {sum(run.changed for run in c.passes):,} of them with a change",
+            )
+        )
+    for note in c.notes:
+        facts.append(("note", str(note)))
+    out.facts(facts)
+    present = Counter(step.stage for step in c.steps)
+    of_kind = Counter(
+        stage.name for file in c.files if (stage := compiler.stages.of_kind(file.kind)) is not None
+    )
+    rows = [
+        [stage.name, stage.title, str(present[stage.name] or ""), str(of_kind[stage.name] or "")]
+        for stage in compiler.stages
+    ]
+    columns = [
+        Column("stage", "bold"),
+        Column("what"),
+        Column("steps", is_number=True),
+        Column("files", is_number=True),
+    ]
+    out.table(Table("stages", columns, rows))
+    kinds = Counter(file.kind for file in c.files)
+    out.table(
+        Table(
+            "files",
+            [Column("kind", "bold"), Column("files", is_number=True)],
+            [[k, str(n)] for k, n in sorted(kinds.items())],
+        )
+    )
+
+
+def _compilation_json(c: dumps.Compilation) -> dict[str, Any]:
+    return {
+        "number": c.number,
+        "name": c.name,
+        "folder": c.folder,
+        "platform": c.platform,
+        "steps": len(c.steps),
+        "stages": dict(Counter(step.stage for step in c.steps)),
+        "files": dict(sorted(Counter(file.kind for file in c.files).items())),
+        "notes": [{"code": note.code, "message": note.message, "path": note.path} for note in c.notes],
+        "dumps_every_change": None if c.options is None else c.options.dumps_every_change,
+    }
+
+
+# ---- the timeline
+
+
+@command.command()
+@PATH
+@MODULE
+@click.option(
+    "--stage",
+    type=click.Choice([stage.name for stage in compiler.stages]),
+    metavar="STAGE",
+    help="Only this stage.",
+)
+@click.option("--all", "show_all", is_flag=True, help="Steps that changed nothing too.")
+@FORMAT
+def timeline(path: str, module: str | None, stage: str | None, show_all: bool, output_format: str) -> None:
+    """What each step did: operations that came, went, changed, or only got another name; bytes of results; time.
+
+    \b
+    Example:
+      hlotext dump timeline dumps/ --stage fusion
+    """
+    c = _chosen(path, module)
+    rows = _told(lambda: list(c.timeline(stage)))
+    if output_format == "json":
+        write_json(
+            {"version": 1, "module": c.name, "number": c.number, "steps": [_row_json(row) for row in rows]}
+        )
+        return
+    out = output()
+    out.heading(
+        f"{c.name}, number {c.number}, {c.platform or 'platform unknown'}: {_many(len(c.steps), 'step')}"
+    )
+    for note in (*c.notes, *(row.note for row in rows if row.note is not None)):
+        echo(f"  note: {note}")
+    shown = [row for row in rows if show_all or not row.is_quiet or not row.step.is_pass]
+    has_times = any(row.milliseconds is not None for row in rows)
+    columns = [
+        *(Column("step", is_number=True), Column("stage"), Column("pass", "bold")),
+        *(Column(title, is_number=True) for title in ("new", "gone", "changed", "renamed", "bytes")),
+        *([Column("ms", is_number=True)] if has_times else []),
+    ]
+    out.table(Table("steps", columns, [_cells(row, has_times) for row in shown]))
+    quiet = len(rows) - len(shown)
+    if quiet:
+        echo(f"  {_many(quiet, 'step')} changed nothing (--all shows them)")
+    if c.options is not None and c.options.dumps_every_change is False:
+        echo("  Only some passes were dumped, so what a step shows may be the work of passes before it.")
+
+
+def _cells(row: Row, has_times: bool) -> list[str]:
+    step, found = row.step, row.changes
+    if found is None:
+        counts = ["?"] * 5
+    elif not step.index:
+        counts = [""] * 5
+    else:
+        numbers = (len(found.added), len(found.removed), len(found.changed), len(found.renamed))
+        counts = [*(f"{n:,}" if n else "" for n in numbers), _signed(found.bytes) if len(found) else ""]
+    time = [] if not has_times else ["" if row.milliseconds is None else f"{row.milliseconds:,.1f}"]
+    return [str(step.index), step.stage, _short(step.name, 34), *counts, *time]
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    step, found = row.step, row.changes
+    return {
+        "index": step.index,
+        "number": step.number,
+        "stage": step.stage,
+        "pipeline": step.pipeline,
+        "pass": step.name,
+        "path": step.path,
+        "milliseconds": row.milliseconds,
+        "note": None if row.note is None else str(row.note),
+        "changes": None if found is None else _changes_json(found),
+    }
+
+
+def _changes_json(found: Changes) -> dict[str, Any]:
+    return {
+        "added": [change.name for change in found.added],
+        "removed": [change.name for change in found.removed],
+        "changed": [{"name": change.name, "parts": list(change.parts)} for change in found.changed],
+        "renamed": [{"name": change.name, "old_name": change.old_name} for change in found.renamed],
+        "bytes": found.bytes,
+        "is_same_text": found.is_same_text,
+    }
+
+
+# ---- where operations come from
+
+
+@command.command()
+@PATH
+@NAME
+@MODULE
+@click.option("--forward", is_flag=True, help="What became of an instruction before optimization.")
+@FORMAT
+def trace(path: str, names: tuple[str, ...], module: str | None, forward: bool, output_format: str) -> None:
+    """The operations before optimization, and the Python lines, that an instruction of the final text comes from.
+
+    Each with the rule of the weakest match on the way, the step where that was made, and how sure it is.
+    """
+    c = _chosen(path, module)
+    follow = c.forward if forward else c.trace
+    found = {name: _told(partial(follow, name)) for name in names}
+    if output_format == "json":
+        write_json(
+            {
+                "version": 1,
+                "module": c.name,
+                "traces": {name: [_link_json(x) for x in links] for name, links in found.items()},
+            }
+        )
+        return
+    out = output()
+    for name, links in found.items():
+        out.heading(
+            f"{name} {'became' if forward else 'comes from'}" + ("" if links else " nothing that is known")
+        )
+        rows = [
+            [
+                link.instruction.name,
+                link.instruction.opcode,
+                link.confidence,
+                link.rule,
+                _step_name(link.step),
+                _line(link.instruction),
+            ]
+            for link in links[:_ROWS]
+        ]
+        titles = ("instruction", "opcode", "sure", "rule", "weakest at", "source")
+        out.table(Table("operations", [Column(title) for title in titles], rows, max(0, len(links) - _ROWS)))
+
+
+def _link_json(link: Any) -> dict[str, Any]:
+    metadata = link.instruction.metadata
+    return {
+        "instruction": link.instruction.name,
+        "opcode": link.instruction.opcode,
+        "op_name": None if metadata is None else metadata.op_name or None,
+        "source": _line(link.instruction) or None,
+        "confidence": link.confidence,
+        "rule": link.rule,
+        "step": link.step.index,
+        "pass": link.step.name,
+    }
+
+
+@command.command()
+@PATH
+@NAME
+@MODULE
+@FORMAT
+def why(path: str, names: tuple[str, ...], module: str | None, output_format: str) -> None:
+    """The pass that brought an instruction of the final text, and its cause, where the texts show one."""
+    c = _chosen(path, module)
+    found = [_told(partial(c.why, name)) for name in names]
+    if output_format == "json":
+        write_json({"version": 1, "module": c.name, "causes": [_cause_json(cause) for cause in found]})
+        return
+    out = output()
+    for cause in found:
+        out.heading(f"{cause.instruction.name}: {cause.cause}")
+        facts = [
+            ("because", cause.because or "the texts do not tell"),
+            ("brought by", _step_name(cause.step)),
+        ]
+        if cause.step is not None:
+            facts.append(("stage", cause.step.stage))
+        facts += [("", line) for line in cause.evidence]
+        out.facts(facts)
+
+
+@command.command()
+@PATH
+@MODULE
+@FORMAT
+def copies(path: str, module: str | None, output_format: str) -> None:
+    """The copies of the final text, by the pass that brought them and the cause, with their bytes."""
+    c = _chosen(path, module)
+    found = _told(c.copies)
+    if output_format == "json":
+        write_json({"version": 1, "module": c.name, "copies": [_cause_json(cause) for cause in found]})
+        return
+    groups: dict[tuple[str, str], list[Cause]] = {}
+    for cause in found:
+        groups.setdefault((_step_name(cause.step), cause.cause), []).append(cause)
+    out = output()
+    out.heading(f"{c.name}: {_many(len(found), 'copy', 'copies')}, {_bytes(_sum(found))}")
+    rows = [
+        [
+            step,
+            cause,
+            f"{len(group):,}",
+            _bytes(_sum(group)),
+            max(group, key=lambda one: one.bytes or 0).instruction.name,
+        ]
+        for (step, cause), group in sorted(groups.items(), key=lambda entry: -(_sum(entry[1]) or 0))
+    ]
+    columns = [
+        Column("pass", "bold"),
+        Column("cause"),
+        Column("copies", is_number=True),
+        Column("bytes", is_number=True),
+        Column("largest"),
+    ]
+    out.table(Table("by pass and cause", columns, rows))
+
+
+def _cause_json(cause: Cause) -> dict[str, Any]:
+    return {
+        "instruction": cause.instruction.name,
+        "opcode": cause.instruction.opcode,
+        "cause": cause.cause,
+        "because": cause.because,
+        "evidence": list(cause.evidence),
+        "bytes": cause.bytes,
+        "step": None if cause.step is None else cause.step.index,
+        "pipeline": None if cause.step is None else cause.step.pipeline,
+        "pass": None if cause.step is None else cause.step.name,
+        "stage": None if cause.step is None else cause.step.stage,
+    }
+
+
+# ---- help
+
+
+def _open(path: str) -> dumps.DumpFolder:
+    try:
+        folder = dumps.open(path)
+    except hlo.InputError as error:
+        raise Unreadable(str(error)) from None
+    if not folder.compilations:
+        raise Unreadable(f"{path} holds no files of a compilation")
+    return folder
+
+
+def _chosen(path: str, module: str | None) -> dumps.Compilation:
+    """The compilation that is meant: the only one, or the one of a name or number."""
+    folder = _open(path)
+    if module is None:
+        if len(folder) == 1:
+            return folder.compilations[0]
+        known = ", ".join(f"{c.number} {c.name}" for c in folder.compilations[:5])
+        raise Unreadable(f"{path} holds {len(folder)} compilations ({known}, ...): choose one with -m")
+    try:
+        return folder[int(module) if module.isdigit() else module]
+    except LookupError as error:
+        raise NotFound(str(error.args[0])) from None
+
+
+def _told(ask: Callable[[], T]) -> T:
+    """An answer, or one line that says why there is none."""
+    try:
+        return ask()
+    except LookupError as error:
+        raise NotFound(str(error.args[0])) from None
+    except hlo.InputError as error:
+        raise Unreadable(str(error)) from None
+    except hlo.HloSyntaxError as error:
+        raise Unreadable(str(error).partition("\n")[0], str(error)) from None
+
+
+def _step_name(step: dumps.Step | None) -> str:
+    if step is None:
+        return "unknown"
+    return f"{step.pipeline} / {step.name}" if step.pipeline else step.name
+
+
+def _line(instruction: hlo.Instruction) -> str:
+    frames = instruction.frames
+    return f"{frames[0].file.rpartition('/')[2]}:{frames[0].line}" if frames else ""
+
+
+def _sum(found: Iterable[Cause]) -> int | None:
+    sizes = [cause.bytes for cause in found]
+    return None if any(size is None for size in sizes) else sum(size or 0 for size in sizes)
+
+
+def _bytes(number: int | None) -> str:
+    return "unknown" if number is None else f"{number:,} B"
+
+
+def _signed(number: int | None) -> str:
+    return "?" if number is None else f"{number:+,}"
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def _many(number: int, one: str, more: str = "") -> str:
+    return f"{number:,} {one if number == 1 else more or one + 's'}"

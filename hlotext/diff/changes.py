@@ -1,0 +1,144 @@
+"""What can differ between two modules, as values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+import hlotext as hlo
+
+ADDED, REMOVED, CHANGED, RENAMED = "added", "removed", "changed", "renamed"
+
+
+@attrs.frozen
+class Part:
+    """One thing about an operation that differs."""
+
+    name: str
+    """`opcode`, `type`, `dimensions`, `layout`, `operand 0`, `members` (of a fusion), `literal`, or an attribute's name."""
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.old or 'nothing'} -> {self.new or 'nothing'}"
+
+
+@attrs.frozen
+class Change:
+    """One operation that is there on one side alone, or differs; or a line of the header."""
+
+    kind: str
+    """`added`, `removed`, `changed` or `renamed`."""
+    what: str
+    """In a few words, equal for changes of one kind: `copy of dot`, `reshape of broadcast -> broadcast`, `dot: type`."""
+    new: hlo.Instruction | None = None
+    """The operation in the new module; None where it is gone, and for the header."""
+    old: hlo.Instruction | None = None
+    """The operation in the old module; None where it is new, and for the header."""
+    parts: tuple[Part, ...] = ()
+    """What differs, of one that changed."""
+
+    @property
+    def node(self) -> hlo.Instruction | None:
+        """The operation, in the new module where it is there."""
+        return self.new if self.new is not None else self.old
+
+    @property
+    def name(self) -> str:
+        """The operation's name; the header's is empty."""
+        return "" if self.node is None else self.node.name
+
+    @property
+    def computation(self) -> str:
+        """The name of the computation that it stands in."""
+        node = self.node
+        return "" if node is None or node.computation is None else node.computation.name
+
+    @property
+    def opcode(self) -> str:
+        """Its opcode."""
+        return "" if self.node is None else self.node.opcode
+
+    @property
+    def line(self) -> int | None:
+        """The line of the text that it stands in, from 1: of the new one where it is there; None where no text was read."""
+        span = self.node.span if self.node is not None else None
+        return None if span is None else span.line
+
+
+class Changes(Sequence[Change]):
+    """All that differs, in the order of the texts. What has only another name is no difference, and stands apart."""
+
+    def __init__(self, changes: Sequence[Change], renamed: Sequence[Change] = ()) -> None:
+        self._changes = tuple(changes)
+        self.renamed = tuple(renamed)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
+        return self._changes[index]
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter(self._changes)
+
+    def _of(self, kind: str) -> tuple[Change, ...]:
+        return tuple(change for change in self._changes if change.kind == kind)
+
+    @property
+    def added(self) -> tuple[Change, ...]:
+        """What is new."""
+        return self._of(ADDED)
+
+    @property
+    def removed(self) -> tuple[Change, ...]:
+        """What is gone."""
+        return self._of(REMOVED)
+
+    @property
+    def changed(self) -> tuple[Change, ...]:
+        """What differs."""
+        return self._of(CHANGED)
+
+    def by_what(self) -> list[tuple[tuple[str, str], list[Change]]]:
+        """The changes of each kind and description, the most frequent first."""
+        found: dict[tuple[str, str], list[Change]] = {}
+        for change in self._changes:
+            found.setdefault((change.kind, change.what), []).append(change)
+        return sorted(found.items(), key=lambda entry: -len(entry[1]))
+
+    def folded(self) -> list[tuple[str, list[Change]]]:
+        """The changes in as few groups as say what is going on: those of all opcodes in which the same differs are one.
+
+        The most frequent first, each with a title.
+        """
+        found: dict[tuple[str, str], list[Change]] = {}
+        for change in self._changes:
+            names = dict.fromkeys(part.name.split(" ")[0] for part in change.parts)
+            same = (
+                ", ".join(names) if change.kind == CHANGED and change.name and "opcode" not in names else ""
+            )
+            found.setdefault((change.kind, same or f"={change.what}"), []).append(change)
+        groups = []
+        for (kind, same), changes in found.items():
+            if same.startswith("="):
+                groups.append((f"{kind}: {same[1:]}", changes))
+                continue
+            opcodes = [opcode for opcode, _ in Counter(change.opcode for change in changes).most_common()]
+            shown = ", ".join(opcodes[:4]) + (", ..." if len(opcodes) > 4 else "")
+            what = changes[0].what if len({change.what for change in changes}) == 1 else f"{same} ({shown})"
+            groups.append((f"{kind}: {what}", changes))
+        return sorted(groups, key=lambda group: -len(group[1]))
+
+    def by_computation(self) -> dict[str, list[Change]]:
+        """The changes in each computation."""
+        found: dict[str, list[Change]] = {}
+        for change in self._changes:
+            found.setdefault(change.computation, []).append(change)
+        return found
+
+    def counts(self) -> Counter[str]:
+        """How many there are of each kind."""
+        return Counter(change.kind for change in self._changes)

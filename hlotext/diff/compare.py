@@ -1,0 +1,397 @@
+"""Two modules side by side: what differs, and by how much."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections import Counter, defaultdict
+from collections.abc import Container, Hashable, Iterator
+from typing import Any
+
+import hlotext as hlo
+from hlotext import analysis, rewrite
+from hlotext.diff.changes import ADDED, CHANGED, REMOVED, RENAMED, Change, Changes, Part
+from hlotext.diff.graph import Graph, base_opcode
+from hlotext.diff.pairing import Pairing
+from hlotext.diff.structure import LEFT_OUT, names_nodes
+from hlotext.diff.totals import Totals
+from hlotext.ir import collector
+
+_PASSES = "strip-metadata,canonical-names"
+"""What is done to a module before it becomes a golden file."""
+_SHORT = 120
+"""Characters of a value that are shown."""
+_HEADER_LEFT_OUT = frozenset({"entry_computation_layout", "allow_spmd_sharding_propagation_to_output"})
+"""What the header says of the entry's shapes, which the entry says too."""
+_WRAPPING = ("fusion", "call", "async-start")
+
+
+class Diff:
+    """What differs between two modules."""
+
+    def __init__(self, old: hlo.Module, new: hlo.Module) -> None:
+        self.old, self.new = old, new
+
+    @functools.cached_property
+    def _pairing(self) -> Pairing:
+        with collector.paused(pays=False):
+            return Pairing(self.old, self.new)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether both do the same: names, ids, metadata and the order of independent operations aside."""
+        return not self.changes
+
+    @functools.cached_property
+    def changes(self) -> Changes:
+        """What is new, gone, or differs; `.renamed` has what is only called otherwise."""
+        pairing = self._pairing
+        with collector.paused(pays=False):
+            return _Finder(pairing).changes()
+
+    @functools.cached_property
+    def totals(self) -> Totals:
+        """Operations, bytes, collectives and memory of both sides."""
+        return Totals(self.old, self.new)
+
+    def by_scope(self) -> dict[str, list[Change]]:
+        """The changes in each scope of the program, repeated layers folded (`layer_*`)."""
+        found: dict[str, list[Change]] = {}
+        for change in self.changes:
+            found.setdefault(self.scope(change), []).append(change)
+        return found
+
+    def scope(self, change: Change) -> str:
+        """The scope that a change belongs to; "" for the header."""
+        node = change.node
+        if node is None or node.computation is None or node.computation.module is None:
+            return ""
+        scopes = analysis.scopes(node.computation.module)
+        return "/".join(scopes.folded(scopes.of(node)))
+
+    def __repr__(self) -> str:
+        counts = self.changes.counts()
+        said = ", ".join(f"{counts[kind]} {kind}" for kind in (ADDED, REMOVED, CHANGED) if counts[kind])
+        return f"<Diff: {said or 'equal'}>"
+
+
+def compare(old: Any, new: Any) -> Diff:
+    """Compares two modules: modules, paths, texts, or what JAX lowered or compiled.
+
+    Fusions and calls are entered, loops too; what was only moved into or out of one shows as a change of the fusion alone.
+    Raises HloSyntaxError, InputError; TypeError for what is no module.
+    """
+    return Diff(module_of(old), module_of(new))
+
+
+def module_of(value: Any) -> hlo.Module:
+    """The module of a jax `Lowered` or `Compiled`, of text or bytes, a path, or a module itself."""
+    if isinstance(value, hlo.Module):
+        return value
+    if isinstance(value, os.PathLike) or (
+        isinstance(value, str) and "\n" not in value and os.path.isfile(value)
+    ):
+        return hlo.load(value)
+    if isinstance(value, str | bytes):
+        return hlo.parse(value)
+    as_text = getattr(value, "as_text", None)
+    if as_text is None:
+        raise TypeError(f"a {type(value).__name__} is neither a module, text, a path, nor what JAX compiled")
+    return hlo.parse(as_text(dialect="hlo") if hasattr(value, "compile") else as_text())
+
+
+def golden_text(module: hlo.Module) -> str:
+    """The text of a module with names that only count, and no metadata: equal programs make files that differ little.
+
+    It is HLO, to be compared with `compare` or `hlotext diff`, for which names and order do not count at all.
+    """
+    copy = module.clone()
+    rewrite.Pipeline(rewrite.parse_passes(_PASSES), verify=False).run(copy)
+    return copy.to_text()
+
+
+class _Finder:
+    """Finds what differs, given the pairs."""
+
+    def __init__(self, pairing: Pairing) -> None:
+        self.pairing = pairing
+        self.old, self.new = pairing.old, pairing.new
+
+    def changes(self) -> Changes:
+        """Everything, in the order of the new text, then what is gone in the order of the old one."""
+        header = list(self._header())
+        if self.pairing.is_same:
+            return Changes(header)
+        found, renamed = [], []
+        wrapped = dict(self._wrappings())
+        for node in self.new.nodes:
+            if node in wrapped:
+                found.append(wrapped[node])
+            if not self.new.is_real(node):
+                continue
+            old = self.pairing.partner.get(node)
+            if old is None:
+                found.append(self._came(node))
+                continue
+            parts = tuple(self._parts(node, old))
+            if parts:
+                found.append(Change(CHANGED, _changed_what(node, old, parts), node, old, parts))
+            elif node.name != old.name:
+                renamed.append(Change(RENAMED, node.opcode, node, old))
+        for node in self.old.nodes:
+            if node in wrapped:
+                found.append(wrapped[node])
+            if self.old.is_real(node) and node not in self.pairing.back:
+                found.append(Change(REMOVED, _of(node, self.old.inputs(node)), None, node))
+        return Changes([*header, *self._only_once(found)], renamed)
+
+    def _only_once(self, found: list[Change]) -> Iterator[Change]:
+        """Leaves out what follows from other changes: types and shapes of what only takes a value apart or together."""
+        touched = {c.node for c in found if c.kind != CHANGED or any(p.name in _SHAPES for p in c.parts)}
+        for change in found:
+            if change.kind == CHANGED and change.opcode in _FOLLOWING and change.new is not None:
+                own = [part for part in change.parts if part.name not in _SHAPES]
+                if not own and any(o in touched for o in self.new.inputs(change.new)):
+                    continue
+            yield change
+
+    # ---- one operation
+
+    def _came(self, node: hlo.Instruction) -> Change:
+        return Change(ADDED, _of(node, self.new.inputs(node)), node)
+
+    def _parts(self, new: hlo.Instruction, old: hlo.Instruction) -> Iterator[Part]:
+        """What differs between two operations that are one."""
+        if self.pairing.structure.local(new) == self.pairing.structure.local(old):
+            yield from self._operands(new, old)
+            yield from self._controls(new, old)
+            return
+        if new.opcode != old.opcode:
+            yield Part("opcode", old.opcode, new.opcode)
+        yield from _shape_parts(old.shape, new.shape)
+        if new.parameter_number != old.parameter_number:
+            yield Part("parameter number", str(old.parameter_number), str(new.parameter_number))
+        value = self.pairing.structure.value
+        if (new.literal is None) != (old.literal is None) or (
+            new.literal is not None and value(new.literal) != value(old.literal)
+        ):
+            yield Part("literal", _text(old.literal), _text(new.literal))
+        yield from self._operands(new, old)
+        yield from _attribute_parts(value, new, old)
+        yield from self._controls(new, old)
+
+    def _operands(self, new: hlo.Instruction, old: hlo.Instruction) -> Iterator[Part]:
+        """Operands that are others. Where one is new or another gone, that alone is said."""
+        mine, theirs = self.new.inputs(new), self.old.inputs(old)
+        if len(mine) != len(theirs):
+            known = {self.pairing.partner.get(a, a) for a in mine}
+            if all(b in known for b in theirs if b in self.pairing.back) and all(
+                a not in self.pairing.partner or self.pairing.partner[a] in theirs for a in mine
+            ):
+                return
+            yield Part("operands", _names(theirs), _names(mine))
+            return
+        for slot, (a, b) in enumerate(zip(mine, theirs, strict=True)):
+            partner, back = self.pairing.partner.get(a), self.pairing.back.get(b)
+            if (
+                partner is b
+                or (partner is None and a in self.new.place)
+                or (back is None and b in self.old.place)
+            ):
+                continue
+            yield Part(f"operand {slot}", b.name, a.name)
+
+    def _controls(self, new: hlo.Instruction, old: hlo.Instruction) -> Iterator[Part]:
+        if not new.control_predecessors and not old.control_predecessors:
+            return
+        mine = {self.pairing.partner.get(self.new.source(n)) for n in new.control_predecessors}
+        theirs = {self.old.source(n) for n in old.control_predecessors}
+        if mine != theirs and None not in mine and all(n in self.pairing.back for n in theirs):
+            yield Part(
+                "control-predecessors", _names(old.control_predecessors), _names(new.control_predecessors)
+            )
+
+    # ---- fusions and calls
+
+    def _wrappings(self) -> Iterator[tuple[hlo.Instruction, Change]]:
+        """Fusions and calls that are new or gone, or hold other operations than before."""
+        mine, theirs = _wrapped(self.new), _wrapped(self.old)
+        everything = list(dict.fromkeys(theirs.values()))
+        votes: dict[hlo.Instruction, Counter[hlo.Instruction]] = {}
+        for node, wrapping in mine.items():
+            old = self.pairing.partner.get(node)
+            votes.setdefault(wrapping, Counter())
+            if old is not None and old in theirs:
+                votes[wrapping][theirs[old]] += 1
+        taken: dict[hlo.Instruction, hlo.Instruction] = {}
+        pairs: dict[hlo.Instruction, hlo.Instruction] = {}
+        ballots = [
+            (count, -self.new.place[w], w, old) for w, vote in votes.items() for old, count in vote.items()
+        ]
+        for _, _, wrapping, old in sorted(ballots, key=lambda ballot: ballot[:2], reverse=True):
+            if wrapping not in pairs and old not in taken:
+                pairs[wrapping] = old
+                taken[old] = wrapping
+        mine, theirs = _beyond(mine, self.new, pairs), _beyond(theirs, self.old, taken)
+        inside, was = _turned(mine), _turned(theirs)
+        for wrapping in votes:
+            other = pairs.get(wrapping)
+            if other is None:
+                held = _members(self.new, wrapping)
+                yield wrapping, Change(ADDED, f"{wrapping.opcode} of {_opcodes(held)}", wrapping)
+                continue
+            parts = list(_attribute_parts(self.pairing.structure.value, wrapping, other))
+            came = [
+                n
+                for n in inside
+                if (o := self.pairing.partner.get(n)) is not None and theirs.get(o) is not other
+            ]
+            went = [
+                n for n in was if (o := self.pairing.back.get(n)) is not None and mine.get(o) is not wrapping
+            ]
+            if came or went:
+                parts.append(Part("members", _names(went), _names(came)))
+            if wrapping.opcode != other.opcode:
+                parts.append(Part("opcode", other.opcode, wrapping.opcode))
+            if parts:
+                yield (
+                    wrapping,
+                    Change(CHANGED, _changed_what(wrapping, other, parts), wrapping, other, tuple(parts)),
+                )
+        for wrapping in everything:
+            if wrapping not in taken:
+                held = _members(self.old, wrapping)
+                yield wrapping, Change(REMOVED, f"{wrapping.opcode} of {_opcodes(held)}", None, wrapping)
+
+    # ---- the header
+
+    def _header(self) -> Iterator[Change]:
+        old, new = self.old.module.attributes, self.new.module.attributes
+        for name in dict.fromkeys((*old, *new)):
+            if name in _HEADER_LEFT_OUT:
+                continue
+            a, b = old.get(name), new.get(name)
+            if str(a) != str(b):
+                yield Change(CHANGED, f"header: {name}", parts=(Part(name, _text(a), _text(b)),))
+
+
+_SHAPES = ("type", "dimensions", "layout", "shape", "dynamic dimensions")
+_FOLLOWING = ("tuple", "get-tuple-element", "while", "conditional", "call", "optimization-barrier")
+"""Opcodes whose shape follows from their operands'."""
+
+
+def _wrapped(graph: Graph) -> dict[hlo.Instruction, hlo.Instruction]:
+    """The fusion or call that each operation stands in, of those that are looked into."""
+    found = {}
+    for node in graph.nodes:
+        wrapping = _wrapping(graph, node)
+        if wrapping is not None and graph.is_real(node):
+            found[node] = wrapping
+    return found
+
+
+def _wrapping(graph: Graph, node: hlo.Instruction) -> hlo.Instruction | None:
+    """The innermost fusion or call around a node."""
+    callers = graph.callers.get(node.computation, ()) if node.computation is not None else ()
+    return callers[0] if len(callers) == 1 and callers[0].opcode in _WRAPPING else None
+
+
+def _beyond(
+    wrapped: dict[hlo.Instruction, hlo.Instruction], graph: Graph, known: Container[hlo.Instruction]
+) -> dict[hlo.Instruction, hlo.Instruction]:
+    """The innermost fusion or call around each operation that is there on both sides."""
+    found = {}
+    for node, wrapping in wrapped.items():
+        outer: hlo.Instruction | None = wrapping
+        while outer is not None and outer not in known:
+            outer = _wrapping(graph, outer)
+        if outer is not None:
+            found[node] = outer
+    return found
+
+
+def _turned(wrapped: dict[hlo.Instruction, hlo.Instruction]) -> dict[hlo.Instruction, list[hlo.Instruction]]:
+    found: dict[hlo.Instruction, list[hlo.Instruction]] = defaultdict(list)
+    for node, wrapping in wrapped.items():
+        found[wrapping].append(node)
+    return found
+
+
+def _members(graph: Graph, wrapping: hlo.Instruction) -> list[hlo.Instruction]:
+    """The operations that a fusion or call holds."""
+    return [
+        node for callee in wrapping.called_computations for node in callee.instructions if graph.is_real(node)
+    ]
+
+
+def _shape_parts(old: hlo.Shape | None, new: hlo.Shape | None) -> Iterator[Part]:
+    """What differs between two shapes."""
+    if old == new:
+        return
+    if old is None or new is None or old.is_tuple or new.is_tuple:
+        yield Part("shape", _text(old), _text(new))
+        return
+    if old.element_type != new.element_type:
+        yield Part("type", str(old.element_type), str(new.element_type))
+    if old.dimensions != new.dimensions:
+        yield Part("dimensions", _text(list(old.dimensions)), _text(list(new.dimensions)))
+    elif old.layout != new.layout:
+        yield Part("layout", _text(old.layout), _text(new.layout))
+    elif old.dynamic_dimensions != new.dynamic_dimensions:
+        yield Part("dynamic dimensions", str(old), str(new))
+    elif old.element_type == new.element_type:
+        yield Part("shape", _text(old), _text(new))
+
+
+def _attribute_parts(value: Any, new: hlo.Instruction, old: hlo.Instruction) -> Iterator[Part]:
+    """Attributes that differ, callees and control dependencies aside."""
+    mine, theirs = new.attributes, old.attributes
+    for name in dict.fromkeys((*theirs, *mine)):
+        if name in LEFT_OUT or any(names_nodes(side.get(name)) for side in (mine, theirs)):
+            if name == "channel_id" and (name in mine) != (name in theirs):
+                yield Part(name, _text(theirs.get(name)), _text(mine.get(name)))
+            continue
+        a: Hashable = value(theirs[name]) if name in theirs else None
+        b: Hashable = value(mine[name]) if name in mine else None
+        if a != b:
+            yield Part(name, _text(theirs.get(name)), _text(mine.get(name)))
+
+
+def _of(node: hlo.Instruction, inputs: tuple[hlo.Instruction, ...]) -> str:
+    """An operation in a few words: `copy of dot`."""
+    known = dict.fromkeys(base_opcode(operand) for operand in inputs)
+    shown = " and ".join(list(known)[:2]) + (", ..." if len(known) > 2 else "")
+    return f"{node.opcode} of {shown}" if known else node.opcode
+
+
+def _changed_what(new: hlo.Instruction, old: hlo.Instruction, parts: Any) -> str:
+    """A change in a few words, equal for equal changes."""
+    if new.opcode != old.opcode:
+        return f"{old.opcode} -> {new.opcode}"
+    names = [part.name.split(" ")[0] if part.name.startswith("operand") else part.name for part in parts]
+    short = [
+        f"{part.name} {part.old} -> {part.new}"
+        for part in parts
+        if part.name in ("type", "layout") and len(part.old) + len(part.new) < 60
+    ]
+    rest = [name for name in dict.fromkeys(names) if not any(s.startswith(f"{name} ") for s in short)]
+    return f"{new.opcode}: {', '.join([*short, *rest])}"
+
+
+def _opcodes(nodes: list[hlo.Instruction]) -> str:
+    """The opcodes of what a fusion holds, the most frequent first."""
+    counts = Counter(node.opcode for node in nodes if node.opcode not in ("parameter", "constant"))
+    return (
+        ", ".join(f"{opcode}" + (f" x{n}" if n > 1 else "") for opcode, n in counts.most_common(4))
+        or "nothing"
+    )
+
+
+def _names(nodes: Any) -> str:
+    names = [node.name for node in nodes]
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
+def _text(value: Any) -> str:
+    text = "" if value is None else str(value)
+    return text if len(text) <= _SHORT else f"{text[:_SHORT]}..."

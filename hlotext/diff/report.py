@@ -1,0 +1,128 @@
+"""What differs, written for programs, for pull requests, and for GitHub's log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hlotext.diff.changes import Change
+from hlotext.diff.compare import Diff
+from hlotext.diff.thresholds import Crossed
+from hlotext.diff.totals import Total
+from hlotext.findings import escape
+
+GROUPS = 20
+"""Groups of changes that a summary shows."""
+_ANNOTATIONS = 50
+"""Changes that get an annotation each; GitHub shows no more of a step."""
+
+
+def figure(total: Total, side: float | None) -> str:
+    """One figure as text."""
+    return "unknown" if side is None else f"{side:,.0f}{' B' if total.unit == 'bytes' else ''}"
+
+
+def difference(total: Total) -> str:
+    """How much more it is, as text: `+1,024 B (+3.1 %)`; "" for the same."""
+    if total.difference is None:
+        return "?"
+    if not total.difference:
+        return ""
+    percent = "" if total.percent is None else f" ({total.percent:+.1f} %)"
+    return f"{total.difference:+,.0f}{percent}"
+
+
+def summary(diff: Diff) -> str:
+    """One line: how many operations differ."""
+    if diff.is_equal:
+        return "equal: names, ids, metadata and the order of independent operations aside"
+    counts = diff.changes.counts()
+    return ", ".join(f"{counts[kind]:,} {kind}" for kind in ("added", "removed", "changed") if counts[kind])
+
+
+def totals(diff: Diff) -> list[Total]:
+    """The figures that a summary shows, and the opcodes of which there are more or fewer."""
+    found = [diff.totals[name] for name in diff.totals.NAMES]
+    return [*found, *(total for total in diff.totals.opcodes.values() if total.difference)]
+
+
+def as_json(diff: Diff, crossed: Sequence[Crossed] = ()) -> dict[str, Any]:
+    """Everything, as JSON values."""
+    return {
+        "version": 1,
+        "old": diff.old.name,
+        "new": diff.new.name,
+        "is_equal": diff.is_equal,
+        "changes": [_change_json(diff, change) for change in diff.changes],
+        "renamed": [
+            {"old": change.old.name, "new": change.new.name}
+            for change in diff.changes.renamed
+            if change.old is not None and change.new is not None
+        ],
+        "totals": {
+            total.name: {"old": total.old, "new": total.new, "difference": total.difference}
+            for total in totals(diff)
+        },
+        "crossed": [
+            {"bound": str(one.threshold), "message": str(one), "is_unknown": one.is_unknown}
+            for one in crossed
+        ],
+    }
+
+
+def _change_json(diff: Diff, change: Change) -> dict[str, Any]:
+    return {
+        "kind": change.kind,
+        "what": change.what,
+        "name": change.name,
+        "old_name": None if change.old is None else change.old.name,
+        "opcode": change.opcode,
+        "computation": change.computation,
+        "scope": diff.scope(change),
+        "line": change.line,
+        "parts": [{"name": part.name, "old": part.old, "new": part.new} for part in change.parts],
+    }
+
+
+def markdown(diff: Diff, crossed: Sequence[Crossed] = ()) -> str:
+    """A summary for a comment on a pull request."""
+    md, code = escape.markdown, escape.markdown_code
+    out = [f"### hlotext diff: {md(summary(diff))}", ""]
+    out += [f"- **{md(str(one))}**" for one in crossed]
+    if crossed:
+        out.append("")
+    if not diff.is_equal:
+        out += ["| what | operations | for example |", "|---|---:|---|"]
+        groups = diff.changes.folded()
+        for title, changes in groups[:GROUPS]:
+            out.append(
+                f"| {md(title)} | {len(changes):,} | {code(changes[0].name) if changes[0].name else ''} |"
+            )
+        if len(groups) > GROUPS:
+            rest = sum(len(changes) for _, changes in groups[GROUPS:])
+            out.append(f"| and {len(groups) - GROUPS:,} kinds more | {rest:,} | |")
+        out.append("")
+    out += ["| total | before | after | difference |", "|---|---:|---:|---:|"]
+    for total in totals(diff):
+        if total.difference or total.name in diff.totals.NAMES:
+            cells = (figure(total, total.old), figure(total, total.new), difference(total))
+            out.append(f"| {md(total.name)} | {' | '.join(md(cell) for cell in cells)} |")
+    return "\n".join(out) + "\n"
+
+
+def github(diff: Diff, file: str, crossed: Sequence[Crossed] = ()) -> str:
+    """Workflow commands of GitHub: an error for each bound that is crossed, a notice for each change, in the new file."""
+    out = [f"::error title=hlotext diff::{escape.github_data(str(one))}" for one in crossed]
+    for change in list(diff.changes)[:_ANNOTATIONS]:
+        place = (
+            f"file={escape.github_property(file)},line={change.line},"
+            if change.line and change.new is not None
+            else ""
+        )
+        parts = "; ".join(map(str, change.parts))
+        text = f"{change.kind} {change.name}: {change.what}" + (f" ({parts})" if parts else "")
+        out.append(f"::notice {place}title=hlotext diff::{escape.github_data(text)}")
+    left = len(diff.changes) - _ANNOTATIONS
+    if left > 0:
+        out.append(f"::notice title=hlotext diff::and {left:,} changes more")
+    return "".join(f"{line}\n" for line in out)

@@ -1,0 +1,106 @@
+"""Bounds on how much worse a module may get: `collectives+0,bytes+1%`."""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+from hlotext.diff.totals import Total, Totals
+
+_RULE = re.compile(
+    r"(?P<name>[A-Za-z][\w\-]*?)\s*(?:\+\s*(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?)\s*(?P<unit>%|[kKMGT]i?B?|B)?)?"
+)
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "k": 10**3,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+}
+
+
+class ThresholdError(ValueError):
+    """A bound that cannot be read, or is on no figure that there is."""
+
+
+@attrs.frozen
+class Threshold:
+    """How much more of something a module may have."""
+
+    name: str
+    """A figure of `Totals`, an opcode, or `changes`."""
+    more: float
+    is_percent: bool
+
+    def __str__(self) -> str:
+        return f"{self.name}+{self.more:g}{'%' if self.is_percent else ''}"
+
+
+@attrs.frozen
+class Crossed:
+    """A bound that was crossed, or cannot be judged."""
+
+    threshold: Threshold
+    total: Total
+    """Both figures."""
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether a figure is missing, so that nobody knows."""
+        return self.total.difference is None
+
+    def __str__(self) -> str:
+        old, new = (
+            ("unknown" if side is None else f"{side:,.0f}") for side in (self.total.old, self.total.new)
+        )
+        verb = "cannot be judged" if self.is_unknown else "is crossed"
+        return f"{self.threshold} {verb}: {self.total.name} was {old}, is {new}"
+
+
+def parse_thresholds(text: str) -> tuple[Threshold, ...]:
+    """Bounds, separated by commas: a name, and how much more there may be (`+0` where that is left out).
+
+    `collectives+0,bytes+1%,peak_memory+2MiB,all-gather+0,changes`. Raises ThresholdError.
+    """
+    found = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        match = _RULE.fullmatch(part)
+        if match is None:
+            raise ThresholdError(f"{part!r} is no bound: write NAME+NUMBER, as in bytes+1% or collectives+0")
+        unit = match["unit"] or ""
+        number = float((match["number"] or "0").replace("_", ""))
+        scale = 1 if unit == "%" else _UNITS.get(unit.removesuffix("B") or "B")
+        if scale is None:
+            raise ThresholdError(f"{part!r}: {unit} is no unit")
+        found.append(Threshold(match["name"], number * scale, unit == "%"))
+    if not found:
+        raise ThresholdError("there is no bound in it")
+    return tuple(found)
+
+
+def crossed(thresholds: tuple[Threshold, ...], totals: Totals, changes: int) -> list[Crossed]:
+    """The bounds that are crossed. What cannot be told on one side counts as crossed. Raises ThresholdError for
+    unknown names."""
+    found = []
+    for threshold in thresholds:
+        if threshold.name == "changes":
+            total = Total("changes", "", 0, changes)
+        else:
+            try:
+                total = totals[threshold.name]
+            except KeyError as error:
+                raise ThresholdError(f"{error.args[0]}, and changes") from None
+        if total.old is None or total.new is None:
+            found.append(Crossed(threshold, total))
+            continue
+        more = total.old * threshold.more / 100 if threshold.is_percent else threshold.more
+        if total.new - total.old > more:
+            found.append(Crossed(threshold, total))
+    return found

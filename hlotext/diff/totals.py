@@ -1,0 +1,132 @@
+"""What two modules come to: operations, bytes, collectives, memory, side by side."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeVar
+
+import attrs
+
+import hlotext as hlo
+from hlotext import analysis, cost, memory
+from hlotext.ir.tables.opcodes import OPCODES
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class Total:
+    """One figure of both sides; None where it cannot be told."""
+
+    name: str
+    unit: str
+    """`flops`, `bytes`, `operations`; for how it is written."""
+    old: float | None
+    new: float | None
+
+    @property
+    def difference(self) -> float | None:
+        """How much more it is on the new side; None where one side is unknown."""
+        return None if self.old is None or self.new is None else self.new - self.old
+
+    @property
+    def percent(self) -> float | None:
+        """The same in percent of the old side; None where that is unknown, or nothing became something."""
+        if self.old is None or self.new is None:
+            return None
+        if not self.old:
+            return 0.0 if not self.new else None
+        return 100 * (self.new - self.old) / self.old
+
+
+class Totals:
+    """The figures of two modules. Each is found when it is asked for."""
+
+    def __init__(self, old: hlo.Module, new: hlo.Module) -> None:
+        self._modules = old, new
+
+    def _both(self, name: str, unit: str, figure: Callable[[hlo.Module], float | None]) -> Total:
+        old, new = (figure(module) for module in self._modules)
+        return Total(name, unit, old, new)
+
+    @functools.cached_property
+    def flops(self) -> Total:
+        """Floating-point operations of one run, loops as often as they run (`hlotext.cost`)."""
+        return self._both("flops", "flops", lambda module: _cost(module, "flops"))
+
+    @functools.cached_property
+    def bytes(self) -> Total:
+        """Bytes that one run reads and writes (`hlotext.cost`)."""
+        return self._both("bytes", "bytes", lambda module: _cost(module, "bytes_accessed"))
+
+    @functools.cached_property
+    def collectives(self) -> Total:
+        """How many collectives and transfers there are, in the text."""
+        return self._both("collectives", "", lambda module: len(analysis.communications(module)))
+
+    @functools.cached_property
+    def collective_bytes(self) -> Total:
+        """Bytes that each device sends in them, in the text; None where the number of devices is unknown."""
+        return self._both("collective_bytes", "bytes", _wire)
+
+    @functools.cached_property
+    def peak_memory(self) -> Total:
+        """Bytes of memory at most at one time, of a scheduled module (`hlotext.memory`)."""
+        return self._both("peak_memory", "bytes", _peak)
+
+    @functools.cached_property
+    def operations(self) -> Total:
+        """How many operations there are, fusions counted by what they hold."""
+        return self._both("operations", "", lambda module: sum(_counts(module).values()))
+
+    @functools.cached_property
+    def opcodes(self) -> dict[str, Total]:
+        """How many there are of each opcode."""
+        old, new = map(_counts, self._modules)
+        return {opcode: Total(opcode, "", old[opcode], new[opcode]) for opcode in sorted({*old, *new})}
+
+    NAMES = ("operations", "flops", "bytes", "collectives", "collective_bytes", "peak_memory")
+    """The figures by name, besides opcodes."""
+
+    def __getitem__(self, name: str) -> Total:
+        """A figure by its name, or the number of operations of an opcode. Raises KeyError with the known ones."""
+        if name in self.NAMES:
+            found: Total = getattr(self, name)
+            return found
+        if name in self.opcodes:
+            return self.opcodes[name]
+        if name in _opcodes():
+            return Total(name, "", 0, 0)
+        raise KeyError(f"{name} is no figure: there are {', '.join(self.NAMES)}, and every opcode")
+
+
+def _opcodes() -> frozenset[str]:
+    return frozenset(OPCODES)
+
+
+def _counts(module: hlo.Module) -> Counter[str]:
+    return Counter(node.opcode for node in module.instructions())
+
+
+def _cost(module: hlo.Module, name: str) -> float | None:
+    try:
+        figure: float = getattr(cost.analyze(module).run, name)
+    except (ValueError, KeyError, ArithmeticError):
+        return None
+    return figure
+
+
+def _wire(module: hlo.Module) -> float | None:
+    sizes = [one.wire_bytes for one in analysis.communications(module)]
+    return None if any(size is None for size in sizes) else sum(size or 0 for size in sizes)
+
+
+def _peak(module: hlo.Module) -> float | None:
+    if not module.is_scheduled:
+        return None
+    try:
+        return memory.assign(module).peak().bytes
+    except ValueError:
+        return None

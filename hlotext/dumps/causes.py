@@ -1,0 +1,234 @@
+"""Why an operation is there: which pass brought it, and what for, as far as the texts show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import attrs
+
+import hlotext as hlo
+from hlotext.analysis import memory_space
+from hlotext.analysis.communication import KINDS
+from hlotext.dumps.changes import shape_bytes
+from hlotext.dumps.stages import stages
+from hlotext.dumps.step import Step
+
+if TYPE_CHECKING:
+    from hlotext.dumps.births import Birth
+    from hlotext.dumps.compilation import Compilation
+
+HOST = 5
+"""The number of the host's memory space."""
+COPIES = ("copy", "copy-start")
+UNKNOWN = "unknown"
+
+
+@attrs.frozen
+class Cause:
+    """Why one operation of the final text is there."""
+
+    instruction: hlo.Instruction
+    step: Step | None
+    """The step that shows it first; None where no step but the final text was dumped."""
+    cause: str
+    """In a word or two: `program`, `layout`, `interference`, `host transfer`, `memory space`, `rematerialization`,
+    ...; `unknown`."""
+    because: str
+    """What the texts show of it, in one sentence; "" for nothing."""
+    evidence: tuple[str, ...] = ()
+    """Further lines: shapes, decisions of priority fusion, ..."""
+
+    @property
+    def bytes(self) -> int | None:
+        """Bytes of its result; of the start of a copy those of what is copied."""
+        shape = self.instruction.shape
+        if (
+            shape is not None
+            and shape.is_tuple
+            and shape.tuple_shapes
+            and self.instruction.opcode == "copy-start"
+        ):
+            shape = shape.tuple_shapes[0]
+        return None if shape is None else shape_bytes(str(shape))
+
+
+def causes(compilation: Compilation, names: Iterable[str]) -> list[Cause]:
+    """Why operations of the final text are there. Raises LookupError for a name that it does not have, or without one."""
+    after = compilation.after
+    if after is None:
+        raise LookupError(f"{compilation.name} has no final text")
+    nodes = []
+    for name in names:
+        node = after.find(name)
+        if not isinstance(node, hlo.Instruction):
+            raise LookupError(f"there is no instruction {name} in the final text of {compilation.name}")
+        nodes.append(node)
+    born = compilation.births(node.name for node in nodes)
+    return [_cause(compilation, node, born.get(node.name)) for node in nodes]
+
+
+def copies(compilation: Compilation) -> list[Cause]:
+    """Why each copy of the final text is there."""
+    if compilation.after is None:
+        raise LookupError(f"{compilation.name} has no final text")
+    names = [node.name for node in compilation.after.instructions() if node.opcode in COPIES]
+    return causes(compilation, names)
+
+
+def _cause(compilation: Compilation, node: hlo.Instruction, birth: Birth | None) -> Cause:
+    step = None if birth is None else birth.step
+    if step is not None and step.file.kind == "hlo-before":
+        return Cause(node, step, "program", "it was in the program before optimization")
+    found = _fused(compilation, node, birth) or _first(compilation, node, step)
+    refused = tuple(
+        f"priority fusion left it alone: {decision.reason}"
+        for decision in compilation.fusion_steps
+        if decision.kind == "producer_ineligible" and decision.producer == node.name and decision.reason
+    )
+    return attrs.evolve(found, evidence=(*found.evidence, *dict.fromkeys(refused))) if refused else found
+
+
+def _first(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause:
+    """The first rule that fits."""
+    for rule in (_rematerialized, _moved, _layout, _interference, _partitioned):
+        found = rule(compilation, node, step)
+        if found is not None:
+            return found
+    if step is None or not step.is_pass:
+        return Cause(node, step, UNKNOWN, "it came behind the last pass that was dumped" if step else "")
+    stage = step.stage
+    what = next((row.what for row in stages if row.name == stage), "")
+    return Cause(node, step, stage, what)
+
+
+def _array(shape: hlo.Shape | None) -> hlo.Shape | None:
+    """The array of a result; of the start of a copy the one that it makes."""
+    if shape is not None and shape.is_tuple and shape.tuple_shapes:
+        shape = shape.tuple_shapes[0]
+    return shape if shape is not None and shape.is_array else None
+
+
+def _rematerialized(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
+    if ".remat" not in node.name and not (step is not None and step.name.startswith("remat")):
+        return None
+    return Cause(
+        node,
+        step,
+        "rematerialization",
+        "it is computed a second time, so that its first result need not be kept",
+    )
+
+
+def _moved(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
+    """Copies from one memory space to another."""
+    if node.opcode not in COPIES or not node.operands:
+        return None
+    result, operand = _array(node.shape), _array(node.operands[0].shape)
+    if result is None or operand is None:
+        return None
+    here, there = memory_space(result), memory_space(operand)
+    if here == there:
+        return None
+    shown = f"from {_space(there)} to {_space(here)}"
+    if HOST in (here, there):
+        return Cause(
+            node, step, "host transfer", f"it moves its operand {shown}", (f"{operand} -> {result}",)
+        )
+    return Cause(
+        node,
+        step,
+        "memory space",
+        f"it moves its operand {shown}, where it is read or kept",
+        (f"{operand} -> {result}",),
+    )
+
+
+def _space(number: int) -> str:
+    return {0: "the device's main memory", HOST: "the host's memory"}.get(number, f"memory space {number}")
+
+
+def _layout(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
+    """Copies between layouts, and what else layout assignment brings."""
+    if node.opcode not in COPIES or not node.operands:
+        return None
+    result, operand = _array(node.shape), _array(node.operands[0].shape)
+    if result is None or operand is None or result.layout is None or operand.layout is None:
+        return None
+    if step is not None and step.stage == "copies" and result.layout == operand.layout:
+        return None
+    if (
+        result.layout.minor_to_major != operand.layout.minor_to_major
+        or result.layout.tiles != operand.layout.tiles
+    ):
+        reader = next((user for user in node.users), None)
+        wanted = f"{reader.opcode} {reader.name}" if reader is not None else "the result"
+        because = f"{node.operands[0].opcode} {node.operands[0].name} has another layout than {wanted} wants"
+        return Cause(node, step, "layout", because, (f"{operand} -> {result}",))
+    return None
+
+
+def _interference(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
+    """Copies that copy insertion brings: two values that are live at once would share a buffer."""
+    if node.opcode not in COPIES or step is None or step.stage != "copies":
+        return None
+    reader = next((user for user in node.users), None)
+    inside = node.computation
+    where = ""
+    if reader is not None and reader.opcode == "while":
+        where = f"it goes into loop {reader.name}, which changes its operand in place"
+    elif reader is not None and reader.is_root and inside is not None and inside.is_entry:
+        where = "it is a result of the program, whose buffer is an argument's or another result's"
+    elif reader is not None and reader.is_root and inside is not None:
+        caller = next(iter(inside.callers), None)
+        where = f"it is a result of {inside.name}" + (
+            f", the body of {caller.opcode} {caller.name}" if caller is not None else ""
+        )
+    elif inside is not None and not inside.is_entry:
+        where = f"it is read in {inside.name} while its operand is written"
+    special = "special-case" in step.name
+    because = "two values that are live at once would share a buffer" + (f": {where}" if where else "")
+    return Cause(node, step, "aliasing" if special else "interference", because)
+
+
+def _fused(compilation: Compilation, node: hlo.Instruction, birth: Birth | None) -> Cause | None:
+    """Fusions that GPU's priority fusion decided on."""
+    if node.opcode != "fusion" or birth is None or birth.step.stage != "fusion":
+        return None
+    step = birth.step
+    decisions = [d for d in compilation.fusion_steps if d.kind == "fusion"]
+    if not decisions:
+        return None
+    own = [decision for decision in decisions if decision.fusion == birth.name]
+    if not own:
+        return None
+    lines = []
+    for decision in own[-5:]:
+        cost = next(
+            (
+                d
+                for d in compilation.fusion_steps
+                if d.kind == "update_priority" and d.producer == decision.producer
+            ),
+            None,
+        )
+        gain = (
+            f" ({cost.microseconds_fused:g} us fused, {cost.microseconds_unfused:g} us apart)"
+            if cost is not None
+            and cost.microseconds_fused is not None
+            and cost.microseconds_unfused is not None
+            else ""
+        )
+        lines.append(f"{decision.producer} into {', '.join(decision.consumers)}{gain}")
+    return Cause(node, step, "fusion", "the cost model found it cheaper than its parts", tuple(lines))
+
+
+def _partitioned(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
+    """Communication that the partitioner put in."""
+    if step is None or step.stage != "sharding":
+        return None
+    if node.opcode not in KINDS:
+        return None
+    return Cause(
+        node, step, "partitioning", "the shardings of what it reads and of who reads it need communication"
+    )

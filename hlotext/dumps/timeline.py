@@ -1,0 +1,119 @@
+"""A compilation step by step: what each did, how long it took, and what is odd about the dump."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import attrs
+
+import hlotext as hlo
+from hlotext.dumps.changes import Changes, changes
+from hlotext.dumps.files import module_name
+from hlotext.dumps.lines import usual_form
+from hlotext.dumps.notes import Note
+from hlotext.dumps.step import Step
+
+if TYPE_CHECKING:
+    from hlotext.dumps.compilation import Compilation
+
+
+@attrs.frozen
+class Row:
+    """One step of a timeline."""
+
+    step: Step
+    changes: Changes | None
+    """What it changed; None where its text, or the one before, cannot be read."""
+    milliseconds: float | None
+    """How long the pass ran, with the passes inside it; None where no file tells."""
+    note: Note | None = None
+    """What is odd about its text."""
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it changed nothing but metadata and order."""
+        return self.changes is not None and not len(self.changes)
+
+
+def timeline(compilation: Compilation, stage: str | None = None) -> Iterator[Row]:
+    """The steps of a compilation, or of one stage of it, each compared with the step before. Two texts are held at a time."""
+    before: str | None = None
+    for step in compilation.steps:
+        run = compilation.pass_run(step)
+        took = None if run is None else run.milliseconds
+        wanted = stage is None or step.stage == stage
+        following = compilation.steps[step.index + 1 : step.index + 2]
+        if not wanted and not (following and following[0].stage == stage):
+            continue
+        text, note = _read(step)
+        if wanted:
+            found = None
+            if text is not None and (before is not None or not step.index):
+                found = changes(before if before is not None else text, text)
+            yield Row(step, found, took, note)
+        before = text
+
+
+def _read(step: Step) -> tuple[str | None, Note | None]:
+    """The text of a step in its usual form, and what is odd about it; None for one that cannot be read."""
+    try:
+        text = step.file.text()
+    except hlo.InputError as error:
+        return None, Note("unreadable", str(error), step.path)
+    note = _odd(step, text)
+    try:
+        return usual_form(text), note
+    except hlo.HloSyntaxError as error:
+        return None, note or Note("unreadable", f"it is no HLO: {error.message}", step.path)
+
+
+def _odd(step: Step, text: str) -> Note | None:
+    name, own = module_name(text), step.compilation.name
+    if name is None:
+        return Note(
+            "lying-name", "it is called like the text of a module, but does not begin like one", step.path
+        )
+    if not text.rstrip().endswith("}"):
+        return Note("cut-off", "its text breaks off before the end", step.path)
+    if name != own and step.file.name.module is not None:
+        return Note("lying-name", f"it holds the module {name}", step.path)
+    return None
+
+
+def notes(compilation: Compilation) -> list[Note]:
+    """What is odd about a compilation, as the names of its files tell."""
+    found = []
+    steps = compilation.steps
+    where = steps[-1].path if steps else (compilation.files[0].path if compilation.files else "")
+    if not steps:
+        found.append(Note("no-text", "there is no text of the module, only other files", where))
+    elif compilation.last is None:
+        ended = (
+            f"behind {steps[-1].pipeline}/{steps[-1].name}" if steps[-1].is_pass else "before the first pass"
+        )
+        found.append(
+            Note(
+                "no-final-text", f"there is no final text: the compilation, or its dump, ended {ended}", where
+            )
+        )
+    if steps and compilation.first is None:
+        found.append(Note("no-first-text", "there is no text before optimization", where))
+    numbers = [step.number for step in steps if step.number is not None]
+    if len(set(numbers)) < len(numbers):
+        found.append(
+            Note("overwritten", "several dumps have one number: two processes wrote into this folder", where)
+        )
+    missing = sorted(set(range(max(numbers, default=-1) + 1)) - set(numbers))
+    if missing:
+        shown = ", ".join(f"{number:04d}" for number in missing[:5]) + (", ..." if len(missing) > 5 else "")
+        found.append(
+            Note("missing-steps", f"{len(missing)} of the numbered dumps are missing: {shown}", where)
+        )
+    kinds = [file.kind for file in compilation.files]
+    for kind in ("hlo-before", "hlo-final"):
+        if kinds.count(kind) > 1:
+            found.append(
+                Note("overwritten", f"there are {kinds.count(kind)} files of the kind {kind}", where)
+            )
+    return found

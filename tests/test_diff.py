@@ -1,0 +1,199 @@
+"""Two modules side by side: nothing where nothing differs, and exactly what differs where one thing does."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import hlotext as hlo
+from hlotext import diff, rewrite
+from hlotext.diff.thresholds import ThresholdError, crossed, parse_thresholds
+from tests.diff_cases import KINDS, Seeder
+from tests.support import CORPUS, DATA, corpus_files, corpus_id, read_text
+
+FILES = corpus_files()
+SEEDS = 300
+NAME = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = (.*)")
+SMALL = """HloModule m
+
+%sum (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %add = f32[] add(%a, %b)
+}
+
+ENTRY %main (x: f32[8,16], y: f32[8,16]) -> f32[8] {
+  %x = f32[8,16]{1,0} parameter(0)
+  %y = f32[8,16]{1,0} parameter(1)
+  %zero = f32[] constant(0)
+  %mul = f32[8,16]{1,0} multiply(%x, %y), metadata={op_name="jit(f)/layer_0/mul"}
+  ROOT %reduce = f32[8]{0} reduce(%mul, %zero), dimensions={1}, to_apply=%sum
+}
+"""
+
+
+def reordered(text: str, random: Random) -> str:
+    """A text in which lines that do not read each other have changed places."""
+    lines = text.split("\n")
+    for _ in range(200):
+        place = random.randrange(len(lines) - 1)
+        first, second = NAME.fullmatch(lines[place]), NAME.fullmatch(lines[place + 1])
+        if first and second and not re.search(rf"(?<![\w.\-])%?{re.escape(first[1])}(?![\w.\-])", second[2]):
+            lines[place], lines[place + 1] = lines[place + 1], lines[place]
+    return "\n".join(lines)
+
+
+def said(found: diff.Diff) -> list[tuple[str, str, str]]:
+    """Each change in a few words."""
+    return [(change.kind, change.what, change.name) for change in found.changes]
+
+
+@pytest.mark.parametrize("path", FILES, ids=corpus_id)
+def test_nothing_differs(path: Path) -> None:
+    """Of a module against itself with other names, other ids of channels, and another order of independent operations."""
+    text = read_text(path).decode("utf-8", "surrogateescape")
+    module = hlo.parse(text)
+    assert said(diff.compare(module, hlo.parse(text))) == []
+    renamed = hlo.parse(text)
+    rewrite.Pipeline(rewrite.parse_passes("canonical-names"), verify=False).run(renamed)
+    assert said(diff.compare(module, renamed)) == []
+    channels = re.sub(r"channel_id=(\d+)", lambda match: f"channel_id={int(match[1]) + 100}", text)
+    assert said(diff.compare(module, channels)) == []
+    try:
+        other = hlo.parse(reordered(text, Random(1)))
+    except hlo.HloSyntaxError:  # a pair of lines that hangs together in another way
+        return
+    assert diff.compare(module, other).is_equal
+
+
+def test_one_seeded_change_each() -> None:
+    """Exactly that one, in its place, of 97 % of all."""
+    random = Random(20)
+    files = [path for path in FILES if path.stat().st_size < 300_000]
+    count: Counter[str] = Counter()
+    wrong = []
+    tries = 0
+    while count["all"] < SEEDS:
+        kind = KINDS[tries % len(KINDS)]
+        tries += 1
+        assert tries < 40 * SEEDS
+        path = random.choice(files)
+        text = read_text(path).decode("utf-8", "surrogateescape")
+        seeded = Seeder(text, random).seed(kind)
+        if seeded is None:
+            continue
+        try:
+            found = diff.compare(text, seeded[0])
+        except hlo.HloSyntaxError:
+            continue
+        count["all"] += 1
+        count[kind] += 1
+        if [(change.name, change.kind) for change in found.changes] == [seeded[1:]]:
+            count["right"] += 1
+        else:
+            wrong.append((kind, path.name, seeded[1:], said(found)[:3]))
+    assert set(KINDS) <= set(count)
+    assert count["right"] >= 0.97 * count["all"], wrong
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("multiply(%x, %y)", "multiply(%x, %x)", [("changed", "multiply: operand", "mul")]),
+        ("multiply(", "add(", [("changed", "multiply -> add", "mul")]),
+        ("ROOT %add = f32[] add", "ROOT %max = f32[] maximum", [("changed", "add -> maximum", "max")]),
+        ("constant(0)", "constant(1)", [("changed", "constant: literal", "zero")]),
+        ("HloModule m", "HloModule m, replica_count=2", [("changed", "header: replica_count", "")]),
+        (
+            "%mul = f32[8,16]{1,0}",
+            "%mul = f32[8,16]{0,1}",
+            [("changed", "multiply: layout {1,0} -> {0,1}", "mul")],
+        ),
+        ("jit(f)/layer_0/mul", "jit(g)/mul", []),
+    ],
+)
+def test_one_change(old: str, new: str, expected: list[tuple[str, str, str]]) -> None:
+    """What is said of it, both ways as many changes."""
+    assert said(diff.compare(SMALL, SMALL.replace(old, new))) == expected
+    assert len(diff.compare(SMALL.replace(old, new), SMALL).changes) == len(expected)
+
+
+def test_renamed_is_no_change() -> None:
+    """Names stand apart."""
+    found = diff.compare(SMALL, SMALL.replace("%mul", "%product"))
+    assert found.is_equal
+    assert [(change.old.name, change.name) for change in found.changes.renamed if change.old] in (
+        [],
+        [("mul", "product")],
+    )
+
+
+def test_another_batch_is_a_screenful() -> None:
+    """The same training step compiled with batches of 8 and of 16: other dimensions, and no operation more or less."""
+    old, new = (read_text(DATA / "diff" / f"lm.cpu.batch_{size}.txt.xz").decode() for size in (8, 16))
+    found = diff.compare(old, new)
+    assert len(found.changes) > 500
+    assert not found.changes.added
+    assert not found.changes.removed
+    folded = found.changes.folded()
+    assert len(folded) <= 20
+    assert sum(len(group) for _, group in folded) == len(found.changes)
+    assert folded[0][0].startswith("changed: dimensions (convert, ")
+    assert len(found.by_scope()) <= 20
+
+
+def test_totals() -> None:
+    """Both sides of each figure."""
+    new = SMALL.replace("f32[8,16]", "f32[8,32]")
+    totals = diff.compare(SMALL, new).totals
+    assert totals.flops.difference == 256
+    assert totals.bytes.difference is not None
+    assert totals.bytes.difference > 0
+    assert totals["multiply"].old == totals["multiply"].new == 1
+    assert totals["all-gather"].difference == 0
+    assert totals.peak_memory.old is None  # not scheduled
+    with pytest.raises(KeyError, match="mlutiply is no figure"):
+        totals["mlutiply"]
+
+
+def test_thresholds() -> None:
+    """Bounds as text, and which of them are crossed."""
+    totals = diff.compare(SMALL, SMALL.replace("f32[8,16]", "f32[8,32]")).totals
+    for text, bad in (
+        ("flops+104%", []),
+        ("flops+99%,multiply+0", ["flops"]),
+        ("collectives+0,operations", []),
+        ("bytes+4KiB,changes+1", ["changes"]),
+        ("peak_memory+0", ["peak_memory"]),
+    ):
+        assert [one.total.name for one in crossed(parse_thresholds(text), totals, 2)] == bad, text
+    for text in ("", "bytes+", "bytes+1x", "+1"):
+        with pytest.raises(ThresholdError):
+            parse_thresholds(text)
+    with pytest.raises(ThresholdError, match="nonsense is no figure"):
+        crossed(parse_thresholds("nonsense"), totals, 0)
+
+
+def test_a_golden_file_survives_names_and_ids() -> None:
+    """It is HLO, equal to the module, and the same for another compilation with other names."""
+    path = CORPUS / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt"
+    text = path.read_text()
+    golden = diff.golden_text(hlo.parse(text))
+    assert "metadata=" not in golden
+    assert diff.compare(golden, text).is_equal
+    assert diff.golden_text(hlo.parse(golden)) == golden
+    assert not diff.compare(golden, Seeder(text, Random(0)).seed("copy")[0]).is_equal  # type: ignore[index]
+
+
+def test_what_is_no_module() -> None:
+    """TypeError and the reader's errors."""
+    with pytest.raises(TypeError, match="a int is neither"):
+        diff.compare(SMALL, 3)
+    with pytest.raises(hlo.HloSyntaxError):
+        diff.compare(SMALL, "rubbish {")
+    with pytest.raises(hlo.InputError):
+        diff.compare(SMALL, Path("nowhere.txt"))

@@ -1,0 +1,127 @@
+"""`hlotext dump`: what a folder tells, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli_support import run, run_json
+from tests.dump_cases import DUMPS, unpacked
+
+GPU = DUMPS / "gpu.loops.tar.xz"
+TAGGED = DUMPS / "cpu.reductions.tagged.tar.xz"
+
+
+def test_list() -> None:
+    """One compilation with its stages, devices and files."""
+    result = run("dump", "list", GPU)
+    assert result.exit_code == 0
+    for words in ("NVIDIA H100 80GB HBM3", "every change", "Copy insertion", "priority-fusion"):
+        assert words in result.stdout
+    facts = run_json("dump", "list", GPU)
+    (c,) = facts["compilations"]
+    assert (c["name"], c["platform"], c["steps"], c["dumps_every_change"]) == ("jit_f", "gpu", 82, True)
+    assert c["stages"]["copies"] == 6
+
+
+def test_list_of_several() -> None:
+    """A row for each."""
+    result = run("dump", "list", DUMPS / "cpu.timestamps.tar.xz")
+    assert result.stdout.count("jit_f") >= 3
+    facts = run_json("dump", "list", DUMPS / "cpu.timestamps.tar.xz")
+    assert [c["number"] for c in facts["compilations"]] == [0, 2, 4]
+
+
+def test_timeline() -> None:
+    """Every step with what it did and how long it took."""
+    facts = run_json("dump", "timeline", GPU)
+    assert len(facts["steps"]) == 82
+    (rename,) = [step for step in facts["steps"] if step["pass"] == "rename-instructions"]
+    assert len(rename["changes"]["renamed"]) > 50
+    assert not rename["changes"]["added"]
+    assert rename["milliseconds"] > 0
+    text = run("dump", "timeline", GPU).stdout
+    assert "priority-fusion" in text
+    assert "steps changed nothing" in text
+    assert max(map(len, text.splitlines())) <= 110
+    assert len(run("dump", "timeline", GPU, "--all").stdout.splitlines()) > 82
+    fusion = run_json("dump", "timeline", GPU, "--stage", "fusion")
+    assert {step["stage"] for step in fusion["steps"]} == {"fusion"}
+    assert fusion["steps"] == [step for step in facts["steps"] if step["stage"] == "fusion"]
+
+
+def test_which_compilation() -> None:
+    """One of several must be chosen."""
+    several = DUMPS / "cpu.timestamps.tar.xz"
+    result = run("dump", "timeline", several)
+    assert result.exit_code == 2
+    assert "choose one with -m" in result.stderr
+    assert run_json("dump", "timeline", several, "-m", "2")["number"] == 2
+    assert run("dump", "timeline", several, "-m", "nonsense").exit_code == 1
+
+
+def test_trace_and_back() -> None:
+    """Down to the program, and up again."""
+    facts = run_json("dump", "trace", TAGGED, "-i", "abs.0")
+    (link,) = facts["traces"]["abs.0"]
+    assert (link["instruction"], link["confidence"]) == ("abs.1", "high")
+    back = run_json("dump", "trace", TAGGED, "-i", "abs.1", "--forward")
+    assert "abs.0" in [entry["instruction"] for entry in back["traces"]["abs.1"]]
+    assert "abs.1" in run("dump", "trace", TAGGED, "-i", "abs.0").stdout
+    assert run("dump", "trace", TAGGED, "-i", "nonsense").exit_code == 1
+
+
+def test_why_and_copies() -> None:
+    """The pass and the cause, and the tally."""
+    (cause,) = run_json("dump", "why", GPU, "-i", "copy.36")["causes"]
+    assert (cause["cause"], cause["stage"], cause["bytes"]) == ("interference", "copies", 4)
+    assert "copy-insertion" in run("dump", "why", GPU, "-i", "copy.36").stdout
+    copies = run_json("dump", "copies", GPU)["copies"]
+    assert {one["opcode"] for one in copies} == {"copy"}
+    assert len(copies) == 8
+    assert "8 copies" in run("dump", "copies", GPU).stdout
+    tpu = run_json("dump", "copies", DUMPS / "tpu.mlp_train.tagged.tar.xz")["copies"]
+    assert {one["cause"] for one in tpu} == {"memory space"}
+
+
+@pytest.mark.parametrize("command", ["list", "timeline", "copies"])
+def test_unreadable(command: str, tmp_path: Path) -> None:
+    """One line and exit status 2."""
+    for path in (tmp_path / "nowhere", tmp_path):
+        result = run("dump", command, path)
+        assert result.exit_code == 2
+        assert len(result.stderr.splitlines()) == 1
+
+
+def _write(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_bad_folders_give_notes_never_exceptions(tmp_path: Path) -> None:
+    """Cut off, empty, binary, of another module, of two processes, without an end."""
+    folder = unpacked("cpu.conditionals.tagged", tmp_path)
+    steps = sorted(folder.glob("*.0*.txt"))
+    steps[3].write_text(steps[3].read_text()[:300])
+    steps[4].write_bytes(b"\x00\xff" * 50)
+    steps[5].write_text("")
+    steps[6].write_text(steps[6].read_text().replace("HloModule jit_f", "HloModule jit_other", 1))
+    steps[7].rename(folder / f"{steps[7].name}.xz")
+    next(folder.glob("*cpu_after_optimizations.txt")).unlink()
+    _write(
+        folder, {f"module_0000.jit_f.{number:04d}.a.after_x.before_y.txt": "HloModule" for number in (3, 9)}
+    )
+    facts: dict[str, Any] = run_json("dump", "list", folder)
+    codes = {note["code"] for c in facts["compilations"] for note in c["notes"]}
+    assert codes >= {"no-final-text", "overwritten"}
+    timeline = run_json("dump", "timeline", folder)
+    notes = [step["note"] for step in timeline["steps"] if step["note"]]
+    assert any("breaks off" in note for note in notes)
+    assert any("holds the module jit_other" in note for note in notes)
+    assert run("dump", "timeline", folder).exit_code == 0
+    assert run("dump", "copies", folder).exit_code == 1
+    assert json.loads(run("dump", "list", folder, "--format", "json").stdout)
