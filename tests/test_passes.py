@@ -223,6 +223,35 @@ def test_bisection_finds_the_pass() -> None:
     assert bisect(module, passes, lambda m: True) is None
 
 
+def test_no_pass_is_blamed_for_what_was_wrong_before() -> None:
+    """Names and places in messages change; what counts is how often what is wrong."""
+    text = (
+        "f { p = f32[4] parameter(0)  ROOT s = f32[3] sine(p) }\n"
+        "ENTRY e { x = f32[4] parameter(0)  y = f32[5] sine(x)  z = f32[5] sine(x)  ROOT r = f32[4] negate(x) }"
+    )
+    module = hlo.parse(text)
+    steps = Pipeline(parse_passes("canonical-names,strip-metadata,dce,canonical-names")).run(module)
+    assert steps[0].result.changed
+    assert steps[2].result.statistics["instructions"] == 2
+
+
+def test_a_pass_is_blamed_for_what_was_mended_before() -> None:
+    """An error that an earlier pass took out, and a later one makes anew."""
+
+    @attrs.frozen
+    class BreaksAgain(Pass):
+        name: ClassVar[str] = "breaks-again"
+
+        def run(self, module: hlo.Module) -> PassResult:
+            module.entry.root._shape = rewrite.shape_of("f32", [7])  # past the gate
+            module.entry.root.name = "touched"
+            return PassResult(True)
+
+    text = "ENTRY e { x = f32[4] parameter(0)  y = f32[5] sine(x)  ROOT r = f32[4] negate(x) }"
+    with pytest.raises(PassError, match="breaks-again left a module that is wrong: V101"):
+        Pipeline((*parse_passes("dce"), BreaksAgain())).run(hlo.parse(text))
+
+
 @pytest.mark.parametrize(
     "text", ["nothing", "dce{x=1}", "dce{computations=maybe}", "algsimp{max_iterations=x}", "dce cse"]
 )

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 
 
-def problems(module: Module) -> list[str]:
-    """Everything in which the graph contradicts itself, one sentence each; empty for a sound module."""
-    return list(_problems(module))
+def problems(module: Module, computations: Iterable[Computation] | None = None) -> list[str]:
+    """Everything in which the graph contradicts itself, one sentence each; empty for a sound module.
+
+    With `computations` only what stands in these, for those that know what was edited.
+    """
+    if computations is None:
+        return list(_problems(module))
+    known = set(module._computations)
+    return [problem for c in computations if c in known for problem in _computation_problems(c, known)]
 
 
 def _problems(module: Module) -> Iterator[str]:
