@@ -9,7 +9,7 @@ import attrs
 
 from hlotext.analysis.census import census
 from hlotext.analysis.communication import Communication, communications
-from hlotext.analysis.devices import devices_of, joined_devices, shardings_of
+from hlotext.analysis.devices import devices_of, joined_devices, shardings_of, shardy_text
 from hlotext.analysis.facts import fact
 from hlotext.analysis.meshes import DeviceMesh, inferred_mesh, shardy_meshes
 from hlotext.ir.nodes.module import Module
@@ -70,9 +70,7 @@ def _own_mesh(module: Module) -> FoundMesh | None:
 
 
 def _meshes(module: Module) -> Iterator[tuple[DeviceMesh, MeshSource]]:
-    text = module.attributes.get("frontend_attributes", {}).get("xla.sdy.meshes")
-    if isinstance(text, str):
-        yield from ((mesh, MeshSource.SHARDY) for mesh in shardy_meshes(text))
+    yield from ((mesh, MeshSource.SHARDY) for mesh in shardy_meshes(shardy_text(module)))
     named = [
         (one.mesh, MeshSource.SHARDINGS) for one in shardings_of(module) if isinstance(one, NamedSharding)
     ]

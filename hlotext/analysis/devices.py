@@ -9,6 +9,7 @@ import attrs
 
 from hlotext.analysis.census import census
 from hlotext.analysis.facts import fact
+from hlotext.analysis.meshes import shardy_meshes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import opcodes
@@ -62,16 +63,17 @@ class Devices:
 def devices_of(module: Module) -> Devices:
     """The devices of a module: by its header, else by what its groups and shardings name.
 
-    XLA leaves out a count of one. Old releases left out both always, so without any count only the signs of newer
-    releases, such as tables of stack frames, mean one device.
+    XLA leaves out a count of one, and both before a module is compiled. Old releases left out both always, so where nothing
+    names more devices only the signs of newer releases, such as tables of stack frames, mean one.
     """
     attributes = module.attributes
     replicas, partitions = (attributes.get(name) for name in ("replica_count", "num_partitions"))
-    if replicas is not None or partitions is not None or _is_new(module):
+    if replicas is not None or partitions is not None:
         replicas = 1 if replicas is None else int(replicas)
         partitions = 1 if partitions is None else int(partitions)
         return Devices(replicas, partitions, replicas * partitions)
-    return _guessed(module)
+    found = _guessed(module)
+    return Devices(1, 1, 1) if found == Devices(None, None, None) and _is_new(module) else found
 
 
 def _is_new(module: Module) -> bool:
@@ -87,7 +89,9 @@ def _guessed(module: Module) -> Devices:
             mode = group_mode(instruction)
             found[mode] = max(found[mode], _most(instruction) + 1)
     replicas = max(found[Mode.REPLICA], found[Mode.BOTH])
-    partitions = max([found[Mode.PARTITION], *(one.num_devices or 0 for one in shardings_of(module))])
+    named = [one.num_devices or 0 for one in shardings_of(module)]
+    named += [mesh.num_devices for mesh in shardy_meshes(shardy_text(module))]
+    partitions = max([found[Mode.PARTITION], *named])
     total = found[Mode.FLATTENED]
     if partitions > 1:
         replicas = max(1, replicas)
@@ -96,6 +100,12 @@ def _guessed(module: Module) -> Devices:
     if replicas and partitions:
         return Devices(replicas, partitions, max(total, replicas * partitions))
     return Devices(replicas if replicas > 1 else None, partitions or None, total if total > 1 else None)
+
+
+def shardy_text(module: Module) -> str:
+    """What the module says of its meshes (`xla.sdy.meshes`); empty where it says nothing."""
+    text = module.attributes.get("frontend_attributes", {}).get("xla.sdy.meshes", "")
+    return text if isinstance(text, str) else ""
 
 
 def _most(instruction: Instruction) -> int:
