@@ -10,6 +10,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import memory
+from hlotext.testing import inspect
 from tests.support import DATA, read_text
 
 DUMPS = sorted((DATA / "memory").iterdir())
@@ -107,3 +108,10 @@ def test_traces_of_the_fast_memory_are_those_of_libtpu(dump: Path) -> None:
     witness = json.loads(read_text(dump / "witness.json.xz"))
     traces = [[(kind, *names[number]) for kind, number, _ in trace] for trace in witness["traces"]]
     assert not mine or sorted(mine) in [sorted(trace) for trace in traces]
+
+
+def test_peak_memory_in_a_line() -> None:
+    """What a test of a program asks: `inspect(x).peak_memory`."""
+    dump = next(path for path in DUMPS if path.name.startswith("gpu.mlp_train"))
+    module = module_of(dump)
+    assert inspect(module).peak_memory == memory.assign(module).peak().bytes > 0

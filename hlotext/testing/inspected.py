@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from hlotext import analysis, diff, lint
 from hlotext.analysis import (
@@ -30,6 +30,9 @@ from hlotext.testing.describe import describe_all
 from hlotext.testing.filecheck import check_text
 from hlotext.testing.reading import module_of
 from hlotext.testing.snapshot import canonical_text
+
+if TYPE_CHECKING:
+    from hlotext.memory import Assignment
 
 
 def inspect(value: Any, mesh: Any = None) -> Hlo:
@@ -233,6 +236,24 @@ class Hlo:
             given = device_mesh(self._mesh) if self._mesh is not None else None
             found = list(along(self.module, found, axes, given))
         return Collectives(one for one in found if is_async is None or one.is_async is is_async)
+
+    @functools.cached_property
+    def memory(self) -> Assignment:
+        """Who lives where and when, as XLA's compiler assigns it (`hlotext.memory.assign`).
+
+        Raises MemoryModelError (a ValueError) where the text does not tell, as before optimization.
+        """
+        from hlotext.memory import assign  # few tests ask
+
+        return assign(self.module)
+
+    @property
+    def peak_memory(self) -> int:
+        """Most bytes that live at once in the device's main memory, arguments, results and constants included.
+
+        On TPU with the rules of v5e: `memory.assign(module, chip=...)` takes another chip. Raises as `memory` does.
+        """
+        return self.memory.peak().bytes
 
     @functools.cached_property
     def _shapes(self) -> tuple[Shape, ...]:

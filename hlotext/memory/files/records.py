@@ -147,6 +147,8 @@ def read_ranges(text: str, notes: Notes) -> RangeRecords:
             found.ranges.append((match["name"], index_of(match["index"]), span))
         elif line and not line.startswith("HloLiveRange (max "):
             notes.unknown("live range", line)
+    if found.schedule and found.peak_time is None:
+        notes.found.append("the live range file is cut off")
     return found
 
 
