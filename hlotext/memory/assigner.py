@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from hlotext.ir.nodes.computation import Computation, instruction_post_order, post_order
+from hlotext.ir.nodes.computation import instruction_post_order, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.layout import LayoutError
 from hlotext.memory.aliases import Buffer
@@ -78,7 +78,8 @@ class Assigner:
         self._platform = platform
         self._open: list[_Open] = []
         self._of: dict[Value, _Open] = {}
-        self._gaps = FreeGaps(schedule.end)
+        self._gaps: dict[int, FreeGaps] = {}
+        self._callers_first = post_order([flow.module.entry])[::-1]
         self._heaps: list[Heap] = []
         _color(buffers, platform)
         set_bytes(flow.values, platform)
@@ -121,7 +122,7 @@ class Assigner:
         members, sizes, live_out = self._buffers.members, self._buffers.sizes, self._live_out
         needed = {v.instruction.computation for n in numbers for v in members[n] if v.instruction is not None}
         place: dict[Instruction | None, int] = {}
-        for computation in reversed(post_order(self._roots())):
+        for computation in self._callers_first:
             if computation in needed:
                 for instruction in instruction_post_order(computation):
                     place[instruction] = len(place)
@@ -131,9 +132,6 @@ class Assigner:
             return -sizes[number], number not in live_out, first, number
 
         return sorted(numbers, key=key)
-
-    def _roots(self) -> list[Computation]:
-        return [self._flow.module.entry]
 
     # ---- one buffer
 
@@ -184,7 +182,7 @@ class Assigner:
                 )
                 if is_aliased:
                     self._fill(opened)
-                    self._gaps.add(opened.allocation.number, self._ranges_of(number))
+                    self._gaps_in(opened).add(opened.allocation.number, self._ranges_of(number))
                 return True
         if is_local:
             self._new(number, size, is_thread_local=True)
@@ -201,6 +199,12 @@ class Assigner:
                 if piece.value.live_range is not None:
                     opened.timeline.add(*piece.value.live_range, len(opened.values))
                     opened.values.append(piece.value)
+
+    def _gaps_in(self, opened: _Open) -> FreeGaps:
+        """When allocations of the same memory space are free."""
+        return self._gaps.get(opened.allocation.memory_space) or self._gaps.setdefault(
+            opened.allocation.memory_space, FreeGaps(self._schedule.end)
+        )
 
     def _ranges_of(self, number: int) -> list[Range]:
         return [v.live_range for v in self._buffers.members[number] if v.live_range is not None]
@@ -221,8 +225,9 @@ class Assigner:
                     self._take(opened, number)
                     return True
         ranges = self._ranges_of(number)
-        if ranges:
-            for candidate in self._gaps.candidates(*ranges[0]):
+        gaps = self._gaps.get(members[0].memory_space)
+        if ranges and gaps is not None:
+            for candidate in gaps.candidates(*ranges[0]):
                 opened = self._open[candidate]
                 if self._fits(opened, number):
                     self._take(opened, number)
@@ -230,12 +235,12 @@ class Assigner:
         if number not in self._live_out:
             return False
         opened = self._new(number, self._buffers.sizes[number])
-        self._gaps.add(opened.allocation.number, ranges)
+        self._gaps_in(opened).add(opened.allocation.number, ranges)
         return True
 
     def _take(self, opened: _Open, number: int) -> None:
         self._put(opened, number, self._buffers.sizes[number])
-        self._gaps.occupy(opened.allocation.number, self._ranges_of(number))
+        self._gaps_in(opened).occupy(opened.allocation.number, self._ranges_of(number))
 
     def _fits(self, opened: _Open, number: int) -> bool:
         """Whether an allocation takes a buffer (`MaybeAssignBuffer`)."""

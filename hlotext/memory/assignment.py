@@ -10,6 +10,7 @@ import attrs
 from hlotext.analysis import Backend, backend_of
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
+from hlotext.ir import collector
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.memory import peaks, platforms
@@ -122,15 +123,16 @@ def assign(
             f"{known_chip.name} is a {known_chip.backend.value}, but the module is for {backend.value}"
         )
     rules = _rules(backend, known_chip, notes)
-    schedule = flatten(module)
-    if schedule.is_assumed:
-        notes.append("the module has no schedule: the order of its text is taken for one")
-    flow = analyse(module, aliases)
-    pairs = InPlacePairs(rules.no_ops)
-    buffers = find_buffers(flow, pairs)
-    ranges = find_live_ranges(flow, schedule, buffers)
-    sharing = Sharing(flow, pairs, rules.hint)
-    result = Assigner(flow, schedule, buffers, ranges, sharing, rules).run()
+    with collector.paused(pays=False):
+        schedule = flatten(module)
+        if schedule.is_assumed:
+            notes.append("the module has no schedule: the order of its text is taken for one")
+        flow = analyse(module, aliases)
+        pairs = InPlacePairs(rules.no_ops)
+        buffers = find_buffers(flow, pairs)
+        ranges = find_live_ranges(flow, schedule, buffers)
+        sharing = Sharing(flow, pairs, rules.hint)
+        result = Assigner(flow, schedule, buffers, ranges, sharing, rules).run()
     return Assignment(
         module=module,
         backend=backend,

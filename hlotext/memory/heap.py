@@ -10,8 +10,10 @@ from typing import Literal, NamedTuple
 
 import attrs
 
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory.aliases import Buffer
 from hlotext.memory.dataflow import Dataflow
+from hlotext.memory.definitions import Values
 from hlotext.memory.occupancy import Occupancy
 from hlotext.memory.sharing import Sharing
 from hlotext.memory.values import Value
@@ -113,6 +115,8 @@ def simulate(values: Sequence[Value], buffers: Buffers, flow: Dataflow, sharing:
 
     at = flow.at
     number = 0
+    asked: Instruction | None = None
+    ending: list[Value] = []
     moments = sorted({*(row[0] for row in rows), *ends})
     for moment in moments:
         freed = ends.get(moment, {})
@@ -124,19 +128,17 @@ def simulate(values: Sequence[Value], buffers: Buffers, flow: Dataflow, sharing:
                 share(value, first)
                 continue
             over = None
-            if len(members[buffer]) == 1 and freed and value.instruction is not None:
-                user = value.instruction
-                if user.opcode != "copy":
-                    for operand in user.operands:
-                        other = at[operand][0]
-                        if other is None or other not in freed or len(members[buffer_of[other]]) > 1:
-                            continue
-                        source = other.instruction
-                        if source is None or source not in user.operands:
-                            continue
-                        if sharing.may_share(source, other.index, user, value.index):
-                            over = other
-                            break
+            user = value.instruction
+            if len(members[buffer]) == 1 and freed and user is not None and user.opcode != "copy":
+                if user is not asked:
+                    # All results of one instruction ask for the same operands, one after the other.
+                    asked, ending = user, _ending(user, at, freed, buffers)
+                for place, other in enumerate(ending):
+                    source = other.instruction
+                    if source is not None and sharing.may_share(source, other.index, user, value.index):
+                        over = other
+                        del ending[place]
+                        break
             if over is not None:
                 release(over)
                 del freed[over]
@@ -154,6 +156,22 @@ def simulate(values: Sequence[Value], buffers: Buffers, flow: Dataflow, sharing:
         for value in freed:
             release(value)
     return Simulation(events, roots, empty, tick)
+
+
+def _ending(
+    user: Instruction, at: Mapping[Instruction, Values], freed: Mapping[Value, None], buffers: Buffers
+) -> list[Value]:
+    """The values of an instruction's operands that end at its moment, alone in their buffers, each once."""
+    operands = user.operands
+    taken = set(operands)
+    found: dict[Value, None] = {}
+    for operand in operands:
+        value = at[operand][0]
+        if value is None or value not in freed or value.instruction not in taken:
+            continue
+        if len(buffers.members[buffers.number_of[value]]) == 1:
+            found[value] = None
+    return list(found)
 
 
 def place_by_size(simulation: Simulation, alignment: int) -> Placement:

@@ -12,10 +12,11 @@ from array import array
 from bisect import bisect_left, bisect_right
 
 import numpy as np
+from numpy.typing import NDArray
 
-_BLOCKS_SHIFT = 8
+_BLOCKS_SHIFT = 6
 _LEAST_SHIFT = 4
-_FEW = 24
+_FEW = 12
 """Stretches that are joined one by one rather than sorted."""
 
 
@@ -26,7 +27,7 @@ class Occupancy:
         self._shift = max(_LEAST_SHIFT, (max(1, moments) - 1).bit_length() - _BLOCKS_SHIFT)
         self._blocks = (max(1, moments) >> self._shift) + 1
         self._whole = [array("q") for _ in range(self._blocks)]
-        self._parts: list[list[tuple[int, int, int, int]]] = [[] for _ in range(self._blocks)]
+        self._parts = [array("q") for _ in range(self._blocks)]
         self._union: dict[int, array[int]] = {}
 
     def take(self, first: int, last: int, begin: int, end: int) -> None:
@@ -35,11 +36,11 @@ class Occupancy:
         inner_low, inner_high = self._inside(first, last)
         for block in range(inner_low, inner_high + 1):
             _add(self._whole[block], begin, end)
-        row = first, last, begin, end
+        row = array("q", (first, last, begin, end))
         if low < inner_low:
-            self._parts[low].append(row)
+            self._parts[low].extend(row)
         if high > inner_high and (high != low or low >= inner_low):
-            self._parts[high].append(row)
+            self._parts[high].extend(row)
         for node in self._nodes(low, high, inner_low, inner_high):
             _add(self._union.setdefault(node, array("q")), begin, end)
 
@@ -83,14 +84,18 @@ class Occupancy:
         Behind all that is taken where no gap is large enough.
         """
         flats: dict[int, array[int]] = {}
-        rows: list[tuple[int, int, int, int]] = []
+        loose: list[NDArray[np.int64]] = []
         for first, last in times:
             inner_low, inner_high = self._inside(first, last)
             for block in {first >> self._shift, last >> self._shift}:
                 if not inner_low <= block <= inner_high:
-                    whole = self._whole[block]
+                    whole, parts = self._whole[block], self._parts[block]
                     flats[id(whole)] = whole
-                    rows += [row for row in self._parts[block] if row[0] <= last and row[1] >= first]
+                    if parts:
+                        rows = np.frombuffer(parts, dtype=np.int64).reshape(-1, 4)
+                        found = rows[(rows[:, 0] <= last) & (rows[:, 1] >= first), 2:]
+                        if len(found):
+                            loose.append(found)
             left, right = inner_low + self._blocks, inner_high + self._blocks + 1
             while left < right:
                 if left & 1:
@@ -102,15 +107,7 @@ class Occupancy:
                 left >>= 1
                 right >>= 1
         filled = [flat for flat in flats.values() if flat]
-        if not filled:
-            merged = array("q")
-        elif len(filled) == 1:
-            merged = array("q", filled[0])
-        else:
-            merged = _merged(filled)
-        for _, _, begin, end in rows:
-            _add(merged, begin, end)
-        return _smallest(merged, size)
+        return _smallest(_merged(filled, loose), size)
 
     def _under(self, node: int, flats: dict[int, array[int]]) -> None:
         """All that is taken at some time in the blocks under a node of the tree."""
@@ -134,44 +131,46 @@ def _add(flat: array[int], begin: int, end: int) -> None:
         flat[low:high] = array("q", (begin,)) if high & 1 else array("q", (begin, end))
 
 
-def _merged(flats: list[array[int]]) -> array[int]:
-    """The union of several sets of stretches."""
-    flats.sort(key=len)
-    largest = flats.pop()
-    if sum(map(len, flats)) <= 2 * _FEW:
-        merged = array("q", largest)
-        for flat in flats:
-            for place in range(0, len(flat), 2):
-                _add(merged, flat[place], flat[place + 1])
-        return merged
-    flats.append(largest)
-    ends = np.concatenate([np.frombuffer(flat, dtype=np.int64) for flat in flats])
-    begins, stops = ends[::2], ends[1::2]
-    order = np.argsort(begins, kind="stable")
-    begins, stops = begins[order], np.maximum.accumulate(stops[order])
+def _merged(flats: list[array[int]], loose: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The union of several sets of stretches, and of stretches in no order, as sorted ends."""
+    if len(flats) == 1 and sum(map(len, loose)) <= _FEW:
+        merged = array("q", flats[0])
+        for rows in loose:
+            for begin, end in rows.tolist():
+                _add(merged, begin, end)
+        return np.frombuffer(merged, dtype=np.int64)
+    ordered = [np.frombuffer(flat, dtype=np.int64).reshape(-1, 2) for flat in flats]
+    if not ordered and not loose:
+        return np.empty(0, dtype=np.int64)
+    rows = np.concatenate([*ordered, *loose])
+    order = np.argsort(rows[:, 0], kind="stable")
+    begins, stops = rows[order, 0], np.maximum.accumulate(rows[order, 1])
     # A stretch goes on where the next begins no later than all before it end.
-    new = np.empty(len(begins), dtype=bool)
-    new[0] = True
-    np.greater(begins[1:], stops[:-1], out=new[1:])
-    result = np.empty(2 * int(new.sum()), dtype=np.int64)
-    result[::2] = begins[new]
-    result[1::2] = stops[np.append(new[1:], True)]
-    return array("q", result.tobytes())
+    last = np.empty(len(begins), dtype=bool)
+    last[-1] = True
+    np.greater(begins[1:], stops[:-1], out=last[:-1])
+    result = np.empty(2 * int(last.sum()), dtype=np.int64)
+    result[1::2] = stops[last]
+    result[0] = begins[0]
+    result[2::2] = begins[1:][last[:-1]]
+    return result
 
 
-def _smallest(flat: array[int], size: int) -> int:
+def _smallest(ends: NDArray[np.int64], size: int) -> int:
     """The begin of the smallest gap between stretches that has so many bytes; the end of all where there is none."""
-    if not flat:
+    if not len(ends):
         return 0
-    ends = np.frombuffer(flat, dtype=np.int64)
+    best, length = -1, int(ends[0])
+    if length >= size:
+        best = 0
     gaps = ends[2::2] - ends[1:-1:2]
-    best, length = -1, -1
-    if flat[0] >= size:
-        best, length = 0, flat[0]
     if len(gaps):
-        fitting = np.where(gaps >= size, gaps, np.iinfo(np.int64).max)
+        fitting = np.where(gaps >= size, gaps, _NONE)
         place = int(fitting.argmin())
-        found = int(gaps[place])
-        if found >= size and (best < 0 or found < length):
-            best = flat[2 * place + 1]
-    return best if best >= 0 else flat[-1]
+        found = int(fitting[place])
+        if found < _NONE and (best < 0 or found < length):
+            best = int(ends[2 * place + 1])
+    return best if best >= 0 else int(ends[-1])
+
+
+_NONE = np.iinfo(np.int64).max

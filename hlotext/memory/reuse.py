@@ -23,36 +23,40 @@ class FreeGaps:
         self._ends = np.empty(16, dtype=np.int64)
         self._owners = np.empty(16, dtype=np.int64)
         self._count = 0
-        self._gaps: dict[int, list[int]] = {}
-        self._taken: dict[int, list[Range]] = {}
+        self._gaps: dict[int, list[tuple[int, int, int]]] = {}
+        # Begin, end and row of the gaps of each allocation, in time.
         # The latest end of a gap among those that begin by some moment, as a tree of partial maxima: most buffers fit
         # into no gap at all, and this says so at once.
         self._latest = [-1] * (moments + 3)
 
     def add(self, allocation: int, ranges: list[Range]) -> None:
         """An allocation that holds values during these ranges."""
-        self._taken[allocation] = sorted(ranges)
-        self._open(allocation)
+        end = self._moments + 1
+        self._gaps[allocation] = [(-1, end, self._new(-1, end, allocation))]
+        self.occupy(allocation, ranges)
 
     def occupy(self, allocation: int, ranges: list[Range]) -> None:
         """An allocation takes more values; without effect on one that was never added."""
-        taken = self._taken.get(allocation)
-        if taken is None:
+        gaps = self._gaps.get(allocation)
+        if gaps is None:
             return
-        taken += ranges
-        taken.sort()
-        for row in self._gaps.pop(allocation, ()):
-            self._ends[row] = -1
-        self._open(allocation)
-
-    def _open(self, allocation: int) -> None:
-        rows = self._gaps[allocation] = []
-        begin = -1
-        for first, last in self._taken[allocation]:
-            if first >= begin:
-                rows.append(self._new(begin, first, allocation))
-            begin = max(begin, last)
-        rows.append(self._new(begin, self._moments + 1, allocation))
+        for first, last in ranges:
+            # Gaps that are touched end where the range begins, and begin again where it ends.
+            low = max(0, bisect_right(gaps, (first, -1, -1)) - 1)
+            high = low
+            while high < len(gaps) and gaps[high][0] <= last:
+                high += 1
+            left = []
+            for begin, end, row in gaps[low:high]:
+                if end < first:
+                    left.append((begin, end, row))
+                    continue
+                self._ends[row] = -1
+                if begin <= first:
+                    left.append((begin, first, self._new(begin, first, allocation)))
+                if last <= end:
+                    left.append((last, end, self._new(last, end, allocation)))
+            gaps[low:high] = left
 
     def _new(self, begin: int, end: int, allocation: int) -> int:
         row = self._count

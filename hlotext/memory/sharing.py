@@ -31,6 +31,7 @@ class Sharing:
         self._pairs = pairs
         self._hint = hint
         self._elementwise = Elementwise()
+        self._equals: dict[tuple[Shape, Shape], bool] = {}
         self._asked: Instruction | None = None
         self._numbers: dict[Instruction, list[int]] = {}
 
@@ -43,7 +44,9 @@ class Sharing:
         given, made = _subshape(operand, operand_index), _subshape(user, user_index)
         if given is None or made is None:
             return False
-        is_equal = given is made or shapes_equal(given, made)
+        is_equal = given is made or self._equal(given, made)
+        if not is_equal and self._hint is no_hint:
+            return False
         if (
             is_equal
             and user.opcode in WRITES_IN_PLACE
@@ -54,6 +57,15 @@ class Sharing:
         if said is not None:
             return said
         return is_equal and self._by_opcode(operand, operand_index, user, user_index)
+
+    def _equal(self, given: Shape, made: Shape) -> bool:
+        """Whether two shapes are equal, layouts included; a module has few pairs of distinct ones."""
+        if given.dimensions != made.dimensions or given.element_type is not made.element_type:
+            return False
+        known = self._equals.get((given, made))
+        if known is None:
+            known = self._equals[given, made] = shapes_equal(given, made)
+        return known
 
     def why_not(
         self, operand: Instruction, operand_index: ShapeIndex, user: Instruction, user_index: ShapeIndex
