@@ -12,6 +12,7 @@ from hlotext.dumps.notes import Note
 from hlotext.dumps.records import Options, PassRun
 from hlotext.dumps.step import Step
 from hlotext.dumps.texts import Text, module_texts
+from hlotext.dumps.timeline import Row
 
 __all__ = [
     "Compilation",
@@ -20,6 +21,7 @@ __all__ = [
     "Note",
     "Options",
     "PassRun",
+    "Row",
     "Step",
     "Text",
     "module_texts",
