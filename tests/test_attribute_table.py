@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, AttributeInfo
+from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, AttributeInfo, Form
 from hlotext.ir.tables.opcode import AttributeUse, Printing
 from hlotext.ir.tables.opcode_attributes import COMMON_ATTRIBUTES
 from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.ir.values.raw_value import RawValue
+from hlotext.syntax.language import grammar
+from tests.attribute_cases import GOOD, Case, read
 
 WORDS = {
     Printing.IF_PRESENT: ("if given", "always"),
@@ -55,3 +58,33 @@ def test_a_row_is_complete(info: AttributeInfo) -> None:
     assert info.doc
     assert not info.doc.endswith(".")
     assert info.era in ("", "old", "new")
+
+
+def test_the_grammar_reads_what_the_table_says() -> None:
+    """Each attribute's rule is the one that reads it, in both directions."""
+    assert {name: info.kind.rule for name, info in ATTRIBUTES.items()} == grammar.attribute_rules()
+    assert {
+        name: info.kind.rule for name, info in HEADER_ATTRIBUTES.items()
+    } == grammar.header_attribute_rules()
+
+
+@pytest.mark.parametrize("case", [case for case in GOOD if "reference" not in case.values[0]])
+def test_values_are_of_the_classes_that_the_table_says(case: Case) -> None:
+    """What the cases of attributes read as."""
+    parsed = read(case)
+    info = ATTRIBUTES.get(parsed.name) or HEADER_ATTRIBUTES.get(parsed.name)
+    if info is None or isinstance(parsed.value, RawValue):
+        return
+    kind, value = info.kind, parsed.value
+    items = [value] if kind.form is Form.ONE else list(value)
+    for item in items:
+        assert isinstance(item, (tuple, *kind.classes()) if kind.form in _NESTED else kind.classes())
+
+
+_NESTED = (Form.PAIRS, Form.NUMBERS)
+
+
+def test_opcodes_of_an_attribute() -> None:
+    assert ATTRIBUTES["metadata"].opcodes is None
+    assert ATTRIBUTES["largest"].opcodes == ("topk",)
+    assert "sine" in (ATTRIBUTES["result_accuracy"].opcodes or ())

@@ -11,6 +11,7 @@ import click
 from hlotext.cli.common import FORMAT, NotFound, write_json
 from hlotext.cli.output import Column, Output, Table, output
 from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.attributes import ATTRIBUTES
 from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Opcode
 from hlotext.ir.values.raw_value import value_text
 
@@ -68,7 +69,7 @@ def _all(rows: list[Opcode]) -> Table:
 def _show(report: Output, row: Opcode) -> None:
     report.heading(row.name)
     report.facts(_facts(row))
-    columns = [Column("attribute", "cyan"), Column("required"), Column("calls"), Column("when XLA prints it")]
+    columns = [Column("attribute", "cyan"), Column("required"), Column("holds"), Column("when XLA prints it")]
     own, common = row.attributes, opcodes.common_attributes(row)
     report.table(Table("Attributes, as XLA prints them", columns, [_cells(use) for use in own]))
     report.table(Table("Attributes of every instruction", columns, [_cells(use) for use in common]))
@@ -99,7 +100,7 @@ def _cells(use: AttributeUse) -> list[str]:
     printed = use.printed.value.replace("`AttributeUse.default`", _default(use) or "the default")
     if use.old:
         printed = "where given, in text of older releases"
-    return [use.name, required, "" if use.calls is Calls.NONE else use.calls.value, printed]
+    return [use.name, required, ATTRIBUTES[use.name].value, printed]
 
 
 def _default(use: AttributeUse) -> str:
@@ -135,6 +136,8 @@ def _json(row: Opcode) -> dict[str, Any]:
 def _attribute_json(use: AttributeUse) -> dict[str, Any]:
     return {
         "name": use.name,
+        "holds": ATTRIBUTES[use.name].value,
+        "doc": ATTRIBUTES[use.name].doc,
         "required": use.required,
         "optional_for_scalar": use.optional_for_scalar,
         "printed": use.printed.name.lower(),

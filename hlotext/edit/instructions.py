@@ -318,8 +318,9 @@ def _touch_around(
                 lasting.relaid = {}
             lasting.relaid[instruction] = None
     if "_attributes" in new:
-        for callee in instruction.called_computations:
-            if callee._is_inline:
+        lost = [c for value in old["_attributes"].values() for c in _called(value) if not c.callers]
+        for callee in (*instruction.called_computations, *lost):
+            if callee._is_inline or (callee.is_inside and callee in lost and callee._instructions):
                 marks.own_text(journal, callee)
     is_outside = instruction._opcode == "parameter" or instruction.is_root
     if computation is not None and is_outside and new.keys() & {"_shape", "_argument"}:
@@ -570,11 +571,8 @@ def rename(instruction: Instruction, name: str) -> None:
                     f"{computation._name} already has an instruction named {name}",
                     "see `Module.instruction_names`",
                 )
-            known = computation._by_name
-            if known is not None:
-                del known[instruction._name]
-                known[name] = instruction
-                journal.did(_rename_back, known, name, instruction._name, instruction)
+            _know(computation, instruction, instruction._name, name)
+            journal.did(_know, computation, instruction, name, instruction._name)
         journal.set(instruction, "_name", name)
         if module is not None:
             module.instruction_names.register(name)
@@ -584,9 +582,11 @@ def rename(instruction: Instruction, name: str) -> None:
             marks.touch_signature(journal, computation)
 
 
-def _rename_back(known: dict[str, Instruction], name: str, old: str, instruction: Instruction) -> None:
-    del known[name]
-    known[old] = instruction
+def _know(computation: Computation, instruction: Instruction, before: str, after: str) -> None:
+    """Makes an instruction found by another name."""
+    if computation._by_name is not None:
+        del computation._by_name[before]
+        computation._by_name[after] = instruction
 
 
 def move_before(instruction: Instruction, other: Instruction) -> None:

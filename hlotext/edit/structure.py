@@ -16,6 +16,7 @@ from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcode import Payload
 from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape, holds_buffer
 from hlotext.semantics.infer import infer_shape
 
@@ -80,6 +81,8 @@ def add(
 
 def _shape_of(instruction: Instruction, computation: Computation) -> Shape:
     """The shape of a new instruction that states none. Raises EditError where it does not follow from the operands."""
+    if isinstance(instruction._argument, Literal):
+        return instruction._argument.shape
     instruction._computation = computation  # what names other computations is seen through the module
     try:
         return infer_shape(instruction)
@@ -155,9 +158,8 @@ def put_in(
         len(computation._instructions) if before is None else order.place(before),
         instruction,
     )
-    if computation._by_name is not None:
-        computation._by_name[name] = instruction
-        journal.did(_forget_name, computation, name)
+    _know_name(computation, instruction)
+    journal.did(_forget_name, computation, name)
     journal.set(instruction, "_users", {})
     use(journal, instruction)
     if instruction.control_predecessors:
@@ -251,10 +253,11 @@ def take_out(edit: Edit, computation: Computation, gone: dict[Instruction, None]
         computation.order.remove_all(gone)
         journal.did(computation.order.restore, before)
     for instruction in gone:
+        if instruction._opcode == "fusion":  # more is allowed in what a fusion runs
+            edit.watch((i for c in instruction.called_computations for i in c._instructions), typed=False)
         leave(journal, instruction)
-        if computation._by_name is not None:
-            del computation._by_name[instruction._name]
-            journal.did(_know_name, computation, instruction)
+        _forget_name(computation, instruction._name)
+        journal.did(_know_name, computation, instruction)
         if instruction.control_predecessors:
             journal.set(computation, "_successors", None)
         if instruction._opcode == "parameter":

@@ -99,8 +99,8 @@ def inline(call: Instruction) -> dict[Instruction, Instruction]:
     """Replaces a `call` or `fusion` by the instructions of its computation (`CallInliner::Inline`).
 
     Control dependencies of the call pass to the copies: they follow its predecessors, and its successors follow the
-    result. The computation stays (DCE takes it out when nothing calls it). Returns the copy of each instruction. Raises
-    EditError for other opcodes.
+    result. The computation of a call stays (DCE takes it out when nothing calls it), that of a fusion goes with it. Returns
+    the copy of each instruction. Raises EditError for other opcodes.
     """
     computation = call.computation
     if call.opcode not in ("call", "fusion") or computation is None or computation.module is None:
@@ -132,4 +132,8 @@ def _inline(
         )  # fmt: skip
         nodes[old] = copies[old] = computation.add(copy, call, typed=module.is_scheduled)
     call.replace_with(nodes[callee.root])
+    if call.opcode == "fusion" and not callee.callers:
+        module.remove(
+            callee
+        )  # it was the fusion's own, and what is right in a fusion need not be outside of one
     return copies

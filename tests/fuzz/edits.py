@@ -25,6 +25,7 @@ from hlotext.edit.cloning import clone_computation, clone_instruction
 from hlotext.ir.nodes import compare
 from hlotext.ir.nodes.module import ENTRY_LAYOUT
 from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
+from hlotext.ir.tables.opcode import Printing
 from hlotext.ir.tables.opcodes import OPCODES, allowed_attributes
 from hlotext.ir.values.raw_value import RawValue
 from tests import support
@@ -480,6 +481,15 @@ def plain(module: hlo.Module) -> hlo.Module:
     for instruction in copy.instructions():
         if instruction.sharding is not None and instruction.shape is not None:
             instruction._attributes["sharding"] = instruction.sharding.for_shape(instruction.shape)
+        row = OPCODES.get(instruction.opcode)
+        uses = allowed_attributes(row) if row is not None else {}
+        for name, value in list(instruction._attributes.items()):
+            if (
+                name in uses
+                and uses[name].printed is Printing.IF_NOT_EMPTY
+                and str(value) in ("", "{}", '""')
+            ):
+                del instruction._attributes[name]
         groups = instruction._attributes.get("replica_groups")
         if groups is not None and not groups.group_count:  # always printed, and empty where absent
             del instruction._attributes["replica_groups"]

@@ -134,6 +134,8 @@ class AttributeInfo(Value):
     """What it means."""
     printed: str = "if given"
     """When XLA prints it; the opcode table says it for each opcode."""
+    default: object = None
+    """What the absence of a header's attribute stands for, so that it is not printed; None where that is nothing."""
     era: str = ""
     """`old` or `new` where the XLA release that is imitated does not know the attribute; empty otherwise."""
 
@@ -322,12 +324,24 @@ _HEADER_ROWS: tuple[tuple[str, ...], ...] = (
 )
 
 
-def _info(name: str, rule: str, *rest: str) -> AttributeInfo:
-    return AttributeInfo(name, KINDS[rule], *rest)
+_HEADER_DEFAULTS: dict[str, object] = {
+    "is_scheduled": False,
+    "alias_passthrough_params": False,
+    "allow_spmd_sharding_propagation_to_parameters": (False,),
+    "allow_spmd_sharding_propagation_to_output": (False,),
+    "replica_count": 1,
+    "num_partitions": 1,
+}
+
+
+def _info(name: str, rule: str, doc: str, printed: str = "if given", era: str = "") -> AttributeInfo:
+    return AttributeInfo(name, KINDS[rule], doc, printed, era=era)
 
 
 ATTRIBUTES: dict[str, AttributeInfo] = {row[0]: _info(*row) for row in _INSTRUCTION_ROWS}
 """Every attribute of op lines that is known, by name."""
 
-HEADER_ATTRIBUTES: dict[str, AttributeInfo] = {row[0]: _info(*row) for row in _HEADER_ROWS}
+HEADER_ATTRIBUTES: dict[str, AttributeInfo] = {
+    row[0]: attrs.evolve(_info(*row), default=_HEADER_DEFAULTS.get(row[0])) for row in _HEADER_ROWS
+}
 """Every attribute of the module header that is known, by name, in the order in which XLA prints them."""

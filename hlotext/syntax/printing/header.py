@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.attributes import HEADER_ATTRIBUTES
 from hlotext.ir.values.frames import StackFrameIndex
 from hlotext.ir.values.print_options import PrintOptions
 from hlotext.ir.values.raw_value import RawValue, value_text
 from hlotext.ir.values.shape import ComputationLayout, Shape
 from hlotext.ir.values.text import quote
-
-_ORDER = (
-    "is_scheduled",
-    "input_output_alias",
-    "buffer_donor",
-    "alias_passthrough_params",
-    "entry_computation_layout",
-    "allow_spmd_sharding_propagation_to_parameters",
-    "allow_spmd_sharding_propagation_to_output",
-    "replica_count",
-    "num_partitions",
-    "frontend_attributes",
-    "origin_recovery_table",
-    "debug_attributes",
-)
-_DEFAULTS: dict[str, Any] = {
-    "is_scheduled": False,
-    "alias_passthrough_params": False,
-    "allow_spmd_sharding_propagation_to_parameters": (False,),
-    "allow_spmd_sharding_propagation_to_output": (False,),
-    "replica_count": 1,
-    "num_partitions": 1,
-}
-"""What an absent attribute stands for; a value equal to it is not printed."""
 
 
 def header_text(module: Module, options: PrintOptions) -> str:
@@ -42,9 +17,9 @@ def header_text(module: Module, options: PrintOptions) -> str:
     if "entry_computation_layout" not in values and module.computations:
         values["entry_computation_layout"] = inferred_layout(module)
     out = [f"HloModule {module.name if options.print_ids else ''}"]
-    for name in (*_ORDER, *(name for name in values if name not in _ORDER)):
+    for name in dict.fromkeys((*HEADER_ATTRIBUTES, *values)):
         value = values.get(name)
-        if value is None or value == _DEFAULTS.get(name):
+        if value is None or (name in HEADER_ATTRIBUTES and value == HEADER_ATTRIBUTES[name].default):
             continue
         if isinstance(value, RawValue):
             out.append(f"{name}={value}")
