@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -11,16 +12,39 @@ from hlotext.findings.errors import TermError
 from hlotext.syntax.fast import shortcuts
 from hlotext.syntax.language import grammar, patterns
 from hlotext.syntax.reading import terms
+from hlotext.syntax.source.inputs import read_source
+from tests import support
 from tests.attribute_cases import CASES
 
 RULES = {**grammar.header_attribute_rules(), **grammar.attribute_rules()}
-TEXTS = sorted({str(case.values[0]["text"]) for case in CASES})
+SHAPE = re.compile(r" = (\(.*?\)|[a-z][!-~]*) [a-z][a-z0-9\-]*\(")
+"""The shape of an op line, as it is written."""
+
+
+def shapes() -> Iterator[str]:
+    """Shapes of real modules of each platform."""
+    for name in ("cpu/mlp_train", "gpu/mlp_train", "tpu/mlp_train", "tpu/transformer_train_scan"):
+        for path in sorted(support.ROOT.glob(f"corpus/{name}.*after_optimizations.txt*"))[:1]:
+            yield from set(SHAPE.findall(read_source(path).text))
+
+
+TEXTS = sorted(
+    {
+        text
+        for case in CASES
+        if RULES.get((text := str(case.values[0]["text"])).partition("=")[0]) in shortcuts.FAST_RULES
+    }
+    | {f"outfeed_shape={shape}" for shape in shapes()}
+)
+"""Every text whose rule has a shortcut."""
 DAMAGED = 40
 """How often each text is damaged."""
 
 
 def is_cut(text: str) -> bool:
-    """Whether the fast reader would take a text for one attribute, which shortcuts rely on."""
+    """Whether the fast reader would take a text for one attribute, which shortcuts rely on; those for shapes do not."""
+    if RULES[text.partition("=")[0]] == "shape":
+        return True
     return "\n" not in text and patterns.attribute().findall(f", {text}") == [text]
 
 
@@ -38,20 +62,53 @@ def damaged(text: str) -> Iterator[str]:
         yield f"{name}={''.join(letters)}"
 
 
+def compared(text: str) -> bool:
+    """Whether the shortcut for a text gives something, which is then what the grammar gives."""
+    name, _, value = text.partition("=")
+    fast = shortcuts.shortcut(RULES[name])
+    assert fast is not None
+    try:
+        found = fast(value)
+    except TermError:
+        return False
+    if found is None:
+        return False
+    assert (repr(found), found) == (repr(wanted := terms.read(RULES[name], value)), wanted)
+    return True
+
+
 @pytest.mark.parametrize("text", TEXTS)
 def test_equal_to_the_grammar(text: str) -> None:
-    rule = RULES.get(text.partition("=")[0])
-    fast = shortcuts.shortcut(rule) if rule is not None else None
-    if rule is None or fast is None:
-        return
-    for one in filter(is_cut, (text, *damaged(text))):
-        value = one.partition("=")[2]
-        try:
-            found = fast(value)
-        except TermError:
-            continue
-        if found is not None:
-            assert (repr(found), found) == (repr(wanted := terms.read(rule, value)), wanted)
+    """As it is and damaged: the same value, or none, and none for what the grammar refuses."""
+    cut = [one for one in (text, *damaged(text)) if is_cut(one)]
+    assert sum(map(compared, cut)) + sum(map(is_left, cut)) == len(cut)
+
+
+def is_left(text: str) -> bool:
+    """Whether the shortcut leaves a text to the grammar."""
+    name, _, value = text.partition("=")
+    fast = shortcuts.shortcut(RULES[name])
+    try:
+        return fast is None or fast(value) is None
+    except TermError:
+        return True
+
+
+@pytest.mark.parametrize("rule", shortcuts.FAST_RULES)
+def test_every_shortcut_reads_something(rule: str) -> None:
+    """Of the texts above, as they are, at least one."""
+    assert any(compared(text) for text in TEXTS if is_cut(text) and RULES[text.partition("=")[0]] == rule)
+
+
+def test_python_s_identifier_is_the_grammar_s() -> None:
+    """And no reserved word is a name."""
+    assert grammar.terminals()["IDENTIFIER"] + "+" == patterns.IDENTIFIER
+    assert f"){patterns.WORD_END})" in grammar.terminals()["NAME"]
+    for word in grammar.reserved():
+        assert patterns.name().fullmatch(word) is None
+        assert patterns.name().fullmatch(f"{word}_") is not None
+        assert re.fullmatch(patterns.bare_name(), word) is None
+    assert "<" not in grammar.text().partition("NAME:")[2].partition("\n")[0]
 
 
 @pytest.mark.parametrize(

@@ -239,8 +239,8 @@ class _Reading:
 
 
 _FORM = "HLO text begins with `HloModule NAME`; one op line reads `NAME = SHAPE OPCODE(...)`"
-_WORD = r"%?[A-Za-z_][\w.\-]*"
-_HEADERLESS = late(rf"ENTRY(?![\w.\-])|{_WORD}\s*\{{|%?[A-Za-z_][\w.\-]*\s*\([^=]*\)\s*->", re.DOTALL)
+_WORD = rf"%?{patterns.IDENTIFIER}"
+_HEADERLESS = late(rf"ENTRY{patterns.WORD_END}|{_WORD}\s*\{{|{_WORD}\s*\([^=]*\)\s*->", re.DOTALL)
 _OP_LINE = late(rf"(?:ROOT\s+)?(?:{_WORD}\s*=\s|\(|[a-z]\w*\s*\[|[a-z][\w\-]*\s*\()")
 _COMPUTATION_LINE = late(
     rf"^(?:ENTRY[ \t]+{_WORD}|{_WORD}[ \t]*\((?=[^\r\n]*->[^\r\n]*\{{[ \t]*\r?$)|{_WORD} \{{[ \t]*\r?$)",

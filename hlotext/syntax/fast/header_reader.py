@@ -19,7 +19,9 @@ from hlotext.syntax.language.grammar import header_attribute_rule
 from hlotext.syntax.linking.linker import Linker
 from hlotext.syntax.source.reporter import Reporter
 
-_COMPUTATION = late(r"^(?:ENTRY\b|%?[A-Za-z_][\w.\-]*+ (?:\{|\((?=[^\r\n]*\{)))", re.MULTILINE | re.ASCII)
+_COMPUTATION = late(
+    rf"^(?:ENTRY\b|%?{patterns.IDENTIFIER} (?:\{{|\((?=[^\r\n]*\{{)))", re.MULTILINE | re.ASCII
+)
 _BEFORE_TABLES = tuple(f"{first}{second}FileNames" for first in ("\n", "\r\n") for second in ("\n", "\r\n"))
 _TRIES = 4
 """Lines that look like a computation's, up to which the header is tried; they may stand inside a quoted module."""

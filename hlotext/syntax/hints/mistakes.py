@@ -32,9 +32,7 @@ class Finding:
 
 _NO_TOKEN = re.compile(r"[^\t\r\n !-~]|[;|$@&!`^~\\<]", re.ASCII)
 """Characters that no token holds: those that are no ASCII, control characters, and signs without a meaning."""
-_KEYWORDS = frozenset(
-    re.search(r"\(\?:(true[^)]*?shard_like)", grammar.terminals()["NAME"]).group(1).split("|")  # type: ignore[union-attr]
-)
+_KEYWORDS = frozenset(word for word in grammar.reserved() if word not in ELEMENT_TYPES)
 _SEPARATED_BY_BLANKS = {
     "window": "the fields of a window",
     "sharding": "the parts of a sharding",

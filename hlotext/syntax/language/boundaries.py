@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 
 from hlotext.ir.memo import late
+from hlotext.syntax.language.patterns import IDENTIFIER, WORD_END
 
 _MODULE = late(r"[\r\n](?=HloModule[ \t\r\n])")
 _COMPUTATION = late(
-    r"ENTRY(?![\w.\-])|[%{},]|[A-Za-z_][\w.\-]*[ \t]*(?:\{|\((?:\s*\)|\s*%?[\w.\-]+\s*:)|\Z)", re.ASCII
+    rf"ENTRY{WORD_END}|[%{{}},]|{IDENTIFIER}[ \t]*(?:\{{|\((?:\s*\)|\s*%?[\w.\-]+\s*:)|\Z)", re.ASCII
 )
 """How a computation begins, be it the beginning of a broken or truncated one."""
 _OP_LINE = late(
-    r"^[ \t]*(?:ROOT[ \t]+)?%?[A-Za-z_][\w.\-]*[ \t]*=[ \t]*(?:\(|[a-z][a-z0-9\-]*[\[(])",
+    rf"^[ \t]*(?:ROOT[ \t]+)?%?{IDENTIFIER}[ \t]*=[ \t]*(?:\(|[a-z][a-z0-9\-]*[\[(])",
     re.ASCII | re.MULTILINE,
 )
 

@@ -41,8 +41,15 @@ def _read(path: str) -> str:
 
 @functools.cache
 def text() -> str:
-    """The whole grammar as one Lark text."""
-    return "\n".join(map(_read, files()))
+    """The whole grammar as one Lark text, with the reserved words where it says `<RESERVED>`."""
+    return "\n".join(map(_read, files())).replace("<RESERVED>", "|".join(reserved()))
+
+
+@functools.cache
+def reserved() -> tuple[str, ...]:
+    """The words that are no names, in the order of reserved.txt."""
+    lines = _read(os.path.join(folder(), "reserved.txt")).splitlines()
+    return tuple(word for line in lines if not line.startswith("#") for word in line.split())
 
 
 @functools.cache

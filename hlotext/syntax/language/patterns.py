@@ -14,6 +14,11 @@ import re
 
 from hlotext.syntax.language import grammar
 
+IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
+"""The grammar's IDENTIFIER, which a test compares, for expressions that are made before the grammar is read. Possessive."""
+WORD_END = r"(?![A-Za-z0-9_.\-])"
+"""Behind a word: no character that would belong to it."""
+
 _DEPTH = 10
 """Nesting of braces that the expressions follow, for backend_config; deeper ones go through the grammar."""
 
@@ -72,9 +77,8 @@ def header_attribute() -> re.Pattern[str]:
 
 @functools.cache
 def bare_name() -> str:
-    """A name without a percent sign, which is no reserved word: what NAME says of one, up to the name itself."""
-    bare = grammar.terminals()["NAME"].split("|", 1)[1]
-    return bare[: bare.index("[A-Za-z_]")] + grammar.terminals()["IDENTIFIER"]
+    """A name without a percent sign, which is no reserved word."""
+    return rf"(?!(?:{'|'.join(grammar.reserved())}){WORD_END}){grammar.terminals()['IDENTIFIER']}"
 
 
 @functools.cache

@@ -31,7 +31,8 @@ _COMMENT = re.compile(r"/\*(?!index=[0-9]{1,9}\*/)")
 """A comment that may go on below, or hold anything."""
 _BODIES = (
     re.compile(
-        r"=\{+(?:[\s/]|\Z|ROOT\b|%[\w.\-]+\s*=|[A-Za-z_][\w.\-]*\s*=\s*(?:\(|%|[a-z][\w\-]*[\[(]))", re.ASCII
+        rf"=\{{+(?:[\s/]|\Z|ROOT\b|%[\w.\-]+\s*=|{patterns.IDENTIFIER}\s*=\s*(?:\(|%|[a-z][\w\-]*[\[(]))",
+        re.ASCII,
     ),
     re.compile(r"computations=\{[^{}\n]*\{"),
 )

@@ -9,9 +9,10 @@ from collections.abc import Collection
 from hlotext.ir.memo import late
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, TypeKind
+from hlotext.syntax.language.patterns import IDENTIFIER
 from hlotext.syntax.source.reporter import Place, Reporter
 
-_DEFINITION = late(r"^[ \t]*+(?:ROOT[ \t]+)?(%?([A-Za-z_][\w.\-]*+))[ \t]*+=", re.MULTILINE | re.ASCII)
+_DEFINITION = late(rf"^[ \t]*+(?:ROOT[ \t]+)?(%?({IDENTIFIER}))[ \t]*+=", re.MULTILINE | re.ASCII)
 
 _NAME_CHARACTER = late(r"[\w.\-%]")
 

@@ -14,11 +14,11 @@ from hlotext.syntax.language.grammar import header_attribute_rule
 from hlotext.syntax.language.words import unquote
 from hlotext.syntax.source.reporter import Reporter
 
-_NAME = re.compile(r"HloModule[ \t]++%?([A-Za-z_][A-Za-z0-9_.\-]*+)")
+_NAME = re.compile(rf"HloModule[ \t]++%?({patterns.IDENTIFIER})")
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n|\Z)")
 _ROW = re.compile(r"[ \t]*+[0-9]++(?:[ \t]++|(?=[\"{]))([^\r\n]*+)")
 _FIELD = re.compile(r"([a-z_]++)=(-?[0-9]{1,9})(?![0-9])")
-_BEHIND = re.compile(r"[ \t]*+(?:ENTRY\b|[%{}]|(?:ROOT\b|[A-Za-z_][A-Za-z0-9_.\-]*+)[ \t]*+[={(])")
+_BEHIND = re.compile(rf"[ \t]*+(?:ENTRY\b|[%{{}}]|(?:ROOT\b|{patterns.IDENTIFIER})[ \t]*+[={{(])")
 """How the first computation begins, or what is left of it."""
 
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hlotext.syntax.reading.records import ModuleRecord
     from hlotext.syntax.reading.reference import ParseError
 
-_NAME = r"%?[A-Za-z_][A-Za-z0-9_.\-]*+"
+_NAME = rf"%?{patterns.IDENTIFIER}"
 _START = r"(?:(?<![^\r\n])[ \t]*+)"
 """The beginning of a line, blanks included."""
 _HEADER = re.compile(
@@ -39,15 +39,15 @@ _HEADER = re.compile(
 """The header of a computation, be the rest of its line broken: a name, and a brace that ends the line or a signature."""
 _OP_LINE = re.compile(rf"(?P<root>ROOT[ \t]++)?+(?P<name>{_NAME})[ \t]*+=[ \t]*+")
 """How an op line begins."""
-_NAMED_LINE = re.compile(r"(?P<root>ROOT[ \t]++)?+(?P<name>%[A-Za-z_][A-Za-z0-9_.\-]*+)[ \t]++")
+_NAMED_LINE = re.compile(rf"(?P<root>ROOT[ \t]++)?+(?P<name>%{patterns.IDENTIFIER})[ \t]++")
 """How one begins whose `=` is missing."""
-_USUAL_LINE = re.compile(r"(?P<indent>(?:\r?\n|\A) *+)(?:ROOT )?(?P<mark>%?)[A-Za-z_][A-Za-z0-9_.\-]*+ = ")
+_USUAL_LINE = re.compile(rf"(?P<indent>(?:\r?\n|\A) *+)(?:ROOT )?(?P<mark>%?){patterns.IDENTIFIER} = ")
 """How one begins as XLA writes it."""
 _KNOWN_LINE = re.compile(
     rf"{_START}(?:{_OP_LINE.pattern.replace('?P<root>', '?:').replace('?P<name>', '?:')}"
     rf"|\}}|ENTRY\b|HloModule[ \t\r\n]|{_HEADER.pattern.replace('?P<entry>', '?:').replace('?P<name>', '?:')})"
 )
-_GUESS = re.compile(rf"ENTRY[ \t]++({_NAME})|(%[A-Za-z_][A-Za-z0-9_.\-]*+)")
+_GUESS = re.compile(rf"ENTRY[ \t]++({_NAME})|(%{patterns.IDENTIFIER})")
 """A name in a broken line: probably that of the computation whose header this was."""
 _CLOSING = re.compile(rf"\}}(?:[ \t\r\n]*+,[ \t\r\n]*+execution_thread=[ \t\r\n]*+({patterns.quoted()}))?")
 _STRAY = re.compile(r"\}(?:[ \t\r\n]*+\})*+")

@@ -70,5 +70,5 @@ def _frontend_attribute() -> re.Pattern[str]:
     """One pair. Groups: the whole, name, string, balanced braces."""
     word = r"A-Za-z0-9_.\-"
     return re.compile(
-        rf"(?<![{word}])(([A-Za-z_][{word}]*+)=(?:({patterns.quoted()})|({patterns.braces()})))"
+        rf"(?<![{word}])(({patterns.IDENTIFIER})=(?:({patterns.quoted()})|({patterns.braces()})))"
     )
