@@ -120,11 +120,25 @@ def _may_follow(before: Assignment, held: Value, result: Value | None) -> bool:
     start = min([value.live_range[0] for value in buffer if value.live_range is not None], default=start)
     if last != start:
         return last < start
+    if any(_copies(value, held, start) for value in buffer):
+        return True  # the copy is there because the parameter is not donated: the compiler takes it out
     operand, index = held.instruction, held.index
     user = result.instruction
     if operand is None or operand not in user.operands:
         return False
     return model.sharing.may_share(operand, index, user, result.index)
+
+
+def _copies(value: Value, held: Value, time: int) -> bool:
+    """Whether a value is a copy of a parameter, made at that moment."""
+    instruction = value.instruction
+    return (
+        instruction is not None
+        and instruction.opcode == "copy"
+        and instruction.operands[0] is held.instruction
+        and value.live_range is not None
+        and value.live_range[0] == time
+    )
 
 
 def rematerialize(
