@@ -78,6 +78,9 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
         )
     if summary.constants.arrays:
         yield "constants", _total_text(summary.constants)
+    if summary.peak_memory is not None:
+        peak = summary.peak_memory
+        yield "peak memory", f"{byte_text(peak.bytes)} at {peak.name} (hlotext memory tells what lives then)"
     yield "computations", ", ".join(_uses(summary))
     inside = sum(count.in_fusions for count in summary.opcodes)
     yield (
