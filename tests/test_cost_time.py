@@ -87,6 +87,32 @@ def test_an_exposed_transfer_is_on_the_critical_path() -> None:
     assert sum(step.seconds for step in found.critical_path) == pytest.approx(found.seconds)
 
 
+FUSED = """HloModule m, is_scheduled=true, num_partitions=4
+sum {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT z = f32[] add(x, y)
+}
+fused {
+  p = f32[1024] parameter(0)
+  r = f32[1024] all-reduce(p), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=sum
+  ROOT n = f32[1024] negate(r)
+}
+ENTRY e {
+  a = f32[1024] parameter(0)
+  ROOT f = f32[1024] fusion(a), kind=kCustom, calls=fused
+}
+"""
+
+
+def test_a_collective_inside_a_fusion_is_on_its_link() -> None:
+    """What the core waits for there is no work of the core."""
+    found = cost.estimate(hlo.parse(FUSED), PLAIN, parse_mesh("x=4"))
+    path = {step.resource: step.seconds for step in found.critical_path}
+    assert path == {"links of x": pytest.approx(1.5 * 4096 / 1e9), "core": pytest.approx(2 * 4096 / 1e9)}
+    assert found.seconds == pytest.approx(3.5 * 4096 / 1e9)
+
+
 LOOP = """HloModule m, is_scheduled=true
 body {
   p = (s32[], f32[1024]) parameter(0)

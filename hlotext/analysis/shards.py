@@ -95,6 +95,8 @@ def argument_shards(module: Module) -> tuple[Shard, ...]:
 
 def result_shards(module: Module) -> tuple[Shard, ...]:
     """The arrays of the module's result, by the sharding of its root or of what makes each."""
+    if not len(module.entry):
+        return ()
     root = module.entry.root
     if root.sharding is None and root.opcode == "tuple":
         return tuple(shard for operand in root.operands for shard in shards_of(module, operand))

@@ -118,7 +118,7 @@ def _show_matrix(report: Output, found: cost.Traffic) -> None:
     report.table(
         Table(
             "Sent by each device in one run (operations)",
-            [Column("along"), *(Column(kind, is_number=True) for kind in columns)],
+            [Column("along"), *(Column(kind.replace("collective-", ""), is_number=True) for kind in columns)],
             rows,
         )
     )

@@ -153,9 +153,10 @@ class Scheduler:
                 elif ROLES.get(instruction.opcode) != "start" or _is_plain(transfer):
                     exposed[transfer] = transfer.end - clock
                     clock = transfer.end
+                if clock > begin and ended is None:
+                    steps.append(Step(instruction, begin, clock, None, transfer))
+                    begin = clock
                 if instruction.opcode != "fusion":
-                    if clock > begin:
-                        steps.append(Step(instruction, begin, clock, None, transfer))
                     continue
             if ended is not None and instruction.opcode != "fusion":
                 if clock > begin:
