@@ -2,12 +2,13 @@
 
 from hlotext.cost.analysis import KEYS, Analysis, Cost, Key, RunCost, Share, analyze
 from hlotext.cost.estimate import Estimate, InstructionTime, PathStep, TransferTime, estimate
-from hlotext.cost.roofline import Bound, Least
+from hlotext.cost.roofline import OVERHEAD, Bound, Least
 from hlotext.cost.traffic import Copy, Flow, Sum, Traffic, traffic
 from hlotext.cost.tree import Node, scope_tree
 
 __all__ = [
     "KEYS",
+    "OVERHEAD",
     "Analysis",
     "Bound",
     "Copy",
