@@ -282,3 +282,14 @@ def test_loose_texts(tmp_path: Path) -> None:
     """Without texts of a compiler those called .hlo."""
     write(tmp_path, "a.hlo", "b/c.hlo", "notes.txt")
     assert [Path(text.path).name for text in dumps.module_texts([tmp_path])] == ["a.hlo", "c.hlo"]
+
+
+def test_twenty_thousand_files(tmp_path: Path) -> None:
+    """Names alone are read, once."""
+    for number in range(20_000):
+        (tmp_path / f"module_{number // 4:04d}.jit_f.{number % 4:04d}.p.after_x.before_y.txt").touch()
+    folder = dumps.open(tmp_path)
+    assert len(folder) == 5_000
+    assert [c.number for c in folder] == list(range(5_000))
+    assert [step.number for step in folder[4_999].steps] == [0, 1, 2, 3]
+    assert {note.code for note in folder[7].notes} == {"no-final-text", "no-first-text"}

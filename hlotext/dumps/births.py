@@ -14,6 +14,7 @@ from hlotext.diff.matching import Matching
 from hlotext.dumps.changes import changes
 from hlotext.dumps.lines import Line, computations, lines_of, usual_form
 from hlotext.dumps.step import Step
+from hlotext.dumps.timeline import whole_text
 
 _DEFINED = re.compile(r"\n  (?:ROOT )?%([\w.\-]+) = ", re.ASCII)
 
@@ -36,16 +37,21 @@ def births(steps: Sequence[Step], names: Iterable[str]) -> dict[str, Birth]:
     """
     if not steps:
         return {}
-    text = _text(steps[-1])
+    text = usual_form(steps[-1].file.text())
     lines = _lines(text, {name.removeprefix("%") for name in names})
     pending = {name: (name, line) for name, line in lines.items()}
     """By the name asked for: the name and line in the text that is looked at."""
     found: dict[str, Birth] = {}
+    at = steps[-1]
+    """The first step that has the text that is looked at, as far as steps were looked at."""
     for index in range(len(steps) - 1, 0, -1):
         if not pending:
             return found
-        earlier = _text(steps[index - 1])
+        earlier = whole_text(steps[index - 1])
+        if earlier is None:
+            continue  # what cannot be read is passed over
         if earlier == text:
+            at = steps[index - 1]
             continue
         before = _lines(earlier, {name for name, _ in pending.values()})
         comparison: _Renamed | None = None
@@ -55,16 +61,12 @@ def births(steps: Sequence[Step], names: Iterable[str]) -> dict[str, Birth]:
                 comparison = comparison or _Renamed(earlier, text)
                 was = comparison.before(line)
             if was is None:
-                found[asked] = Birth(steps[index], name)
+                found[asked] = Birth(at, name)
                 del pending[asked]
             else:
                 pending[asked] = was.name, was
-        text = earlier
-    return found | {asked: Birth(steps[0], name) for asked, (name, _) in pending.items()}
-
-
-def _text(step: Step) -> str:
-    return usual_form(step.file.text())
+        text, at = earlier, steps[index - 1]
+    return found | {asked: Birth(at, name) for asked, (name, _) in pending.items()}
 
 
 def _lines(text: str, names: set[str]) -> dict[str, Line]:

@@ -14,6 +14,7 @@ import hlotext as hlo
 from hlotext.diff.graph import Graph, base_opcode, family, op_name, plain_shape
 from hlotext.diff.matching import HIGH, LOW, MEDIUM, RANK, RULES, Matching
 from hlotext.dumps.step import Step
+from hlotext.dumps.timeline import whole_text
 
 if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
@@ -78,11 +79,14 @@ class Provenance:
         self.before = graph = Graph(first.module)
         text = first.file.text()
         for step in compilation.steps[first.index + 1 : last.index + 1]:
-            following = step.file.text()
-            if following == text:
+            following = whole_text(step) if step is not last else step.file.text()
+            if following is None or following == text:
+                continue  # what cannot be read is passed over
+            module = last.module if step is last else _parsed(following, step)
+            if module is None:
                 continue
             text = following
-            new = Graph(last.module if step is last else _parsed(text, step))
+            new = Graph(module)
             self._matchings.append(_Steps(Matching(graph, new)))
             self.at.append(step)
             graph = new
@@ -152,7 +156,7 @@ class Provenance:
         named = self._by_op_name.get(name, {}) if name else {}
         links = [_doubted(link, len(named)) for link in links]
         if not named:
-            return [_at_most_medium(link) for link in links] if name else links
+            return [link if not name and link.rule in _SURE else _at_most_medium(link) for link in links]
         both = [link for link in links if link.instruction in named]
         if both:
             return both
@@ -181,13 +185,21 @@ class Provenance:
         return []
 
 
-def _parsed(text: str, step: Step) -> hlo.Module:
-    return hlo.parse(text, name=step.path)
+def _parsed(text: str, step: Step) -> hlo.Module | None:
+    """The module of a text; None for what is no HLO."""
+    try:
+        return hlo.parse(text, name=step.path)
+    except hlo.HloSyntaxError:
+        return None
 
 
 def _trust(link: tuple[str, str, int]) -> tuple[int, int]:
     """How far a match can be trusted; a chain is what its weakest match is."""
     return RANK[link[1]], -RULES.index(link[0])
+
+
+_SURE = ("same", "position", "name")
+"""Rules that are sure where the text does not say which operation of the program it is."""
 
 
 def _at_most_medium(link: Link) -> Link:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,12 @@ def timeline(compilation: Compilation, stage: str | None = None) -> Iterator[Row
         before = text
 
 
+def whole_text(step: Step) -> str | None:
+    """The text of a step in its usual form; None for one that cannot be read, breaks off, or is of another module."""
+    text, note = _read(step)
+    return text if note is None else None
+
+
 def _read(step: Step) -> tuple[str | None, Note | None]:
     """The text of a step in its usual form, and what is odd about it; None for one that cannot be read."""
     try:
@@ -76,9 +83,17 @@ def _odd(step: Step, text: str) -> Note | None:
         )
     if not text.rstrip().endswith("}"):
         return Note("cut-off", "its text breaks off before the end", step.path)
-    if name != own and step.file.name.module is not None:
+    if _plain(name) != _plain(own) and step.file.name.module is not None:
         return Note("lying-name", f"it holds the module {name}", step.path)
     return None
+
+
+def _plain(name: str) -> str:
+    """A module's name as names of files have it: XLA writes `_` for what a file system may not take."""
+    return _STRANGE.sub("_", name)
+
+
+_STRANGE = re.compile(r"[^\w.\-]", re.ASCII)
 
 
 def notes(compilation: Compilation) -> list[Note]:
