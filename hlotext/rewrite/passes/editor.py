@@ -333,10 +333,16 @@ class Visitor(Editor):
         """What is done with an instruction."""
         raise NotImplementedError
 
+    def mark_visited(self, i: Instruction) -> None:
+        """Keeps the walk from an instruction that was just made (`SetVisited`)."""
+        self._visited.add(i)
+
+    _visited: set[Instruction]
+
     def run(self, computation: Computation) -> bool:
         """Visits a computation; whether anything changed."""
         self.changed = False
-        visited: set[Instruction] = set()
+        visited = self._visited = set()
         entered: set[Instruction] = set()
         starts = [i for i in computation.instructions if is_unused(i) and not i.control_successors]
         for start in (*starts, None):

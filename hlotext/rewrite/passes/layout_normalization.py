@@ -2,69 +2,401 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
 
 import attrs
 
 from hlotext import layout as layouts
 from hlotext import matchers as m
+from hlotext.edit.cloning import own_attributes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.values.shape import Shape, default_layout
-from hlotext.rewrite.builder import Builder, retyped
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.shape import Layout, Shape
+from hlotext.ir.values.window import PaddingConfig, SliceDimensions, Window
+from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.properties import DESCENDING, LAYOUTS, NORMALIZED, is_descending, is_plain
+from hlotext.rewrite.passes.editor import NOT_COPIED, Visitor, run_visitor
+from hlotext.rewrite.passes.properties import DESCENDING, LAYOUTS, is_descending, is_plain
 from hlotext.rewrite.rewriter import Rewrite, apply_rules, pattern, remove_dead_operands
 
 
 @attrs.frozen
 class LayoutNormalization(Pass):
-    """Computes elementwise operations in descending layouts (XLA's `LayoutNormalization`).
+    """Computes in descending layouts (XLA's `LayoutNormalization`).
 
     `f32[10,20,30]{2,0,1}` becomes `f32[20,10,30]{2,1,0}`: the dimensions in the order in which they lie in memory. Operands
-    and results pass through bitcasts, which move nothing; a bitcast of a bitcast is one. An operand in another layout than
-    the result is transposed, as a copy into another layout is. Results with tiles stay, as do bodies of fusions.
+    and results pass through bitcasts, which move nothing, as do the results of what is computed as it is: dots, reduces,
+    gathers, collectives. A copy into another layout is a transpose. Arrays with tiles stay, as do bodies of fusions. Where
+    XLA asks for one layout and the module has several, operands are transposed first.
     """
 
     name: ClassVar[str] = "layout-normalization"
     summary: ClassVar[str] = "Computes in descending layouts, with bitcasts at the borders."
     requires = (LAYOUTS,)
     ensures = (DESCENDING,)
+    is_one_round: ClassVar[bool] = True
 
     def run(self, module: Module) -> PassResult:
-        count = 0
-        chosen = nonfusion_computations(module)
-        for computation in chosen:
-            for instruction in computation.instructions:
-                count += self._normalize(instruction)
-        counts = {"instructions": count, **apply_rules(module, BITCASTS, computations=chosen)}
-        return PassResult.of(counts)
+        normalizer = Normalizer(module)
+        run_visitor(normalizer, nonfusion_computations(module))
+        return PassResult.of({"instructions": normalizer.count})
 
-    def _normalize(self, i: Instruction) -> int:
-        shape = i.shape
-        if i.opcode not in NORMALIZED or not is_plain(shape) or is_descending(shape):
+
+Order = tuple[int, ...]
+
+
+def _order(shape: Shape) -> Order:
+    """The dimensions from the slowest to the fastest (`ToTransposeDimensions`)."""
+    return layouts.major_to_minor(shape)
+
+
+def _inverse(order: Order) -> Order:
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
+def _array(i: Instruction) -> Shape:
+    assert i.shape is not None
+    return i.shape
+
+
+def _descends(i: Instruction) -> bool:
+    """Whether a value is an array in the descending layout (`HasDefaultLayout`)."""
+    shape = i.shape
+    return shape is not None and shape.is_array and (not shape.dimensions or is_descending(shape))
+
+
+def _is_plain(i: Instruction) -> bool:
+    """Whether an array lies in memory without tiles, paddings and dynamic sizes."""
+    shape = i.shape
+    if shape is None or not shape.is_array or not shape.is_static:
+        return False
+    layout = shape.layout
+    if layout is None:
+        return not shape.dimensions
+    if sorted(layout.minor_to_major) != list(range(shape.rank)):
+        return False
+    return attrs.evolve(layout, memory_space=0, element_size_in_bits=0) == Layout(layout.minor_to_major)
+
+
+def _renumbered(
+    labels: ConvolutionDimensionNumbers, x: Shape, kernel: Shape, result: Shape
+) -> ConvolutionDimensionNumbers:
+    """The numbers of a convolution's dimensions where all arrays lie in the descending layout."""
+    changes: dict[str, Any] = {}
+    for kind, shape in (("input", x), ("kernel", kernel), ("output", result)):
+        place = _inverse(_order(shape))
+        for field in attrs.fields(ConvolutionDimensionNumbers):
+            if field.name.startswith(kind):
+                old = getattr(labels, field.name)
+                changes[field.name] = tuple(place[d] for d in old) if isinstance(old, tuple) else place[old]
+    return attrs.evolve(labels, **changes)
+
+
+class Normalizer(Visitor):
+    """The handlers of XLA's `LayoutNormalizationVisitor`."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__(module)
+        self.count = 0
+
+    def visit(self, i: Instruction) -> None:
+        if i.opcode == "custom-call" and str(i.attributes.get("custom_call_target")).startswith(CONVOLUTIONS):
+            self.count += self.cudnn_convolution(i)
+            return
+        if not _is_plain(i):
+            return
+        arrays = all(_is_plain(o) for o in i.operands)
+        if _descends(i) and all(_descends(o) for o in i.operands):
+            return
+        if i.opcode in ELEMENTWISE and arrays:
+            self.count += self.elementwise(i)
+            return
+        handler = HANDLERS.get(i.opcode, Normalizer.other) if arrays else Normalizer.other
+        self.count += handler(self, i)
+
+    # ---- parts
+
+    def bitcast(self, value: Instruction, shape: Shape) -> Instruction:
+        """A value in a shape that lies in memory as it does (`MaybeBitcast`)."""
+        if value.shape == shape:
+            return value
+        return self.add("bitcast", shape, (value,))
+
+    def input(self, value: Instruction, order: Order | None = None) -> Instruction:
+        """A value in the descending layout (`GetNormalizedInput`), its dimensions in an order if one is given."""
+        shape = _array(value)
+        normal = layouts.normalize(shape) if shape.dimensions else shape
+        found = value
+        if not _descends(value):
+            source = value.operands[0] if value.opcode == "bitcast" else None
+            known = source is not None and source.shape is not None and source.shape == normal
+            found = source if known and source is not None else self.bitcast(value, normal)
+        if order is None or not shape.dimensions or _order(shape) == order:
+            return found
+        dimensions = tuple(_order(shape).index(d) for d in order)
+        turned = layouts.normalize(shape.with_layout(Layout(order[::-1])))
+        return self.new("transpose", turned, (found,), like=value, dimensions=dimensions)
+
+    def new(self, opcode: str, shape: Shape, operands: Iterable[Instruction], *, like: Instruction | None,
+            **attributes: Any) -> Instruction:  # fmt: skip
+        """A new instruction that is not visited."""
+        made = self.add(opcode, shape, tuple(operands), like=like, attributes=attributes)
+        self.mark_visited(made)
+        return made
+
+    def put(self, i: Instruction, operands: Iterable[Instruction], **attributes: Any) -> int:
+        """Puts an operation in the descending layout in the place of one."""
+        own = {k: v for k, v in own_attributes(i).items() if k == "metadata" or k not in NOT_COPIED}
+        own.update(attributes)
+        like = i if i.opcode in DERIVED else None
+        new = self.new(i.opcode, layouts.normalize(_array(i)), operands, like=like, **own)
+        return int(self.replace(i, self.bitcast(new, _array(i))))
+
+    # ---- handlers
+
+    def other(self, i: Instruction) -> int:
+        """What is computed as it is: its users read it through bitcasts there and back (`DefaultAction`)."""
+        shape, users = _array(i), i.users
+        if not users or _descends(i):
             return 0
-        b = Builder.before(i)
-        inputs = [_normal_operand(b, operand, shape) for operand in i.operands]
-        own = {k.replace("-", "_"): v for k, v in i._attributes.items() if k not in ("sharding", "metadata")}
-        new = b.op(i.opcode, inputs, shape=layouts.normalize(shape), **own)
-        i.replace_with(b.bitcast(new, shape))
+        normal = self.bitcast(i, layouts.normalize(shape))
+        self.mark_visited(normal)
+        back = self.bitcast(normal, shape)
+        for user in dict.fromkeys(users):
+            for number, operand in enumerate(user.operands):
+                if operand is i:
+                    user.replace_operand(number, back)
+        self.changed = True
         return 1
 
+    def elementwise(self, i: Instruction) -> int:
+        """`HandleElementwiseUnary`, `HandleElementwiseBinary`, `HandleTernary`."""
+        if i.opcode == "bitcast-convert":
+            return self.bitcast_convert(i)
+        order = _order(_array(i))
+        return self.put(i, [self.input(o, order) for o in i.operands])
 
-def _normal_operand(b: Builder, operand: Instruction, result: Shape) -> Instruction:
-    """An operand with its dimensions in the order in which those of the result lie in memory."""
-    shape = operand.shape
-    if shape is None or not shape.rank:
-        return operand
-    if not is_plain(shape):
-        shape = retyped(result, shape.element_type).with_layout(default_layout(shape.rank))
-        operand = b.op("copy", (operand,), shape=shape)
-    normal, wanted = layouts.normalize(shape), layouts.normalize(retyped(result, shape.element_type))
-    lies = layouts.major_to_minor(shape)
-    order = tuple(lies.index(d) for d in layouts.major_to_minor(result))
-    value = b.bitcast(operand, normal)
-    return value if order == tuple(sorted(order)) else b.transpose(value, shape=wanted, dimensions=order)
+    def bitcast_convert(self, i: Instruction) -> int:
+        """`HandleBitcastConvert`"""
+        shape, source = _array(i), _array(i.operands[0])
+        if shape.rank == source.rank:
+            return self.put(i, [self.input(i.operands[0], _order(shape))])
+        longer, shorter = (source, shape) if source.rank > shape.rank else (shape, source)
+        order = _order(longer)
+        if order[-1] != longer.rank - 1 or order[:-1] != _order(shorter):
+            return self.other(i)
+        return self.put(i, [self.input(i.operands[0])])
+
+    def constant_(self, i: Instruction) -> int:
+        """`HandleConstant`"""
+        shape, literal = _array(i), i.literal
+        array = literal.known_array if literal is not None else None
+        if not math.prod(shape.dimensions) or literal is None:
+            return 0
+        normal = layouts.normalize(shape)
+        if array is None:
+            if not literal.is_elided:
+                return self.other(i)
+            turned = Literal.elided(normal)
+        else:
+            turned = Literal.from_array(array.transpose(_order(shape)), normal)
+        new = self.add("constant", normal, like=i, argument=turned, name=i.name)
+        self.mark_visited(new)
+        return int(self.replace(i, self.bitcast(new, shape)))
+
+    def slice(self, i: Instruction) -> int:
+        """`HandleSlice`"""
+        order = _order(_array(i))
+        cut = i.attributes["slice"].dimensions
+        return self.put(
+            i, [self.input(i.operands[0], order)], slice=SliceDimensions(tuple(cut[d] for d in order))
+        )
+
+    def concatenate(self, i: Instruction) -> int:
+        """`HandleConcatenate`"""
+        order = _order(_array(i))
+        dimensions = tuple(order.index(d) for d in i.attributes["dimensions"])
+        return self.put(i, [self.input(o, order) for o in i.operands], dimensions=dimensions)
+
+    def reduce_window(self, i: Instruction) -> int:
+        """`HandleReduceWindow`"""
+        order = _order(_array(i))
+        dimensions = i.attributes["window"].dimensions if "window" in i.attributes else ()
+        if len(i.operands) != 2 or len(dimensions) != len(order):
+            return self.other(i)
+        window = Window(tuple(dimensions[d] for d in order))
+        return self.put(i, [self.input(i.operands[0], order), i.operands[1]], window=window)
+
+    def broadcast(self, i: Instruction) -> int:
+        """`HandleBroadcast`"""
+        order = _order(_array(i))
+        source = _array(i.operands[0])
+        given = i.attributes.get("dimensions", ())
+        dimensions = tuple(order.index(given[d]) for d in _order(source))
+        if list(dimensions) != sorted(dimensions) and self.was_unordered(given):
+            return self.other(i)
+        return self.put(i, [self.input(i.operands[0])], dimensions=dimensions)
+
+    def was_unordered(self, given: Order) -> bool:
+        """Whether a broadcast mixes dimensions up, which only a reader's own module does."""
+        return list(given) != sorted(given)
+
+    def iota(self, i: Instruction) -> int:
+        """`HandleIota`"""
+        return self.put(i, (), iota_dimension=_order(_array(i)).index(i.attributes["iota_dimension"]))
+
+    def reshape(self, i: Instruction) -> int:
+        """`HandleReshape`"""
+        if not layouts.reshape_is_bitcast(_array(i.operands[0]), _array(i)):
+            return self.other(i)
+        return self.put(i, [self.input(i.operands[0])])
+
+    def transpose(self, i: Instruction) -> int:
+        """`HandleTranspose`"""
+        shape, source = _array(i), _array(i.operands[0])
+        back = _inverse(_order(source))
+        dimensions = tuple(back[i.attributes["dimensions"][d]] for d in _order(shape))
+        value = self.input(i.operands[0])
+        if list(dimensions) != sorted(dimensions):
+            return self.put(i, [value], dimensions=dimensions)
+        return int(self.replace(i, self.bitcast(value, shape)))
+
+    def copy(self, i: Instruction) -> int:
+        """`HandleCopy`"""
+        shape, source = _array(i), _array(i.operands[0])
+        back = _inverse(_order(source))
+        dimensions = tuple(back[d] for d in _order(shape))
+        new = self.new(
+            "transpose", layouts.normalize(shape), [self.input(i.operands[0])], like=i, dimensions=dimensions
+        )
+        return int(self.replace(i, self.bitcast(new, shape)))
+
+    def reverse(self, i: Instruction) -> int:
+        """`HandleReverse`"""
+        order = _order(_array(i))
+        dimensions = tuple(sorted(order.index(d) for d in i.attributes["dimensions"]))
+        return self.put(i, [self.input(i.operands[0], order)], dimensions=dimensions)
+
+    def pad(self, i: Instruction) -> int:
+        """`HandlePad`"""
+        order = _order(_array(i))
+        edges = i.attributes["padding"].dimensions
+        return self.put(
+            i, [self.input(i.operands[0], order), i.operands[1]],
+            padding=PaddingConfig(tuple(edges[d] for d in order)),
+        )  # fmt: skip
+
+    def dynamic_slice(self, i: Instruction) -> int:
+        """`HandleDynamicSlice`"""
+        order = _order(_array(i))
+        x, *starts = i.operands
+        if len(starts) != len(order):
+            return self.other(i)
+        size = i.attributes["dynamic_slice_sizes"]
+        return self.put(
+            i, [self.input(x, order), *(starts[d] for d in order)],
+            dynamic_slice_sizes=tuple(size[d] for d in order),
+        )  # fmt: skip
+
+    def dynamic_update_slice(self, i: Instruction) -> int:
+        """`HandleDynamicUpdateSlice`"""
+        order = _order(_array(i))
+        x, update, *starts = i.operands
+        if len(starts) != len(order):
+            return self.other(i)
+        return self.put(i, [self.input(x, order), self.input(update, order), *(starts[d] for d in order)])
+
+    def convolution(self, i: Instruction) -> int:
+        """`HandleConvolution`"""
+        labels = i.attributes.get("dim_labels")
+        if not isinstance(labels, ConvolutionDimensionNumbers):
+            return self.other(i)
+        x, kernel = i.operands
+        new = _renumbered(labels, _array(x), _array(kernel), _array(i))
+        return self.put(i, [self.input(x), self.input(kernel)], dim_labels=new)
+
+    def cudnn_convolution(self, i: Instruction) -> int:
+        """`UpdateLayoutForCudnnConvolution`"""
+        labels, shape = i.attributes.get("dim_labels"), i.shape
+        if not isinstance(labels, ConvolutionDimensionNumbers) or shape is None or len(i.operands) < 2:
+            return 0
+        results = shape.tuple_shapes if shape.is_tuple else (shape,)
+        given = [o.shape for o in i.operands]
+        if not results or any(s is None or not s.is_array or s.layout is None for s in (*results, *given)):
+            return 0
+        result, first, second = results[0], _array(i.operands[0]), _array(i.operands[1])
+        target = str(i.attributes["custom_call_target"])
+        if target.startswith(f"{CONVOLUTIONS}BackwardInput"):
+            new_labels = _renumbered(labels, result, second, first)
+        elif target.startswith(f"{CONVOLUTIONS}BackwardFilter"):
+            new_labels = _renumbered(labels, first, result, second)
+        else:
+            new_labels = _renumbered(labels, first, second, result)
+        normal = tuple(layouts.normalize(part) for part in results)
+        if normal == tuple(results) and new_labels == labels:
+            return 0
+        operands = [self.bitcast_anew(o, layouts.normalize(_array(o))) for o in i.operands]
+        own = {k: v for k, v in own_attributes(i).items() if k == "metadata" or k not in NOT_COPIED}
+        own["dim_labels"] = new_labels
+        wanted = Shape.tuple(normal) if shape.is_tuple else normal[0]
+        new = self.add(i.opcode, wanted, operands, attributes=own, argument=i.literal, name=i.name)
+        if not shape.is_tuple:
+            return int(self.replace(i, self.bitcast_anew(new, shape)))
+        parts = []
+        for number, part in enumerate(normal):
+            element = self.add("get-tuple-element", part, (new,), attributes={"index": number})
+            parts.append(self.bitcast_anew(element, results[number]))
+        self.mark_visited(parts[0])
+        return int(self.replace(i, self.add("tuple", shape, parts)))
+
+    def bitcast_anew(self, value: Instruction, shape: Shape) -> Instruction:
+        """A bitcast, even to the same shape (`MakeBitcastHlo`)."""
+        return self.add("bitcast", shape, (value,))
+
+    def scatter(self, i: Instruction) -> int:
+        """`HandleScatter`"""
+        own = i.attributes
+        if len(i.operands) != 3 or any(own.get(name) for name in BATCHES):
+            return self.other(i)
+        x, indices, updates = i.operands
+        order = _order(_array(i))
+        operand, index, update = (_inverse(_order(_array(v))) for v in (i, indices, updates))
+        windows = own.get("update_window_dims", ())
+        if _array(updates).rank - len(windows) > 1:
+            return self.other(i)
+        gone = own.get("inserted_window_dims", ())
+        left = iter(update[d] for d in windows)
+        window = [-1 if d in gone else next(left) for d in range(len(order))]
+        moved = [window[d] for d in order]
+        changes = {
+            "index_vector_dim": (*index, len(index))[own["index_vector_dim"]],
+            "scatter_dims_to_operand_dims": tuple(operand[d] for d in own["scatter_dims_to_operand_dims"]),
+            "inserted_window_dims": tuple(n for n, d in enumerate(moved) if d == -1),
+            "update_window_dims": tuple(d for d in moved if d != -1),
+        }
+        given = [self.input(x, order), self.input(indices), self.input(updates)]
+        return self.put(i, given, **changes)
+
+
+DERIVED = frozenset(
+    {"concatenate", "iota", "scatter", "transpose", "reverse", "pad", "clamp", "select", "convolution"}
+)
+"""Opcodes whose new instructions take over shardings and notes."""
+CONVOLUTIONS = "__cudnn$conv"
+BATCHES = ("input_batching_dims", "scatter_indices_batching_dims")
+HANDLERS: dict[str, Callable[[Normalizer, Instruction], int]] = {
+    "constant": Normalizer.constant_, "slice": Normalizer.slice, "concatenate": Normalizer.concatenate,
+    "reduce-window": Normalizer.reduce_window, "broadcast": Normalizer.broadcast, "iota": Normalizer.iota,
+    "reshape": Normalizer.reshape, "transpose": Normalizer.transpose, "copy": Normalizer.copy,
+    "reverse": Normalizer.reverse, "pad": Normalizer.pad, "dynamic-slice": Normalizer.dynamic_slice,
+    "dynamic-update-slice": Normalizer.dynamic_update_slice, "convolution": Normalizer.convolution,
+    "scatter": Normalizer.scatter,
+}  # fmt: skip
 
 
 @pattern(m.bitcast(m.bitcast(m.op("x"))))
