@@ -10,6 +10,7 @@ import click
 from hlotext.cli.common import FORMAT, NotFound, write_json
 from hlotext.cli.output import Column, Table, output
 from hlotext.rewrite.passes import PASSES, Pass
+from hlotext.rewrite.passes.agreement import AGREEMENT, DATE
 
 
 @click.command()
@@ -17,6 +18,9 @@ from hlotext.rewrite.passes import PASSES, Pass
 @FORMAT
 def command(name: str | None, output_format: str) -> None:
     """List the passes of `hlotext rewrite`, or say all about one.
+
+    Those that do the work of a pass of XLA's say on how many steps that XLA recorded they leave the same module, and when
+    that was measured.
 
     \b
     Examples:
@@ -30,10 +34,22 @@ def command(name: str | None, output_format: str) -> None:
     if output_format == "json":
         write_json({"passes": [_as_json(kind) for kind in PASSES.values() if name in (None, kind.name)]})
     elif name is None:
-        rows = [(kind.name, kind.summary) for kind in PASSES.values()]
-        output().table(Table("passes", (Column("name", "cyan"), Column("what it does")), tuple(rows)))
+        rows = [(kind.name, *_agreement(kind.name), kind.summary) for kind in PASSES.values()]
+        columns = (
+            Column("name", "cyan"), Column("XLA's steps", is_number=True), Column("equal", is_number=True), Column("date"),
+            Column("what it does"),
+        )  # fmt: skip
+        output().table(Table("passes", columns, tuple(rows)))
     else:
         _explain(PASSES[name])
+
+
+def _agreement(name: str) -> tuple[str, str, str]:
+    """How many steps of XLA's were tried, how many ended in the same module, and when."""
+    found = AGREEMENT.get(name)
+    if found is None:
+        return "", "", ""
+    return str(found.changed + found.unchanged), str(found.changed_equal + found.unchanged_equal), DATE
 
 
 def _as_json(kind: type[Pass]) -> dict[str, object]:
@@ -44,11 +60,18 @@ def _as_json(kind: type[Pass]) -> dict[str, object]:
         "requires": [str(needed) for needed in kind.requires],
         "ensures": [str(promise) for promise in kind.ensures],
         "preserves_results": kind.preserves_results,
+        "agreement": {**attrs.asdict(AGREEMENT[kind.name]), "date": DATE} if kind.name in AGREEMENT else None,
     }
 
 
 def _explain(kind: type[Pass]) -> None:
     click.echo(f"{kind.name}\n\n{inspect.getdoc(kind)}")
+    found = AGREEMENT.get(kind.name)
+    if found is not None:
+        click.echo(
+            f"\nXLA's {found.xla}: the same module in {found.changed_equal} of {found.changed} recorded steps that change "
+            f"something and {found.unchanged_equal} of {found.unchanged} that do not ({DATE})"
+        )
     for field in attrs.fields(kind):
         click.echo(f"\noption {field.name}={str(field.default).lower()}")
     for word, properties in (("requires", kind.requires), ("ensures", kind.ensures)):

@@ -1,0 +1,42 @@
+"""How often passes do what XLA's do; made by `python -m tests.pass_pairs`, do not edit."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen
+class Agreement:
+    """Of how many recorded steps of XLA a pass makes the same module."""
+
+    xla: str
+    """XLA's names of the pass."""
+    changed: int
+    """Steps in which XLA's pass changed something."""
+    changed_equal: int
+    unchanged: int
+    """Steps in which it changed nothing."""
+    unchanged_equal: int
+
+
+DATE = "2026-11-22"
+"""When that was measured, on the programs of JAX 0.10 that the corpus is made of, for CPU, GPU and TPU."""
+
+AGREEMENT = {
+    "algsimp": Agreement("algsimp", 267, 228, 60, 60),
+    "call-inliner": Agreement("CallInliner, call-inliner", 51, 51, 25, 25),
+    "computation-deduplicator": Agreement("computation-deduplicator", 11, 11, 0, 0),
+    "constant-folding": Agreement("constant_folding", 61, 61, 40, 40),
+    "cse": Agreement("cse", 181, 178, 42, 42),
+    "dce": Agreement("dce", 175, 175, 60, 60),
+    "dot-decomposer": Agreement("dot_decomposer", 6, 6, 20, 20),
+    "dynamic-dimension-simplifier": Agreement("dynamic-dimension-simplifier", 11, 11, 0, 0),
+    "flatten-call-graph": Agreement("flatten-call-graph", 30, 30, 55, 55),
+    "layout-normalization": Agreement("layout_normalization", 19, 19, 0, 0),
+    "reshape-decomposer": Agreement("reshape-decomposer", 29, 29, 23, 23),
+    "reshape-mover": Agreement("reshape-mover", 127, 123, 20, 20),
+    "simplify-while-loops": Agreement("simplify-while-loops", 36, 36, 20, 20),
+    "transpose-folding": Agreement("transpose-folding", 15, 15, 7, 7),
+    "tuple-simplifier": Agreement("tuple-simplifier", 32, 32, 41, 41),
+}
+"""By the name of the pass; others are no counterparts of XLA's."""
