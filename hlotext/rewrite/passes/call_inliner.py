@@ -85,9 +85,10 @@ class CallInliner(Pass):
         policy = call.frontend_attributes.get("inlineable")
         if policy in LATE:
             return False
-        if policy in EARLY or sites.get(callee) == 1:
-            return True
-        return not self.single_call_site and not (on_tpu and len(callee) > TPU_SMALL)
+        once = policy in EARLY or sites.get(callee) == 1
+        if not once and (self.single_call_site or (on_tpu and len(callee) > TPU_SMALL)):
+            return False
+        return all(i.shape is not None for i in callee)
 
 
 class Inliner(Editor):

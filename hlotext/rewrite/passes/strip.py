@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 import attrs
@@ -102,7 +103,7 @@ class CanonicalNames(Pass):
             number = 0
             for computation in module.computations:
                 for instruction in computation.instructions if not computation.is_implicit else ():
-                    name = f"{instruction.opcode}.{number}"
+                    name = f"{_UNNAMED.sub('_', instruction.opcode)}.{number}"
                     number += 1
                     if step and instruction.name != name:
                         count += 1
@@ -115,6 +116,10 @@ class CanonicalNames(Pass):
         module._instruction_names = NameUniquer(i.name for i in module.instructions())
         module._computation_names = NameUniquer(c.name for c in module.computations)
         return PassResult.of({"names": count})
+
+
+_UNNAMED = re.compile(r"[^\w.\-]", re.ASCII)
+"""What no name has; opcodes of broken texts may."""
 
 
 def _drop(instruction: Instruction, names: tuple[str, ...]) -> int:

@@ -23,9 +23,12 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType, TypeKind
 from hlotext.rewrite.passes.editor import CONTROL, Visitor, derived_attributes
+from hlotext.semantics.facts import Facts
+from hlotext.semantics.operation import errors_of
 
 RULES: list[Rule] = []
 """Every rule, in the order in which XLA's handlers try them."""
@@ -84,6 +87,16 @@ def rule(*opcodes: str, handler: str) -> Callable[[Function], Function]:
     return make
 
 
+def _is_sound(i: Instruction) -> bool:
+    """Whether an instruction by itself is as XLA demands."""
+    if any(isinstance(value, RawValue) for value in i.attributes.values()):
+        return False
+    return not any(True for _ in errors_of(i, _FACTS))
+
+
+_FACTS = Facts(layout_sensitive=False, mixed_precision=True)
+
+
 class Simplifier(Visitor):
     """Applies rules to every instruction, operands first, again and again until none fits."""
 
@@ -103,10 +116,20 @@ class Simplifier(Visitor):
         if i.shape is None or any(o.shape is None for o in i.operands):
             return
         for one in self._rules.get(i.opcode, ()):
-            if one.function(self, i):
+            if self._apply(one, i):
                 self.counts[one.name] = self.counts.get(one.name, 0) + 1
                 self.changed = True
                 return
+
+    def _apply(self, one: Rule, i: Instruction) -> bool:
+        """Applies a rule, but not to what is no right instruction: rules rely on operands and attributes."""
+        try:
+            return one.function(self, i)
+        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
+            near = {i, *i.operands, *(o for x in i.operands for o in x.operands), *i.users}
+            if all(_is_sound(x) for x in near):
+                raise
+            return False
 
     # ---- what becomes of an instruction
 

@@ -1,0 +1,28 @@
+"""Passes raise nothing on what `parse_tolerant` makes of broken texts, and on types and opcodes that nobody knows."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlotext as hlo
+from hlotext.rewrite.passes import PASSES, Pass
+from tests.support import CORPUS, corpus_files
+
+HANDMADE = [
+    path.read_text(errors="surrogateescape") for path in corpus_files(("handmade",)) if path.suffix == ".txt"
+]
+SMALL = [text for text in HANDMADE if len(text) < 12_000]
+BROKEN = [
+    *(path.read_text(errors="surrogateescape") for path in sorted((CORPUS / "invalid").glob("*.txt"))),
+    *(text[: len(text) * 2 // 3] for text in SMALL),
+    *(text.replace("f32[", "zz99[") for text in SMALL),
+    *(text.replace(" add(", " frobnicate(") for text in SMALL),
+]
+
+
+@pytest.mark.parametrize("kind", PASSES.values(), ids=PASSES)
+def test_broken_modules(kind: type[Pass]) -> None:
+    for text in BROKEN:
+        module = hlo.parse_tolerant(text).module
+        if module is not None:
+            kind().run(module)
