@@ -11,7 +11,7 @@ from tests.support import CORPUS, corpus_files
 HANDMADE = [
     path.read_text(errors="surrogateescape") for path in corpus_files(("handmade",)) if path.suffix == ".txt"
 ]
-SMALL = [text for text in HANDMADE if len(text) < 12_000]
+SMALL = [text for text in HANDMADE if len(text) < 6_000]
 BROKEN = [
     *(path.read_text(errors="surrogateescape") for path in sorted((CORPUS / "invalid").glob("*.txt"))),
     *(text[: len(text) * 2 // 3] for text in SMALL),

@@ -585,7 +585,8 @@ def rename(instruction: Instruction, name: str) -> None:
 def _know(computation: Computation, instruction: Instruction, before: str, after: str) -> None:
     """Makes an instruction found by another name."""
     if computation._by_name is not None:
-        del computation._by_name[before]
+        if computation._by_name.get(before) is instruction:  # a broken text may have a name twice
+            del computation._by_name[before]
         computation._by_name[after] = instruction
 
 

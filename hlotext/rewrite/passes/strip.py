@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import ClassVar
 
 import attrs
 
 from hlotext.edit.members import same_shape
+from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.naming import NameUniquer
@@ -99,12 +99,17 @@ class CanonicalNames(Pass):
 
     def run(self, module: Module) -> PassResult:
         count = 0
+        bad = {i.name for i in module.instructions() if isinstance(i, BadInstruction)}
         for step in ("renaming", ""):  # two steps, so that no new name is taken by an old one
             number = 0
             for computation in module.computations:
                 for instruction in computation.instructions if not computation.is_implicit else ():
-                    name = f"{_UNNAMED.sub('_', instruction.opcode)}.{number}"
+                    if isinstance(instruction, BadInstruction):
+                        continue  # a line that could not be read stays as it stands
+                    name = f"{instruction.opcode}.{number}"
                     number += 1
+                    if name in bad or f"{step}.{number}" in bad:
+                        continue
                     if step and instruction.name != name:
                         count += 1
                         instruction.name = f"{step}.{number}"
@@ -116,10 +121,6 @@ class CanonicalNames(Pass):
         module._instruction_names = NameUniquer(i.name for i in module.instructions())
         module._computation_names = NameUniquer(c.name for c in module.computations)
         return PassResult.of({"names": count})
-
-
-_UNNAMED = re.compile(r"[^\w.\-]", re.ASCII)
-"""What no name has; opcodes of broken texts may."""
 
 
 def _drop(instruction: Instruction, names: tuple[str, ...]) -> int:
