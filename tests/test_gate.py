@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -17,6 +16,7 @@ from hlotext.edit import integrity
 from hlotext.ir.values.configs import BackendConfig, FrontendAttributes
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.sharding import Sharding
+from tests import support
 from tests.fuzz import edits as fuzz
 
 TEXT = """HloModule m, entry_computation_layout={(f32[4]{0}, f32[4]{0})->f32[4]{0}}
@@ -454,6 +454,5 @@ def test_the_operands_of_a_wide_tuple_are_replaced_in_linear_time() -> None:
 @pytest.mark.parametrize("is_lazy", [False, True])
 def test_random_edits_with_right_and_wrong_values(is_lazy: bool, capsys: pytest.CaptureFixture[str]) -> None:
     """The command, on the smaller modules of the corpus."""
-    seed = int(time.time()) % 1_000_000
-    arguments = ["corpus", "--count", "300", "--size", "5000", "--seed", str(seed), *["--lazy"][:is_lazy]]
+    arguments = [str(support.CORPUS), "--count", "300", "--size", "5000", *["--lazy"][:is_lazy]]
     assert fuzz.main(arguments) == 0, capsys.readouterr().out

@@ -214,9 +214,9 @@ def _leave_one(operand: Instruction, user: Instruction) -> None:
 
 def remove(computation: Computation, instructions: Iterable[Instruction]) -> None:
     """See `Computation.remove_all`."""
-    gone = dict.fromkeys(instructions)
+    gone = dict.fromkeys(members.instruction(one, "what is taken out") for one in instructions)
     for instruction in gone:
-        if members.instruction(instruction, "what is taken out")._computation is not computation:
+        if instruction._computation is not computation:
             raise EditError(f"{instruction.name} is not in computation {computation._name}")
         module_of(instruction)
         if instruction.is_root:

@@ -410,6 +410,27 @@ class Fuzzer:
         if isinstance(shape, hlo.Shape):
             rewrite.change_shape(self.instruction(), shape)
 
+    def misuse(self) -> None:
+        """Something else where a node is wanted."""
+        foreign: Any = self.chance.choice(FOREIGN)
+        one, computation = self.instruction(), self.computation()
+        self.chance.choice(
+            (
+                lambda: one.replace_all_uses_with(foreign),
+                lambda: one.replace_with(foreign),
+                lambda: one.move_before(foreign),
+                lambda: one.replace_operand(0, foreign),
+                lambda: computation.add(foreign),
+                lambda: computation.remove(foreign),
+                lambda: setattr(computation, "root", foreign),
+                lambda: self.module.add(foreign),
+                lambda: self.module.remove(foreign),
+                lambda: self.module.set_entry(foreign),
+                lambda: setattr(self.module, "stack_frames", foreign),
+                lambda: rewrite.add_parameter(computation, foreign),
+            )
+        )()
+
     def undo(self) -> None:
         before = str(self.module)
         with self.module.transaction() as record:
