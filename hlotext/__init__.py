@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         parse_window,
     )
     from hlotext.syntax.source.inputs import InputError
+    from hlotext.testing.inspected import inspect
 
 _LATE = {
     "Diagnostic": "findings.finding",
@@ -67,6 +68,7 @@ _LATE = {
     "Severity": "findings.errors",
     "Source": "ir.nodes.source",
     "Span": "ir.nodes.source",
+    "inspect": "testing.inspected",
     "parse_dim_labels": "syntax.read_terms",
     "parse_layout": "syntax.read_terms",
     "parse_literal": "syntax.read_terms",
@@ -118,6 +120,7 @@ __all__ = [
     "allow_gc_pauses",
     "clear_caches",
     "infer_shape",
+    "inspect",
     "load",
     "parse",
     "parse_all",

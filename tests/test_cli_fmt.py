@@ -125,7 +125,9 @@ def test_options_that_are_none(setting: str, words: str) -> None:
 def test_one_op_line_stays_one() -> None:
     """A pasted line is printed as a line, not as a module around it."""
     line = '%y = f32[2]{0} negate(f32[2]{0} %x), metadata={op_name="n"}'
-    assert run("fmt", "--style", "short", "-", input=line).stdout == "y = f32[2]{0} negate(x)\n"
+    assert run("fmt", "--style", "short", "-", input=line).stdout == (
+        'y = f32[2]{0} negate(x), metadata={op_name="n"}\n'
+    )
 
 
 def test_every_style_can_be_read_again() -> None:
@@ -247,7 +249,7 @@ def test_a_protected_file_is_not_replaced(small: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--style", "short"], "metadata and control dependencies"),
+        (["--style", "short"], "control dependencies"),
         (["--style", "canonical"], "names"),
         (["--style", "fingerprint"], "names"),
         (["--elide-constants"], "constants"),
@@ -339,10 +341,12 @@ def test_every_option_is_known_to_keep_or_lose() -> None:
 
 
 def test_the_styles_of_the_command_are_the_presets() -> None:
-    """With large constants, each style is XLA's preset."""
+    """With large constants, each style is XLA's preset; the first two as dumps have them, asynchronous operations wrapped."""
     presets = {
-        "default": PrintOptions.default(),
-        "short": PrintOptions.short_parsable(),
+        "default": attrs.evolve(PrintOptions.default(), syntax_sugar_async_ops=False),
+        "short": attrs.evolve(
+            PrintOptions.short_parsable(), syntax_sugar_async_ops=False, print_metadata=True
+        ),
         "canonical": PrintOptions.canonical(),
         "fingerprint": PrintOptions.fingerprint(),
     }

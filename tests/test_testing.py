@@ -277,3 +277,11 @@ def test_unknown_costs_are_said() -> None:
     with pytest.raises(ValueError, match="the cost of c is not known"):
         _ = found.flops
     assert [one.name for one in found.cost.unknown_calls] == ["c"]
+
+
+def test_inspect_is_a_name_of_the_package() -> None:
+    """`hlo.inspect` is what the fixture gives."""
+    import hlotext
+
+    found = hlotext.inspect("ENTRY e { x = f32[8] parameter(0)  ROOT y = f32[8] negate(x) }")
+    assert found.count("negate") == 1

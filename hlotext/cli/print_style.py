@@ -14,14 +14,26 @@ from hlotext.ir.values.print_options import PrintOptions, SubcomputationMode
 from hlotext.syntax.printing.xla_styles import TextPrinter
 
 SOURCE = "source"
+
+
+def dumped() -> PrintOptions:
+    """What XLA writes into dumps: `HloModule::ToString()` asks `xla_syntax_sugar_async_ops`, which is off."""
+    return attrs.evolve(PrintOptions.default(), syntax_sugar_async_ops=False)
+
+
+def dumped_short() -> PrintOptions:
+    """The same with `xla_dump_hlo_as_long_text=false`: short, with metadata."""
+    return attrs.evolve(PrintOptions.short_parsable(), syntax_sugar_async_ops=False, print_metadata=True)
+
+
 STYLES: dict[str, Callable[[], PrintOptions] | None] = {
     SOURCE: None,
-    "default": PrintOptions.default,
-    "short": PrintOptions.short_parsable,
+    "default": dumped,
+    "short": dumped_short,
     "canonical": PrintOptions.canonical,
     "fingerprint": PrintOptions.fingerprint,
 }
-"""XLA's presets by their names on the command line; None for the text as it was read."""
+"""Styles by their names on the command line, as XLA dumps them, and its other presets; None for the text as it was read."""
 
 _MODE = "print_subcomputation_mode"
 _KEEPS: dict[str, tuple[tuple[Any, ...], str]] = {
