@@ -47,6 +47,7 @@ CACHED = {
 
 
 @pytest.mark.parametrize("processes", CACHED.values(), ids=CACHED)
+@pytest.mark.slow
 def test_compilation_cache(processes: list[tuple[str, str]], tmp_path: Path) -> None:
     """Each process computes what its own pass makes, whatever the processes before it left in the cache."""
     for registered, wanted in processes:

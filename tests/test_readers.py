@@ -77,6 +77,7 @@ def damages(kinds: dict[str, object], most: int) -> st.SearchStrategy[list[tuple
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.slow
 def test_readers_agree_on_damaged_lines(shard: int) -> None:
     """Op lines of the corpus with tokens, blanks, numbers, attributes out of place: the same module, or the same report."""
     lines = list(itertools.islice(mutation.lines(), shard, None, SHARDS))

@@ -33,6 +33,7 @@ def execute(files: list[str], which: str = "all" if EACH_PASS else "pipeline") -
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.slow
 def test_results_agree(group: int) -> None:
     pytest.importorskip("jax")
     done = execute([str(path) for path in PROGRAMS[group::GROUPS]])
@@ -45,6 +46,7 @@ LOOPS = ("kmeans_pca", "nested_loops", "random_threefry_old", "segment_ops")
 """Programs with loops of 4 to 6 rounds, some inside of others."""
 
 
+@pytest.mark.slow
 def test_unrolled_loops_compute_the_same() -> None:
     """Every loop of these programs written out, with what may follow and without."""
     pytest.importorskip("jax")

@@ -291,6 +291,7 @@ def differences(module: hlo.Module) -> list[hlo.Instruction]:
     return found
 
 
+@pytest.mark.slow
 def test_equal_operations_have_equal_problems() -> None:
     """The memory changes nothing, neither in real modules nor in corrupted ones."""
     chance = random.Random(1)

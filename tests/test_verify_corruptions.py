@@ -13,6 +13,8 @@ from collections import Counter
 
 import attrs
 
+import pytest
+
 import hlotext as hlo
 from hlotext.ir.nodes.instruction import Instruction
 from tests import support
@@ -106,6 +108,7 @@ def _is_found(text: str, corruption: Corruption, names: set[str]) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_corruptions_are_found() -> None:
     """At least 98 % of them at the corrupted instruction or a direct user; the others are right modules."""
     chance = random.Random(SEED)

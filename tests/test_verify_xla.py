@@ -81,6 +81,7 @@ def test_what_xla_accepts_has_no_errors() -> None:
 
 
 @pytest.mark.xla
+@pytest.mark.slow
 def test_what_xla_refuses_is_found() -> None:
     """Never silent where XLA refuses a text, cannot read it, or aborts."""
     corrupted = list(_corrupted(_modules()))
