@@ -26,6 +26,16 @@ INNER_FLOORS = {
     ),
 }
 """Inner rooms of a room from the ground up; its other files, which are its doors, stand above all of these."""
+PRIVATE = {
+    "rewrite/passes": {
+        "_attributes",
+        "_computation_names",
+        "_computations",
+        "_instruction_names",
+        "_instructions",
+    }
+}
+"""Private attributes of nodes that a room still uses."""
 CIRCLES = {
     "hlotext.rewrite.passes.algebra.copies",
     "hlotext.rewrite.passes.algebra.reshapes",
@@ -98,6 +108,22 @@ def test_printing_does_not_know_the_readers() -> None:
     """It takes limits from them, and nothing else."""
     for path in sorted((PACKAGE / "syntax" / "printing").rglob("*.py")):
         assert set(imported(path, "hlotext.syntax.")) <= {"printing", "source"}, path
+
+
+@pytest.mark.parametrize("room", ["lint", "reports", "verify/checks", "rewrite/passes"])
+def test_private_attributes_stay_in_their_room(room: str) -> None:
+    """What plugins and contributors take as examples uses nodes and values by their public names."""
+    used: set[str] = set()
+    own: set[str] = set()
+    for path in (PACKAGE / room).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AnnAssign | ast.Assign):
+                targets = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", ())
+                own |= {ast.unparse(target).removeprefix("self.") for target in targets}
+                own.add(getattr(node, "name", ""))
+            if isinstance(node, ast.Attribute) and re.match("_[a-z]", node.attr):
+                used.add(node.attr)
+    assert used - own - PRIVATE.get(room, set()) == set()
 
 
 def modules() -> dict[str, Path]:

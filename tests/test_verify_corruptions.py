@@ -12,7 +12,6 @@ import re
 from collections import Counter
 
 import attrs
-
 import pytest
 
 import hlotext as hlo

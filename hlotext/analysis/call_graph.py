@@ -138,13 +138,13 @@ class Calls:
         """Finds the calls that stand in a computation."""
         found = []
         for place, instruction in enumerate(computation._instructions):
-            opcode = instruction._opcode
+            opcode = instruction.opcode
             if opcode in CALLS_NOTHING:
                 continue
             if opcode == "while":
                 self._trips.setdefault(computation, {})[place] = trip_count(instruction)
             for attribute, callee in instruction.callees():
-                found.append(CallEdge(computation, place, instruction._name, opcode, attribute, callee))
+                found.append(CallEdge(computation, place, instruction.name, opcode, attribute, callee))
         edges = tuple(found)
         if edges:
             self._edges[computation] = edges
@@ -154,12 +154,12 @@ class Calls:
         """The graph of all calls, once every computation that calls has been added."""
         module, callees, trips = self.module, self._edges, self._trips
         callers: dict[Computation, list[CallEdge]] = {}
-        for computation in module._computations:
+        for computation in module.computations:
             for edge in callees.get(computation, ()):
                 callers.setdefault(edge.callee, []).append(edge)
         order = _callers_first(module.entry, callees)
         by_place = {
-            (c, place): trip for c in module._computations if c in trips for place, trip in trips[c].items()
+            (c, place): trip for c in module.computations if c in trips for place, trip in trips[c].items()
         }
         return CallGraph(
             module,

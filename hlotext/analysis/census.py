@@ -32,22 +32,22 @@ class Census:
 @fact
 def census(module: Module) -> Census:
     """Counts a module. Loops that the interpreter need not run itself: a third of the time of plain ones."""
-    every = list(chain.from_iterable([c._instructions for c in module._computations]))
+    every = list(chain.from_iterable([c._instructions for c in module.computations]))
     by_opcode: dict[str, list[Instruction]] = {}
     for instruction in every:
         try:
-            by_opcode[instruction._opcode].append(instruction)
+            by_opcode[instruction.opcode].append(instruction)
         except KeyError:
-            by_opcode[instruction._opcode] = [instruction]
+            by_opcode[instruction.opcode] = [instruction]
     shapes: dict[Shape, tuple[int, Instruction]] = {}
     # Equal shapes are nearly always one object, and a number is found sooner than a shape.
     ids = list(map(id, map(attrgetter("_shape"), every)))
     counts = Counter(ids)
     for number, first in _first_of_each(ids, every).items():
-        if first._shape is not None:
-            known = shapes.get(first._shape)
+        if first.shape is not None:
+            known = shapes.get(first.shape)
             count, first = (counts[number], first) if known is None else (known[0] + counts[number], known[1])
-            shapes[first._shape] = count, first  # type: ignore[index]
+            shapes[first.shape] = count, first  # type: ignore[index]
     sets = _first_of_each(list(map(id, map(attrgetter("_attributes"), every))), every)
     return Census(every, by_opcode, shapes, list(sets.values()))
 

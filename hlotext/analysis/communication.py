@@ -137,8 +137,8 @@ def communications(module: Module) -> tuple[Communication, ...]:
     """
     graph = call_graph(module)
     found: dict[tuple[str, str] | Instruction, Instruction] = {}
-    begun = [i for i in census(module).instructions if i._opcode in KINDS]
-    joined = Slices([i for i in begun if i._opcode in ("send", "recv")])
+    begun = [i for i in census(module).instructions if i.opcode in KINDS]
+    joined = Slices([i for i in begun if i.opcode in ("send", "recv")])
     for instruction in begun:
         if instruction in joined.received:
             continue

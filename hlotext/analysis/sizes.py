@@ -97,10 +97,10 @@ def written_arrays(instruction: Instruction) -> tuple[tuple[tuple[int, ...], Sha
     for starts whose result a called computation writes. What aliases an operand
     (`output_to_operand_aliasing`) is not new either.
     """
-    opcode = instruction._opcode
+    opcode = instruction.opcode
     if opcode in VIEWS or (opcode == "async-start" and _runs_a_call(instruction)):
         return ()
-    arrays = arrays_of(instruction._shape)
+    arrays = arrays_of(instruction.shape)
     role = ROLES.get(opcode)
     if role is not None and opcode not in _PLAIN_STARTS:
         element = _START_RESULT.get(opcode, 1)

@@ -92,7 +92,7 @@ class _Hints:
     def add(self, module: Module) -> None:
         """Looks at the names of a module, of a large one until there is enough to compare."""
         word = self._name.lower()
-        instructions = (i._name for computation in module.walk() for i in computation._instructions)
+        instructions = (i.name for computation in module.walk() for i in computation)
         for name in itertools.chain(instructions, (c.name for c in module.computations)):
             if word in name.lower():
                 self._holding[name] = None

@@ -175,7 +175,7 @@ def _header_span(module: Module) -> Span | None:
     source = module.source
     if source is None:
         return None
-    start = module._start
+    start = module.start
     name = source.text.find(module.name, start, start + 400)
     return source.span(start, name + len(module.name) if name >= 0 else start)
 

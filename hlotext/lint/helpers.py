@@ -49,8 +49,8 @@ def passed_bytes(instruction: Instruction, context: Context) -> int:
 
 def origin(instruction: Instruction) -> Instruction:
     """What an instruction's values are, looking through everything that only moves them."""
-    while instruction._opcode in MOVES and instruction._operands:
-        instruction = instruction._operands[0]
+    while instruction.opcode in MOVES and instruction.operands:
+        instruction = instruction.operands[0]
     return instruction
 
 
@@ -63,9 +63,9 @@ def order_of(shape: Shape) -> tuple[int, ...] | None:
 
 def changes_layout(instruction: Instruction) -> bool:
     """Whether an instruction with one operand of its own sizes writes it in another order of dimensions."""
-    if not instruction._operands or instruction._shape is None:
+    if not instruction.operands or instruction.shape is None:
         return False
-    old, new = instruction._operands[0]._shape, instruction._shape
+    old, new = instruction.operands[0].shape, instruction.shape
     if new.is_tuple and new.tuple_shapes:
         new = new.tuple_shapes[0]
     if old is None or not (old.is_array and new.is_array) or old.dimensions != new.dimensions:
@@ -75,14 +75,14 @@ def changes_layout(instruction: Instruction) -> bool:
 
 def is_argument(instruction: Instruction, context: Context) -> bool:
     """Whether a value is a parameter of the entry computation, seen through views."""
-    while instruction._opcode in ("bitcast", "get-tuple-element") and instruction._operands:
-        instruction = instruction._operands[0]
-    return instruction._opcode == "parameter" and instruction.computation is context.module.entry
+    while instruction.opcode in ("bitcast", "get-tuple-element") and instruction.operands:
+        instruction = instruction.operands[0]
+    return instruction.opcode == "parameter" and instruction.computation is context.module.entry
 
 
 def only_does(instruction: Instruction, opcode: str, context: Context) -> bool:
     """Whether an instruction has this opcode, or is a fusion that does nothing else."""
-    return instruction._opcode == opcode or context.fused_work.get(instruction) == opcode
+    return instruction.opcode == opcode or context.fused_work.get(instruction) == opcode
 
 
 def results(one: Communication) -> Iterator[Instruction]:
@@ -128,7 +128,7 @@ def depends_on_device(value: Instruction, context: Context) -> bool:
         if current in seen:
             continue
         seen.add(current)
-        if current._opcode in ("partition-id", "replica-id"):
+        if current.opcode in ("partition-id", "replica-id"):
             return True
         pending += _sources(current, context)
     return False
@@ -142,14 +142,14 @@ def _sources(value: Instruction, context: Context) -> list[Instruction]:
     """What a value is computed from: its operands, for a fusion's parameter the operand that it is, for an element of a
     loop's state the one that the loop begins with."""
     caller = context.graph.caller(value.computation)
-    if value._opcode == "parameter" and caller is not None and caller._opcode == "fusion":
+    if value.opcode == "parameter" and caller is not None and caller.opcode == "fusion":
         number = value.parameter_number or 0
-        return [caller._operands[number]] if number < len(caller._operands) else []
-    if value._opcode == "get-tuple-element" and caller is not None and caller._opcode == "while":
-        first, index = caller._operands[0], value.attributes.get("index")
-        if value._operands[0]._opcode == "parameter" and first._opcode == "tuple" and isinstance(index, int):
-            return [first._operands[index]]
-    return list(value._operands)
+        return [caller.operands[number]] if number < len(caller.operands) else []
+    if value.opcode == "get-tuple-element" and caller is not None and caller.opcode == "while":
+        first, index = caller.operands[0], value.attributes.get("index")
+        if value.operands[0].opcode == "parameter" and first.opcode == "tuple" and isinstance(index, int):
+            return [first.operands[index]]
+    return list(value.operands)
 
 
 def _parameters(fusion: Instruction, operand: Instruction) -> list[Instruction]:
@@ -209,8 +209,8 @@ _IDLE = frozenset({*VIEWS, "constant", "iota"})
 
 def works(instruction: Instruction) -> bool:
     """Whether the device computes something for it: no view, no constant, and no half of an asynchronous operation."""
-    return instruction._opcode in ("while", "call", "conditional") or not (
-        instruction._opcode in _IDLE or instruction._opcode in ROLES
+    return instruction.opcode in ("while", "call", "conditional") or not (
+        instruction.opcode in _IDLE or instruction.opcode in ROLES
     )
 
 
@@ -225,7 +225,7 @@ _FREE = frozenset({"bitcast", "constant", "get-tuple-element", "iota", "partitio
 
 def has_effect(instruction: Instruction) -> bool:
     """Whether an instruction matters, or costs nothing, without anyone using its result."""
-    opcode = instruction._opcode
+    opcode = instruction.opcode
     return opcode in _WITH_EFFECT or opcode in _FREE or opcode in ROLES or opcode in COLLECTIVES
 
 

@@ -30,7 +30,7 @@ def is_part_of_state(one: Communication, context: Context) -> bool:
     computation = one.computation
     while computation is not None and computation is not loop.attributes.get("body"):
         caller = context.graph.caller(computation)
-        if caller is None or caller._opcode not in ("fusion", "async-start", "call"):
+        if caller is None or caller.opcode not in ("fusion", "async-start", "call"):
             return False
         callers.insert(0, caller)
         computation = caller.computation
@@ -55,21 +55,21 @@ def _is_part(value: Value, fixed: frozenset[Instruction]) -> bool:
     found = source(value, _KEPT | _DONES)
     for _ in range(_MOST_OPERATIONS):
         # Scaled and rounded to a narrower type before it is sent.
-        if found.instruction._opcode not in ELEMENTWISE:
+        if found.instruction.opcode not in ELEMENTWISE:
             break
-        arrays = [one for one in found.operands() if source(one, _KEPT).instruction._opcode not in _SCALARS]
+        arrays = [one for one in found.operands() if source(one, _KEPT).instruction.opcode not in _SCALARS]
         if len(arrays) != 1:
             break
         found = source(arrays[0], _KEPT | _DONES)
-    if found.instruction._opcode == "async-start":
+    if found.instruction.opcode == "async-start":
         inner = found.instruction.async_wrapped_instruction
         found = Value(inner) if inner is not None else found
-    if found.instruction._opcode != "dynamic-slice":
+    if found.instruction.opcode != "dynamic-slice":
         # A gather in two steps, over two axes of the mesh, or one whose operand was sliced and gathered before.
-        if found.instruction._opcode in ("all-gather", "all-gather-start") and found.instruction._operands:
+        if found.instruction.opcode in ("all-gather", "all-gather-start") and found.instruction.operands:
             return _is_part(found.operands()[0], fixed)
         return False
     whole = source(found.operands()[0], _KEPT)
     return whole.instruction in fixed or (
-        whole.instruction._opcode == "get-tuple-element" and whole.instruction in fixed
+        whole.instruction.opcode == "get-tuple-element" and whole.instruction in fixed
     )

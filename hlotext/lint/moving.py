@@ -18,41 +18,41 @@ def moved_array(instruction: Instruction, context: Context) -> Instruction | Non
 
     Of a fusion all that stands in it must only move elements, of one array.
     """
-    opcode = instruction._opcode
+    opcode = instruction.opcode
     if opcode in ("copy", "transpose", "copy-start"):
-        return instruction._operands[0] if instruction._operands and _turns(instruction) else None
-    if opcode != "fusion" or len(instruction._operands) != 1 or len(instruction.called_computations) != 1:
+        return instruction.operands[0] if instruction.operands and _turns(instruction) else None
+    if opcode != "fusion" or len(instruction.operands) != 1 or len(instruction.called_computations) != 1:
         return None
     body = instruction.called_computations[0]
-    turning = [i for i in body if i._opcode in ("copy", "transpose")]
-    if not turning or any(i._opcode not in _MOVING for i in body):
+    turning = [i for i in body if i.opcode in ("copy", "transpose")]
+    if not turning or any(i.opcode not in _MOVING for i in body):
         return None
-    return instruction._operands[0] if any(map(_turns, turning)) else None
+    return instruction.operands[0] if any(map(_turns, turning)) else None
 
 
 def _turns(instruction: Instruction) -> bool:
     """Whether a copy or transpose gives the elements another order in memory, rather than the order another name."""
-    old, new = instruction._operands[0]._shape, _result(instruction)
+    old, new = instruction.operands[0].shape, _result(instruction)
     if old is None or new is None or not (old.is_array and new.is_array):
         return False
     before, after = order_of(old), order_of(new)
     if before is None or after is None:
-        return instruction._opcode == "transpose"
-    if instruction._opcode == "transpose":
+        return instruction.opcode == "transpose"
+    if instruction.opcode == "transpose":
         permutation = instruction.attributes.get("dimensions", ())
         after = tuple(permutation[d] for d in after if d < len(permutation))
     return before != after
 
 
 def _result(instruction: Instruction) -> Shape | None:
-    shape = instruction._shape
+    shape = instruction.shape
     return shape.tuple_shapes[0] if shape is not None and shape.is_tuple and shape.tuple_shapes else shape
 
 
 def is_programs(instruction: Instruction) -> bool:
     """Whether the program asks for what an instruction moves: what compilers insert in order to move says no op_name."""
-    inside = instruction.called_computations[0] if instruction._opcode == "fusion" else (instruction,)
-    turning = [i for i in (*inside, instruction) if i._opcode in ("copy", "transpose")]
+    inside = instruction.called_computations[0] if instruction.opcode == "fusion" else (instruction,)
+    turning = [i for i in (*inside, instruction) if i.opcode in ("copy", "transpose")]
     return any(i.metadata is not None and i.metadata.op_name for i in turning)
 
 
@@ -66,32 +66,28 @@ def comes_from_argument(value: Instruction, context: Context) -> bool:
     """Whether a value is an argument of the module, seen through views, fusions and loops that pass it on unchanged."""
     current = entered(Value(value)).instruction
     for _ in range(50):
-        if current._opcode in ("bitcast", "get-tuple-element", "reshape") and current._operands:
+        if current.opcode in ("bitcast", "get-tuple-element", "reshape") and current.operands:
             if (
-                current._opcode == "get-tuple-element"
+                current.opcode == "get-tuple-element"
                 and (outside := _before_loop(current, context)) is not None
             ):
                 current = outside
             else:
-                current = current._operands[0]
+                current = current.operands[0]
         else:
             break
-    return current._opcode == "parameter" and current.computation is context.module.entry
+    return current.opcode == "parameter" and current.computation is context.module.entry
 
 
 def _before_loop(element: Instruction, context: Context) -> Instruction | None:
     """What an element of a loop's state is before the loop, if no round changes it."""
-    if element._operands[0]._opcode != "parameter":
+    if element.operands[0].opcode != "parameter":
         return None
     loop = context.graph.caller(element.computation)
     index = element.attributes.get("index")
-    if loop is None or loop._opcode != "while" or not isinstance(index, int):
+    if loop is None or loop.opcode != "while" or not isinstance(index, int):
         return None
-    first = loop._operands[0]
-    if (
-        element not in invariant_instructions(loop)
-        or first._opcode != "tuple"
-        or index >= len(first._operands)
-    ):
+    first = loop.operands[0]
+    if element not in invariant_instructions(loop) or first.opcode != "tuple" or index >= len(first.operands):
         return None
-    return first._operands[index]
+    return first.operands[index]

@@ -69,7 +69,7 @@ class Context:
         """The fusions that do only one thing, besides looking at arrays in another way, with its opcode."""
         found = {}
         for fusion in self.census.by_opcode.get("fusion", ()):
-            opcodes = {i._opcode for callee in fusion.called_computations for i in callee._instructions}
+            opcodes = {i.opcode for callee in fusion.called_computations for i in callee}
             if len(opcodes := opcodes - {"parameter", "bitcast"}) == 1:
                 found[fusion] = opcodes.pop()
         return found

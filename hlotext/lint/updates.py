@@ -79,7 +79,7 @@ def _origin(
             if (instruction, part) in seen:
                 continue
             seen.add((instruction, part))
-            if instruction._opcode == "parameter" and not value.fusions and instruction.computation is entry:
+            if instruction.opcode == "parameter" and not value.fusions and instruction.computation is entry:
                 shape = _part(instruction.shape, part)
                 if shape is not None and shape.without_layout() == array.without_layout():
                     # What is given on unchanged is no update.
@@ -103,7 +103,7 @@ def _before(
 ) -> Iterator[tuple[Value, tuple[int, ...], _Change]]:
     """What a part of a value has its elements from, and whether others come in between."""
     instruction, fusions = value.instruction, value.fusions
-    opcode, operands = instruction._opcode, instruction._operands
+    opcode, operands = instruction.opcode, instruction.operands
     if opcode == "tuple":
         if part and part[0] < len(operands):
             yield Value(operands[part[0]], fusions), part[1:], _Change.NONE
@@ -116,7 +116,7 @@ def _before(
         if len(callee):
             yield Value(callee.root, (*fusions, instruction)), part, _Change.NONE
     elif opcode == "parameter" and fusions:
-        number, handed = instruction.parameter_number, fusions[-1]._operands
+        number, handed = instruction.parameter_number, fusions[-1].operands
         if number is not None and number < len(handed):
             yield Value(handed[number], fusions[:-1]), part, _Change.NONE
     elif opcode == "while":
@@ -131,19 +131,19 @@ def _before(
         yield Value(operands[0], fusions), (), _Change.NONE
     elif opcode == "async-done" and operands:
         inner = instruction.async_wrapped_instruction
-        if inner is not None and inner._opcode in ("slice", "copy") and instruction.async_chain[0]._operands:
-            yield Value(instruction.async_chain[0]._operands[0], fusions), (), _Change.NONE
+        if inner is not None and inner.opcode in ("slice", "copy") and instruction.async_chain[0].operands:
+            yield Value(instruction.async_chain[0].operands[0], fusions), (), _Change.NONE
     elif opcode in _VIEWS and operands:
         if _same(operands[0], array, opcode):
             yield Value(operands[0], fusions), () if opcode == "copy-start" else part, _Change.NONE
     elif opcode in ELEMENTWISE:
         for operand in operands:
-            if operand._shape is not None and operand._shape.dimensions == array.dimensions:
+            if operand.shape is not None and operand.shape.dimensions == array.dimensions:
                 yield Value(operand, fusions), part, _Change.ALL
 
 
 def _same(operand: Instruction, array: Shape, opcode: str) -> bool:
-    shape = operand._shape
+    shape = operand.shape
     if opcode in ("copy-done", "copy-start", "opt-barrier") or shape is None or not shape.is_array:
         return True
     return shape.element_count == array.element_count

@@ -21,38 +21,38 @@ class Value:
 
     def operands(self) -> list[Value]:
         """The operands as values; those of a fusion's parameter are what the fusion is given."""
-        return [Value(operand, self.fusions) for operand in self.instruction._operands]
+        return [Value(operand, self.fusions) for operand in self.instruction.operands]
 
 
 def entered(value: Value) -> Value:
     """The value itself, if it is what a fusion gives or what one is given: then what stands inside, or outside."""
     for _ in range(_MOST_STEPS):
         instruction, fusions = value.instruction, value.fusions
-        opcode = instruction._opcode
+        opcode = instruction.opcode
         if opcode == "fusion" and instruction.called_computations:
             body = instruction.called_computations[0]
-            if not len(body) or (body.root._opcode == "tuple"):
+            if not len(body) or (body.root.opcode == "tuple"):
                 return value
             value = Value(body.root, (*fusions, instruction))
         elif opcode == "parameter" and fusions:
-            number, handed = instruction.parameter_number, fusions[-1]._operands
+            number, handed = instruction.parameter_number, fusions[-1].operands
             if number is None or number >= len(handed):
                 return value
             value = Value(handed[number], fusions[:-1])
-        elif opcode == "get-tuple-element" and instruction._operands:
-            made = instruction._operands[0]
-            while made._opcode in ("opt-barrier", "copy") and made._operands:
-                made = made._operands[0]
+        elif opcode == "get-tuple-element" and instruction.operands:
+            made = instruction.operands[0]
+            while made.opcode in ("opt-barrier", "copy") and made.operands:
+                made = made.operands[0]
             index = instruction.attributes.get("index")
-            if made._opcode == "tuple" and isinstance(index, int) and index < len(made._operands):
-                value = Value(made._operands[index], fusions)
+            if made.opcode == "tuple" and isinstance(index, int) and index < len(made.operands):
+                value = Value(made.operands[index], fusions)
                 continue
-            if made._opcode != "fusion" or not made.called_computations or not isinstance(index, int):
+            if made.opcode != "fusion" or not made.called_computations or not isinstance(index, int):
                 return value
             root = made.called_computations[0].root
-            if root._opcode != "tuple" or index >= len(root._operands):
+            if root.opcode != "tuple" or index >= len(root.operands):
                 return value
-            value = Value(root._operands[index], (*fusions, made))
+            value = Value(root.operands[index], (*fusions, made))
         else:
             return value
     return value
@@ -63,7 +63,7 @@ def source(value: Value, through: Iterable[str]) -> Value:
     passed = frozenset(through)
     for _ in range(_MOST_STEPS):
         value = entered(value)
-        if value.instruction._opcode not in passed or not value.instruction._operands:
+        if value.instruction.opcode not in passed or not value.instruction.operands:
             return value
         value = value.operands()[0]
     return value
@@ -80,10 +80,10 @@ def uses(value: Instruction, through: Iterable[str] = ()) -> Iterator[tuple[Inst
         current = pending.pop()
         for user in current.users:
             inner: list[Instruction] = []
-            if user._opcode == "fusion" and user.called_computations:
-                numbers = {n for n, operand in enumerate(user._operands) if operand is current}
+            if user.opcode == "fusion" and user.called_computations:
+                numbers = {n for n, operand in enumerate(user.operands) if operand is current}
                 inner = [p for p in user.called_computations[0].parameters if p.parameter_number in numbers]
-            elif user._opcode in passed:
+            elif user.opcode in passed:
                 inner = [user]
             else:
                 yield user, current
@@ -102,11 +102,11 @@ def leaves_by(value: Instruction, through: Iterable[str]) -> bool:
         if current.is_root:
             return True
         for user in current.users:
-            if user._opcode in passed and user not in seen:
+            if user.opcode in passed and user not in seen:
                 seen.add(user)
                 pending.append(user)
-            elif user._opcode == "fusion" and user.called_computations:
-                numbers = {n for n, operand in enumerate(user._operands) if operand is current}
+            elif user.opcode == "fusion" and user.called_computations:
+                numbers = {n for n, operand in enumerate(user.operands) if operand is current}
                 for p in user.called_computations[0].parameters:
                     if p.parameter_number in numbers and p not in seen:
                         seen.add(p)

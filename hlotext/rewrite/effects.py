@@ -67,9 +67,7 @@ def fixed(module: Module) -> set[Instruction]:
     pending: list[Computation] = []
     for computation in module.computations:
         unusual = [
-            i
-            for i in computation._instructions
-            if i._opcode not in _PLAIN or "control-predecessors" in i._attributes
+            i for i in computation if i.opcode not in _PLAIN or "control-predecessors" in i._attributes
         ]
         effects = [i for i in unusual if has_own_effect(i)]
         found.update(effects)

@@ -28,7 +28,7 @@ def extract(instruction: Instruction, depth: int | None = None) -> Module:
     source = computation.module
     kept = _within(instruction, depth)
     copy = source.clone()
-    body = copy._computations[source._computations.index(computation)]
+    body = copy.computations[source.computations.index(computation)]
     nodes = dict(zip(computation.instructions, body.instructions, strict=True))
     with copy.transaction():
         drop_header_attributes(copy, lambda name: name in _OF_THE_WHOLE or name.startswith("allow_spmd"))

@@ -127,8 +127,8 @@ def _inline(
         if own or predecessors:
             attributes[CONTROL] = tuple(dict.fromkeys((*own, *predecessors)))
         copy = Instruction(
-            module.instruction_names.unique(old.name), old._opcode, old._shape,
-            tuple(nodes[o] for o in old._operands), attributes, old._argument,
+            module.instruction_names.unique(old.name), old.opcode, old.shape,
+            tuple(nodes[o] for o in old.operands), attributes, old._argument,
         )  # fmt: skip
         nodes[old] = copies[old] = computation.add(copy, call, typed=module.is_scheduled)
     call.replace_with(nodes[callee.root])

@@ -137,7 +137,7 @@ def ranks(module: Module) -> dict[Instruction | Computation | None, int]:
     """
     found: dict[Instruction | Computation | None, int] = {None: 0}
     stack: list[Instruction | Computation] = [
-        c for c in reversed(module._computations) if c.is_entry or not (c.is_inline or c.is_implicit)
+        c for c in reversed(module.computations) if c.is_entry or not (c.is_inline or c.is_implicit)
     ]
     while stack:
         node = stack.pop()

@@ -46,7 +46,7 @@ def _run(module: Module, layout_sensitive: bool | None, mixed_precision: bool | 
     findings.header(header_problems(module, facts))
     metadata.check_tables(module, findings)
     memory = Memory()
-    for computation in module._computations:
+    for computation in module.computations:
         _check_computation(computation, memory, survey, facts_inside(facts, computation, survey), findings)
     call_graph.check_calls(module, survey, findings)
     call_graph.check_async_bodies(survey, findings)
@@ -82,13 +82,13 @@ class Memory:
 
     def problems(self, instruction: Instruction, facts: Facts) -> tuple[Problem, ...]:
         """What `check_operation` gives. The module must not be changed between two calls."""
-        attributes, opcode = instruction._attributes, instruction._opcode
+        attributes, opcode = instruction._attributes, instruction.opcode
         literal = instruction.literal if opcode == "constant" else None
         key = (
             opcode,
             id(attributes.common if type(attributes) is CallAttributes else attributes),
-            instruction._shape,
-            tuple([operand._shape for operand in instruction._operands]),
+            instruction.shape,
+            tuple([operand.shape for operand in instruction.operands]),
             facts.in_fusion,
             tuple(map(self._signature, instruction.called_computations)) if opcode in CALLING else None,
             literal.shape if literal is not None else None,
@@ -101,8 +101,8 @@ class Memory:
     def _signature(self, computation: Computation) -> int:
         number = self.signatures.get(computation)
         if number is None:
-            shapes = [parameter._shape for parameter in computation.parameters]
-            root = computation.root._shape if computation._instructions else None
+            shapes = [parameter.shape for parameter in computation.parameters]
+            root = computation.root.shape if computation._instructions else None
             number = self.numbers.setdefault((*shapes, root), len(self.numbers))
             self.signatures[computation] = number
         return number
@@ -119,8 +119,8 @@ def _check_computation(
         call_graph.check_parameters(computation, findings)
     before: set[Instruction] = set()
     in_order = True
-    for instruction in computation._instructions:
-        if not before.issuperset(instruction._operands):
+    for instruction in computation:
+        if not before.issuperset(instruction.operands):
             in_order = False
             order.check_operands(instruction, before, findings)
         if "control-predecessors" in instruction._attributes:
@@ -133,5 +133,5 @@ def _check_computation(
     if not in_order:
         order.check_cycles(computation, findings)
     if facts.in_fusion and computation._instructions:
-        used = set(itertools.chain.from_iterable([i._operands for i in computation._instructions]))
+        used = set(itertools.chain.from_iterable([i.operands for i in computation._instructions]))
         call_graph.check_fusion_body(computation, used, survey, findings)

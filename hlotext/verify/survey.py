@@ -43,12 +43,12 @@ class Survey:
         """Looks at every instruction once."""
         found = cls()
         see = found.shapes.add
-        for computation in module._computations:
-            for instruction in computation._instructions:
-                shape = instruction._shape
+        for computation in module.computations:
+            for instruction in computation:
+                shape = instruction.shape
                 if shape is not None:
                     see(shape)
-                if instruction._opcode not in _NOTHING:
+                if instruction.opcode not in _NOTHING:
                     found._take(instruction)
         for shape in found.shapes:
             for _, leaf in shape.leaves():
@@ -57,7 +57,7 @@ class Survey:
         return found
 
     def _take(self, instruction: Instruction) -> None:
-        opcode = instruction._opcode
+        opcode = instruction.opcode
         if opcode in ROLES:
             self.asynchronous.append(instruction)
         if opcode in ("all-reduce", "all-reduce-start"):

@@ -20,7 +20,7 @@ LABELLED = frozenset({"fusion", "custom-call", "async-start"})
 
 def opcode_label(instruction: Instruction) -> str:
     """The opcode, with the kind of a fusion, the target of a custom call, or what an `async-start` runs."""
-    opcode, attributes = instruction._opcode, instruction._attributes
+    opcode, attributes = instruction.opcode, instruction._attributes
     if opcode not in LABELLED:
         return opcode
     if opcode == "fusion":
@@ -145,7 +145,7 @@ COPIES = frozenset({"copy", "copy-start", "slice", "dynamic-slice", "dynamic-upd
 
 def moved_arrays(instruction: Instruction) -> Iterator[tuple[tuple[int, int], Shape]]:
     """The arrays that a copy (`COPIES`, also asynchronous) takes from one memory space to another, and the two."""
-    what = instruction._opcode
+    what = instruction.opcode
     if what == "async-start" and (wrapped := instruction.async_wrapped_instruction) is not None:
         what = wrapped.opcode
     if what not in COPIES or not instruction.operands:

@@ -72,7 +72,7 @@ class Survey:
         module, entry = self.module, self.module.entry
         following: set[Computation] = {entry}
         asynchronous: set[Computation] = set()
-        for computation in module.walk(reversed(module._computations)):
+        for computation in module.walk(reversed(module.computations)):
             self.sizes[computation] = len(computation)
             if calls is not None:
                 edges = calls.add(computation)
@@ -139,7 +139,7 @@ class Survey:
         instructions = computation._instructions
         for place in range(len(instructions) - 1, -1, -1):
             instruction = instructions[place]
-            opcode, attributes = instruction._opcode, instruction._attributes
+            opcode, attributes = instruction.opcode, instruction._attributes
             label = opcode if opcode not in LABELLED else opcode_label(instruction)
             row = labels[label] = labels.pop(label, [0, 0])
             row[0] += 1
@@ -185,7 +185,7 @@ class Survey:
             row = Arrays()
         rows[key] = row
         row.count += 1
-        row.first, row.shape_index, row.metadata = instruction._name, index, instruction.metadata
+        row.first, row.shape_index, row.metadata = instruction.name, index, instruction.metadata
 
     def _count_arguments(self, entry: Computation) -> None:
         parameters = entry.parameters

@@ -110,6 +110,11 @@ class Module:
         gate.installed.rename_module(self, name)
 
     @property
+    def start(self) -> int:
+        """The offset of its first character in the source; negative for one that was built."""
+        return self._start
+
+    @property
     def attributes(self) -> ModuleAttributes:
         """Typed header attributes by name, in the order of the text."""
         return ModuleAttributes(self)

@@ -52,12 +52,12 @@ def _independent(members: list[Communication]) -> list[Communication]:
     starts = {one.start for one in members}
     found = []
     for one in members:
-        seen, pending = set(one.start._operands), list(one.start._operands)
+        seen, pending = set(one.start.operands), list(one.start.operands)
         while pending and len(seen) < _FARTHEST:
             current = pending.pop()
             if current in starts:
                 break
-            new = [operand for operand in current._operands if operand not in seen]
+            new = [operand for operand in current.operands if operand not in seen]
             seen.update(new)
             pending += new
         else:

@@ -29,14 +29,14 @@ class DoublePrecision(Rule):
             return
         first: Instruction | None = None
         count = saved = 0
-        for instruction in [i for i in context.census.instructions if i._shape in wide]:
+        for instruction in [i for i in context.census.instructions if i.shape in wide]:
             # Tuples only pass on what something else has made, and arguments and constants are not computed.
-            if instruction._opcode in _PASSING:
+            if instruction.opcode in _PASSING:
                 continue
             count += 1
             if context.is_stepped(instruction):
                 saved += written_bytes(instruction) // 2 * context.runs(instruction)
-            if first is None and instruction._shape is not None and instruction._shape.is_array:
+            if first is None and instruction.shape is not None and instruction.shape.is_array:
                 first = instruction
         if first is not None and 2 * saved >= self.min_bytes and not _is_meant(context):
             wide_type = first.shape.element_type if first.shape else "f64"

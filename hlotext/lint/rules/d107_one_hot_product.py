@@ -49,16 +49,16 @@ class OneHotProduct(Rule):
 def _classes(value: Value) -> int:
     """How many classes there are in `indices == iota`, zeros and ones: the length of the iota; 0 for any other value."""
     made = source(value, _PASSING)
-    if made.instruction._opcode == "select" and len(made.instruction._operands) == 3:
-        chosen = [source(one, _PASSING).instruction._opcode for one in made.operands()[1:]]
+    if made.instruction.opcode == "select" and len(made.instruction.operands) == 3:
+        chosen = [source(one, _PASSING).instruction.opcode for one in made.operands()[1:]]
         if chosen != ["constant", "constant"]:
             return 0  # weights, not ones
         made = source(made.operands()[0], _PASSING)
     compare = made.instruction
-    if compare._opcode != "compare" or str(compare.attributes.get("direction")) != "EQ":
+    if compare.opcode != "compare" or str(compare.attributes.get("direction")) != "EQ":
         return 0
     sides = [source(side, _PASSING).instruction for side in made.operands()]
-    counted = [side for side in sides if side._opcode == "iota"]
+    counted = [side for side in sides if side.opcode == "iota"]
     if len(counted) != 1 or counted[0].shape is None:
         return 0
     dimension = counted[0].attributes.get("iota_dimension", 0)

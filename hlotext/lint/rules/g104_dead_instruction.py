@@ -25,8 +25,8 @@ class DeadInstruction(Rule):
         for computation in context.module.computations:
             if not len(computation):
                 continue
-            instructions = computation._instructions
-            needed = {computation.root, *chain.from_iterable([i._operands for i in instructions])}
+            instructions = computation.instructions
+            needed = {computation.root, *chain.from_iterable([i.operands for i in instructions])}
             unused = [i for i in instructions if i not in needed and not has_effect(i)]
             if unused:
                 before = set(chain.from_iterable(i.control_predecessors for i in computation))

@@ -29,7 +29,7 @@ class UnfusedChain(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         depth: dict[Instruction, int] = {}
         for instruction in context.graph.stepped_instructions():
-            if instruction._opcode not in ELEMENTWISE or size_of(instruction.shape) < self.min_bytes:
+            if instruction.opcode not in ELEMENTWISE or size_of(instruction.shape) < self.min_bytes:
                 continue
             depth[instruction] = 1 + max(
                 (depth.get(operand, 0) for operand in instruction.operands), default=0

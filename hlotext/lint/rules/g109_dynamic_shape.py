@@ -35,5 +35,5 @@ class DynamicShape(Rule):
 
 def _is_dynamic(instruction: Instruction) -> bool:
     # How large a constant is stands in its literal, whatever its shape says.
-    shape = instruction._shape
-    return shape is not None and not shape.is_static and instruction._opcode != "constant"
+    shape = instruction.shape
+    return shape is not None and not shape.is_static and instruction.opcode != "constant"

@@ -64,11 +64,11 @@ def _is_librarys(loop: Instruction) -> bool:
 
 def _written(step: Instruction) -> int:
     """Bytes that an operation writes: of an array that it changes in place the part that it changes."""
-    if step._opcode == "fusion" and step.called_computations and len(step.called_computations[0]):
+    if step.opcode == "fusion" and step.called_computations and len(step.called_computations[0]):
         root = step.called_computations[0].root
         parts = (
-            [entered(Value(operand)) for operand in root._operands]
-            if root._opcode == "tuple"
+            [entered(Value(operand)) for operand in root.operands]
+            if root.opcode == "tuple"
             else [Value(root)]
         )
         return sum(_changed(_behind_views(part.instruction)) for part in parts)
@@ -76,22 +76,22 @@ def _written(step: Instruction) -> int:
 
 
 def _behind_views(instruction: Instruction) -> Instruction:
-    while instruction._opcode in ("bitcast", "reshape") and instruction._operands:
-        instruction = instruction._operands[0]
+    while instruction.opcode in ("bitcast", "reshape") and instruction.operands:
+        instruction = instruction.operands[0]
     return instruction
 
 
 def _changed(instruction: Instruction) -> int:
-    if instruction._opcode == "dynamic-update-slice" and len(instruction._operands) > 1:
-        return size_of(instruction._operands[1].shape)
+    if instruction.opcode == "dynamic-update-slice" and len(instruction.operands) > 1:
+        return size_of(instruction.operands[1].shape)
     return size_of(instruction.shape)
 
 
 def _products(steps: list[Instruction]) -> Iterator[Instruction]:
     """The matrix products of a round, inside fusions too."""
     for step in steps:
-        if step._opcode in ("dot", "convolution"):
+        if step.opcode in ("dot", "convolution"):
             yield step
-        elif step._opcode == "fusion":
+        elif step.opcode == "fusion":
             for callee in step.called_computations:
-                yield from (i for i in callee if i._opcode in ("dot", "convolution"))
+                yield from (i for i in callee if i.opcode in ("dot", "convolution"))

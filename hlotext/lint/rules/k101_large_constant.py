@@ -23,7 +23,7 @@ class LargeConstant(Rule):
     """Bytes from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        size = size_of(instruction._shape)
+        size = size_of(instruction.shape)
         if size >= self.min_bytes:
             yield Report(
                 instruction,

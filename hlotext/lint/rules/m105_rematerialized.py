@@ -23,13 +23,13 @@ class Rematerialized(Rule):
     """Share of all written bytes from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        if not any(".remat" in instruction._name for instruction in context.census.instructions):
+        if not any(".remat" in instruction.name for instruction in context.census.instructions):
             return
         first: Instruction | None = None
         total = again = count = 0
         for instruction in context.graph.stepped_instructions():
-            is_again = ".remat" in instruction._name
-            if not is_again and instruction._opcode in VIEWS:
+            is_again = ".remat" in instruction.name
+            if not is_again and instruction.opcode in VIEWS:
                 continue
             size = written_bytes(instruction) * context.runs(instruction)
             total += size

@@ -18,10 +18,10 @@ class DeprecatedSyntax(Rule):
     is_default = False
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        if not any(OLD & i._attributes.keys() for i in context.census.attribute_sets):
+        if not any(OLD & i.attributes.keys() for i in context.census.attribute_sets):
             return
         for instruction in context.census.instructions:
-            for name in [name for name in instruction._attributes if name in OLD]:
+            for name in [name for name in instruction.attributes if name in OLD]:
                 yield Report(
                     instruction,
                     f"{name} is an attribute of old releases of XLA",

@@ -58,7 +58,7 @@ class DeadCodeElimination(Pass):
 def _unused(computation: Computation) -> list[Instruction]:
     """The instructions that nothing uses, but for the root."""
     instructions = computation._instructions
-    used = set(itertools.chain.from_iterable([i._operands for i in instructions]))
+    used = set(itertools.chain.from_iterable([i.operands for i in instructions]))
     root = computation.root
     return [i for i in instructions if i not in used and i is not root]
 
@@ -78,10 +78,10 @@ class _Sweep:
             if computation.is_implicit or not computation._instructions:
                 continue
             unused = _unused(computation)
-            if any(i._opcode != "parameter" and i not in self.kept for i in unused):
+            if any(i.opcode != "parameter" and i not in self.kept for i in unused):
                 self.counts["instructions"] += self.one(computation)
                 unused = _unused(computation)
-            if any(i._opcode == "parameter" for i in unused):
+            if any(i.opcode == "parameter" for i in unused):
                 self.with_unused_parameters.append(computation)
 
     def one(self, computation: Computation) -> int:
@@ -91,14 +91,14 @@ class _Sweep:
 
         def stays(i: Instruction | None) -> bool:
             while i is not None:
-                if i in needed or i in self.kept or i._opcode == "parameter":
+                if i in needed or i in self.kept or i.opcode == "parameter":
                     return True
-                i = next((o for o in i._operands[:1] if is_finished_by(o, i)), None)
+                i = next((o for o in i.operands[:1] if is_finished_by(o, i)), None)
             return False
 
         for i in reversed(computation._instructions):
             if stays(i):
-                needed.update(i._operands)
+                needed.update(i.operands)
             else:
                 dead.append(i)
         computation.remove_all(dead)
@@ -119,7 +119,7 @@ class _Sweep:
 
 def _drop_parameters(body: Computation) -> int:
     """Takes the parameters of a fusion's computation away that nothing uses, and what the fusion passes for them."""
-    unused = [i for i in _unused(body) if i._opcode == "parameter" and not i.control_successors]
+    unused = [i for i in _unused(body) if i.opcode == "parameter" and not i.control_successors]
     count = 0
     for parameter in sorted(unused, key=lambda i: i.parameter_number or 0, reverse=True):
         with contextlib.suppress(EditError):  # a fusion that aliases operands by number, or another caller

@@ -34,8 +34,8 @@ def _users(instructions: Iterable[Instruction]) -> dict[Instruction, list[Instru
         if instruction.computation is not None:
             computations[instruction.computation] = None
     for computation in computations:
-        for user in computation._instructions:
-            for operand in dict.fromkeys(user._operands):
+        for user in computation:
+            for operand in dict.fromkeys(user.operands):
                 if operand in users:
                     users[operand].append(user)
     return users

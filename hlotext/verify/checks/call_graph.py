@@ -19,7 +19,7 @@ _ONE_THREAD = frozenset({"conditional", "fusion", "while"})
 
 def check_calls(module: Module, survey: Survey, findings: Findings) -> None:
     """The call graph: known computations, no recursion, nothing that calls the entry, threads."""
-    known = set(module._computations)
+    known = set(module.computations)
     for caller in survey.callers:
         for attribute, callee in caller.callees():
             if callee not in known:
@@ -32,7 +32,7 @@ def check_calls(module: Module, survey: Survey, findings: Findings) -> None:
             caller, "V305", f"{caller.name} leads back to the computation that it stands in",
             help="HLO has no recursion: a while repeats",
         )  # fmt: skip
-    for computation in module._computations:
+    for computation in module.computations:
         if computation not in survey.calls and not computation.is_entry:
             findings.in_computation(
                 computation,
@@ -59,7 +59,7 @@ def _recursive(module: Module, survey: Survey) -> list[Instruction]:
             calling.setdefault(caller.computation, []).append(caller)
     found: dict[Instruction, None] = {}
     done: set[Computation] = set()
-    for start in module._computations:
+    for start in module.computations:
         path: set[Computation] = set()
         stack: list[tuple[Computation, bool]] = [(start, False)]
         while stack:
@@ -99,12 +99,12 @@ def check_fusion_body(
             )  # fmt: skip
     root = computation.root
     if root in used:
-        user = next(i for i in computation._instructions if root in i._operands)
+        user = next(i for i in computation if root in i.operands)
         findings.at(
             root, "V307", f"{root.name} is the result of the fusion, and {user.name} uses it inside",
             related=[("used here", user)],
         )  # fmt: skip
-    for instruction in computation._instructions:
+    for instruction in computation:
         if instruction not in used and instruction is not root and not has_side_effect(instruction):
             findings.at(
                 instruction, "V308", f"nothing in the fusion uses {instruction.name}", help="take it out",
@@ -117,7 +117,7 @@ def check_fusion_body(
 
 def check_parameters(computation: Computation, findings: Findings) -> None:
     """Parameter numbers are 0, 1, 2, ..., each once. The reader knows that of text; edits may break it."""
-    parameters = [i for i in computation._instructions if i._opcode == "parameter"]
+    parameters = [i for i in computation if i.opcode == "parameter"]
     numbers = Counter(i.parameter_number for i in parameters)
     for parameter in parameters:
         number = parameter.parameter_number
@@ -140,7 +140,7 @@ def check_async_bodies(survey: Survey, findings: Findings) -> None:
         if start.opcode != "async-start" or COLLECTIVES_GROUP in start.frontend_attributes:
             continue
         for body in start.called_computations:
-            extra = extra_operation(body, body._instructions, body.root) if len(body) else None
+            extra = extra_operation(body, body.instructions, body.root) if len(body) else None
             if extra is not None:
                 findings.at(
                     start, "V404", f"{body.name} does more than one operation", "calls",

@@ -15,9 +15,9 @@ def check_buffers(module: Module, survey: Survey, findings: Findings) -> None:
 
     Only for modules that have such values.
     """
-    for computation in module._computations:
+    for computation in module.computations:
         wrapped = any(caller.opcode == "async-start" for caller in survey.calls.get(computation, ()))
-        for instruction in computation._instructions:
+        for instruction in computation:
             if wrapped and not (instruction.is_root and instruction.opcode == "custom-call"):
                 continue  # what an asynchronous computation does is judged by its one operation
             for problem in buffer_problems(instruction):

@@ -11,9 +11,9 @@ from hlotext.verify.findings import Findings
 
 def check_host_memory(module: Module, facts: Facts, findings: Findings) -> None:
     """Every instruction with an operand or a result in host memory. Only for modules that use it at all."""
-    for computation in module._computations:
+    for computation in module.computations:
         on_host = computation.execution_thread == "host"
-        for instruction in computation._instructions:
+        for instruction in computation:
             if instruction.shape is None or any(operand.shape is None for operand in instruction.operands):
                 continue
             problems: list[Problem] = []

@@ -34,7 +34,7 @@ def _is_in(instruction: Instruction, computation: Computation | None) -> bool:
     return (
         computation is not None
         and instruction.computation is computation
-        and instruction in computation._instructions
+        and instruction in computation.instructions
     )
 
 
@@ -55,7 +55,7 @@ def check_control(instruction: Instruction, before: set[Instruction], findings: 
 def check_cycles(computation: Computation, findings: Findings) -> None:
     """No instruction needs its own result. Only a computation with a use before the definition can have a cycle."""
     done: set[Instruction] = set()
-    for start in computation._instructions:
+    for start in computation:
         if start in done:
             continue
         path: dict[Instruction, None] = {}
@@ -89,10 +89,10 @@ def check_structure(computation: Computation, findings: Findings) -> None:
         findings.in_computation(
             computation, "V311", f"computation {computation.name} does not know its module"
         )
-    if not computation._instructions:
+    if not len(computation):
         findings.in_computation(computation, "V311", f"computation {computation.name} has no instructions")
         return
-    for instruction in computation._instructions:
+    for instruction in computation:
         if instruction.computation is not computation:
             findings.in_computation(
                 computation, "V311", f"{instruction.name} stands in {computation.name} and does not know it"
