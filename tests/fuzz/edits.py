@@ -511,6 +511,10 @@ def plain(module: hlo.Module) -> hlo.Module:
                 and str(value) in ("", "{}", '""')
             ):
                 del instruction._attributes[name]
+        shape = instruction._attributes.get("outfeed_shape")
+        taken = instruction.operands[0].shape if instruction.operands else None
+        if shape and taken and shape.with_default_layout() == taken.with_default_layout():
+            del instruction._attributes["outfeed_shape"]  # what its absence stands for
         groups = instruction._attributes.get("replica_groups")
         if groups is not None and not groups.group_count:  # always printed, and empty where absent
             del instruction._attributes["replica_groups"]
