@@ -124,6 +124,14 @@ def test_what_a_fusion_no_longer_needs() -> None:
     assert [str(d) for d in verify(module) if d.severity is hlo.Severity.ERROR] == []
 
 
+def test_stripped_modules_are_copied_without_their_tables() -> None:
+    """A copy prints as the module does, also where the stack-frame tables went."""
+    module = hlo.load(MLP)
+    PASSES["strip-metadata"]().run(module)
+    assert "StackFrames" not in str(module)
+    assert str(module.clone()) == str(module)
+
+
 def test_flatten() -> None:
     module = hlo.parse(
         "f { p = f32[] parameter(0)  ROOT n = f32[] sine(p) }\n"

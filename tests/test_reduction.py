@@ -116,6 +116,7 @@ def test_reduction_of_a_program(name: str) -> None:
     assert (found.before, found.after <= most) == (before, True), str(found.module)
     assert fails(hlo.parse(str(found.module)))
     assert [d for d in hlo.verify(found.module) if d.severity is hlo.Severity.ERROR] == []
+    assert "StackFrames" not in str(found.module)
 
 
 def test_reduction_of_a_seeded_failure() -> None:
