@@ -300,3 +300,19 @@ def test_extract_takes_asynchronous_operations_whole() -> None:
                 assert not found, (path.name, start.name, depth, found)
                 tried += 1
     assert tried > 20
+
+
+def test_many_unused_parameters_of_a_fusion() -> None:
+    """They go in one step: thousands take no longer than the reading."""
+    numbers = range(3000)
+    inner = "\n".join(f"p{n} = f32[] parameter({n})" for n in numbers)
+    outer = "\n".join(f"x{n} = f32[] parameter({n})" for n in numbers)
+    given = ", ".join(f"x{n}" for n in numbers)
+    module = hlo.parse(
+        f"f {{ {inner}\nROOT r = f32[] add(p5, p2900) }}\nENTRY e {{ {outer}\n"
+        f"ROOT z = f32[] fusion({given}), kind=kLoop, calls=f }}"
+    )
+    (step,) = Pipeline(tuple(parse_passes("dce"))).run(module)
+    assert step.result.statistics == {"parameters": 2998}
+    assert [o.name for o in module.entry.root.operands] == ["x5", "x2900"]
+    assert hlo.verify(module) == []

@@ -10,7 +10,7 @@ from typing import ClassVar
 import attrs
 
 from hlotext.edit.asynchronous import is_finished_by
-from hlotext.edit.parameters import remove_parameter
+from hlotext.edit.parameters import remove_parameter, remove_unused_parameters
 from hlotext.edit.structure import set_root
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
@@ -120,6 +120,10 @@ class _Sweep:
 def _drop_parameters(body: Computation) -> int:
     """Takes the parameters of a fusion's computation away that nothing uses, and what the fusion passes for them."""
     unused = [i for i in _unused(body) if i.opcode == "parameter" and not i.control_successors]
+    if len(unused) > 1:
+        with contextlib.suppress(EditError):
+            remove_unused_parameters(body, unused)
+            return len(unused)
     count = 0
     for parameter in sorted(unused, key=lambda i: i.parameter_number or 0, reverse=True):
         with contextlib.suppress(EditError):  # a fusion that aliases operands by number, or another caller
