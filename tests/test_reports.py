@@ -165,8 +165,8 @@ def test_every_writer_ends_its_last_line(name: str) -> None:
 def test_a_detached_finding_says_the_same() -> None:
     """In every format, without module and text."""
     text = (
-        "HloModule m\n\nENTRY %e (p: f64[2]) -> f64[3] {\n"
-        "  %p = f64[2]{0} parameter(0)\n  ROOT %n = f64[2]{0} sine(%p)\n}\n"
+        "HloModule m\n\nENTRY %e (p: f32[2]) -> f64[3] {\n"
+        "  %p = f32[2]{0} parameter(0)\n  %c = f64[2]{0} convert(%p)\n  ROOT %n = f64[2]{0} sine(%c)\n}\n"
     )
     right = hlo.parse(text.replace("f64[3]", "f64[2]"))
     wrong = hlo.parse(
