@@ -64,6 +64,7 @@ class LineParts:
         self._parts = linker.module._parts
         self._tails: dict[str, dict[str, dict[str, Any]]] = {}
         self._shapes: dict[str, Shape] = {}
+        self._signature_shapes: set[str] = set()
         self._without_comments = patterns.block_comment().sub
 
     def head(self, text: str, position: int) -> Known | None:
@@ -144,6 +145,17 @@ class LineParts:
     def shape(self, text: str, position: int) -> Shape | None:
         """The shape of a text that stands at an offset; None when the grammar must look at it."""
         return self._shapes.get(text) or self._new_shape(text, position)
+
+    def is_shape(self, text: str) -> bool:
+        """Whether a text is a shape, where what it says means nothing: nothing is noted of its types."""
+        if text in self._shapes or text in self._signature_shapes:
+            return True
+        try:
+            shortcuts.read("shape", text)
+        except TermError:
+            return False
+        self._signature_shapes.add(text)
+        return True
 
     def _new_shape(self, text: str, position: int) -> Shape | None:
         try:

@@ -152,7 +152,7 @@ class Scanner:
         entry, name, signature, _ = match.groups()
         result = ""
         if signature is not None:
-            found = self._result(signature, match.start(3))
+            found = self._result(signature)
             if found is None:
                 return None
             result = found
@@ -163,14 +163,14 @@ class Scanner:
         blank = patterns.blank().match(self.text, position, end)
         return self.text.startswith(",", position if blank is None else blank.end())
 
-    def _result(self, text: str, start: int) -> str | None:
-        """The result's shape in the signature at an offset; None when the grammar must look."""
+    def _result(self, text: str) -> str | None:
+        """The result's shape in a signature; None when the grammar must look."""
         place, separator = 1, ", "
         if text.startswith(") -> ", 1):
             place, separator = 6, ""
         while separator == ", ":
             parameter = patterns.signature_parameter().match(text, place)
-            if parameter is None or self._parts.shape(parameter[1], start + parameter.start(1)) is None:
+            if parameter is None or not self._parts.is_shape(parameter[1]):
                 return None
             place, separator = parameter.end(), parameter[2]
         return text[place:-2]
