@@ -311,7 +311,10 @@ def test_a_constant_is_matched_with_a_number_or_a_literal() -> None:
 @pytest.mark.parametrize("number", [0, 1, -1, 9, 1.5, 300, math.nan, -math.inf, 1e30, 2**70, True, 1j])
 def test_every_number_with_every_type(type_: ElementType, number: Any) -> None:
     """No number fails with any type; what matches is equal."""
-    literal = Literal.from_array(np.ones((), type_.dtype))
+    try:
+        literal = Literal.from_array(np.ones((), type_.dtype))
+    except TypeError:
+        pytest.skip("this ml_dtypes does not have the type")
     found = is_all(literal, number)
     assert not found or complex(literal.array[()]) == number
 

@@ -49,7 +49,8 @@ TYPOS = {
 
 @pytest.mark.parametrize("name", stubs.STUBS)
 def test_stubs_are_up_to_date(name: str) -> None:
-    """`python -m tests.stubs` would write what is there."""
+    """`python -m tests.stubs` would write what is there, in the form that ruff gives it."""
+    pytest.importorskip("ruff")
     assert (stubs.PACKAGE / name).read_text(encoding="utf-8") == stubs.formatted(stubs.STUBS[name]())
 
 

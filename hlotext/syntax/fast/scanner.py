@@ -219,7 +219,8 @@ class Scanner:
         """The grammar reads everything from here to the next module."""
         stop = next_module(self.text, start)
         try:
-            record = reading.reference.parse(self.source, "headerless_module", start, stop)
+            goes_on = bool(self.linker.module._computations)
+            record = reading.reference.parse(self.source, "headerless_module", start, stop, goes_on=goes_on)
         except reading.reference.ParseError as failure:
             behind = failure.read.end_of_computations(self.text, stop)
             self.linker.add_partial(failure.read)

@@ -59,8 +59,11 @@ class ParseError(Exception):
         reporter.error(finding.code, finding.message, finding.start, finding.end, finding.help, related)
 
 
-def parse(source: Source, rule: str, start: int = 0, end: int | None = None) -> Any:
-    """The record of a piece of the source read by one rule; offsets are the source's. Raises ParseError."""
+def parse(source: Source, rule: str, start: int = 0, end: int | None = None, *, goes_on: bool = False) -> Any:
+    """The record of a piece of the source read by one rule; offsets are the source's. Raises ParseError.
+
+    `goes_on` says that before the piece stands what may end there: where the piece begins, the end is expected too.
+    """
     text = source.text
     end = len(text) if end is None else end
     try:
@@ -84,6 +87,8 @@ def parse(source: Source, rule: str, start: int = 0, end: int | None = None) -> 
         # The lexer met what cannot stand there, so the last token is the one before it.
         tracker: Any = terms.parser().options.postlex
         tracker.end = history[-1].end_pos
+    if goes_on and (blank := patterns.blank().match(text, start, end)) is not None and blank.end() == at:
+        names |= {"$END"}
     place = Stumble(text, at, end, names, _attribute(parser))
     # Terminals look ahead, so the last word may be refused for what does not follow it.
     behind = patterns.blank().match(text, place.after, end)
