@@ -34,8 +34,7 @@ class Options:
     """Under which options, and for which device, a module was compiled."""
 
     debug: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """The options that differ from their defaults, as text: `{"xla_dump_to": ("dump",)}`. Repeated ones have several
-    values."""
+    """The options that differ from their defaults: texts by name, as many as the option was given."""
     target: Message | None = None
     """The GPU and the versions of its software (`GpuTargetConfigProto`); None where no file tells."""
     config: Message | None = None
