@@ -60,10 +60,9 @@ def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     return "\n".join(lines)
 
 
-def tree(entries: Iterable[str], hidden: bool = True) -> str:
+def tree(entries: Iterable[str]) -> str:
     """A table of contents."""
-    options = ":hidden:\n" if hidden else ":maxdepth: 1\n"
-    return "```{toctree}\n" + options + "\n" + "\n".join(entries) + "\n```\n"
+    return "```{toctree}\n:hidden:\n\n" + "\n".join(entries) + "\n```\n"
 
 
 def write(name: str, text: str) -> None:
@@ -205,8 +204,7 @@ PAGES: tuple[Callable[[], None], ...] = (opcode_pages, attribute_page, code_page
 
 def make(app: Sphinx) -> None:
     """Writes all pages. Those of a former build that are not made any more go away."""
-    if not getattr(app, "keep_tables", False):
-        shutil.rmtree(FOLDER, ignore_errors=True)
+    shutil.rmtree(FOLDER, ignore_errors=True)
     for page in PAGES:
         page()
 

@@ -17,8 +17,6 @@ from hlotext.thunks.tree import NESTED, Thunk
 if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction
 
-HOST_SPACE = 5
-"""Memory space of the host in GPU layouts."""
 _COLLECTIVES = {
     "all-gather": "kAllGather",
     "all-gather-start": "kAllGather",

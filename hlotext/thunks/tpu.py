@@ -30,8 +30,6 @@ _SILENT = frozenset(
         "opt-barrier",
     }
 )
-_INSIDE = {"while": ("condition", "body"), "conditional": (), "call": ()}
-"""Operations whose computations run as such; of all others the computations are part of the operation."""
 MAX_DEPTH = 200
 """Levels of loops, branches and calls that are followed."""
 
@@ -90,7 +88,7 @@ def operations(module: Module) -> tuple[Operation, ...]:
 def _called(instruction: Instruction) -> list[tuple[str, Computation]]:
     if instruction.opcode == "while":
         attributes: Mapping[str, Any] = instruction.attributes
-        return [(name, attributes[name]) for name in _INSIDE["while"]]
+        return [(name, attributes[name]) for name in ("condition", "body")]
     if instruction.opcode == "conditional":
         return [(f"branch_{n}", callee) for n, callee in enumerate(instruction.called_computations)]
     if instruction.opcode == "call":
