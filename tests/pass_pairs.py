@@ -24,7 +24,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext.rewrite import Pipeline, parse_passes
-from hlotext.rewrite.passes import PASSES
+from hlotext.rewrite.passes import all_passes
 from tests.support import ROOT
 
 MODELS = {
@@ -46,6 +46,8 @@ MODELS = {
     "tuple-simplifier": "tuple-simplifier",
 }
 """XLA's name of a pass -> ours."""
+ON_PLATFORM: dict[tuple[str, str], str] = {}
+"""XLA's name of a pass and a platform -> ours, where each platform has a pass of its own or one of them alone a model."""
 WITHOUT_LAYOUTS = {"cse": "cse{is_layout_sensitive=false}"}
 """What does the work of a pass before layouts are assigned, when XLA looks at none."""
 IGNORED = frozenset(
@@ -54,6 +56,11 @@ IGNORED = frozenset(
 TABLE = ROOT / "hlotext" / "rewrite" / "passes" / "agreement.py"
 SAMPLE = ROOT / "tests" / "data" / "passes_pairs.json.xz"
 LONGEST = 8_000
+
+
+def model(name: str, platform: str) -> str | None:
+    """Ours for a pass of XLA's on a platform; None where there is none."""
+    return ON_PLATFORM.get((name, platform), MODELS.get(name))
 
 
 @attrs.frozen
@@ -72,7 +79,7 @@ class Pair:
     @property
     def passes(self) -> str:
         """What of ours does the work."""
-        ours = MODELS[self.name]
+        ours = model(self.name, self.platform) or ""
         return ours if self.has_layouts else WITHOUT_LAYOUTS.get(ours, ours)
 
     def is_equal(self) -> bool:
@@ -135,7 +142,7 @@ def _operands_first(computation: hlo.Computation) -> list[hlo.Instruction]:
 def pairs_of(folder: Path) -> Iterator[Pair]:
     """The pairs of a folder whose pass has a counterpart here."""
     for row in json.loads((folder / "index.json").read_text()):
-        if row["pass"] in MODELS:
+        if model(row["pass"], row["platform"]) is not None:
             after = (folder / row["after"]).read_text() if row.get("after") else None
             has_layouts = row.get("layouts", True)
             before = (folder / row["before"]).read_text()
@@ -152,7 +159,7 @@ def measure(folder: Path) -> None:
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for pair in pairs_of(folder):
         place = 0 if pair.after is not None else 2
-        row = counts[MODELS[pair.name]]
+        row = counts[model(pair.name, pair.platform) or ""]
         row[place] += 1
         try:
             row[place + 1] += pair.is_equal()
@@ -161,9 +168,10 @@ def measure(folder: Path) -> None:
                 f"{pair.name} {pair.platform} {pair.program}: {type(error).__name__}: {error}",
                 file=sys.stderr,
             )
-    names = defaultdict(list)
-    for theirs, ours in MODELS.items():
-        names[ours].append(theirs)
+    names: dict[str, list[str]] = defaultdict(list)
+    for theirs, ours in (*MODELS.items(), *((name, ours) for (name, _), ours in ON_PLATFORM.items())):
+        if theirs not in names[ours]:
+            names[ours].append(theirs)
     lines = [
         f'    "{ours}": Agreement("{", ".join(names[ours])}", {", ".join(map(str, counts[ours]))}),'
         for ours in sorted(counts)
@@ -223,5 +231,5 @@ def main(folder: str, *options: str) -> None:
 
 
 if __name__ == "__main__":
-    assert set(MODELS.values()) <= set(PASSES)
+    assert {*MODELS.values(), *ON_PLATFORM.values()} <= set(all_passes())
     main(*sys.argv[1:])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hlotext.rewrite.passes import PASSES
+from hlotext.rewrite.passes import all_passes
 from hlotext.rewrite.passes.agreement import AGREEMENT
-from tests.pass_pairs import MODELS, Pair, sampled
+from tests.pass_pairs import MODELS, ON_PLATFORM, Pair, model, sampled
 
 PAIRS = sampled()
 
@@ -22,8 +22,8 @@ def test_pair(pair: Pair) -> None:
 
 def test_table() -> None:
     """Every counterpart of a pass of XLA's was measured, has a pair here, and keeps what XLA keeps."""
-    assert set(AGREEMENT) == set(MODELS.values()) <= set(PASSES)
-    assert {MODELS[pair.name] for pair in PAIRS} == set(AGREEMENT)
+    assert set(AGREEMENT) == {*MODELS.values(), *ON_PLATFORM.values()} <= set(all_passes())
+    assert {model(pair.name, pair.platform) for pair in PAIRS} == set(AGREEMENT)
     for row in AGREEMENT.values():
         assert row.unchanged_equal == row.unchanged
         assert row.changed_equal >= 0.8 * row.changed

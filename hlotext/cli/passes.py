@@ -9,7 +9,7 @@ import click
 
 from hlotext.cli.common import FORMAT, NotFound, write_json
 from hlotext.cli.output import Column, Table, output
-from hlotext.rewrite.passes import PASSES, Pass
+from hlotext.rewrite.passes import Pass, all_passes
 from hlotext.rewrite.passes.agreement import AGREEMENT, DATE
 
 
@@ -29,19 +29,20 @@ def command(name: str | None, output_format: str) -> None:
 
     Exit status: 0 fine, 1 there is no such pass, 2 wrong usage.
     """
-    if name is not None and name not in PASSES:
-        raise NotFound(f"there is no pass {name}; there are {', '.join(PASSES)}")
+    passes = all_passes()
+    if name is not None and name not in passes:
+        raise NotFound(f"there is no pass {name}; there are {', '.join(passes)}")
     if output_format == "json":
-        write_json({"passes": [_as_json(kind) for kind in PASSES.values() if name in (None, kind.name)]})
+        write_json({"passes": [_as_json(kind) for kind in passes.values() if name in (None, kind.name)]})
     elif name is None:
-        rows = [(kind.name, *_agreement(kind.name), kind.summary) for kind in PASSES.values()]
+        rows = [(kind.name, *_agreement(kind.name), kind.summary) for kind in passes.values()]
         columns = (
             Column("name", "cyan"), Column("XLA's steps", is_number=True), Column("equal", is_number=True), Column("date"),
             Column("what it does"),
         )  # fmt: skip
         output().table(Table("passes", columns, tuple(rows)))
     else:
-        _explain(PASSES[name])
+        _explain(passes[name])
 
 
 def _agreement(name: str) -> tuple[str, str, str]:

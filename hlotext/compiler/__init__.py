@@ -5,7 +5,8 @@
 'Fusion'
 """
 
+from hlotext.compiler.decision import Decision, Outcome
 from hlotext.compiler.executable import Executable, Kernel, Part, executable
 from hlotext.dumps.stages import stages
 
-__all__ = ["Executable", "Kernel", "Part", "executable", "stages"]
+__all__ = ["Decision", "Executable", "Kernel", "Outcome", "Part", "executable", "stages"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 
 import attrs
@@ -42,7 +43,26 @@ PASSES: dict[str, type[Pass]] = {
         WhileLoopSimplifier,
     )
 }  # fmt: skip
-"""Every pass by its name."""
+"""Every pass of this room by its name."""
+
+MODELS: dict[str, str] = {}
+"""Models of passes of XLA's that a room above has, by name: the module and the class, imported when they are asked for."""
+
+
+def find_pass(name: str) -> type[Pass] | None:
+    """The pass or model of that name; None where there is none."""
+    if name not in MODELS:
+        return PASSES.get(name)
+    module, kind = MODELS[name].split(":")
+    found: type[Pass] = getattr(importlib.import_module(module), kind)
+    return found
+
+
+def all_passes() -> dict[str, type[Pass]]:
+    """Every pass and every model by its name."""
+    found = {name: find_pass(name) for name in MODELS}
+    return {**PASSES, **{name: kind for name, kind in found.items() if kind is not None}}
+
 
 _PASS = re.compile(r"\s*([\w.\-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
 
@@ -69,9 +89,9 @@ def parse_passes(text: str) -> list[Pass]:
 
 def make_pass(name: str, options: str = "") -> Pass:
     """The pass of that name, with options as `name=value` joined by commas or blanks. Raises PassOptionError."""
-    kind = PASSES.get(name)
+    kind = find_pass(name)
     if kind is None:
-        raise PassOptionError(f"there is no pass {name}; there are {', '.join(PASSES)}")
+        raise PassOptionError(f"there is no pass {name}; there are {', '.join((*PASSES, *MODELS))}")
     fields = {field.name: field for field in attrs.fields(kind)}
     values: dict[str, object] = {}
     for option in options.replace(",", " ").split():
@@ -97,6 +117,7 @@ def _value(default: object, text: str, option: str) -> object:
 
 
 __all__ = [
+    "MODELS",
     "PASSES",
     "AlgebraicSimplifier",
     "BitcastSimplifier",
@@ -123,6 +144,8 @@ __all__ = [
     "TupleSimplifier",
     "WhileLoopSimplifier",
     "WhileToOneTrip",
+    "all_passes",
+    "find_pass",
     "make_pass",
     "parse_passes",
 ]  # fmt: skip
