@@ -351,3 +351,30 @@ def test_callees_may_stand_behind_their_callers() -> None:
     assert sorted(turned.opcodes, key=str) == sorted(usual.opcodes, key=str)
     assert (turned.memory_spaces, turned.computations) == (usual.memory_spaces, usual.computations)
     assert [group.name for group in turned.largest_arrays] == ["x", "d"]
+
+
+# ---- one run
+
+
+def test_loops_count_as_often_as_they_run() -> None:
+    run = summary(LOOP.format(**COUNTED)).run
+    assert run.flops == 10 * (1 + 4) + 11
+    assert run.is_exact
+    assert not run.is_at_least
+
+
+def test_loops_of_unknown_count_are_told() -> None:
+    run = summary(LOOP.format(**{**COUNTED, "how": "xor"})).run
+    assert run.flops == (1 + 4) + 1
+    assert run.unknown_loops == 1
+    assert run.is_at_least
+
+
+def test_custom_calls_of_unknown_cost_are_told_and_count_nothing() -> None:
+    call = 'custom-call(p), custom_call_target="mine"'
+    text = f"HloModule m\n\nENTRY e {{\n  p = f32[4] parameter(0)\n  a = f32[4] {call}\n  ROOT b = f32[4] {call}\n}}\n"
+    run = summary(text).run
+    assert run.flops == 0
+    assert run.bytes_accessed == 0
+    assert run.unknown_calls == 2
+    assert run.is_at_least

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
 from hlotext.analysis.sizes import Total, byte_text
+from hlotext.cli.figures import amount
 from hlotext.cli.output import Column, Output, Table, shortened
 from hlotext.cli.summary import CustomCall, OpcodeCount, Summary
 from hlotext.cli.summary.arrays import ArrayGroup, MemorySpace, PaddedShape, Transfer
 from hlotext.cli.summary.communication import CollectiveGroup
 from hlotext.cli.summary.loops import Loop
+from hlotext.cli.summary.run import RunFigures
 from hlotext.cli.summary.sources import SourceLine
 
 _Row = TypeVar("_Row")
@@ -78,6 +80,8 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
         )
     if summary.constants.arrays:
         yield "constants", _total_text(summary.constants)
+    if summary.run is not None:
+        yield from _run_facts(summary.run)
     if summary.peak_memory is not None:
         peak = summary.peak_memory
         yield "peak memory", f"{byte_text(peak.bytes)} at {peak.name} (hlotext memory tells what lives then)"
@@ -99,6 +103,15 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
     if files:
         more = f" and {len(files) - _SHOWN_FILES:,} more" if len(files) > _SHOWN_FILES else ""
         yield "Python files", ", ".join(files[:_SHOWN_FILES]) + more
+
+
+def _run_facts(run: RunFigures) -> Iterator[tuple[str, str]]:
+    more = " at least" if run.is_at_least else ""
+    yield "one run", f"{amount(run.flops)} flops, {byte_text(int(run.bytes_accessed))} moved{more}"
+    if run.unknown_loops:
+        yield "", f"{_plural(run.unknown_loops, 'loop')} of unknown count, counted as one round"
+    if run.unknown_calls:
+        yield "", f"{_plural(run.unknown_calls, 'custom call')} of unknown cost, counted as nothing"
 
 
 def _uses(summary: Summary) -> Iterator[str]:

@@ -7,8 +7,6 @@ from typing import Any
 
 import attrs
 
-import hlotext as hlo
-from hlotext import memory
 from hlotext.analysis.call_graph import CallGraph
 from hlotext.analysis.sizes import Total, arrays_of, total_of
 from hlotext.cli.summary.arrays import (
@@ -24,14 +22,13 @@ from hlotext.cli.summary.arrays import (
 from hlotext.cli.summary.communication import Collective, CollectiveGroup, collective, collective_groups
 from hlotext.cli.summary.computations import ComputationUse, computation_uses
 from hlotext.cli.summary.loops import Loop, loop
+from hlotext.cli.summary.run import PeakMemory, RunFigures, run_and_peak
 from hlotext.cli.summary.sources import SourceFile, SourceLine, source_files, source_lines
 from hlotext.cli.summary.survey import Survey, survey
 from hlotext.ir import collector
-from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.raw_value import value_text
 from hlotext.ir.values.shape import Shape
-from hlotext.syntax.source.file_text import FileSource
 
 
 @attrs.frozen
@@ -69,17 +66,6 @@ class Configs:
 
 
 @attrs.frozen
-class PeakMemory:
-    """Most bytes that live at once in the device's main memory, as `hlotext memory` tells; on TPU by the rules of v5e."""
-
-    bytes: int
-    """Arguments, results and constants included."""
-    time: int
-    name: str
-    """What runs then."""
-
-
-@attrs.frozen
 class Summary:
     """The facts of one module."""
 
@@ -111,26 +97,10 @@ class Summary:
     source_files: tuple[SourceFile, ...]
     source_lines: tuple[SourceLine, ...]
     configs: Configs
+    run: RunFigures | None
+    """None for what is too large for a summary."""
     peak_memory: PeakMemory | None
     """None for what is not scheduled, too large for a summary, or of unknown platform."""
-
-
-_MOST_INSTRUCTIONS = 60_000
-"""Instructions of a module up to which its memory is assigned for a summary."""
-
-
-def _peak_memory(module: Module, instructions: int) -> PeakMemory | None:
-    if not module.is_scheduled or instructions > _MOST_INSTRUCTIONS:
-        return None
-    if isinstance(module.source, FileSource):
-        # What is read as it is touched would stay read: another module is, and goes.
-        module = hlo.load(module.source.name, lazy=False)
-    try:
-        peak = memory.assign(module).peak()
-    except memory.MemoryModelError:
-        return None
-    name = peak.instruction.name if isinstance(peak.instruction, Instruction) else ""
-    return PeakMemory(peak.bytes, peak.time, name)
 
 
 def summarize(module: Module) -> Summary:
@@ -147,6 +117,7 @@ def _summary(survey: Survey, graph: CallGraph) -> Summary:
     found = tuple(collective(graph, survey.starts, one) for one in survey.collectives.values())
     by_label, by_place = survey.written_bytes()
     lines = source_lines(survey.places(), by_place)
+    run, peak_memory = run_and_peak(module, sum(survey.sizes.values()))
     return Summary(
         name=module.name,
         attributes={name: value_text(value, name) for name, value in module.attributes.items()},
@@ -184,7 +155,8 @@ def _summary(survey: Survey, graph: CallGraph) -> Summary:
             survey.with_attribute["sharding"],
             survey.with_attribute["frontend_attributes"],
         ),
-        peak_memory=_peak_memory(module, sum(survey.sizes.values())),
+        run=run,
+        peak_memory=peak_memory,
     )
 
 

@@ -1,0 +1,78 @@
+"""What one run of a module takes: operations, bytes and memory."""
+
+from __future__ import annotations
+
+import attrs
+
+import hlotext as hlo
+from hlotext import cost, memory
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.syntax.source.file_text import FileSource
+
+_MOST_COUNTED = 60_000
+"""Instructions of a module up to which its cost is counted for a summary."""
+_MOST_ASSIGNED = 60_000
+"""Instructions of a module up to which its memory is assigned for a summary."""
+
+
+@attrs.frozen
+class RunFigures:
+    """Operations and bytes of one run, as `hlotext cost` tells: loops as often as they run, asynchronous work once."""
+
+    flops: float
+    transcendentals: float
+    bytes_accessed: float
+    """Read and written, without padding, in whatever memory space."""
+    is_exact: bool
+    is_at_least: bool
+    """Whether a trip count, a custom call or a size is not known, so that there may be more."""
+    unknown_loops: int
+    """Loops that count once, for want of their trip count."""
+    unknown_calls: int
+    """Custom calls of unknown cost, which count nothing."""
+
+
+@attrs.frozen
+class PeakMemory:
+    """Most bytes that live at once in the device's main memory, as `hlotext memory` tells; on TPU by the rules of v5e."""
+
+    bytes: int
+    """Arguments, results and constants included."""
+    time: int
+    name: str
+    """What runs then."""
+
+
+def run_and_peak(module: Module, instructions: int) -> tuple[RunFigures | None, PeakMemory | None]:
+    """The figures of a module of so many instructions, None for what would take too long for a summary."""
+    if instructions > _MOST_COUNTED:
+        return None, None
+    if isinstance(module.source, FileSource):
+        # What is read as it is touched would stay read: another module is, and goes.
+        module = hlo.load(module.source.name, lazy=False)
+    return _run_figures(module), _peak_memory(module) if instructions <= _MOST_ASSIGNED else None
+
+
+def _run_figures(module: Module) -> RunFigures:
+    run = cost.analyze(module).run
+    return RunFigures(
+        run.flops,
+        run.transcendentals,
+        run.bytes_accessed,
+        run.is_exact,
+        run.is_at_least,
+        len(run.unknown_loops),
+        len(run.unknown_calls),
+    )
+
+
+def _peak_memory(module: Module) -> PeakMemory | None:
+    if not module.is_scheduled:
+        return None
+    try:
+        peak = memory.assign(module).peak()
+    except memory.MemoryModelError:
+        return None
+    name = peak.instruction.name if isinstance(peak.instruction, Instruction) else ""
+    return PeakMemory(peak.bytes, peak.time, name)
