@@ -1,7 +1,8 @@
 """How often passes do what XLA's of the same work do, on steps that XLA recorded.
 
     python -m tests.pass_pairs FOLDER                   measures all, writes hlotext/rewrite/passes/agreement.py
-    python -m tests.pass_pairs FOLDER --sample FILE     keeps the shortest pairs in a file, for the tests
+    python -m tests.pass_pairs FOLDER --sample          keeps the shortest pairs in a file, for the tests
+    python -m tests.pass_pairs FOLDER [--sample] --only PASS,PASS     does so for these passes of ours, and keeps the rest
 
 FOLDER holds one folder per pass of XLA, in it NNN.before.txt and NNN.after.txt, and index.json: for each pair its pass,
 platform and program; without "after" XLA changed nothing. A pair is equal where both modules are the same graph: names,
@@ -16,7 +17,7 @@ import json
 import lzma
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,13 @@ import attrs
 import hlotext as hlo
 from hlotext.rewrite import Pipeline, parse_passes
 from hlotext.rewrite.passes import all_passes
+from hlotext.rewrite.passes.agreement import AGREEMENT
 from tests.support import ROOT
 
 MODELS = {
     "CallInliner": "call-inliner",
     "algsimp": "algsimp",
+    "async-collective-creator": "async-collective-creator",
     "call-inliner": "call-inliner",
     "computation-deduplicator": "computation-deduplicator",
     "constant_folding": "constant-folding",
@@ -38,6 +41,8 @@ MODELS = {
     "dot_decomposer": "dot-decomposer",
     "dynamic-dimension-simplifier": "dynamic-dimension-simplifier",
     "flatten-call-graph": "flatten-call-graph",
+    "fusion-wrapper": "fusion-wrapper",
+    "gpu-convert-async-collectives-to-sync": "gpu-convert-async-collectives-to-sync",
     "layout_normalization": "layout-normalization",
     "reshape-decomposer": "reshape-decomposer",
     "reshape-mover": "reshape-mover",
@@ -139,10 +144,11 @@ def _operands_first(computation: hlo.Computation) -> list[hlo.Instruction]:
     return list(found)
 
 
-def pairs_of(folder: Path) -> Iterator[Pair]:
-    """The pairs of a folder whose pass has a counterpart here."""
+def pairs_of(folder: Path, only: Container[str] | None = None) -> Iterator[Pair]:
+    """The pairs of a folder whose pass has a counterpart here; with `only` one of these."""
     for row in json.loads((folder / "index.json").read_text()):
-        if model(row["pass"], row["platform"]) is not None:
+        ours = model(row["pass"], row["platform"])
+        if ours is not None and (only is None or ours in only):
             after = (folder / row["after"]).read_text() if row.get("after") else None
             has_layouts = row.get("layouts", True)
             before = (folder / row["before"]).read_text()
@@ -154,10 +160,10 @@ def sampled() -> list[Pair]:
     return [Pair(**row) for row in json.loads(lzma.decompress(SAMPLE.read_bytes()))]
 
 
-def measure(folder: Path) -> None:
+def measure(folder: Path, only: Container[str] | None = None) -> None:
     """Runs every pair, and writes the table."""
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
-    for pair in pairs_of(folder):
+    for pair in pairs_of(folder, only):
         place = 0 if pair.after is not None else 2
         row = counts[model(pair.name, pair.platform) or ""]
         row[place] += 1
@@ -172,6 +178,10 @@ def measure(folder: Path) -> None:
     for theirs, ours in (*MODELS.items(), *((name, ours) for (name, _), ours in ON_PLATFORM.items())):
         if theirs not in names[ours]:
             names[ours].append(theirs)
+    if only is not None:
+        for ours, known in AGREEMENT.items():
+            if ours not in only:
+                counts[ours] = [known.changed, known.changed_equal, known.unchanged, known.unchanged_equal]
     lines = [
         f'    "{ours}": Agreement("{", ".join(names[ours])}", {", ".join(map(str, counts[ours]))}),'
         for ours in sorted(counts)
@@ -180,16 +190,19 @@ def measure(folder: Path) -> None:
     TABLE.write_text(text, encoding="utf-8")
 
 
-def sample(folder: Path, file: Path) -> None:
+def sample(folder: Path, only: Container[str] | None = None) -> None:
     """Keeps the shortest equal pair of each pass, platform and kind."""
     best: dict[tuple[str, str, bool], Pair] = {}
-    for pair in sorted(pairs_of(folder), key=lambda p: len(p.before) + len(p.after or "")):
+    if only is not None:
+        kept = [pair for pair in sampled() if model(pair.name, pair.platform) not in only]
+        best = {(pair.name, pair.platform, pair.after is None): pair for pair in kept}
+    for pair in sorted(pairs_of(folder, only), key=lambda p: len(p.before) + len(p.after or "")):
         key = pair.name, pair.platform, pair.after is None
         if key not in best and len(pair.before) <= LONGEST and pair.is_equal():
             best[key] = pair
     rows = json.dumps([attrs.asdict(pair) for pair in best.values()], indent=0)
-    file.write_bytes(lzma.compress(rows.encode(), preset=9))
-    print(f"{len(best)} pairs, {len(rows)} bytes, {file.stat().st_size} packed")
+    SAMPLE.write_bytes(lzma.compress(rows.encode(), preset=9))
+    print(f"{len(best)} pairs, {len(rows)} bytes, {SAMPLE.stat().st_size} packed")
 
 
 HEAD = '''"""How often passes do what XLA's do; made by `python -m tests.pass_pairs`, do not edit."""
@@ -224,10 +237,9 @@ AGREEMENT = {{
 
 
 def main(folder: str, *options: str) -> None:
-    if options[:1] == ("--sample",):
-        sample(Path(folder), Path(options[1]) if options[1:] else SAMPLE)
-    else:
-        measure(Path(folder))
+    only = options[options.index("--only") + 1].split(",") if "--only" in options else None
+    run = sample if "--sample" in options else measure
+    run(Path(folder), only)
 
 
 if __name__ == "__main__":

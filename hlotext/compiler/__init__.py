@@ -1,12 +1,42 @@
-"""The compiler, explained: the stages of a compilation.
+"""The compiler, explained: the stages of a compilation, and models of what XLA's passes decide.
 
 >>> from hlotext import compiler
 >>> compiler.stages.of("fusion", "priority-fusion").title
 'Fusion'
+
+A model takes a module and answers with an `Outcome`: the module as XLA's pass would leave it, and a `Decision` for
+everything that it did or decided against.
 """
 
-from hlotext.compiler.decision import Decision, Outcome
+from typing import TYPE_CHECKING
+
 from hlotext.compiler.executable import Executable, Kernel, Part, executable
 from hlotext.dumps.stages import stages
+from hlotext.ir.doors import door
 
-__all__ = ["Decision", "Executable", "Kernel", "Outcome", "Part", "executable", "stages"]
+if TYPE_CHECKING:
+    from hlotext.compiler.async_collectives import async_collective_creator, convert_async_collectives_to_sync
+    from hlotext.compiler.decision import Decision, Outcome
+    from hlotext.compiler.wrapping import fusion_wrapper
+
+_HOMES = {
+    "async_collectives": ("async_collective_creator", "convert_async_collectives_to_sync"),
+    "decision": ("Decision", "Outcome"),
+    "wrapping": ("fusion_wrapper",),
+}
+"""Which file has which name: a model is imported when it is asked for, so no file may have the name of its function."""
+
+__getattr__ = door(__name__, **_HOMES)
+
+__all__ = [
+    "Decision",
+    "Executable",
+    "Kernel",
+    "Outcome",
+    "Part",
+    "async_collective_creator",
+    "convert_async_collectives_to_sync",
+    "executable",
+    "fusion_wrapper",
+    "stages",
+]

@@ -45,7 +45,11 @@ PASSES: dict[str, type[Pass]] = {
 }  # fmt: skip
 """Every pass of this room by its name."""
 
-MODELS: dict[str, str] = {}
+MODELS: dict[str, str] = {
+    "async-collective-creator": "hlotext.compiler.async_collectives:AsyncCollectiveCreator",
+    "fusion-wrapper": "hlotext.compiler.wrapping:FusionWrapper",
+    "gpu-convert-async-collectives-to-sync": "hlotext.compiler.async_collectives:ConvertAsyncCollectivesToSync",
+}
 """Models of passes of XLA's that a room above has, by name: the module and the class, imported when they are asked for."""
 
 

@@ -24,6 +24,7 @@ DATE = "2026-11-22"
 
 AGREEMENT = {
     "algsimp": Agreement("algsimp", 267, 228, 60, 60),
+    "async-collective-creator": Agreement("async-collective-creator", 7, 7, 19, 19),
     "call-inliner": Agreement("CallInliner, call-inliner", 51, 51, 25, 25),
     "computation-deduplicator": Agreement("computation-deduplicator", 11, 11, 0, 0),
     "constant-folding": Agreement("constant_folding", 61, 61, 40, 40),
@@ -32,6 +33,8 @@ AGREEMENT = {
     "dot-decomposer": Agreement("dot_decomposer", 6, 6, 20, 20),
     "dynamic-dimension-simplifier": Agreement("dynamic-dimension-simplifier", 11, 11, 0, 0),
     "flatten-call-graph": Agreement("flatten-call-graph", 30, 30, 55, 55),
+    "fusion-wrapper": Agreement("fusion-wrapper", 32, 32, 25, 25),
+    "gpu-convert-async-collectives-to-sync": Agreement("gpu-convert-async-collectives-to-sync", 7, 7, 19, 19),
     "layout-normalization": Agreement("layout_normalization", 19, 19, 0, 0),
     "reshape-decomposer": Agreement("reshape-decomposer", 29, 29, 23, 23),
     "reshape-mover": Agreement("reshape-mover", 127, 123, 20, 20),

@@ -1,0 +1,148 @@
+"""Single operations become fusions of one operation, so that the fusion emitters compile them (`FusionWrapper`).
+
+After `FusionWrapperBase` (`xla/codegen/emitters/fusion_wrapper_base.cc`) and the lists of opcodes of its two children,
+`xla/service/cpu/fusion_wrapper.cc` and `xla/backends/gpu/transforms/fusion_wrapper.cc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import attrs
+
+from hlotext.analysis import Backend
+from hlotext.compiler.decision import Decision, Outcome
+from hlotext.compiler.gpu_emitters import is_input_fusible
+from hlotext.compiler.platforms import platform_of
+from hlotext.edit.cloning import own_attributes
+from hlotext.ir.nodes.computation import Computation, instruction_post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.enums import FusionKind
+from hlotext.ir.values.shape import Shape
+from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.editor import CONTROL, relay_control
+
+_BOTH = (
+    "abs add and atan2 bitcast-convert broadcast cbrt ceil clamp count-leading-zeros compare complex convert cosine divide "
+    "dynamic-slice dynamic-update-slice erf exponential exponential-minus-one floor gather imag iota is-finite log "
+    "log-plus-one map maximum minimum multiply negate not or pad popcnt power real reduce reduce-precision reduce-window "
+    "remainder reshape reverse round-nearest-afz round-nearest-even rsqrt scatter select shift-left "
+    "shift-right-arithmetic shift-right-logical sign sine slice sqrt subtract tan tanh xor"
+)
+_GPU_ALONE = (
+    "acos acosh asin asinh atanh concatenate convolution cosh dot mulhi sinh stochastic-convert transpose"
+)
+WRAPPED = {
+    Backend.CPU: frozenset(_BOTH.split()),
+    Backend.GPU: frozenset(f"{_BOTH} {_GPU_ALONE}".split()),
+}
+"""The opcodes that each back end wraps; (`MustWrapInstruction`).
+
+CPU wraps a copy too where it changes the layout. Its list got `transpose` only after the release that the recorded steps
+are of, in which every transpose that is left at this point is a bitcast.
+"""
+_ENTERED = ("conditional", "while", "call", "async-start")
+_NOT_TILED = ("f8", "f6", "f4", "c64", "c128")
+"""Beginnings of element types that CPU's tiled emitter does not copy (`IsSupportedTilingType`)."""
+SOURCE = "FusionWrapperBase::RunImpl"
+
+
+@attrs.frozen
+class FusionWrapper(Pass):
+    """Puts each operation that the back end compiles as a fusion into a fusion of its own (`FusionWrapper`).
+
+    `platform` says for which; without it the text tells, and where that shows nothing it is taken for one of CPU.
+    """
+
+    name: ClassVar[str] = "fusion-wrapper"
+    summary: ClassVar[str] = "Makes fusions of single operations, as XLA's CPU and GPU compilers do."
+
+    platform: str = ""
+    """`cpu` or `gpu`; empty: as the text tells."""
+
+    def run(self, module: Module) -> PassResult:
+        """Changes the module."""
+        count = sum(1 for _ in _wrap_all(module, platform_of(module, self.platform)))
+        return PassResult.of({"wrapped": count})
+
+
+def fusion_wrapper(module: Module, platform: str | None = None) -> Outcome:
+    """What the pass makes of a module, and why of each operation that it wraps."""
+    copy = module.clone()
+    with copy.transaction():
+        decisions = tuple(_wrap_all(copy, platform_of(module, platform)))
+    return Outcome(copy, decisions)
+
+
+def _wrap_all(module: Module, backend: Backend) -> Iterator[Decision]:
+    """Wraps what is to be wrapped in the entry and in what it enters; a decision for each."""
+    seen: set[Computation] = set()
+    pending = [module.entry]
+    while pending:
+        computation = pending.pop()
+        if computation in seen:
+            continue
+        seen.add(computation)
+        for instruction in instruction_post_order(computation):
+            if instruction.opcode in _ENTERED:
+                pending += instruction.called_computations
+            elif must_wrap(instruction, backend):
+                name, opcode = instruction.name, instruction.opcode
+                fusion = _wrap(module, computation, instruction, backend)
+                what = (
+                    "changes its layout"
+                    if opcode == "copy"
+                    else f"is one of the opcodes of {backend.value.upper()}"
+                )
+                because = f"{name} {what} that are compiled as fusions: it became {fusion.name}"
+                if opcode == "copy":
+                    because = f"{name} {what}, which is compiled as a fusion: it became {fusion.name}"
+                yield Decision(name, "wrapped", because, (fusion.name,), SOURCE)
+
+
+def must_wrap(instruction: Instruction, backend: Backend) -> bool:
+    """Whether an operation becomes a fusion (`MustWrapInstruction`)."""
+    if instruction.opcode == "copy" and backend is Backend.CPU:
+        shape, source = instruction.shape, instruction.operands[0].shape
+        return shape != source and shape is not None and _is_tiled(shape)
+    return instruction.opcode in WRAPPED.get(backend, ())
+
+
+def _is_tiled(shape: Shape) -> bool:
+    bits = shape.element_type.bits
+    name = str(shape.element_type)
+    return name == "pred" or (bits >= 8 and not name.startswith(_NOT_TILED))
+
+
+def _wrap(module: Module, home: Computation, old: Instruction, backend: Backend) -> Instruction:
+    """Puts one operation into a fusion in its place."""
+    name = f"wrapped_{old.opcode}"
+    kind = FusionKind.LOOP
+    if backend is Backend.GPU and is_input_fusible(old):
+        kind = FusionKind.INPUT
+    builder = Builder.new(module, f"{name}_computation", before=home)
+    inputs = dict.fromkeys(old.operands)
+    inner = {value: builder.parameter(value.shape) for value in inputs if value.shape is not None}
+    own = {key: value for key, value in own_attributes(old).items() if key != CONTROL}
+    assert old.shape is not None
+    root = Instruction(
+        module.instruction_names.unique(old.name), old.opcode, old.shape,
+        tuple(inner[o] for o in old.operands), own, old.literal or old.parameter_number,
+    )  # fmt: skip
+    builder.computation.add(root, typed=False)
+    body = builder.finish(root)
+    given = {"kind": kind, "calls": body}
+    for key in ("metadata", "frontend_attributes"):
+        if key in old.attributes:
+            given[key] = old.attributes[key]
+    fusion = Instruction(module.instruction_names.unique(name), "fusion", old.shape, tuple(inputs), given)
+    home.add(fusion, old, typed=False)
+    predecessors, successors = old.control_predecessors, old.control_successors
+    if predecessors or successors:
+        relay_control(old, fusion, predecessors, successors)
+    old.replace_all_uses_with(fusion)
+    home.remove(old)
+    return fusion
