@@ -15,7 +15,18 @@ from tests.support import DATA, ROOT
 
 PACKAGE = ROOT / "hlotext"
 FLOORS = (
-    *("ir", "layout", "findings", "semantics", "edit", "textproto", "syntax", "verify", "analysis"),
+    *(
+        "ir",
+        "schemas",
+        "layout",
+        "findings",
+        "semantics",
+        "edit",
+        "textproto",
+        "syntax",
+        "verify",
+        "analysis",
+    ),
     *("memory", "cost", "thunks", "matchers", "rewrite", "reports", "diff", "dumps", "lint"),
 )
 """Rooms from the ground up; every other room stands above all of these."""

@@ -37,6 +37,7 @@ COMMANDS = {
     "diff": "What differs between two modules.",
     "layout": "Where the elements of an array lie in memory.",
     "opcodes": "What the opcodes of HLO take.",
+    "schema": "What the JSON of a command holds.",
 }
 """The sub-commands by name and what `--help` says of each; `hlotext/cli/NAME.py` holds it as `command`."""
 
@@ -66,6 +67,13 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "json" in " ".join(args):
+            from hlotext.cli.documents import note_format
+
+            note_format(ctx, args)
+        return super().parse_args(ctx, args)
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """As click's own, but what its messages quote from the command line does not act in a terminal."""
         main: Callable[..., Any] = super().main
@@ -93,15 +101,39 @@ class _Commands(click.Group):
             # The reader has seen enough. What is still to be written goes nowhere, without complaint.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(_BROKEN_PIPE)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except click.exceptions.Exit as ending:
+            if ending.exit_code:
+                _write_failure(ctx)
+            raise
+        except click.ClickException as error:
+            _write_failure(ctx, error)
+            raise
+        except click.Abort:
             raise
         except Exception as error:
             if os.environ.get(DEBUG_VARIABLE):
                 traceback.print_exc()
             message = escape.line(" ".join(f"{type(error).__name__}: {error}".split()))
             click.echo(f"hlotext: internal error: {message} ({DEBUG_VARIABLE}=1 shows where)", err=True)
+            _write_failure(ctx, error)
             ctx.exit(UNREADABLE)
         return result
+
+
+def _write_failure(ctx: click.Context, error: Exception | None = None) -> None:
+    """The document of a command that could not write its own, where JSON is asked for."""
+    from hlotext.cli import documents
+
+    with ctx:
+        if isinstance(error, click.UsageError):
+            documents.note_error("usage", error.format_message())
+        elif isinstance(error, click.ClickException):
+            # Said here and not when it is shown, which is after the document.
+            kind = "unreadable" if error.exit_code == UNREADABLE else "not-found"
+            documents.note_error(kind, error.message, getattr(error, "where", None))
+        elif error is not None:
+            documents.note_error("internal", f"{type(error).__name__}: {error}")
+        documents.write_failure(ctx)
 
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

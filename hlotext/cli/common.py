@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import click
 
 import hlotext as hlo
 from hlotext.cli import UNREADABLE
+from hlotext.cli.documents import note_error, write_json
 from hlotext.cli.output import ReadingBar
 from hlotext.findings import escape
 from hlotext.syntax import lazy
 from hlotext.syntax.source.inputs import read_source
 from hlotext.syntax.source.limits import LEAST_LAZY
+
+__all__ = [
+    "FILES",
+    "FORMAT",
+    "NOT_FOUND",
+    "Inputs",
+    "NotFound",
+    "Unreadable",
+    "one_line",
+    "read",
+    "say",
+    "write_json",
+]
 
 T = TypeVar("T")
 
@@ -33,15 +47,20 @@ FORMAT = click.option(
 
 
 class Unreadable(click.ClickException):
-    """Input that cannot be used: one line on standard error (on a terminal `report` where there is one), exit status 2."""
+    """Input that cannot be used: one line on standard error (on a terminal `report` where there is one), exit status 2.
+
+    `where` is what JSON says of the place: file, line, column, code.
+    """
 
     exit_code = UNREADABLE
 
-    def __init__(self, message: str, report: str = "") -> None:
+    def __init__(self, message: str, report: str = "", where: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.report = report
+        self.where = where
 
     def show(self, file: Any = None) -> None:
+        note_error("unreadable", self.message, self.where)
         if self.report and sys.stderr.isatty():
             click.echo(escape.lines(f"hlotext: {self.report}"), err=True)
         else:
@@ -58,6 +77,7 @@ class NotFound(click.ClickException):
     exit_code = NOT_FOUND
 
     def show(self, file: Any = None) -> None:
+        note_error("not-found", self.message)
         say(self.message)
 
 
@@ -74,11 +94,14 @@ def read(place: str, *, with_errors: bool = False) -> hlo.ParseResult:
     try:
         source = read_source(place)
     except hlo.InputError as error:
-        raise Unreadable(str(error)) from None
+        raise Unreadable(str(error), where={"file": place}) from None
     result = hlo.parse_tolerant(source.text, name=source.name)
     for diagnostic in result.diagnostics:
         if diagnostic.severity is hlo.Severity.ERROR and not with_errors:
-            raise Unreadable(one_line(diagnostic), str(diagnostic))
+            place_in_text = {"file": place, "line": diagnostic.line, "column": diagnostic.column}
+            raise Unreadable(
+                one_line(diagnostic), str(diagnostic), {**place_in_text, "code": diagnostic.code}
+            )
     return result
 
 
@@ -92,7 +115,7 @@ def _used_lazily(place: str, use: Callable[[tuple[hlo.Module, ...]], T]) -> tupl
     except hlo.HloSyntaxError:
         return None
     except hlo.InputError as error:
-        raise Unreadable(str(error)) from None
+        raise Unreadable(str(error), where={"file": place}) from None
 
 
 class Inputs:
@@ -156,8 +179,3 @@ def _file_size(place: str) -> int:
         return os.stat(place).st_size
     except (OSError, ValueError):
         return 0
-
-
-def write_json(value: Any) -> None:
-    """A value as indented JSON on standard output."""
-    click.echo(escape.json(value))

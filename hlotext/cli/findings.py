@@ -11,7 +11,7 @@ import click
 import hlotext as hlo
 from hlotext import reports
 from hlotext.cli import UNREADABLE
-from hlotext.cli.common import Inputs, say
+from hlotext.cli.common import Inputs, say, write_json
 from hlotext.cli.output import echo, emit_report, is_colourful
 from hlotext.cli.rule import RULES
 
@@ -59,7 +59,7 @@ class Findings:
         """
         if not self._is_text:
             report = reports.Report(self._found, self._files, RULES.__getitem__, hlo.__version__)
-            emit_report(reports.WRITERS[self._format](report))
+            write_report(report, self._format)
         elif not self._quiet:
             say(reports.summary(self._found, len(self._files)))
         inputs.finish()
@@ -67,6 +67,14 @@ class Findings:
             raise click.exceptions.Exit(UNREADABLE)
         if any(finding.severity is not hlo.Severity.NOTE for finding in self._found):
             raise click.exceptions.Exit(FOUND)
+
+
+def write_report(report: reports.Report, output_format: str) -> None:
+    """A report in one of the formats for programs, code hosts and people."""
+    if output_format == "json":
+        write_json(reports.document(report))
+    else:
+        emit_report(reports.WRITERS[output_format](report))
 
 
 def read_problems(result: hlo.ParseResult, place: str, findings: Findings) -> bool:

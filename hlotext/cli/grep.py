@@ -44,23 +44,31 @@ def command(pattern: str, files: tuple[str, ...], why: str | None, output_format
         raise click.UsageError(f"{pattern!r} is no pattern: {error}") from None
     inputs = Inputs(files)
     found: list[dict[str, Any]] = []
+    explanations: list[dict[str, Any]] = []
     for place, result in inputs:
         for module in result.modules:
             for instruction in module.instructions():
                 if why is not None:
                     if instruction.name == why.removeprefix("%"):
-                        echo(
-                            f"{printable(place)}: {wanted.explain(instruction) or f'{instruction.name} matches'}"
+                        reason = wanted.explain(instruction)
+                        explanations.append(
+                            {
+                                "file": place,
+                                "instruction": instruction.name,
+                                "matches": not reason,
+                                "why": reason,
+                            }
                         )
-                        found.append({})
+                        if output_format == "text":
+                            echo(f"{printable(place)}: {reason or f'{instruction.name} matches'}")
                 elif (match := wanted.match(instruction)) is not None:
                     found.append(_as_json(place, instruction, match))
                     if output_format == "text":
                         _show(place, instruction)
-    if output_format == "json" and why is None:
-        write_json({"matches": found})
+    if output_format == "json":
+        write_json({"matches": found} if why is None else {"explanations": explanations})
     inputs.finish()
-    if not found:
+    if not (found or explanations):
         raise click.exceptions.Exit(NOT_FOUND)
 
 

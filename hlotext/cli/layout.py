@@ -15,6 +15,7 @@ import hlotext as hlo
 from hlotext import layout
 from hlotext.cli import UNREADABLE
 from hlotext.cli.common import FORMAT, Unreadable, say, write_json
+from hlotext.cli.documents import note_error
 from hlotext.cli.output import Column, Output, Table, echo, output, shortened
 from hlotext.view import LayoutPicture
 
@@ -128,6 +129,7 @@ def command(shapes: tuple[str, ...], output_format: str, **asked: Any) -> None:
             error.show()
             status = UNREADABLE
         except layout.LayoutError as error:
+            note_error("impossible", str(error))
             say(str(error))
             status = max(status, _FAULT)
         else:

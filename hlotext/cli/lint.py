@@ -17,8 +17,8 @@ from hlotext.analysis import Backend
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
 from hlotext.cli.common import Unreadable, say
 from hlotext.cli.files import Rewriting
-from hlotext.cli.findings import FOUND, QUIET, show
-from hlotext.cli.output import echo, emit_report
+from hlotext.cli.findings import FOUND, QUIET, show, write_report
+from hlotext.cli.output import echo
 from hlotext.syntax.source.inputs import read_source
 
 FORMATS = tuple(reports.WRITERS)
@@ -135,7 +135,7 @@ def command(
     elif output_format == "full":
         show(found, with_origin=True)
     else:
-        emit_report(reports.WRITERS[output_format](report))
+        write_report(report, output_format)
     if output_format in ("full", "concise") and not quiet:
         _say_counts(report, compared, baseline)
     if has_failed:
@@ -229,7 +229,7 @@ def _lint(
     with _bar(results, len(files)) if is_slow else nullcontext(results) as shown:
         for result in shown:
             if result.linted is None:
-                say(result.problem)
+                Unreadable(result.problem, where={"file": result.file}).show()
                 has_failed = True
             else:
                 found += result.linted.findings

@@ -32,8 +32,7 @@ def command(name: str | None, output_format: str) -> None:
     """
     rows = list(opcodes.OPCODES.values()) if name is None else [_row(name)]
     if output_format == "json":
-        facts = [_json(row) for row in rows]
-        write_json({"opcodes": facts} if name is None else facts[0])
+        write_json({"opcodes": [_json(row) for row in rows]})
     elif name is None:
         output().table(_all(rows))
     else:

@@ -37,7 +37,7 @@ def command(codes: tuple[str, ...], output_format: str) -> None:
         rows = [
             {"code": r.name, "severity": r.severity.value, "title": r.title, "page": r.page()} for r in chosen
         ]
-        write_json(rows)
+        write_json({"codes": rows})
     elif not codes:
         columns = (Column("code", "bold"), Column("severity"), Column("what is wrong"))
         output().table(Table("Codes", columns, [(r.name, r.severity.value, r.title) for r in chosen]))

@@ -12,7 +12,7 @@ import click
 
 from hlotext.analysis.call_graph import call_graph
 from hlotext.analysis.sizes import byte_text
-from hlotext.cli.common import NOT_FOUND, Inputs, say, write_json
+from hlotext.cli.common import NOT_FOUND, Inputs, NotFound, write_json
 from hlotext.cli.output import Column, Output, Table, output, shortened
 from hlotext.cli.summary.details import (
     ComputationDetails,
@@ -50,7 +50,8 @@ def show_name(inputs: Inputs, name: str, limit: int | None, output_format: str) 
         found += ((place, one) for one in here)
     if not found:
         if places:
-            say(f"nothing is called {wanted} in {', '.join(places)}{hints}")
+            missing = NotFound(f"nothing is called {wanted} in {', '.join(places)}{hints}")
+            missing.show()
         inputs.finish()
         raise click.exceptions.Exit(NOT_FOUND)
     if output_format == "json":

@@ -9,7 +9,7 @@ from hlotext.findings import escape
 from hlotext.reports.github import github
 from hlotext.reports.gitlab import gitlab
 from hlotext.reports.human import coloured, concise, concise_line, full, full_text, summary
-from hlotext.reports.json import finding_json, json, json_lines
+from hlotext.reports.json import document, finding_json, json, json_lines
 from hlotext.reports.junit import junit
 from hlotext.reports.markdown import counts, markdown, statistics
 from hlotext.reports.report import Report
@@ -35,6 +35,7 @@ __all__ = [
     "concise",
     "concise_line",
     "counts",
+    "document",
     "escape",
     "finding_json",
     "full",

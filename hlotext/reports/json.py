@@ -13,16 +13,20 @@ from hlotext.reports.report import Report
 
 
 def json(report: Report) -> str:
+    """The `document` as text."""
+    return escape.json(document(report)) + "\n"
+
+
+def document(report: Report) -> dict[str, Any]:
     """One object: the files that were looked at, the findings in order, and how many there are of each severity."""
     counts = Counter(finding.severity for finding in report.findings)
-    value = {
+    return {
         "version": 1,
         "tool": {"name": "hlotext", "version": report.version},
         "files": list(report.files),
         "findings": [finding_json(finding, report) for finding in report.findings],
         "summary": {f"{severity.value}s": counts[severity] for severity in Severity},
     }
-    return escape.json(value) + "\n"
 
 
 def json_lines(report: Report) -> str:

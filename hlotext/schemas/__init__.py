@@ -1,0 +1,133 @@
+"""What the JSON of each command holds: one versioned JSON Schema (2020-12) for each, with a promise.
+
+The promise: within one version of a schema no field goes, changes its type or its meaning, and none that is required becomes
+optional. New fields may come, so readers pass over what they do not know. Anything else gives the schema a new number, which
+stands in `version` of every document, and is said in CHANGELOG.md.
+
+`NAME.json` in this folder is the schema of a command, `dump-list.json` that of `hlotext dump list`, as far as it differs from
+all others; `fields.json` says once what a field of some name means, wherever it stands. Knows nothing of what the commands do.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+FIELDS = "fields"
+"""The file of what fields mean; no command has this name."""
+SHARED = "shared"
+"""The file of what several schemas hold; no command has this name."""
+
+ERROR: dict[str, Any] = {
+    "type": "object",
+    "description": "One thing that went wrong.",
+    "properties": {
+        "kind": {
+            "enum": ["usage", "unreadable", "not-found", "impossible", "internal"],
+            "description": "A wrong command line; input that cannot be read; a name that is not there; something that was asked "
+            "for and has no answer; a defect of hlotext.",
+        },
+        "message": {"type": "string", "description": "The same line that stands on standard error."},
+        "file": {"type": "string", "description": "The input that it is about, where it is about one."},
+        "line": {"type": "integer", "minimum": 1},
+        "column": {"type": "integer", "minimum": 1},
+        "code": {
+            "type": "string",
+            "description": "The code of the finding; `hlotext rule CODE` explains it.",
+        },
+    },
+    "required": ["kind", "message"],
+}
+"""What went wrong, in `errors` of any document."""
+
+
+def commands() -> list[str]:
+    """The commands that have a schema, as they are typed: `show`, `dump list`."""
+    return sorted(
+        path.stem.replace("-", " ") for path in FOLDER.glob("*.json") if path.stem not in (FIELDS, SHARED)
+    )
+
+
+def version(command: str) -> int:
+    """The version of a command's schema. Raises LookupError for a command that has none."""
+    return int(_read(command)["version"])
+
+
+def schema(command: str) -> dict[str, Any]:
+    """The whole schema of what `hlotext COMMAND --format json` writes to standard output.
+
+    A document has `version`, and either what the command is for or, where that could not be had, only `errors`.
+    Raises LookupError for a command that has none.
+    """
+    own = _read(command)
+    number = own["version"]
+    forms = own.get("forms") or [own["required"]]
+    found = {
+        "$schema": DIALECT,
+        "$id": f"urn:hlotext:schema:{command.replace(' ', '-')}:{number}",
+        "title": f"hlotext {command} --format json",
+        "description": own["description"],
+        "type": "object",
+        "properties": {
+            "version": {"const": number, "description": "The version of this schema."},
+            **own["properties"],
+            "errors": {
+                "type": "array",
+                "items": {"$ref": "#/$defs/error"},
+                "description": "What went wrong, if anything did; the exit status is then not 0.",
+            },
+        },
+        "required": ["version"],
+        "anyOf": [*({"required": form} for form in forms), {"required": ["errors"]}],
+        "$defs": {**_used(own, shared()), **own.get("$defs", {}), "error": ERROR},
+    }
+    _describe(found, json.loads((FOLDER / f"{FIELDS}.json").read_text("utf-8")))
+    return found
+
+
+def shared() -> dict[str, Any]:
+    """What several schemas hold, by name: places, findings, sums of arrays."""
+    found: dict[str, Any] = json.loads((FOLDER / f"{SHARED}.json").read_text("utf-8"))
+    return found
+
+
+def _used(own: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    """Those that a schema refers to, and those that these refer to."""
+    found: dict[str, Any] = {}
+    waiting: list[Any] = [own]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list):
+            waiting += one
+        elif isinstance(one, dict):
+            name = str(one.get("$ref", "")).rpartition("/")[2]
+            if name in known and name not in found:
+                found[name] = known[name]
+                waiting.append(known[name])
+            waiting += one.values()
+    return found
+
+
+def _read(command: str) -> dict[str, Any]:
+    path = FOLDER / f"{command.replace(' ', '-')}.json"
+    if command not in commands():
+        raise LookupError(f"there is no schema for {command}")
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+def _describe(schema: dict[str, Any], fields: dict[str, str]) -> None:
+    """Adds to each field that says nothing of itself what a field of its name means everywhere."""
+    waiting: list[Any] = [schema]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list):
+            waiting += one
+        elif isinstance(one, dict):
+            for name, of_field in one.get("properties", {}).items():
+                if "description" not in of_field and name in fields:
+                    of_field["description"] = fields[name]
+            waiting += one.values()
