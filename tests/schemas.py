@@ -1,9 +1,10 @@
 """The JSON of commands beside its schemas: the cases, a strict reading of a schema, and drafts of new ones.
 
-`python -m tests.schemas COMMAND` writes into `hlotext/schemas/` what the cases of that command in `tests/data/schemas/cases.txt`
-show: fields that are new, types that are wider. What is written there by hand stays. Read the draft: fields that only some
-documents have are not `required`, an object whose keys are data (names, codes) needs `additionalProperties` with the schema of
-its values instead of `properties`, and each field needs a description, there or, for all of its name, in `fields.json`.
+`python -m tests.schemas COMMAND` writes into `hlotext/schemas/` what the cases of that command in
+`tests/data/schemas/cases.txt` show: fields that are new, types that are wider. What is written there by hand stays. Read the
+draft: fields that only some documents have are not `required`, an object whose keys are data (names, codes) needs
+`additionalProperties` with the schema of its values instead of `properties`, what can be unknown is `null` too, and each
+field needs a description, there or, for all of its name, in `fields.json`.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def strict(schema: Any) -> Any:
         return [strict(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {}
+    found: dict[str, Any] = {}
     for key, value in schema.items():
         if key in ("properties", "$defs"):
             found[key] = {name: strict(one) for name, one in value.items()}
@@ -121,8 +122,13 @@ def undescribed(schema: Any, path: str = "") -> Iterator[str]:
 # ---- drafts
 
 _TYPES: dict[type, str] = {
-    bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null",
-    list: "array", dict: "object",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    type(None): "null",
+    list: "array",
+    dict: "object",
 }
 
 

@@ -41,7 +41,7 @@ def test_one_opcode(name: str) -> None:
     text = run("opcodes", name).stdout
     assert text.startswith(f"{name}\n")
     assert row.example in text
-    facts = run_json("opcodes", name)
+    (facts,) = run_json("opcodes", name)["opcodes"]
     assert (facts["name"], facts["example"], facts["shape_rule"]) == (name, row.example, row.shape_rule)
     for use, shown in zip(row.attributes, facts["attributes"], strict=True):
         assert (shown["name"], shown["required"]) == (use.name, use.required)

@@ -217,7 +217,7 @@ def test_rule_of_no_code() -> None:
 
 
 def test_rule_json() -> None:
-    (row,) = json.loads(run("rule", "V501", "--format", "json").stdout)
+    (row,) = json.loads(run("rule", "V501", "--format", "json").stdout)["codes"]
     assert (row["code"], row["severity"], row["title"]) == ("V501", "error", CODES["V501"].title)
     assert row["page"] == CODES["V501"].page()
 

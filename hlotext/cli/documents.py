@@ -14,7 +14,7 @@ _ERRORS, _IS_WRITTEN, _WANTED = (f"{__name__}.{name}" for name in ("errors", "is
 
 
 def note_format(ctx: click.Context, arguments: Sequence[str]) -> None:
-    """Remembers whether JSON is asked for, and of which command: a command line that is refused is never parsed to its end."""
+    """Remembers whether JSON is asked for, and of which command: a refused command line is never parsed to its end."""
     pairs = zip(arguments, [*arguments[1:], ""], strict=True)
     if any(first == "--format=json" or (first == "--format" and second == "json") for first, second in pairs):
         known = schemas.commands()
@@ -23,7 +23,7 @@ def note_format(ctx: click.Context, arguments: Sequence[str]) -> None:
 
 
 def note_error(kind: str, message: str, where: Mapping[str, Any] | None = None) -> None:
-    """Something went wrong that `errors` of the document tells. `where`: file, line, column, code, as far as they are known."""
+    """Something went wrong that `errors` of the document tells. `where`: file, line, column, code, where they are known."""
     ctx = click.get_current_context(silent=True)
     if ctx is not None:
         error = {"kind": kind, "message": message, **(where or {})}

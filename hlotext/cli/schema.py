@@ -13,7 +13,7 @@ from hlotext.findings import escape
 @click.command()
 @click.argument("words", nargs=-1, metavar="[COMMAND]...")
 def command(words: tuple[str, ...]) -> None:
-    """Print the JSON Schema (2020-12) of what `hlotext COMMAND --format json` writes; without a COMMAND, list those that have one.
+    """Print the JSON Schema (2020-12) of what `hlotext COMMAND --format json` writes; without a COMMAND, list the schemas.
 
     A field of a schema stays as long as its version, which stands in every document, stays; new fields may come. What went
     wrong stands in `errors` of the document, and on standard error as always.

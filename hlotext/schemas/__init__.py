@@ -4,8 +4,8 @@ The promise: within one version of a schema no field goes, changes its type or i
 optional. New fields may come, so readers pass over what they do not know. Anything else gives the schema a new number, which
 stands in `version` of every document, and is said in CHANGELOG.md.
 
-`NAME.json` in this folder is the schema of a command, `dump-list.json` that of `hlotext dump list`, as far as it differs from
-all others; `fields.json` says once what a field of some name means, wherever it stands. Knows nothing of what the commands do.
+`NAME.json` in this folder is the schema of a command (`dump-list.json`: of `hlotext dump list`) as far as it differs from all
+others; `fields.json` says once what a field of some name means, wherever it stands. Knows nothing of what the commands do.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ ERROR: dict[str, Any] = {
     "properties": {
         "kind": {
             "enum": ["usage", "unreadable", "not-found", "impossible", "internal"],
-            "description": "A wrong command line; input that cannot be read; a name that is not there; something that was asked "
-            "for and has no answer; a defect of hlotext.",
+            "description": "A wrong command line; input that cannot be read; a name that is not there; a question without an "
+            "answer; a defect of hlotext.",
         },
         "message": {"type": "string", "description": "The same line that stands on standard error."},
         "file": {"type": "string", "description": "The input that it is about, where it is about one."},
