@@ -51,7 +51,9 @@ MODELS = {
     "tuple-simplifier": "tuple-simplifier",
 }
 """XLA's name of a pass -> ours."""
-ON_PLATFORM: dict[tuple[str, str], str] = {}
+ON_PLATFORM: dict[tuple[str, str], str] = {
+    ("fusion", "cpu"): "cpu-fusion",
+}
 """XLA's name of a pass and a platform -> ours, where each platform has a pass of its own or one of them alone a model."""
 WITHOUT_LAYOUTS = {"cse": "cse{is_layout_sensitive=false}"}
 """What does the work of a pass before layouts are assigned, when XLA looks at none."""

@@ -16,11 +16,13 @@ from hlotext.ir.doors import door
 
 if TYPE_CHECKING:
     from hlotext.compiler.async_collectives import async_collective_creator, convert_async_collectives_to_sync
+    from hlotext.compiler.cpu_fusing import FusionOutcome, cpu_fusion
     from hlotext.compiler.decision import Decision, Outcome
     from hlotext.compiler.wrapping import fusion_wrapper
 
 _HOMES = {
     "async_collectives": ("async_collective_creator", "convert_async_collectives_to_sync"),
+    "cpu_fusing": ("FusionOutcome", "cpu_fusion"),
     "decision": ("Decision", "Outcome"),
     "wrapping": ("fusion_wrapper",),
 }
@@ -31,11 +33,13 @@ __getattr__ = door(__name__, **_HOMES)
 __all__ = [
     "Decision",
     "Executable",
+    "FusionOutcome",
     "Kernel",
     "Outcome",
     "Part",
     "async_collective_creator",
     "convert_async_collectives_to_sync",
+    "cpu_fusion",
     "executable",
     "fusion_wrapper",
     "stages",

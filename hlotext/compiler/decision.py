@@ -23,6 +23,8 @@ class Decision:
     """Names of other instructions that it is about: the producer of a fusion, the value that a copy protects."""
     source: str = ""
     """The function of XLA that has the rule."""
+    is_refusal: bool = attrs.field(default=False, kw_only=True)
+    """Whether this says why something was left as it is."""
 
 
 @attrs.frozen

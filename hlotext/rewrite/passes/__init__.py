@@ -49,6 +49,7 @@ MODELS: dict[str, str] = {
     "async-collective-creator": "hlotext.compiler.async_collectives:AsyncCollectiveCreator",
     "fusion-wrapper": "hlotext.compiler.wrapping:FusionWrapper",
     "gpu-convert-async-collectives-to-sync": "hlotext.compiler.async_collectives:ConvertAsyncCollectivesToSync",
+    "cpu-fusion": "hlotext.compiler.cpu_fusing:CpuFusion",
 }
 """Models of passes of XLA's that a room above has, by name: the module and the class, imported when they are asked for."""
 

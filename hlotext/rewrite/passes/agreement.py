@@ -28,6 +28,7 @@ AGREEMENT = {
     "call-inliner": Agreement("CallInliner, call-inliner", 51, 51, 25, 25),
     "computation-deduplicator": Agreement("computation-deduplicator", 11, 11, 0, 0),
     "constant-folding": Agreement("constant_folding", 61, 61, 40, 40),
+    "cpu-fusion": Agreement("fusion", 25, 25, 0, 0),
     "cse": Agreement("cse", 181, 178, 42, 42),
     "dce": Agreement("dce", 175, 175, 60, 60),
     "dot-decomposer": Agreement("dot_decomposer", 6, 6, 20, 20),

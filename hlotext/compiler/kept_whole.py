@@ -1,0 +1,119 @@
+"""Producers that fusion keeps whole, because some user on some path cannot take them in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hlotext.compiler.fusing import Graph, Node
+from hlotext.compiler.fusion_rules import is_effective_scalar
+from hlotext.ir.values.shape import Shape
+
+Refusal = tuple[str, str]
+"""A rule and its reason; None where fusion is allowed."""
+
+MOST_STEPS = 64
+"""Steps of the search for paths, for each instruction of a computation and beyond a million; XLA has no such limit, but a
+table of who reaches whom. What would take more is kept whole."""
+
+
+class KeptWhole:
+    """Finds what reads more than it writes and cannot go into all its users (`ComputeGloballyUnfusible`)."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        should_fuse: Callable[[Node, Node], Refusal | None],
+        is_fusible: Callable[[Node], bool],
+    ) -> None:
+        self._graph = graph
+        self._should_fuse = should_fuse
+        self._is_fusible = is_fusible
+        self._answers: dict[tuple[Node, Node], Refusal | None] = {}
+        self._kept: dict[Node, str] = {}
+        self._steps = 1_000_000 + MOST_STEPS * len(graph.nodes)
+
+    def nodes(self) -> dict[Node, str]:
+        """The nodes, each with the reason."""
+        for node in reversed(self._graph.nodes.values()):
+            if _is_at_most_unary(node) or _read_elements(node) <= _elements(node.shape):
+                continue
+            if not self._is_fusible(node):
+                self._kept[node] = f"{node.name} is a {node.opcode}, which is never fused"
+                continue
+            blocked = self._blocked(node)
+            if blocked is not None:
+                self._kept[node] = (
+                    f"{node.name} reads more than it gives, so all users must take it in, but {blocked}"
+                )
+        return self._kept
+
+    def _blocked(self, producer: Node) -> str | None:
+        """What keeps a producer from going into all its users on all paths (`CanFuseOnAllPaths`)."""
+        reached = self._reached(producer)
+        if reached is None:
+            return "there are too many paths to follow"
+        seen: set[Node] = set()
+        pending = list(producer.users)
+        while pending:
+            consumer = pending.pop()
+            if consumer in seen:
+                continue
+            seen.add(consumer)
+            if not self._is_fusible(consumer):
+                return f"{consumer.name} is a {consumer.opcode}, which is never fused"
+            for operand in dict.fromkeys(consumer.own):
+                if operand is not producer and operand not in reached:
+                    continue
+                if operand in self._kept:
+                    return f"{operand.name} is kept whole itself"
+                refusal = self._answer(operand, consumer)
+                if refusal is not None:
+                    return refusal[1]
+                if operand is not producer:
+                    pending.append(operand)
+        return None
+
+    def _answer(self, producer: Node, consumer: Node) -> Refusal | None:
+        pair = producer, consumer
+        if pair not in self._answers:
+            self._answers[pair] = self._should_fuse(producer, consumer)
+        return self._answers[pair]
+
+    def _reached(self, producer: Node) -> set[Node] | None:
+        """What depends on a producer and stands before its last user; None where that is too much to follow."""
+        if len(producer.users) < 2:
+            return set()
+        last = max(user.place for user in producer.users)
+        reached: set[Node] = set()
+        pending = [producer]
+        while pending:
+            for user in pending.pop().users:
+                self._steps -= 1
+                if user.place <= last and user not in reached:
+                    reached.add(user)
+                    pending.append(user)
+            if self._steps < 0:
+                return None
+        return reached
+
+
+def _is_at_most_unary(node: Node) -> bool:
+    """Whether at most one operand is as large as the result, by its dimensions (`EffectivelyAtMostUnary`)."""
+    rank = max((leaf.true_rank for _, leaf in node.shape.leaves() if leaf.is_array), default=0)
+    count = 0
+    for operand in node.own:
+        shape = operand.shape
+        if operand.opcode in ("broadcast", "iota"):
+            continue
+        if operand.opcode == "constant" and is_effective_scalar(shape):
+            continue
+        count += (shape.true_rank if shape.is_array else 0) >= rank
+    return count <= 1
+
+
+def _read_elements(node: Node) -> int:
+    return sum(_elements(operand.shape) for operand in dict.fromkeys(node.own))
+
+
+def _elements(shape: Shape) -> int:
+    return sum(leaf.element_count for _, leaf in shape.leaves() if leaf.is_array)
