@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import TypeVar
 
+from hlotext.ir import collector
 from hlotext.ir.nodes.module import Module
 
 _T = TypeVar("_T")
@@ -24,7 +25,8 @@ def fact(find: Callable[[Module], _T]) -> Callable[[Module], _T]:
             module._facts = module.revision, {}
         known = module._facts[1]
         if name not in known:
-            known[name] = find(module)
+            with collector.paused(pays=False):  # an answer stays, and what is made on the way is no cycle
+                known[name] = find(module)
         answer: _T = known[name]
         return answer
 

@@ -94,10 +94,11 @@ def scopes(module: Module) -> Scopes:
     """The scope of every instruction: its own, or else that of the call, the nearest user or a producer."""
     names = _OpNames(module)
     found = inherited(module, names.of)
-    shared: dict[tuple[_Named, Source], Scope] = {}
+    # By identity, since equal ones are nearly always one object; `found` keeps them.
+    shared: dict[tuple[int, int], Scope] = {}
     of: dict[Instruction, Scope] = {}
     for instruction, (named, source) in found.items():
-        key = named, source
+        key = id(named), id(source)
         scope = shared.get(key)
         if scope is None:
             scope = shared[key] = Scope(named.path, named.phase, source)

@@ -84,11 +84,19 @@ class Analysis:
     def __init__(self, module: Module) -> None:
         self.module = module
         self._counting = Counting(module)
-        figures = self._counting.figures[module.entry]
-        self.flops: float = figures[0]
-        """As XLA counts: loop bodies once, custom calls -1, in float32."""
-        self.transcendentals: float = figures[1]
-        self.bytes_accessed: float = figures[2]
+
+    @property
+    def flops(self) -> float:
+        """As XLA counts: loop bodies once, custom calls -1, in float32. So are the next two."""
+        return self._counting.figures[self.module.entry][0]
+
+    @property
+    def transcendentals(self) -> float:
+        return self._counting.figures[self.module.entry][1]
+
+    @property
+    def bytes_accessed(self) -> float:
+        return self._counting.figures[self.module.entry][2]
 
     @functools.cached_property
     def run(self) -> RunCost:
@@ -153,13 +161,10 @@ class Analysis:
             homes[computation] = home
             if not operations and not accesses:
                 continue
-            works = counting.works[computation]
-            for instruction, work in zip(computation.instructions, works, strict=True):
-                own = counting.own(instruction, work)
-                if own.flops or own.transcendentals or own.accessed:
-                    cost = Cost(
-                        own.flops * operations, own.transcendentals * operations, own.accessed * accesses
-                    )
+            for instruction, own in zip(computation.instructions, counting.owned[computation], strict=True):
+                flops, transcendentals, accessed = own
+                if flops or transcendentals or accessed:
+                    cost = Cost(flops * operations, transcendentals * operations, accessed * accesses)
                     yield Share(instruction, home, cost)
 
     def by(self, key: Key) -> dict[str, Cost]:
@@ -200,12 +205,23 @@ class Analysis:
     def by_scope(self) -> dict[Scope, Cost]:
         """The same by scope and phase, for trees."""
         found = scopes(self.module)
-        totals: dict[Scope, Amount] = {}
+        # Equal scopes are nearly always one object, and a number is found sooner than a scope.
+        sums: dict[int, list[float]] = {}
+        seen: dict[int, Scope] = {}
         for share in self.shares():
-            scope = attrs.evolve(found.of(share.instruction), source=None)
-            totals[scope] = totals.get(scope, Amount()).plus(
-                Amount(share.cost.flops, share.cost.transcendentals, share.cost.bytes_accessed)
-            )
+            scope, cost = found.of(share.instruction), share.cost
+            number = id(scope)
+            total = sums.get(number)
+            if total is None:
+                seen[number] = scope
+                total = sums[number] = [0, 0, 0]
+            total[0] += cost.flops
+            total[1] += cost.transcendentals
+            total[2] += cost.bytes_accessed
+        totals: dict[Scope, Amount] = {}
+        for number, scope in seen.items():
+            key = attrs.evolve(scope, source=None)
+            totals[key] = totals.get(key, Amount()).plus(Amount(*sums[number]))
         return {scope: Cost(*amount) for scope, amount in totals.items()}
 
     @functools.cached_property

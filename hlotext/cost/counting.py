@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from hlotext.analysis import CallGraph, call_graph, communications, memory_space
+from hlotext.analysis.communication import KINDS, chain_of
 from hlotext.cost.custom_calls import known_work
 from hlotext.cost.rules import RULES
 from hlotext.cost.sizes import SizeOf, Sizes
@@ -40,6 +41,7 @@ _ZERO = Amount()
 _RULES_BY_OPCODE: dict[str, Rule] = {
     name: RULES[row.cost_rule] for name, row in OPCODES.items() if row.cost_rule is not None
 }
+_ALL_REDUCES = frozenset(opcode for opcode, kind in KINDS.items() if kind == "all-reduce")
 _FREE = frozenset(name for name, row in OPCODES.items() if row.cost_rule == "free")
 """More than half of all instructions, so that they are not worth a call each."""
 
@@ -52,23 +54,23 @@ class Counting:
         self.sizes = Sizes(size_of) if size_of is not None else Sizes()
         self.works: dict[Computation, list[Work]] = {}
         """The work of each instruction, in the order of the computation."""
+        self.owned: dict[Computation, list[Amount]] = {}
+        """What each instruction costs in one run, as `own` tells."""
         self.callers: dict[Computation, list[tuple[int, Work]]] = {}
         """Place and work of the instructions that run bodies."""
-        self.figures: dict[Computation, Figures] = {}
-        """What XLA would say of each computation."""
         self.amounts: dict[Computation, Amount] = {}
         """What each computation costs when it runs once, loops in it as often as they run."""
         self.uncounted: dict[Instruction, str] = {}
         """Instructions of no known cost, and why."""
-        self._participants = {
-            one.instruction: one.participants for one in communications(module) if one.kind == "all-reduce"
-        }
-        for computation in post_order(module.computations):
+        # The devices of each communication, by the instruction that begins it.
+        self._begun = {one.instruction: one.participants for one in communications(module)}
+        self.callees_first = post_order(module.computations)
+        for computation in self.callees_first:
             self._count(computation)
 
     def _count(self, computation: Computation) -> None:
         works: list[Work] = []
-        figures: dict[int, Figures] = {}
+        owned: list[Amount] = []
         calls: list[tuple[int, Work]] = []
         flops: float = 0
         transcendentals: float = 0
@@ -76,16 +78,18 @@ class Counting:
         for place, instruction in enumerate(computation.instructions):
             if instruction.opcode in _FREE:
                 works.append(NOTHING)
+                owned.append(_ZERO)
                 continue
             work = self._work(instruction)
             works.append(work)
-            if work is NOTHING:
+            own = self.own(instruction, work) if work is not NOTHING else _ZERO
+            owned.append(own)
+            if own is _ZERO and not work.bodies:
                 continue
-            figures[place] = figures_of(work, self.figures)
-            own = self.own(instruction, work)
-            flops += own.flops
-            transcendentals += own.transcendentals
-            accessed += own.accessed
+            own_flops, own_transcendentals, own_accessed = own
+            flops += own_flops
+            transcendentals += own_transcendentals
+            accessed += own_accessed
             if work.bodies:
                 calls.append((place, work))
         if calls:
@@ -96,8 +100,21 @@ class Counting:
                 inner = self.amounts.get(body, _ZERO)
                 total = total.plus(inner if has_bytes else inner._replace(accessed=0), times)
         self.works[computation] = works
-        self.figures[computation] = total_of(computation, figures)
+        self.owned[computation] = owned
         self.amounts[computation] = total
+
+    @functools.cached_property
+    def figures(self) -> Mapping[Computation, Figures]:
+        """What XLA would say of each computation."""
+        found: dict[Computation, Figures] = {}
+        for computation in self.callees_first:
+            figures = {
+                place: figures_of(work, found)
+                for place, work in enumerate(self.works[computation])
+                if work is not NOTHING
+            }
+            found[computation] = total_of(computation, figures)
+        return found
 
     def _work(self, instruction: Instruction) -> Work:
         found = _RULES_BY_OPCODE.get(instruction.opcode)
@@ -117,6 +134,9 @@ class Counting:
         """What an instruction costs once without the bodies that it runs: custom calls as far as they are known,
         asynchronous work where it is begun.
         """
+        is_begun = instruction in self._begun if instruction.opcode in KINDS else True
+        if not is_begun and chain_of(instruction) is not None:
+            return _ZERO  # a later part of a collective that is spread over fusions
         if work.is_unknown:
             known = known_work(instruction, work)
             if known is None:
@@ -128,8 +148,8 @@ class Counting:
             inner = self.amounts.get(body, _ZERO)
             flops += inner.flops * count
             transcendentals += inner.transcendentals * count
-        if instruction in self._participants:
-            devices = self._participants[instruction]
+        if flops and instruction.opcode in _ALL_REDUCES:
+            devices = self._begun.get(instruction)
             flops = flops * (devices - 1) // devices if devices else flops
         written, read = (work.written, work.read) if work.once is None else work.once
         return Amount(flops, transcendentals, sum(written) + work.constants + sum(read))
@@ -160,7 +180,7 @@ class Counting:
         """How often the operations, and the bytes, of each computation count when the module runs once, callers first."""
         entry = self.graph.module.entry
         found: dict[Computation, tuple[int, int]] = {entry: (1, 1)}
-        for computation in reversed(post_order([entry])):
+        for computation in reversed(self.callees_first):
             operations, accesses = found.get(computation, (0, 0))
             if not operations:
                 continue
@@ -176,7 +196,7 @@ class Counting:
     def whole(self, computation: Computation, place: int) -> Amount:
         """What one instruction costs when it runs once, with the bodies that it runs."""
         work = self.works[computation][place]
-        total = self.own(computation.instructions[place], work)
+        total = self.owned[computation][place]
         for body, times, has_bytes in self.calls(computation, place, work):
             inner = self.amounts.get(body, _ZERO)
             total = total.plus(inner if has_bytes else inner._replace(accessed=0), times)

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 
 import attrs
 
-from hlotext.analysis import Communication, DeviceMesh, mesh_of
+from hlotext.analysis import Communication, DeviceMesh, FoundMesh, mesh_of
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.cost.counting import Counting
 from hlotext.cost.roofline import Bound, Least, Roofline, estimated_cycles, roofline_seconds
 from hlotext.cost.schedule import CORE, Scheduler, Transfer, Walk
 from hlotext.cost.sizes import device_size
+from hlotext.ir import collector
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -126,7 +127,11 @@ def estimate(module: Module, chip: str | Chip = "v5e", mesh: DeviceMesh | None =
     another size than the module's.
     """
     row = chip_named(chip) if isinstance(chip, str) else chip
-    found = mesh_of(module, mesh)
+    with collector.paused(pays=False):  # what is made here stays
+        return _estimate(module, row, mesh_of(module, mesh))
+
+
+def _estimate(module: Module, row: Chip, found: FoundMesh | None) -> Estimate:
     counting = Counting(module, device_size)
     roofline = Roofline(counting, row)
     walks = Scheduler(module, counting, roofline, found.mesh if found is not None else None).walks

@@ -12,7 +12,7 @@ from hlotext.analysis.chips import HOST, Chip
 from hlotext.cost.counting import Counting
 from hlotext.cost.work import Taken, Work
 from hlotext.cost.xla_sums import figures_of
-from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 
 OVERHEAD = 5e-6
@@ -77,7 +77,14 @@ def roofline_seconds(counting: Counting, chip: Chip) -> float | None:
         return None
     seconds: dict[Computation, float] = {}
     entry = counting.graph.module.entry
-    for computation in post_order([entry]):
+    needed = {entry}
+    for computation in reversed(counting.callees_first):
+        if computation in needed:
+            for _, work in counting.callers.get(computation, ()):
+                needed.update(work.bodies if work.taken is not Taken.OPERATIONS else ())
+    for computation in counting.callees_first:
+        if computation not in needed:
+            continue
         total = 0.0
         for work in counting.works[computation]:
             if work.is_unknown:
@@ -99,13 +106,12 @@ class Roofline:
         self._counting = counting
         self.chip = chip
         self._products: dict[Computation, tuple[float, str]] = {}
-        for computation in post_order(counting.graph.module.computations):
+        for computation in counting.callees_first:
             self._products[computation] = self._largest_product(computation)
 
     def of(self, instruction: Instruction, work: Work) -> Least:
         """Of one instruction that runs once, with the body of a fusion, without the bodies of loops and calls."""
-        amount = self._counting.own(instruction, work)
-        flops = amount.flops
+        flops = self._counting.own(instruction, work).flops
         kind = "bf16"
         if work.taken is Taken.OPERATIONS:
             flops += sum(self._counting.amounts[body].flops for body in work.bodies)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import attrs
 
 from hlotext.analysis import Communication, DeviceMesh, Link, axes_of, communications
+from hlotext.analysis.census import census
 from hlotext.analysis.communication import chain_of
 from hlotext.analysis.wire import RULES
 from hlotext.cost.counting import Counting
 from hlotext.cost.roofline import Least, Roofline, is_host_copy
 from hlotext.cost.work import Taken
 from hlotext.ir.nodes.async_ops import ROLES
-from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 
@@ -109,7 +110,7 @@ class Scheduler:
         self._find_communication()
         self.walks: dict[Computation, Walk] = {}
         stepped = counting.graph.stepped
-        bodies = [c for c in post_order([module.entry]) if c in stepped or self._is_async_body(c)]
+        bodies = [c for c in counting.callees_first if c in stepped or self._is_async_body(c)]
         for computation in bodies:
             self.walks[computation] = self._walk(computation)
 
@@ -121,7 +122,7 @@ class Scheduler:
         for one in communications(self._module):
             fusion = one.fusion
             self._begun.setdefault(fusion if fusion is not None else one.start, []).append(one)
-        for call in self._counting.graph.module.instructions():
+        for call in census(self._module).by_opcode.get("custom-call", ()):
             if call.attributes.get("custom_call_target") != "AsyncCollectiveDone":
                 continue
             chain = next((found for o in call.operands if (found := chain_of(o)) is not None), None)

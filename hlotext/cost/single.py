@@ -6,14 +6,14 @@ import math
 import struct
 from collections.abc import Iterable, Sequence
 
-_EXACT = 1 << 24
+EXACT = 1 << 24
 """Whole numbers up to this are themselves in float32."""
 _SINGLE = struct.Struct("f")
 
 
 def single(value: float) -> float:
     """The number as float32 holds it."""
-    if -_EXACT <= value <= _EXACT and value == int(value):
+    if -EXACT <= value <= EXACT and value == int(value):
         return value
     try:
         return float(_SINGLE.unpack(_SINGLE.pack(value))[0])
@@ -31,4 +31,4 @@ def single_sum(values: Iterable[float], start: float = 0) -> float:
 
 def is_exact(values: Sequence[float]) -> bool:
     """Whether adding up in float32 rounds nothing, in whatever order: whole numbers that are not negative and stay small."""
-    return not values or (min(values) >= 0 and isinstance(total := sum(values), int) and total <= _EXACT)
+    return not values or (min(values) >= 0 and isinstance(total := sum(values), int) and total <= EXACT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hlotext.cost.single import is_exact, single, single_sum
+from hlotext.cost.single import EXACT, is_exact, single, single_sum
 from hlotext.cost.work import Taken, Work
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -20,8 +20,10 @@ def figures_of(work: Work, known: Mapping[Computation, Figures]) -> Figures:
     if work.is_unknown:
         return _UNKNOWN
     flops, transcendentals = single(work.flops), single(work.transcendentals)
-    moved = (*work.written, work.constants, *work.read) if work.constants else (*work.written, *work.read)
-    accessed = single(sum(moved)) if work.at_once or is_exact(moved) else single_sum(moved)
+    accessed: float = sum(work.written) + work.constants + sum(work.read)
+    if not (type(accessed) is int and accessed <= EXACT):  # of whole numbers below that nothing is rounded
+        moved = (*work.written, work.constants, *work.read) if work.constants else (*work.written, *work.read)
+        accessed = single(sum(moved)) if work.at_once or is_exact(moved) else single_sum(moved)
     for body, count in work.applied:
         body_flops, body_transcendentals, _ = known.get(body, NO_FIGURES)
         times = single(count)
@@ -73,9 +75,13 @@ def visit_order(computation: Computation) -> list[int]:
     instructions = computation.instructions
     places = {instruction: place for place, instruction in enumerate(instructions)}
     needed: set[Instruction] = set()
+    earlier: dict[Instruction, tuple[Instruction, ...]] = {}
     for instruction in instructions:
         needed.update(instruction.operands)
-        needed.update(instruction.control_predecessors)
+        predecessors = instruction.control_predecessors
+        if predecessors:
+            needed.update(predecessors)
+            earlier[instruction] = predecessors
     root = computation.root
     starts = [i for i in instructions if i not in needed and i is not root]
     order: list[int] = []
@@ -92,6 +98,8 @@ def visit_order(computation: Computation) -> list[int]:
                     order.append(places[instruction])
                 continue
             entered.add(instruction)
-            before = (*instruction.operands, *instruction.control_predecessors)
+            before = instruction.operands
+            if instruction in earlier:
+                before = (*before, *earlier[instruction])
             stack.extend(other for other in reversed(before) if other not in entered and other in places)
     return order

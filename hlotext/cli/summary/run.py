@@ -10,7 +10,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.syntax.source.file_text import FileSource
 
-_MOST_COUNTED = 60_000
+_MOST_COUNTED = 150_000
 """Instructions of a module up to which its cost is counted for a summary."""
 _MOST_ASSIGNED = 60_000
 """Instructions of a module up to which its memory is assigned for a summary."""

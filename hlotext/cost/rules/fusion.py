@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from hlotext.analysis.communication import KINDS, chain_of, is_started
 from hlotext.cost.rules.indexing import gather, scatter
 from hlotext.cost.sizes import Sizes, elements, in_whole_bytes
 from hlotext.cost.work import CannotCountError, Taken, Work, rule
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.aliasing import OutputToOperandAliasing
 from hlotext.ir.values.shape import Shape
 
 
@@ -22,18 +24,55 @@ def _fusion(instruction: Instruction, sizes: Sizes) -> Work:
                 return gather(inner, sizes)
             if inner.opcode == "scatter":
                 return scatter(inner, sizes)
-    constants = sum(
-        sizes.of(in_whole_bytes(inner.shape))
-        for inner in body
-        if inner.opcode == "constant" and elements(inner.shape) > 1
-    )
+    constants = 0
+    chained = []
+    for inner in body:
+        opcode = inner.opcode
+        if opcode == "constant":
+            if elements(inner.shape) > 1:
+                constants += sizes.of(in_whole_bytes(inner.shape))
+        elif opcode in KINDS and chain_of(inner) is not None:
+            chained.append(inner)
+    written = _written(instruction.shape, body.root, sizes)
+    read = tuple([_read(parameter, sizes) for parameter in body.parameters])
+    once = _once(instruction, body, chained, written, read) if chained else None
     return Work(
-        written=_written(instruction.shape, body.root, sizes),
-        read=tuple(_read(parameter, sizes) for parameter in body.parameters),
-        constants=constants,
-        bodies=(body,),
-        taken=Taken.OPERATIONS,
+        written=written, read=read, constants=constants, bodies=(body,), taken=Taken.OPERATIONS, once=once
     )
+
+
+def _once(
+    instruction: Instruction,
+    body: Computation,
+    chained: list[Instruction],
+    written: tuple[int, ...],
+    read: tuple[int, ...],
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Bytes of a fusion that carries out a part of collectives, each counted where it is begun.
+
+    The TPU compiler hands a collective's operand, result and semaphores through the fusions that begin it, go on with it
+    and end it: what a result shares with an operand is not written again, and what only the collective uses is read once.
+    """
+    going_on = {one for one in chained if not is_started(one)}
+    root = body.root
+    is_end = root.attributes.get("custom_call_target") in ("AsyncCollectiveStart", "AsyncCollectiveDone")
+    sources = root.operands if root.opcode == "tuple" else (root,)
+    config = instruction.attributes.get("output_to_operand_aliasing")
+    aliases = config.aliases if isinstance(config, OutputToOperandAliasing) else ()
+    shared = {alias.output_shape_index for alias in aliases}
+    leaves = [index for index, _ in instruction.shape.leaves()] if instruction.shape is not None else []
+    new = list(written)
+    for place, index in enumerate(leaves[: len(new)]):
+        source = root if is_end else sources[index[0]] if index and index[0] < len(sources) else sources[0]
+        is_handed_on = index in shared and (is_end or source.opcode == "parameter")
+        if is_handed_on or source in going_on:
+            new[place] = 0
+    carriers = {*going_on, root} if is_end or root.opcode == "tuple" else going_on
+    fresh = [
+        0 if all(user in carriers for user in parameter.users) else size
+        for parameter, size in zip(body.parameters, read, strict=True)
+    ]
+    return tuple(new), tuple(fresh)
 
 
 def _written(shape: Shape | None, root: Instruction, sizes: Sizes) -> tuple[int, ...]:

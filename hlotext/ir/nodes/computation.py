@@ -10,6 +10,7 @@ import attrs
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes import gate, printing
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.shape import Shape
 
 if TYPE_CHECKING:
@@ -281,7 +282,12 @@ def post_order(computations: Iterable[Computation]) -> list[Computation]:
         elif computation not in entered:
             entered.add(computation)
             stack.append((computation, True))
-            callees = [callee for i in computation for callee in i.called_computations]
+            callees = [
+                callee
+                for i in computation
+                if i._opcode not in CALLS_NOTHING
+                for callee in i.called_computations
+            ]
             stack.extend((callee, False) for callee in reversed(callees))
     return list(done)
 

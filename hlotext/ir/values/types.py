@@ -28,6 +28,9 @@ class TypeKind(enum.Enum):
     UNKNOWN = "unknown"
 
 
+_WITHOUT_ARRAYS = (TypeKind.TUPLE, TypeKind.TOKEN, TypeKind.OPAQUE, TypeKind.BUFFER)
+
+
 @attrs.frozen(eq=False, repr=False)
 class ElementType:
     """One value of XLA's `PrimitiveType`. Interned: equal types are the same object; `str()` is the word in the text."""
@@ -73,7 +76,7 @@ class ElementType:
     @property
     def is_array_type(self) -> bool:
         """True where arrays of this type exist (an unknown type counts, since its brackets show one)."""
-        return self.kind not in (TypeKind.TUPLE, TypeKind.TOKEN, TypeKind.OPAQUE, TypeKind.BUFFER)
+        return self.kind not in _WITHOUT_ARRAYS
 
     @property
     def dtype(self) -> np.dtype[Any]:
