@@ -152,6 +152,77 @@ def test_asynchronous_work_counts_once() -> None:
     assert found.bytes_by_memory_space == {0: gathered + 512, 5: 512}
 
 
+SPREAD = """HloModule m, replica_count=2, is_scheduled=true
+
+add {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT z = f32[] add(x, y)
+}
+
+begin {
+  a = f32[4,8] parameter(0)
+  g = GATHERED COLLECTIVE(a), OPTIONS, frontend_attributes={chain_id="0"}
+  ROOT s = (f32[4,8], GATHERED, u32[]) custom-call(g), custom_call_target="AsyncCollectiveStart"
+}
+
+go_on {
+  a = f32[4,8] parameter(0)
+  b = GATHERED parameter(1)
+  u = u32[] parameter(2)
+  c = f32[16,16] parameter(3)
+  p = f32[16,16] multiply(c, c)
+  g = GATHERED COLLECTIVE(a), OPTIONS, frontend_attributes={chain_id="0"}
+  ROOT t = (f32[16,16], f32[4,8], GATHERED, GATHERED, u32[]) tuple(p, a, b, g, u)
+}
+
+end {
+  a = f32[4,8] parameter(0)
+  b = GATHERED parameter(1)
+  u = u32[] parameter(2)
+  g = GATHERED COLLECTIVE(a), OPTIONS, frontend_attributes={chain_id="0"}
+  ROOT d = GATHERED custom-call(a, b, g, u), custom_call_target="AsyncCollectiveDone"
+}
+
+ENTRY e {
+  a = f32[4,8] parameter(0)
+  c = f32[16,16] parameter(1)
+  s = (f32[4,8], GATHERED, u32[]) fusion(a), kind=kCustom, output_to_operand_aliasing={{0}: (0, {})}, calls=begin
+  begun.0 = f32[4,8] get-tuple-element(s), index=0
+  begun.1 = GATHERED get-tuple-element(s), index=1
+  begun.2 = u32[] get-tuple-element(s), index=2
+  m = (f32[16,16], f32[4,8], GATHERED, GATHERED, u32[]) fusion(begun.0, begun.1, begun.2, c), kind=kOutput, calls=go_on,
+    output_to_operand_aliasing={{1}: (0, {}), {2}: (1, {}), {3}: (1, {}), {4}: (2, {})}
+  going.0 = f32[16,16] get-tuple-element(m), index=0
+  going.1 = f32[4,8] get-tuple-element(m), index=1
+  going.3 = GATHERED get-tuple-element(m), index=3
+  going.4 = u32[] get-tuple-element(m), index=4
+  d = GATHERED fusion(going.1, going.3, going.4), kind=kCustom, output_to_operand_aliasing={{}: (1, {})}, calls=end
+  ROOT r = (f32[16,16], GATHERED) tuple(going.0, d)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("collective", "result", "options", "flops", "arrived"),
+    [
+        ("all-gather", "f32[8,8]", "dimensions={0}, replica_groups={{0,1}}", 0, 256),
+        ("all-reduce", "f32[4,8]", "to_apply=add, replica_groups={{0,1}}", 32 // 2, 128),
+    ],
+)
+def test_collectives_that_are_spread_over_fusions_count_once(
+    collective: str, result: str, options: str, flops: int, arrived: int
+) -> None:
+    """What is read where it begins and what arrives; the fusions that hand it on do their own work alone."""
+    text = SPREAD.replace("GATHERED", result).replace("COLLECTIVE", collective).replace("OPTIONS", options)
+    found = cost.analyze(hlo.parse(text))
+    product, semaphore, tables = 2 * 1024, 4, 2 * 8
+    assert found.run.bytes_accessed == (128 + arrived + semaphore) + product + tables
+    assert found.run.flops == 256 + flops
+    assert sum(share.cost.flops for share in found.shares()) == found.run.flops
+    assert found.bytes_by_memory_space == {0: found.run.bytes_accessed}
+
+
 def test_unknown_custom_calls_count_nothing_and_are_named() -> None:
     """XLA counts -1."""
     text = 'ENTRY e {\n  a = f32[4] parameter(0)\n  ROOT c = f32[4] custom-call(a), custom_call_target="mine"\n}\n'
