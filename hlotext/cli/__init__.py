@@ -35,6 +35,7 @@ COMMANDS = {
     "shard": "What each device holds of an array.",
     "dump": "What a dump folder tells of a compilation.",
     "diff": "What differs between two modules.",
+    "report": "A page to send around: memory, costs, passes, collectives.",
     "layout": "Where the elements of an array lie in memory.",
     "opcodes": "What the opcodes of HLO take.",
     "schema": "What the JSON of a command holds.",

@@ -1,4 +1,4 @@
-"""Numbers of operations, seconds and shares for people, and names that fit beside them."""
+"""Names and source lines that fit beside numbers, and chips as the command line names them."""
 
 from __future__ import annotations
 
@@ -11,38 +11,15 @@ import click
 
 from hlotext.analysis import Place, chips
 from hlotext.analysis.chips import Chip
+from hlotext.analysis.quantities import amount, seconds, share
 from hlotext.cli.common import Unreadable
 from hlotext.cli.output import shortened
 
+__all__ = ["LINE_WIDTH", "amount", "chip_of", "place_text", "room", "seconds", "share", "told"]
+
 T = TypeVar("T")
-_UNITS = ("", "K", "M", "G", "T", "P", "E")
 _WIDEST_PIPED = 72
 """Columns for a name where no terminal says how many there are."""
-
-
-def amount(count: float) -> str:
-    """Operations, three digits: `512`, `1.25 G`; units are powers of 1,000."""
-    value, unit = float(count), 0
-    while abs(value) >= 999.5 and unit < len(_UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    if not unit:
-        return f"{value:.3g}" if value != int(value) else str(int(value))
-    if abs(value) >= 999.5:
-        return f"{value:.3g} {_UNITS[unit]}"
-    return f"{value:.{max(0, 2 - (value >= 9.995) - (value >= 99.95))}f} {_UNITS[unit]}"
-
-
-def seconds(time: float) -> str:
-    """Seconds, three digits: `12.3 us`, `1.25 s`."""
-    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if time >= 0.9995 * factor:
-            return f"{time / factor:.3g} {unit}"
-    return f"{time * 1e9:.3g} ns" if time else "0"
-
-
-def share(part: float, whole: float) -> str:
-    """A part in percent; nothing where there is no whole."""
-    return f"{100 * part / whole:.1f} %" if whole else ""
 
 
 def room(used: int) -> int:

@@ -208,17 +208,10 @@ def _found(label: str, text: dumps.Text, platform: str | None, chip: Chip | None
 
 def _read(label: str, text: dumps.Text, chip: Chip | None) -> memory.Assignment | None:
     """What XLA's files beside a text say; None where there are none, or they cannot be used, which is said."""
-    if text.real_path is None or not memory.has_files(text.real_path):
-        return None
-    try:
-        read = memory.load(text.real_path)
-    except (memory.MemoryModelError, hlo.InputError) as error:
-        say(f"{label}: XLA's files beside it are not used: {error}")
-        return None
-    if not read.allocations or not read.schedule:
-        say(
-            f"{label}: XLA's files beside it are not used: {'; '.join(read.notes) or 'they are not complete'}"
-        )
+    read, why = memory.load_beside(text.real_path)
+    if why:
+        say(f"{label}: XLA's files beside it are not used: {why}")
+    if read is None:
         return None
     return attrs.evolve(read, chip=chip)
 

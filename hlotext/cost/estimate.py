@@ -103,6 +103,8 @@ class Estimate:
     """Custom calls of which only the bytes count."""
     is_scheduled: bool
     """False where the text is in no schedule: then its order is taken for one."""
+    walk: Walk
+    """One run of the entry from time 0, loops and calls as one step each: what the core does when, and what goes on beside it."""
 
     @property
     def exposed(self) -> float:
@@ -176,6 +178,7 @@ def _estimate(module: Module, row: Chip, found: FoundMesh | None) -> Estimate:
         ),
         tuple(unknown),
         module.is_scheduled,
+        walks[module.entry],
     )
 
 

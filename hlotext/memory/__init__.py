@@ -10,7 +10,7 @@ from hlotext.memory.assignment import Assignment, assign
 from hlotext.memory.compare import Difference, differences
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.files.places import has_files
-from hlotext.memory.files.reading import load
+from hlotext.memory.files.reading import load, load_beside
 from hlotext.memory.files.writing import texts
 from hlotext.memory.peaks import Peak, Statistics
 from hlotext.memory.values import Use, Value
@@ -29,5 +29,6 @@ __all__ = [
     "differences",
     "has_files",
     "load",
+    "load_beside",
     "texts",
 ]

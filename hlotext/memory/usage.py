@@ -205,9 +205,16 @@ def live_arrays(assignment: Assignment, memory_space: int, time: int) -> tuple[L
 
 def temporaries(assignment: Assignment, memory_space: int) -> tuple[LiveArray, ...]:
     """Every temporary of a memory space, whenever it lives, largest first."""
+    return tuple(row for row, _ in placed_temporaries(assignment, memory_space))
+
+
+def placed_temporaries(
+    assignment: Assignment, memory_space: int
+) -> tuple[tuple[LiveArray, tuple[Allocation, Slice]], ...]:
+    """The same, each with its place: the allocation, and the slice of it."""
     describe = _Describer(assignment)
     return tuple(
-        describe.row(allocation, [piece], 0)
+        (describe.row(allocation, [piece], 0), (allocation, piece))
         for allocation in assignment.allocations
         if allocation.memory_space == memory_space and allocation.is_temporary
         for piece in sorted(allocation.slices, key=lambda piece: -piece.bytes)

@@ -29,6 +29,7 @@ from hlotext.memory.files.short import Short
 from hlotext.memory.parts import ShapeIndex
 from hlotext.memory.values import Value
 from hlotext.syntax.read_terms import parse_shape
+from hlotext.syntax.source.inputs import InputError
 
 
 def load(place: str | os.PathLike[str]) -> Assignment:
@@ -48,6 +49,22 @@ def load(place: str | os.PathLike[str]) -> Assignment:
     module = load_module(files[places.TEXT]) if places.TEXT in files else None
     texts = {suffix: places.text_of(path) for suffix, path in files.items() if suffix in places.SUFFIXES}
     return read(texts, module)
+
+
+def load_beside(place: str | None) -> tuple[Assignment | None, str]:
+    """What XLA's files beside a module's text say, where they say enough to be used in place of what is computed.
+
+    None for a text without such files (None: one that lies nowhere); also where they cannot be used, and then why.
+    """
+    if place is None or not places.has_files(place):
+        return None, ""
+    try:
+        found = load(place)
+    except (MemoryModelError, InputError) as error:
+        return None, str(error)
+    if not found.allocations or not found.schedule:
+        return None, "; ".join(found.notes) or "they are not complete"
+    return found, ""
 
 
 def read(texts: Mapping[str, str], module: Module | None = None) -> Assignment:

@@ -1,0 +1,30 @@
+"""Numbers of operations, seconds and shares for people."""
+
+from __future__ import annotations
+
+_UNITS = ("", "K", "M", "G", "T", "P", "E")
+
+
+def amount(count: float) -> str:
+    """Operations, three digits: `512`, `1.25 G`; units are powers of 1,000."""
+    value, unit = float(count), 0
+    while abs(value) >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    if not unit:
+        return f"{value:.3g}" if value != int(value) else str(int(value))
+    if abs(value) >= 999.5:
+        return f"{value:.3g} {_UNITS[unit]}"
+    return f"{value:.{max(0, 2 - (value >= 9.995) - (value >= 99.95))}f} {_UNITS[unit]}"
+
+
+def seconds(time: float) -> str:
+    """Seconds, three digits: `12.3 us`, `1.25 s`."""
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if time >= 0.9995 * factor:
+            return f"{time / factor:.3g} {unit}"
+    return f"{time * 1e9:.3g} ns" if time else "0"
+
+
+def share(part: float, whole: float) -> str:
+    """A part in percent; nothing where there is no whole."""
+    return f"{100 * part / whole:.1f} %" if whole else ""

@@ -1,0 +1,80 @@
+"""`hlotext report`: a module or a compilation as one page to send around."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+import hlotext as hlo
+from hlotext.analysis import DeviceMesh, parse_mesh
+from hlotext.analysis.chips import CHIPS
+from hlotext.cli.common import NotFound, Unreadable, say
+from hlotext.cli.figures import chip_of, told
+from hlotext.cli.output import emit_report
+from hlotext.view import report
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR [FILE|DIR]")
+@click.option(
+    "-o", "--output", "place", metavar="FILE", required=True, help="The page; - for standard output."
+)
+@click.option("--chip", metavar="NAME|FILE.toml", help=f"For times and capacities: {', '.join(CHIPS)}.")
+@click.option("--mesh", metavar="NAME=SIZE,...", help="The mesh, the most major axis first: dp=2,tp=4.")
+@click.option("-m", "--module", metavar="NAME|NUMBER", help="Of several compilations which one.")
+@click.option(
+    "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Where the text alone does not tell."
+)
+@click.option("--title", help="What stands above it; else the module's name.")
+def command(
+    paths: tuple[str, ...],
+    place: str,
+    chip: str | None,
+    mesh: str | None,
+    module: str | None,
+    platform: str | None,
+    title: str | None,
+) -> None:
+    """One HTML page about a module or a dump folder, or about two side by side: memory over the schedule, costs by scope
+    and line, padding, collectives, the schedule in lanes, passes, thunks, findings.
+
+    Everything is in the one file; it loads nothing and works from a mail. What the input cannot tell is left out, with one
+    line why. Needs the extra `hlotext[report]`.
+
+    \b
+    Examples:
+      hlotext report dumps/ -o report.html --chip v5e
+      hlotext report before/ after/ -o comparison.html
+      hlotext report module_0001.jit_step.after_optimizations.txt -o report.html
+
+    Exit status: 0 fine, 1 the folder has no such module, 2 wrong usage or unreadable input.
+    """
+    if len(paths) > 2:
+        raise click.UsageError("a report is about one module, or two")
+    given: DeviceMesh | None = told(lambda: parse_mesh(mesh)) if mesh is not None else None
+    row = chip_of(chip, ()) if chip is not None else None
+    try:
+        subjects = [
+            report.subject(path, module=module, chip=row, platform=platform, mesh=given) for path in paths
+        ]
+        page = report.report_page(*subjects, title=title)
+    except ImportError as error:
+        raise Unreadable(str(error)) from None
+    except LookupError as error:
+        raise NotFound(str(error.args[0]) if error.args else str(error)) from None
+    except (hlo.InputError, hlo.HloSyntaxError) as error:
+        raise Unreadable(str(error).splitlines()[0]) from None
+    write_page(place, page)
+
+
+def write_page(place: str, page: str) -> None:
+    """Writes a page to a file, and says so, or to standard output. Raises Unreadable where that is impossible."""
+    if place == "-":
+        emit_report(page)
+        return
+    try:
+        Path(place).write_text(page, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise Unreadable(f"{place} cannot be written: {error.strerror}") from None
+    say(f"{place} written, {len(page.encode()) / 1e6:.1f} MB")

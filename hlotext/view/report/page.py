@@ -1,0 +1,181 @@
+"""A report as one HTML file that works from a mail, offline: it loads nothing, and nothing of a module's text acts in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import attrs
+import jinja2
+import markupsafe
+from markupsafe import Markup
+
+import hlotext as hlo
+from hlotext import diff
+from hlotext.analysis import byte_text
+from hlotext.analysis.quantities import amount, seconds
+from hlotext.findings import escape
+from hlotext.memory import usage
+from hlotext.view.page.colours import OTHERS, PALETTE
+from hlotext.view.page.packing import asset, packed, policy
+from hlotext.view.report import bokeh_files, charts
+from hlotext.view.report.parts import Chart, Missing, Section, Tile
+from hlotext.view.report.sections import (
+    collectives,
+    comparison,
+    costs,
+    lint,
+    memory,
+    padding,
+    passes,
+    runtime,
+    schedule,
+)
+from hlotext.view.report.subject import Subject
+
+_SECTIONS: tuple[tuple[str, str, Callable[[Subject], Section | Missing]], ...] = (
+    ("memory", "Memory", memory.section),
+    ("scopes", "Scopes", costs.by_scope),
+    ("lines", "Lines of Python", costs.by_line),
+    ("padding", "Padding", padding.section),
+    ("collectives", "Collectives", collectives.section),
+    ("schedule", "Schedule", schedule.section),
+    ("passes", "Passes", passes.section),
+    ("runtime", "Thunks", runtime.section),
+    ("lint", "Findings", lint.section),
+)
+MOST_TEXT = 300
+"""Characters of a text that a page shows; of a longer one both ends."""
+
+
+@attrs.frozen
+class Side:
+    """One module of a report."""
+
+    key: str
+    """`a`, and `b` for the second."""
+    subject: Subject
+    sections: Sequence[Section]
+    missing: Sequence[Missing]
+    tiles: Sequence[Tile]
+
+    def section(self, id: str) -> Section | None:
+        """The section of that name; None where there is none."""
+        return next((section for section in self.sections if section.id == id), None)
+
+    def why_not(self, id: str) -> str:
+        """Why there is none."""
+        return next((one.why for one in self.missing if one.id == id), "")
+
+
+def report_page(*subjects: Subject, title: str | None = None) -> str:
+    """The report of one module, or of two side by side, as an HTML page.
+
+    The same page for the same input, byte for byte. A section that the input cannot give is left out, with one line why.
+    Raises ValueError for more than two or none.
+    """
+    if not 1 <= len(subjects) <= 2:
+        raise ValueError("a report is about one module, or two")
+    sides = [_side(key, subject) for key, subject in zip("ab", subjects, strict=False)]
+    compared = None
+    if len(sides) == 2:
+        compared = comparison.section(diff.compare(subjects[0].module, subjects[1].module))
+    ids = [id for id, _, _ in _SECTIONS if any(side.section(id) for side in sides)]
+    left_out = [(side, one) for side in sides for one in side.missing if one.id not in ids or len(sides) == 1]
+    script, bokeh = asset("report.js"), bokeh_files.script()
+    has_charts = any(c.kind != "icicle" for side in sides for s in side.sections for c in s.charts)
+    scripts = [bokeh, script] if has_charts else [script]
+    names = " and ".join(dict.fromkeys(subject.module.name for subject in subjects))
+    page = _environment().get_template("report.html")
+    return page.render(
+        title=title or names,
+        policy=Markup(policy(scripts)),
+        style=Markup(asset("page.css") + asset("report.css")),
+        scripts=[Markup(one) for one in scripts],
+        sides=sides,
+        ids=ids,
+        titles={id: next(s for s in (side.section(id) for side in sides) if s).title for id in ids},
+        comparison=compared,
+        left_out=left_out,
+        version=hlo.__version__,
+        palette=(*PALETTE, OTHERS),
+        lane_colours=charts.LANE_COLOURS,
+        other_colour=OTHERS,
+    )
+
+
+def _side(key: str, subject: Subject) -> Side:
+    sections: list[Section] = []
+    missing: list[Missing] = []
+    for id, name, make in _SECTIONS:
+        try:
+            found = make(subject)
+        except (hlo.InputError, hlo.HloSyntaxError, ValueError, LookupError, ArithmeticError) as error:
+            found = Missing(id, name, str(error).splitlines()[0] if str(error) else type(error).__name__)
+        (sections if isinstance(found, Section) else missing).append(found)  # type: ignore[arg-type]
+    return Side(key, subject, sections, missing, tuple(_tiles(subject)))
+
+
+def _tiles(subject: Subject) -> Iterator[Tile]:
+    """The figures at the top, those that are known."""
+    try:
+        space = usage.space_usage(subject.memory, 0)
+        detail = f"of {byte_text(space.capacity)} {space.name}" if space.capacity else space.name
+        yield Tile("peak memory", byte_text(space.peak), detail)
+    except ValueError:
+        pass
+    if subject.estimate is not None and subject.estimate.seconds:
+        time = seconds(subject.estimate.seconds).replace("us", "µs")
+        yield Tile("least time", time, f"estimated, {subject.estimate.chip.name}")
+    run = subject.cost.run
+    more = "" if run.is_exact else "at least" if run.is_at_least else "about"
+    yield Tile("flops", amount(run.flops), more or "in one run")
+    yield Tile("bytes moved", byte_text(int(run.bytes_accessed)), more or "in one run")
+    flows = subject.traffic.flows
+    if flows:
+        total = sum(flow.total or 0 for flow in flows)
+        yield Tile("sent", byte_text(total), f"{len(flows):,} transfers, each device")
+    count = sum(len(computation) for computation in subject.module.computations)
+    yield Tile("instructions", f"{count:,}", f"{len(subject.module.computations):,} computations")
+
+
+def chart_data(chart: Chart) -> str:
+    """What a chart's script reads: its numbers, and bokeh's document where bokeh draws it."""
+    content = {"chart": chart.kind, **chart.data}
+    if chart.kind != "icicle":
+        content["bokeh"] = charts.document(chart)
+    return packed(content)
+
+
+def shown(text: str) -> str:
+    """Text of a module as a page shows it: nothing that does not print, and of a long one both ends."""
+    text = escape.lines(text)
+    if len(text) <= MOST_TEXT:
+        return text
+    half = MOST_TEXT // 2
+    return f"{text[:half]} … {text[-half:]}"
+
+
+def _finalize(value: object) -> object:
+    return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _environment() -> jinja2.Environment:
+    found = jinja2.Environment(
+        loader=jinja2.FunctionLoader(asset),
+        autoescape=True,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    found.filters["chart_data"] = lambda chart: Markup(chart_data(chart))
+    found.filters["breakable"] = breakable
+    return found
+
+
+def breakable(text: str) -> Markup:
+    """A name that may be broken behind the characters at which its parts end."""
+    safe = str(markupsafe.escape(shown(text)))
+    for mark in ("/", "_", "."):
+        safe = safe.replace(mark, f"{mark}<wbr>")
+    return Markup(safe)

@@ -1,0 +1,147 @@
+"""What a report consists of: sections of facts, charts and tables, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.analysis.quantities import amount, seconds, share
+
+Kind = Literal["text", "code", "count", "bytes", "amount", "seconds", "share", "factor", "milliseconds"]
+Cell = str | float | int | None
+
+MOST_ROWS = 100
+"""Rows of a table that a page shows; commands show the rest."""
+
+
+@attrs.frozen
+class Column:
+    """One column of a table."""
+
+    key: str
+    """What the command's JSON calls it."""
+    title: str
+    kind: Kind = "text"
+    is_bar: bool = False
+    """Whether a bar stands behind the number."""
+    hatched: str = ""
+    """The key of the column whose number is the hatched part of the bar: padding, or what is waited for."""
+
+    @property
+    def is_number(self) -> bool:
+        """Aligned to the right."""
+        return self.kind not in ("text", "code")
+
+    def text(self, value: Cell) -> str:
+        """A cell for people."""
+        if value is None:
+            return ""
+        if isinstance(value, str):
+            return value
+        return str(_TEXTS[self.kind](value))
+
+
+def signed_bytes(count: float) -> str:
+    """Bytes that may be fewer than before."""
+    return f"−{byte_text(int(-count))}" if count < 0 else byte_text(int(count))
+
+
+_TEXTS: Mapping[str, Any] = {
+    "text": str,
+    "code": str,
+    "count": lambda value: f"{value:,}",
+    "bytes": signed_bytes,
+    "amount": amount,
+    "seconds": lambda value: seconds(value).replace("us", "µs"),
+    "share": lambda value: share(value, 1),
+    "factor": lambda value: f"{value:.2g}×" if value >= 1.005 else "",
+    "milliseconds": lambda value: f"{value:,.1f} ms",
+}
+
+
+@attrs.frozen
+class Table:
+    """Rows of values, the first of which names the row."""
+
+    id: str
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    total: int | None = None
+    """How many rows there are where not all are here."""
+    is_open: bool = True
+    """Whether it is shown from the start; else it is folded."""
+
+    @property
+    def left_out(self) -> int:
+        """How many more rows there are."""
+        return 0 if self.total is None else max(0, self.total - len(self.rows))
+
+    def bar(self, row: Sequence[Cell], number: int) -> tuple[float, float] | None:
+        """How long the bar of a cell is and how much of it is hatched, in percent of the column's longest."""
+        column, value = self.columns[number], row[number]
+        if not column.is_bar or not isinstance(value, (int, float)) or value <= 0:
+            return None
+        most = self._most(number)
+        part = 0.0
+        if column.hatched:
+            other = row[next(n for n, c in enumerate(self.columns) if c.key == column.hatched)]
+            part = float(other) if isinstance(other, (int, float)) else 0.0
+        return round(100 * value / most, 2), round(100 * min(part, value) / most, 2)
+
+    def _most(self, number: int) -> float:
+        values = [row[number] for row in self.rows]
+        return max((float(v) for v in values if isinstance(v, (int, float))), default=1.0) or 1.0
+
+
+@attrs.frozen
+class Chart:
+    """A picture that a script draws; the table behind it says the same."""
+
+    id: str
+    kind: Literal["memory", "lanes", "icicle"]
+    title: str
+    summary: str
+    """What it shows, for those who do not see it."""
+    data: Mapping[str, Any]
+    height: int = 400
+
+
+@attrs.frozen
+class Section:
+    """One part of a report."""
+
+    id: str
+    title: str
+    lead: str = ""
+    """What it is about, and from which command the numbers are."""
+    facts: Sequence[tuple[str, str]] = ()
+    charts: Sequence[Chart] = ()
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+
+
+@attrs.frozen
+class Missing:
+    """A section that the input cannot give."""
+
+    id: str
+    title: str
+    why: str
+
+
+@attrs.frozen
+class Tile:
+    """One figure at the top of a report."""
+
+    title: str
+    text: str
+    detail: str = ""
+
+
+def cut(rows: Sequence[Any], most: int = MOST_ROWS) -> Sequence[Any]:
+    """The rows that a page shows."""
+    return rows[:most]

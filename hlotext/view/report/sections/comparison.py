@@ -1,0 +1,52 @@
+"""Two modules side by side: `hlotext diff`."""
+
+from __future__ import annotations
+
+from hlotext.diff import Diff
+from hlotext.diff.report import totals
+from hlotext.view.report.parts import Column, Section, Table, cut
+
+_COUNTS = (
+    Column("name", "total"),
+    Column("old", "before", "count"),
+    Column("new", "after", "count"),
+    Column("difference", "difference", "count"),
+    Column("percent", "in percent", "share"),
+)
+_GROUPS = (
+    Column("title", "what"),
+    Column("count", "operations", "count", is_bar=True),
+    Column("example", "for example", "code"),
+)
+_KINDS = {"bytes": "bytes", "flops": "amount"}
+
+
+def section(found: Diff) -> Section:
+    """What differs, and the totals of both."""
+    groups = [(title, len(changes), changes[0].name) for title, changes in found.changes.folded()]
+    counts = found.changes.counts()
+    said = ", ".join(f"{counts[kind]:,} {kind}" for kind in ("added", "removed", "changed") if counts[kind])
+    tables = []
+    for unit, title in (("", "Numbers"), ("flops", "Operations of one run"), ("bytes", "Bytes")):
+        rows = [
+            (
+                total.name.replace("_", " "),
+                total.old,
+                total.new,
+                total.difference,
+                total.percent / 100 if total.percent is not None else None,
+            )
+            for total in totals(found)
+            if total.unit == unit
+        ]
+        kind = _KINDS.get(unit, "count")
+        columns = [Column(c.key, c.title, kind if c.kind == "count" else c.kind) for c in _COUNTS]  # type: ignore[arg-type]
+        if rows:
+            tables.append(Table(f"comparison-{unit or 'counts'}", title, columns, rows))
+    tables.append(Table("comparison-changes", "Changes", _GROUPS, cut(groups), len(groups)))
+    return Section(
+        "comparison",
+        "Comparison",
+        f"{said or 'Equal'}: names, ids, metadata and the order of independent operations do not count (`hlotext diff`).",
+        tables=[table for table in tables if table.rows],
+    )

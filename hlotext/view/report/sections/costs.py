@@ -1,0 +1,197 @@
+"""Operations, bytes and time by scope and by line of Python: `hlotext cost` and `hlotext time`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from hlotext import cost
+from hlotext.analysis import Phase, byte_text, places, scopes
+from hlotext.analysis.quantities import amount
+from hlotext.cost.analysis import UNKNOWN_LINE
+from hlotext.view.page.packing import Words
+from hlotext.view.report.parts import Chart, Column, Section, Table, cut
+from hlotext.view.report.subject import Subject
+
+_FIGURES = (
+    Column("flops", "flops", "amount", is_bar=True),
+    Column("flops_share", "of all", "share"),
+    Column("bytes_accessed", "bytes", "bytes", is_bar=True),
+    Column("bytes_share", "of all", "share"),
+)
+_MOST_LEVELS = 14
+"""Levels of scopes below the module that are drawn at once."""
+_SECONDS = Column("seconds", "least time", "seconds", is_bar=True)
+
+
+def by_scope(subject: Subject) -> Section:
+    """The tree of scopes, as an icicle and as a table."""
+    found = subject.cost
+    root = cost.scope_tree(found)
+    seconds = _tree_seconds(subject)
+    nodes = _flat(root, seconds)
+    run = found.run
+    facts = [
+        ("flops", f"{amount(run.flops)} in one run" + ("" if run.is_exact else ", as far as they are known")),
+        ("bytes", f"{byte_text(int(run.bytes_accessed))} read and written"),
+    ]
+    if run.bytes_accessed:
+        facts.append(("flops per byte", f"{run.flops / run.bytes_accessed:.3g}"))
+    chart = Chart(
+        "scopes",
+        "icicle",
+        "Scopes of the program, repeated layers as one",
+        f"{len(nodes):,} scopes; each is as wide as its share of what is chosen and hangs below the one around it.",
+        _icicle_data(nodes, seconds is not None),
+        27 * (1 + min(_MOST_LEVELS, max((place.depth for place in nodes), default=0))),
+    )
+    return Section(
+        "scopes",
+        "Scopes",
+        "Operations and bytes of one run, loops as often as they run (`hlotext cost`)"
+        + (", and the least time on the chip (`hlotext time`)." if seconds is not None else "."),
+        facts=facts,
+        charts=[chart] if len(nodes) > 1 else [],
+        tables=[_scope_table(subject, found)],
+        notes=_unknown(run),
+    )
+
+
+def by_line(subject: Subject) -> Section:
+    """The lines of the program."""
+    found = subject.cost
+    times = _seconds_by(subject, "line")
+    parts = found.by("line")
+    rows = [_row(name, part, found, times) for name, part in parts.items()]
+    rows.sort(key=lambda row: (row[0] == UNKNOWN_LINE, -(row[-1] or 0) if times else 0))
+    columns = [Column("name", "line", "code"), *_FIGURES, *([_SECONDS] if times is not None else [])]
+    return Section(
+        "lines",
+        "Lines of Python",
+        "What each source line costs in one run (`hlotext cost --by line`). What compilers put in counts for the line it serves.",
+        tables=[Table("lines-cost", "Costs by line", columns, cut(rows), total=len(rows))],
+    )
+
+
+def _unknown(run: cost.RunCost) -> list[str]:
+    notes = []
+    if run.unknown_loops:
+        notes.append(f"{len(run.unknown_loops)} loops of unknown count are counted once.")
+    if run.conditionals:
+        notes.append(f"{len(run.conditionals)} conditionals are counted by their costliest branch.")
+    if run.unknown_calls:
+        notes.append(f"{len(run.unknown_calls)} custom calls of unknown cost count nothing.")
+    if run.uncounted:
+        notes.append(f"{len(run.uncounted)} other instructions count nothing.")
+    return notes
+
+
+def _row(name: str, part: cost.Cost, found: cost.Analysis, times: dict[str, float] | None) -> tuple[Any, ...]:
+    run = found.run
+    return (
+        name,
+        part.flops,
+        part.flops / run.flops if run.flops else None,
+        part.bytes_accessed,
+        part.bytes_accessed / run.bytes_accessed if run.bytes_accessed else None,
+        *(() if times is None else (times.get(name, 0.0),)),
+    )
+
+
+def _scope_table(subject: Subject, found: cost.Analysis) -> Table:
+    times = _seconds_by(subject, "scope")
+    rows = [_row(name, part, found, times) for name, part in found.by("scope").items()]
+    columns = [Column("name", "scope", "code"), *_FIGURES, *([_SECONDS] if times is not None else [])]
+    return Table(
+        "scopes-cost",
+        "Costs by scope, each without those inside it",
+        columns,
+        cut(rows),
+        len(rows),
+        is_open=False,
+    )
+
+
+# ---- times
+
+
+def _core(subject: Subject) -> Iterable[tuple[Any, float]]:
+    estimate = subject.estimate
+    return () if estimate is None else ((one.instruction, one.seconds) for one in estimate.instructions)
+
+
+def _seconds_by(subject: Subject, key: str) -> dict[str, float] | None:
+    """Seconds of the core by scope or line; None where the chip is not known."""
+    if subject.estimate is None:
+        return None
+    lines, named = places(subject.module), scopes(subject.module)
+    found: dict[str, float] = {}
+    for instruction, seconds in _core(subject):
+        if key == "scope":
+            name = str(named.of(instruction))
+        else:
+            place = lines.get(instruction)
+            name = f"{place[0].file}:{place[0].line}" if place is not None else UNKNOWN_LINE
+        found[name] = found.get(name, 0.0) + seconds
+    return found
+
+
+def _tree_seconds(subject: Subject) -> dict[tuple[str, ...], float] | None:
+    """Seconds of the core by folded path, what is inside a scope counted with it."""
+    if subject.estimate is None:
+        return None
+    named = scopes(subject.module)
+    found: dict[tuple[str, ...], float] = {}
+    for instruction, seconds in _core(subject):
+        path = named.folded(named.of(instruction))
+        for end in range(len(path) + 1):
+            found[path[:end]] = found.get(path[:end], 0.0) + seconds
+    return found
+
+
+# ---- the tree
+
+
+@attrs.frozen
+class _Place:
+    """One scope of the tree, with the number of the one around it."""
+
+    node: cost.Node
+    parent: int
+    depth: int
+    seconds: float
+
+
+def _flat(root: cost.Node, seconds: dict[tuple[str, ...], float] | None) -> list[_Place]:
+    times = seconds or {}
+    found = [_Place(root, -1, 0, times.get((), 0.0))]
+    waiting: list[tuple[int, tuple[str, ...]]] = [(0, ())]
+    while waiting:
+        number, path = waiting.pop()
+        for child in found[number].node.sorted_children():
+            own = (*path, child.name)
+            waiting.append((len(found), own))
+            found.append(_Place(child, number, len(own), times.get(own, 0.0)))
+    return found
+
+
+def _icicle_data(nodes: list[_Place], has_seconds: bool) -> dict[str, Any]:
+    words = Words()
+    phases = (Phase.FORWARD, Phase.BACKWARD, Phase.RECOMPUTED)
+    return {
+        "metrics": ["bytes", "flops", *(["seconds"] if has_seconds else [])],
+        "parent": [place.parent for place in nodes],
+        "name": [words.number(place.node.name or "(whole module)") for place in nodes],
+        "flops": [place.node.flops for place in nodes],
+        "bytes": [place.node.bytes_accessed for place in nodes],
+        "seconds": [place.seconds for place in nodes] if has_seconds else None,
+        "phases": [
+            [round(place.node.phases.get(phase, 0) / place.node.flops, 4) for phase in phases]
+            if place.node.flops
+            else None
+            for place in nodes
+        ],
+        "words": words.texts,
+    }

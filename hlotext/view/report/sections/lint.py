@@ -1,0 +1,46 @@
+"""What the linter says: `hlotext lint`."""
+
+from __future__ import annotations
+
+from hlotext import lint
+from hlotext.view.report.parts import Column, Missing, Section, Table, cut
+from hlotext.view.report.subject import Subject
+
+_COLUMNS = (
+    Column("severity", "severity"),
+    Column("code", "code", "code"),
+    Column("message", "what"),
+    Column("bytes", "bytes", "bytes", is_bar=True),
+    Column("flops", "flops", "amount"),
+    Column("places", "places", "count"),
+    Column("instruction", "instruction", "code"),
+    Column("line", "line"),
+)
+
+
+def section(subject: Subject) -> Section | Missing:
+    """The findings with the rules that are on by default, the costliest first."""
+    found = sorted(
+        lint.run(subject.module), key=lambda one: (one.severity.value != "error", -(one.bytes or 0))
+    )
+    if not found:
+        return Missing("lint", "Findings", "the linter finds nothing with the rules that are on by default")
+    rows = [
+        (
+            one.severity.value,
+            one.code,
+            one.message + (f". {one.help}" if one.help else ""),
+            one.bytes,
+            one.flops,
+            one.places,
+            one.instruction.name if one.instruction is not None else "",
+            f"{one.frame.file.rsplit('/', 1)[-1]}:{one.frame.line}" if one.frame is not None else "",
+        )
+        for one in cut(found)
+    ]
+    return Section(
+        "lint",
+        "Findings",
+        "What costs time or memory, and what to do about it; `hlotext rule CODE` explains a code.",
+        tables=[Table("lint-findings", "Findings", _COLUMNS, rows, len(found))],
+    )

@@ -1,0 +1,188 @@
+"""What lies where and when: `hlotext memory`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from hlotext import memory
+from hlotext.analysis import byte_text
+from hlotext.memory import usage
+from hlotext.memory.usage import LiveArray, SpaceUsage, line_text
+from hlotext.view.page.colours import scope_colours
+from hlotext.view.page.packing import Words
+from hlotext.view.report.parts import Chart, Column, Section, Table, cut
+from hlotext.view.report.subject import Subject
+
+MOST_PIECES = 40_000
+"""Temporaries of one memory space that are drawn; of more the largest are."""
+_DRAWN_SPACES = 2
+"""Memory spaces that have a picture: the main one, and of the others the one with most bytes."""
+_SPACE_COLUMNS = (
+    Column("name", "space"),
+    Column("capacity", "capacity", "bytes"),
+    Column("static", "static", "bytes"),
+    Column("heap", "heap", "bytes"),
+    Column("peak", "peak", "bytes"),
+    Column("fragmentation", "unused", "share"),
+    Column("padding", "padding", "bytes"),
+)
+_LIVE_COLUMNS = (
+    Column("label", "value", "code"),
+    Column("bytes", "bytes", "bytes", is_bar=True, hatched="padding"),
+    Column("padding", "of it padding", "bytes"),
+    Column("first", "from", "count"),
+    Column("last", "to", "count"),
+    Column("kind", "what"),
+    Column("layout", "shape", "code"),
+    Column("scope", "scope"),
+    Column("line", "line"),
+)
+
+
+def section(subject: Subject) -> Section:
+    """Rectangles of each memory space that holds temporaries, and what lives at the peak. Raises MemoryModelError."""
+    shown = subject.memory
+    spaces = [usage.space_usage(shown, space) for space in shown.memory_spaces()]
+    needed = [space for space in spaces if space.needed]
+    heaps = sorted((s for s in needed if s.heap), key=lambda s: (s.memory_space != 0, -s.heap))
+    charts, tables = [], [_spaces(needed)]
+    for space in heaps[:_DRAWN_SPACES]:
+        charts.append(_chart(shown, space))
+    for space in needed:
+        if space.memory_space == 0 or space in heaps[:_DRAWN_SPACES]:
+            tables.append(_live(shown, space))
+    how = "computed from the text" if shown.is_computed else "read from XLA's files beside the text"
+    notes = [*dict.fromkeys((*subject.computed.notes, *shown.notes))]
+    estimated = [space.name for space in heaps if space.is_estimated]
+    if estimated:
+        notes.append(
+            f"The text does not tell where the compiler put things in {', '.join(estimated)}: estimated places."
+        )
+    undrawn = [space.name for space in heaps[_DRAWN_SPACES:]]
+    if undrawn:
+        notes.append(f"Not drawn: {', '.join(undrawn)}.")
+    return Section(
+        "memory",
+        "Memory",
+        f"Live ranges and places of every temporary, {how}. Bytes are those that the allocator counts, padding included.",
+        facts=_facts(spaces),
+        charts=charts,
+        tables=tables,
+        notes=notes,
+    )
+
+
+def _facts(spaces: Iterable[SpaceUsage]) -> list[tuple[str, str]]:
+    return [
+        fact
+        for space in spaces
+        if space.memory_space == 0
+        for fact in (
+            ("arguments", f"{byte_text(space.arguments)} ({byte_text(space.aliased)} of them donated)"),
+            ("other results", byte_text(space.results)),
+            ("constants", byte_text(space.constants)),
+        )
+    ]
+
+
+def _spaces(spaces: Sequence[SpaceUsage]) -> Table:
+    rows = [
+        (s.name, s.capacity, s.static, s.heap, s.peak, s.fragmentation if s.heap else None, s.padding)
+        for s in spaces
+    ]
+    columns = [c for n, c in enumerate(_SPACE_COLUMNS) if n != 1 or any(row[1] is not None for row in rows)]
+    if len(columns) < len(_SPACE_COLUMNS):
+        rows = [(row[0], *row[2:]) for row in rows]  # type: ignore[misc]
+    return Table("memory-spaces", "Memory spaces", columns, rows)
+
+
+def _live(shown: memory.Assignment, space: SpaceUsage) -> Table:
+    arrays = usage.live_arrays(shown, space.memory_space, space.peak_time)
+    rows = [
+        (
+            array.label,
+            array.bytes,
+            None if array.unpadded_bytes is None else array.bytes - array.unpadded_bytes or None,
+            array.first,
+            array.last,
+            array.kind,
+            array.layout,
+            array.scope,
+            line_text(array.place),
+        )
+        for array in cut(arrays)
+    ]
+    return Table(
+        f"memory-live-{space.memory_space}",
+        f"{space.name}: what lives at the peak, {byte_text(space.peak)} at step {space.peak_time:,}"
+        + (f" ({space.peak_instruction})" if space.peak_instruction else ""),
+        _LIVE_COLUMNS,
+        rows,
+        total=len(arrays),
+        is_open=False,
+    )
+
+
+# ---- the picture
+
+
+def _chart(shown: memory.Assignment, space: SpaceUsage) -> Chart:
+    pieces = usage.placed_temporaries(shown, space.memory_space)
+    drawn = sorted(pieces, key=lambda row: (-row[0].bytes, row[0].first or 0, row[0].label))[:MOST_PIECES]
+    title = f"{space.name}: offset over time"
+    left_out = len(pieces) - len(drawn)
+    summary = (
+        f"{len(drawn):,} temporaries as rectangles, each as wide as it lives and as high as its bytes"
+        + (f", {left_out:,} smaller ones not drawn" if left_out else "")
+        + f". Peak {byte_text(space.peak)} at step {space.peak_time:,}, {space.peak_instruction or 'the start'}."
+    )
+    return Chart(
+        f"memory-{space.memory_space}", "memory", title, summary, _data(shown, space, drawn, left_out), 340
+    )
+
+
+def _data(shown: memory.Assignment, space: SpaceUsage, drawn: Sequence[Any], left_out: int) -> dict[str, Any]:
+    bases = _bases(piece[0] for _, piece in drawn)
+    words = Words()
+    scopes = scope_colours((row.scope, row.bytes) for row, _ in drawn)
+    rows: list[LiveArray] = [row for row, _ in drawn]
+    line = [size for _, size in shown.timeline(space.memory_space)]
+    changes = [(time, size) for time, size in enumerate(line) if not time or size != line[time - 1]]
+    return {
+        "space": space.name,
+        "moments": len(line),
+        "static": space.static,
+        "capacity": space.capacity,
+        "heap": space.heap,
+        "peak": {"time": space.peak_time, "bytes": space.peak, "name": space.peak_instruction},
+        "left_out": left_out,
+        "timeline": [[time for time, _ in changes], [size for _, size in changes]],
+        "schedule": [i if isinstance(i, str) else i.name for i in shown.schedule],
+        "legend": list(scopes),
+        "first": [row.first for row in rows],
+        "last": [row.last for row in rows],
+        "offset": [piece[1].offset + bases[piece[0].number] for _, piece in drawn],
+        "bytes": [row.bytes for row in rows],
+        "padding": [None if r.unpadded_bytes is None else r.bytes - r.unpadded_bytes for r in rows],
+        "colour": [scopes.get(row.scope, len(scopes) - 1) for row in rows],
+        "name": [words.number(row.label) for row in rows],
+        "shape": [words.number(row.layout) for row in rows],
+        "scope": [words.number(row.scope) for row in rows],
+        "op_name": [words.number(row.op_name) for row in rows],
+        "line": [words.number(_place(row)) for row in rows],
+        "words": words.texts,
+    }
+
+
+def _place(row: LiveArray) -> str:
+    return f"{row.place.file}:{row.place.line}" if row.place is not None else ""
+
+
+def _bases(allocations: Iterable[memory.Allocation]) -> dict[int, int]:
+    """Where each allocation of temporaries is drawn: one above the other, in the order of their numbers."""
+    sizes = {one.number: one.bytes for one in allocations}
+    numbers = sorted(sizes)
+    starts = itertools.accumulate((sizes[number] for number in numbers), initial=0)
+    return dict(zip(numbers, starts, strict=False))

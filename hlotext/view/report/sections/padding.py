@@ -1,0 +1,62 @@
+"""What layouts add to arrays: `hlotext memory --by scope`."""
+
+from __future__ import annotations
+
+from hlotext.analysis import byte_text
+from hlotext.memory import usage
+from hlotext.view.report.parts import Column, Missing, Section, Table, cut
+from hlotext.view.report.subject import Subject
+
+_GROUPS = (
+    Column("name", "scope", "code"),
+    Column("bytes", "live bytes", "bytes", is_bar=True, hatched="padding"),
+    Column("padding", "of it padding", "bytes"),
+    Column("padding_share", "share", "share"),
+    Column("arrays", "arrays", "count"),
+    Column("largest", "largest", "code"),
+)
+_ARRAYS = (
+    Column("label", "value", "code"),
+    Column("padding", "padding", "bytes", is_bar=True),
+    Column("bytes", "of bytes", "bytes"),
+    Column("factor", "factor", "factor"),
+    Column("layout", "shape", "code"),
+    Column("scope", "scope"),
+    Column("line", "line"),
+)
+
+
+def section(subject: Subject) -> Section | Missing:
+    """Bytes at the peak that hold no element, by scope and by array. Raises MemoryModelError."""
+    shown = subject.memory
+    space = usage.space_usage(shown, 0)
+    arrays = usage.live_arrays(shown, 0, space.peak_time)
+    if not space.padding:
+        return Missing("padding", "Padding", f"nothing that lives at the peak of {space.name} is padded")
+    groups = [group for group in usage.group_by(arrays, "scope") if group.padding]
+    groups.sort(key=lambda group: -group.padding)
+    rows = [(g.name, g.bytes, g.padding, g.padding / g.bytes, g.arrays, g.largest) for g in groups]
+    padded = [a for a in arrays if a.unpadded_bytes is not None and a.bytes > a.unpadded_bytes]
+    padded.sort(key=lambda array: -(array.bytes - (array.unpadded_bytes or 0)))
+    cells = [
+        (
+            a.label,
+            a.bytes - (a.unpadded_bytes or 0),
+            a.bytes,
+            a.padding_factor,
+            a.layout,
+            a.scope,
+            usage.line_text(a.place),
+        )
+        for a in cut(padded, 50)
+    ]
+    return Section(
+        "padding",
+        "Padding",
+        f"{byte_text(space.padding)} of the {byte_text(space.peak)} that live at the peak of {space.name} hold no element "
+        "(hatched).",
+        tables=[
+            Table("padding-scopes", "Padding at the peak by scope", _GROUPS, cut(rows), len(rows)),
+            Table("padding-arrays", "The most padded arrays", _ARRAYS, cells, len(padded), is_open=False),
+        ],
+    )

@@ -1,0 +1,170 @@
+"""The schedule as lanes: what the core does, what links and copy engines do meanwhile (`hlotext time`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlotext import cost
+from hlotext.analysis import places, scopes
+from hlotext.analysis.quantities import seconds
+from hlotext.cost.schedule import CORE
+from hlotext.view.page.packing import Words
+from hlotext.view.report.parts import Cell, Chart, Column, Missing, Section, Table, cut
+from hlotext.view.report.subject import Subject
+
+_PATH = (
+    Column("name", "instruction", "code"),
+    Column("seconds", "least time", "seconds", is_bar=True),
+    Column("share", "of the run", "share"),
+    Column("on", "on"),
+    Column("line", "line"),
+)
+_CORE = (
+    Column("name", "instruction", "code"),
+    Column("seconds", "least time", "seconds", is_bar=True),
+    Column("runs", "runs", "count"),
+    Column("bound", "bound by"),
+    Column("flops", "flops of one run", "amount"),
+    Column("bytes", "bytes of one run", "bytes"),
+    Column("line", "line"),
+)
+_WAITING, _BODY = "waiting", "loop or call"
+
+
+def section(subject: Subject) -> Section | Missing:
+    """Lanes of the entry's schedule and the critical path; needs the chip. Raises ValueError for what has no cost."""
+    found = subject.estimate
+    if found is None:
+        return Missing(
+            "schedule",
+            "Schedule",
+            "the text does not tell the chip: with `--chip NAME` (v5e, h100, ...) times are estimated",
+        )
+    facts = [("least time", f"{_time(found.seconds)} on {found.chip.name}")]
+    facts += [(bound.value, _time(time)) for bound, time in found.by_bound.items() if time]
+    facts.append(("waited for transfers", _time(found.exposed)))
+    notes = [
+        "A bound from sizes and rates, not a prediction: what starting a kernel and a message costs is not counted."
+    ]
+    if not found.is_scheduled:
+        notes.append("The text has no schedule: its order is taken for one.")
+    if found.unknown_loops:
+        notes.append(f"{len(found.unknown_loops)} loops of unknown count are counted once.")
+    if not found.seconds:
+        return Missing("schedule", "Schedule", f"no rate of {found.chip.name} is known, so no time")
+    chart = _chart(subject, found)
+    return Section(
+        "schedule",
+        "Schedule",
+        "The entry's schedule with one clock for the core and a queue for each link and copy engine (`hlotext time`).",
+        facts=facts,
+        charts=[chart],
+        tables=[_path(subject, found), _core(subject, found)],
+        notes=notes,
+    )
+
+
+def _time(time: float) -> str:
+    return seconds(time).replace("us", "µs")
+
+
+def _chart(subject: Subject, found: cost.Estimate) -> Chart:
+    lanes, rows = _lanes(subject, found)
+    summary = (
+        f"{len(rows['lane']):,} spans in {len(lanes)} lanes: the core and what works beside it. "
+        f"The run takes at least {_time(found.seconds)}, of which the core waits {_time(found.exposed)}."
+    )
+    return Chart(
+        "lanes",
+        "lanes",
+        "Core, links and copies over time",
+        summary,
+        {"lanes": lanes, "seconds": found.seconds, **rows},
+        90 + 34 * len(lanes),
+    )
+
+
+def _lanes(subject: Subject, found: cost.Estimate) -> tuple[list[str], dict[str, Any]]:
+    walk = found.walk
+    words, lines, named = Words(), places(subject.module), scopes(subject.module)
+    lanes = [CORE]
+    rows: dict[str, Any] = {
+        name: [] for name in ("lane", "begin", "end", "kind", "name", "scope", "line", "opcode")
+    }
+
+    def add(lane: str, begin: float, end: float, kind: str, instruction: Any) -> None:
+        if lane not in lanes:
+            lanes.append(lane)
+        place = lines.get(instruction)
+        rows["lane"].append(lanes.index(lane))
+        rows["begin"].append(begin)
+        rows["end"].append(end)
+        rows["kind"].append(words.number(kind))
+        rows["name"].append(words.number(instruction.name))
+        rows["scope"].append(words.number(str(named.of(instruction))))
+        rows["line"].append(words.number(f"{place[0].file}:{place[0].line}" if place is not None else ""))
+        rows["opcode"].append(words.number(instruction.opcode))
+
+    for step in walk.steps:
+        kind = (
+            step.least.bound.value
+            if step.least is not None
+            else _WAITING
+            if step.awaited is not None
+            else _BODY
+        )
+        add(CORE, step.begin, step.end, kind, step.instruction)
+    for transfer in walk.transfers:
+        if transfer.end <= transfer.begin:
+            continue
+        waited = walk.exposed.get(transfer, 0.0)
+        kind = (
+            "all waited for"
+            if waited >= transfer.end - transfer.begin
+            else "partly waited for"
+            if waited
+            else "hidden"
+        )
+        for queue in transfer.queues:
+            add(queue, transfer.begin, transfer.end, kind, transfer.start)
+    rows["kinds"] = sorted({words.texts[number] for number in rows["kind"]})
+    rows["words"] = words.texts
+    return lanes, rows
+
+
+def _line(subject: Subject, instruction: Any) -> str:
+    place = places(subject.module).get(instruction)
+    return f"{place[0].file.rsplit('/', 1)[-1]}:{place[0].line}" if place is not None else ""
+
+
+def _path(subject: Subject, found: cost.Estimate) -> Table:
+    steps = sorted(found.critical_path, key=lambda step: -step.seconds)
+    rows: list[tuple[Cell, ...]] = [
+        (
+            step.instruction.name,
+            step.seconds,
+            step.seconds / found.seconds,
+            step.resource,
+            _line(subject, step.instruction),
+        )
+        for step in cut(steps, 50)
+    ]
+    return Table("schedule-path", "Critical path, its longest steps", _PATH, rows, len(steps))
+
+
+def _core(subject: Subject, found: cost.Estimate) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            one.instruction.name,
+            one.seconds,
+            one.runs,
+            one.bound.value,
+            one.least.flops,
+            one.least.bytes,
+            _line(subject, one.instruction),
+        )
+        for one in cut(found.instructions)
+    ]
+    return Table(
+        "schedule-core", "What the core does, all runs", _CORE, rows, len(found.instructions), is_open=False
+    )
