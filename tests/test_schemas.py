@@ -16,6 +16,7 @@ NO_JSON = {
     "rewrite": "prints HLO text",
     "extract": "prints HLO text",
     "reduce": "prints HLO text",
+    "report": "prints a page",
     "schema": "prints a schema",
 }
 """Commands whose product is a text that programs read as it is."""

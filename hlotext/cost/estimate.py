@@ -104,7 +104,7 @@ class Estimate:
     is_scheduled: bool
     """False where the text is in no schedule: then its order is taken for one."""
     walk: Walk
-    """One run of the entry from time 0, loops and calls as one step each: what the core does when, and what goes on beside it."""
+    """One run of the entry from time 0, loops and calls as one step each: when the core does what."""
 
     @property
     def exposed(self) -> float:

@@ -70,7 +70,7 @@ def by_line(subject: Subject) -> Section:
     return Section(
         "lines",
         "Lines of Python",
-        "What each source line costs in one run (`hlotext cost --by line`). What compilers put in counts for the line it serves.",
+        "What each source line costs in one run (`hlotext cost --by line`). What compilers add counts too.",
         tables=[Table("lines-cost", "Costs by line", columns, cut(rows), total=len(rows))],
     )
 

@@ -1,0 +1,268 @@
+"""`hlotext report`: every number is the command's, the page is reproducible, and no text of a module acts in it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hlotext as hlo
+from tests import support
+from tests.cli_support import run, run_json
+
+pytest.importorskip("bokeh")
+pytest.importorskip("jinja2")
+
+from hlotext.view.report import report_page, subject
+from hlotext.view.report.page import shown as shown_text
+from tests.pages import Page
+
+DUMPS = support.DATA / "dumps"
+TPU, GPU, CPU = (DUMPS / f"{name}.mlp_train.tar.xz" for name in ("tpu", "gpu", "cpu"))
+CHIPS = {TPU: "v5e", GPU: "h100", CPU: None}
+
+
+@functools.cache
+def page(path: Path, chip: str | None) -> Page:
+    return Page(report_page(subject(path, chip=chip)))
+
+
+@pytest.fixture(params=[TPU, GPU, CPU], ids=lambda path: path.name.split(".")[0])
+def dump(request: pytest.FixtureRequest) -> Path:
+    path = request.param
+    assert isinstance(path, Path)
+    return path
+
+
+def rows_of(path: Path, table: str) -> list[dict[str, Any]]:
+    return page(path, CHIPS[path]).tables[f"a-{table}"].records()
+
+
+def command(name: str, path: Path, *more: str) -> Any:
+    (document,) = run_json(name, path, *more)["modules"]
+    return document
+
+
+def agree(shown: list[dict[str, Any]], told: list[Mapping[str, Any]], *keys: str) -> None:
+    """The rows of a page begin as those of a command's JSON, in the same order."""
+    assert shown
+    for mine, theirs in zip(shown, told, strict=False):
+        for key in keys:
+            value = theirs[key]
+            assert mine[key] == (shown_text(value) if isinstance(value, str) else value), (key, mine)
+
+
+def module_of(path: Path, tmp_path: Path) -> Path:
+    """The final text of a packed folder as a file, for commands that take files."""
+    text = subject(path).module
+    place = tmp_path / "module.txt"
+    place.write_text(str(text))
+    return place
+
+
+def test_memory_is_what_the_command_says(dump: Path) -> None:
+    """Spaces, what lives at the peak, the live total at every step."""
+    chip = CHIPS[dump]
+    told = command("memory", dump, "--limit", "0", "--timeline", *(["--chip", chip] if chip else []))
+    spaces = [space for space in told["memory_spaces"] if space["needed"]]
+    agree(rows_of(dump, "memory-spaces"), spaces, "name", "static", "heap", "peak", "padding")
+    agree(rows_of(dump, "memory-live-0"), told["live"], "bytes", "first", "last", "kind", "layout", "scope")
+    charts = dict(page(dump, chip).charts())
+    data = charts["a-chart-memory-0"]
+    times, sizes = data["timeline"]
+    line = []
+    for step in range(data["moments"]):
+        line.append(sizes[times.index(step)] if step in times else line[-1])
+    assert line == told["timeline"]
+    assert data["peak"]["bytes"] == max(line)
+
+
+def test_costs_are_what_the_command_says(dump: Path, tmp_path: Path) -> None:
+    """By scope and by line, and the tree's root is the run."""
+    place = module_of(dump, tmp_path)
+    for key, table in (("scope", "scopes-cost"), ("line", "lines-cost")):
+        told = {row["name"]: row for row in command("cost", place, "--by", key)["parts"]}
+        shown = rows_of(dump, table)
+        assert len(shown) == len(told)
+        for row in shown:
+            assert row["flops"] == told[row["name"]]["flops"]
+            assert row["bytes_accessed"] == told[row["name"]]["bytes_accessed"]
+    run_ = command("cost", place)["run"]
+    data = dict(page(dump, CHIPS[dump]).charts()).get("a-chart-scopes")
+    if data is not None:
+        assert data["flops"][0] == pytest.approx(run_["flops"], rel=1e-12)
+        assert data["bytes"][0] == pytest.approx(run_["bytes_accessed"], rel=1e-12)
+
+
+@pytest.mark.parametrize("path", [TPU, GPU], ids=["tpu", "gpu"])
+def test_times_are_what_the_command_says(path: Path, tmp_path: Path) -> None:
+    """The core's instructions, the critical path, and the lanes from begin to end."""
+    told = command("time", module_of(path, tmp_path), "--chip", str(CHIPS[path]))
+    agree(
+        rows_of(path, "schedule-core"),
+        told["instructions"],
+        "name",
+        "seconds",
+        "runs",
+        "bound",
+        "flops",
+        "bytes",
+    )
+    longest = sorted(told["critical_path"], key=lambda step: -step["seconds"])
+    assert [row["seconds"] for row in rows_of(path, "schedule-path")] == [s["seconds"] for s in longest][:50]
+    data = dict(page(path, CHIPS[path]).charts())["a-chart-lanes"]
+    assert data["seconds"] == told["seconds"]
+    assert max(data["end"]) == pytest.approx(told["seconds"])
+
+
+def test_passes_are_what_the_command_says(dump: Path) -> None:
+    """Each step that changed something, with its numbers."""
+    told = [
+        step
+        for step in run_json("dump", "timeline", dump)["steps"]
+        if step["changes"] is not None
+        and step["index"]
+        and any(step["changes"][kind] for kind in ("added", "removed", "changed", "renamed"))
+    ]
+    shown = rows_of(dump, "passes-steps")
+    assert len(shown) == len(told)
+    for mine, theirs in zip(shown, told, strict=True):
+        assert mine["index"] == theirs["index"]
+        assert mine["pass"] == theirs["pass"]
+        for kind in ("added", "removed", "changed", "renamed"):
+            assert (mine[kind] or 0) == len(theirs["changes"][kind])
+        assert mine["bytes"] == theirs["changes"]["bytes"]
+
+
+def test_thunks_are_what_the_command_says() -> None:
+    """Kinds after the command-buffer pass, and the runs."""
+    told = command("thunks", GPU, "--command-buffers")
+    assert {row["kind"]: row["count"] for row in rows_of(GPU, "thunks-kinds")} == told["counts"]
+    shown = rows_of(GPU, "thunks-runs")
+    assert [row["count"] for row in shown] == [len(one["ids"]) for one in told["runs"]]
+    assert [row["is_captured"] == "yes" for row in shown] == [one["is_captured"] for one in told["runs"]]
+
+
+def test_collectives_are_what_the_command_says() -> None:
+    """The matrix by axis and kind, and each operation."""
+    path = support.CORPUS / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt"
+    told = command("comm", path)
+    found = Page(report_page(subject(path, chip="v5e")))
+    shown = found.tables["a-collectives-matrix"].records()
+    expected = {(row["along"], row["kind"]): (row["bytes"], row["operations"]) for row in told["matrix"]}
+    assert {(row["along"], row["kind"]): (row["bytes"], row["operations"]) for row in shown} == expected
+    agree(found.tables["a-collectives-flows"].records(), told["operations"], "name", "sent_bytes", "runs")
+    waits = {row["name"]: row for row in command("time", path, "--chip", "v5e")["transfers"]}
+    for row in found.tables["a-collectives-waits"].records():
+        assert row["exposed_seconds"] == waits[str(row["name"])]["exposed_seconds"]
+
+
+def test_the_same_page_twice(dump: Path) -> None:
+    """Byte for byte, in one process, whatever was drawn before."""
+    assert report_page(subject(dump, chip=CHIPS[dump])) == page(dump, CHIPS[dump]).text
+
+
+def test_two_side_by_side() -> None:
+    """Both sides have their sections; the comparison has the totals of `hlotext diff`."""
+    found = Page(report_page(subject(CPU), subject(GPU)))
+    assert {"a-memory-spaces", "b-memory-spaces", "ab-comparison-changes"} <= set(found.tables)
+    totals = {
+        row["name"]: row
+        for name, table in found.tables.items()
+        if name.startswith("ab-") and "old" in table.keys
+        for row in table.records()
+    }
+    assert totals["operations"]["old"] == sum(1 for _ in subject(CPU).module.instructions())
+
+
+def test_what_a_file_cannot_tell_is_said() -> None:
+    """No empty section, a line for each with the reason."""
+    text = report_page(
+        subject(support.CORPUS / "cpu" / "barrier_and_scopes_inline_frames.cpu_1.after_optimizations.txt")
+    )
+    for words in ("name the dump folder", "--chip NAME", "sends nothing to other devices"):
+        assert words in text
+    assert 'id="passes"' not in text
+
+
+HOSTILE = (
+    "</script><script>document.title='acted'</script>",
+    "<img src=x onerror=alert(1)>",
+    "quote\\\"'><b onclick=alert(1)>",
+    "line\\u2028separator",
+    "\x1b]0;title\x07\x1b[31m",
+    "{{ 7 * 7 }}{% raw %}",
+    "x" * 10_000,
+)
+
+
+def hostile_text() -> str:
+    """A module whose operations, files and functions are called what no page should obey."""
+    lines = []
+    previous = "p"
+    for number, name in enumerate(HOSTILE):
+        op_name = name.replace('"', "'")
+        lines.append(
+            f"  n{number} = f32[64,128]{{1,0}} negate({previous}), "
+            f'metadata={{op_name="jit(f)/{op_name}/neg" source_file="{op_name}.py" source_line={number + 1}}}'
+        )
+        previous = f"n{number}"
+    body = "\n".join(lines)
+    return (
+        "HloModule hostile, is_scheduled=true\n\nENTRY e {\n"
+        f"  p = f32[64,128]{{1,0}} parameter(0)\n{body}\n  ROOT r = f32[64,128]{{1,0}} abs({previous})\n}}\n"
+    )
+
+
+def hostile_page() -> str:
+    module = hlo.parse(hostile_text())
+    from hlotext.view.report import Subject
+
+    return report_page(Subject("</title><script>alert(1)</script>", module, given_platform="cpu"))
+
+
+def test_hostile_names_make_no_markup() -> None:
+    """As a parser of HTML reads the page, there is no tag, attribute or script that is not ours."""
+    text = hostile_page()
+    found = Page(text)
+    scripts = [attributes for tag, attributes in found.tags if tag == "script"]
+    ours = report_page(
+        subject(support.CORPUS / "cpu" / "barrier_and_scopes_inline_frames.cpu_1.after_optimizations.txt")
+    )
+    kinds = {tag for tag, _ in Page(ours).tags}
+    assert {tag for tag, _ in found.tags} <= kinds | {"figure", "figcaption", "output", "i"}
+    assert all(attributes.get("class") == "data" or not attributes for attributes in scripts)
+    assert not any(name.startswith("on") for _, attributes in found.tags for name in attributes)
+    assert "acted" not in "".join(part for part in text.split("<script") if part.startswith(">"))
+    assert "\x1b" not in text
+    assert "x" * 400 not in text
+
+
+def test_the_policy_names_every_script() -> None:
+    """Nothing runs but the scripts that came with the page; no eval, no requests."""
+    text = page(CPU, None).text
+    policy = next(
+        str(attributes["content"])
+        for tag, attributes in Page(text).tags
+        if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+    assert "'unsafe-inline'" not in policy.split("style-src")[0]
+    assert "http" not in policy
+
+
+def test_the_command_writes_the_page(tmp_path: Path) -> None:
+    """To a file, with what it says on standard error; a folder without the module is told."""
+    place = tmp_path / "report.html"
+    result = run("report", CPU, "-o", place)
+    assert result.exit_code == 0, result.stderr
+    assert place.read_text("utf-8") == page(CPU, None).text
+    assert "MB" in result.stderr
+    assert run("report", CPU, "-m", "nosuch", "-o", place).exit_code == 1
+    assert run("report", tmp_path / "nothing", "-o", place).exit_code == 2
+    assert run("report", CPU, CPU, CPU, "-o", place).exit_code == 2
+    assert result.stdout == ""
