@@ -73,7 +73,7 @@ def test_memory_is_what_the_command_says(dump: Path) -> None:
     charts = dict(page(dump, chip).charts())
     data = charts["a-chart-memory-0"]
     times, sizes = data["timeline"]
-    line = []
+    line: list[int] = []
     for step in range(data["moments"]):
         line.append(sizes[times.index(step)] if step in times else line[-1])
     assert line == told["timeline"]
