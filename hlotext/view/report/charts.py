@@ -7,6 +7,7 @@ order of the document, so that the same chart is the same text.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,24 +26,15 @@ from bokeh.models import (
     WheelZoomTool,
 )
 from bokeh.plotting import figure
+from bokeh.resources import Resources
 
-from hlotext.view.page.colours import OTHERS, PALETTE
+from hlotext.view.page.colours import LANE_COLOURS, OTHERS, PALETTE
 from hlotext.view.report.parts import Chart
 
 _BINARY = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 _LEFT = 78
 """Pixels left of both pictures of memory, whose steps stand above each other."""
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-LANE_COLOURS: Mapping[str, str] = {
-    "compute": PALETTE[0],
-    "memory": PALETTE[1],
-    "hidden": PALETTE[2],
-    "partly waited for": PALETTE[3],
-    "all waited for": PALETTE[5],
-    "waiting": PALETTE[5],
-    "loop or call": PALETTE[7],
-}
-"""Colours of spans by what bounds or hides them; others are grey."""
 
 
 def document(chart: Chart) -> dict[str, Any]:
@@ -216,3 +208,13 @@ def _lanes(data: Mapping[str, Any]) -> dict[str, Any]:
 def _short(lane: str) -> str:
     """The name of a lane where there is little room; tables have all of it."""
     return lane if len(lane) <= 14 else f"{lane[:6]}…{lane[-7:]}"
+
+
+@functools.cache
+def script() -> str:
+    """BokehJS as the installed package has it, without its backend for GPUs, widgets and tables.
+
+    It may stand in a `<script>`: nothing in it ends one.
+    """
+    found = Resources(mode="inline", components=["bokeh"], minified=True)
+    return "\n".join(found.js_raw).replace("</script", "<\\/script")

@@ -17,7 +17,7 @@ from hlotext.findings import escape
 from hlotext.memory import usage
 from hlotext.view.page.colours import OTHERS, PALETTE
 from hlotext.view.page.packing import asset, packed, policy
-from hlotext.view.report import bokeh_files, charts
+from hlotext.view.report import charts
 from hlotext.view.report.parts import Chart, Missing, Section, Tile
 from hlotext.view.report.sections import (
     collectives,
@@ -81,7 +81,7 @@ def report_page(*subjects: Subject, title: str | None = None) -> str:
         compared = comparison.section(diff.compare(subjects[0].module, subjects[1].module))
     ids = [id for id, _, _ in _SECTIONS if any(side.section(id) for side in sides)]
     left_out = [(side, one) for side in sides for one in side.missing if one.id not in ids or len(sides) == 1]
-    script, bokeh = asset("report.js"), bokeh_files.script()
+    script, bokeh = asset("report.js"), charts.script()
     has_charts = any(c.kind != "icicle" for side in sides for s in side.sections for c in s.charts)
     scripts = [bokeh, script] if has_charts else [script]
     names = " and ".join(dict.fromkeys(subject.module.name for subject in subjects))
@@ -98,8 +98,6 @@ def report_page(*subjects: Subject, title: str | None = None) -> str:
         left_out=left_out,
         version=hlo.__version__,
         palette=(*PALETTE, OTHERS),
-        lane_colours=charts.LANE_COLOURS,
-        other_colour=OTHERS,
     )
 
 
