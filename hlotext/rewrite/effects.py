@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlotext.analysis.facts import fact
 from hlotext.edit.asynchronous import is_finished_by
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
@@ -60,7 +61,8 @@ _PLAIN = (
 """Opcodes that never have an effect of their own, so that most instructions cost one look-up."""
 
 
-def fixed(module: Module) -> set[Instruction]:
+@fact
+def fixed(module: Module) -> frozenset[Instruction]:
     """The instructions that stay where they are: those with an effect, themselves or by what they call, and those that a
     control dependency ties to another."""
     found: set[Instruction] = set()
@@ -83,7 +85,7 @@ def fixed(module: Module) -> set[Instruction]:
             callers = module.calls_of(computation)
             found.update(callers)
             pending.extend(caller.computation for caller in callers if caller.computation is not None)
-    return found
+    return frozenset(found)
 
 
 def has_effect(instruction: Instruction) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import ItemsView, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -79,6 +79,17 @@ class Attributes(TypedAttributes):
 
     def __len__(self) -> int:
         return len(self._instruction._attributes)
+
+    if not TYPE_CHECKING:  # those of `MutableMapping` look each name up: passes ask for millions
+
+        def get(self, name: str, default: Any = None) -> Any:
+            return self._instruction._attributes.get(name, default)
+
+        def __contains__(self, name: object) -> bool:
+            return name in self._instruction._attributes
+
+        def items(self) -> ItemsView[str, Any]:
+            return self._instruction._attributes.items()
 
     def __repr__(self) -> str:
         return repr(self._instruction._attributes)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import attrs
 
+from hlotext.ir import collector
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
 
@@ -95,7 +96,7 @@ class Pass:
 
             @functools.wraps(run)
             def whole(self: Pass, module: Module) -> PassResult:
-                with module.transaction():
+                with collector.paused(pays=False), module.transaction():
                     result: PassResult = run(self, module)
                     return result
 

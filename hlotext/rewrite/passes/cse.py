@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -44,15 +46,16 @@ class CommonSubexpressionElimination(Pass):
     """Whether instructions with other layouts are others (`HloCSE`'s option of that name)."""
 
     def run(self, module: Module) -> PassResult:
-        merger = _Merger(fixed(module), self.is_layout_sensitive)
+        merger = _Merger(module, self.is_layout_sensitive)
         for computation in module.computations:
             if (
                 not computation.is_implicit
                 and len(computation)
-                and (computation.is_entry or computation.callers)
+                and (computation.is_entry or module.calls_of(computation))
             ):
                 merger.constants(computation)
-                merger.instructions(computation)
+                if merger.may_repeat(computation):
+                    merger.instructions(computation)
                 merger.outputs(computation)
         return PassResult.of({"instructions": merger.count})
 
@@ -60,11 +63,15 @@ class CommonSubexpressionElimination(Pass):
 class _Merger:
     """One run over a module."""
 
-    def __init__(self, kept: set[Instruction], is_layout_sensitive: bool) -> None:
-        self.kept = kept
+    def __init__(self, module: Module, is_layout_sensitive: bool) -> None:
+        self.module = module
         self.is_layout_sensitive = is_layout_sensitive
         self.count = 0
         self.contents = Contents()
+
+    @functools.cached_property
+    def kept(self) -> frozenset[Instruction]:
+        return fixed(self.module)
 
     # ---- constants
 
@@ -86,33 +93,78 @@ class _Merger:
 
     # ---- instructions
 
-    def instructions(self, computation: Computation) -> None:
-        """Keeps the first of equal instructions.
+    def may_repeat(self, computation: Computation) -> bool:
+        """False where no two instructions compute the same, which is soon seen of most computations: few instructions
+        share opcode and operands with another, and those few are looked at more closely."""
+        first: dict[Any, Instruction] = {}
+        shared: dict[Instruction, None] = {}
+        iotas: list[Any] = []
+        for i in computation:
+            opcode: Any = i.opcode
+            if opcode in _KEPT:
+                continue
+            operands: Any = i.operands
+            if not operands:
+                if opcode == "iota":  # equal ones count as one operand
+                    iotas.append(self._operand(i))
+            elif opcode in _COMMUTATIVE:
+                operands = frozenset(operands)
+            elif opcode == "get-tuple-element":
+                opcode = i.attributes["index"]
+            other = first.setdefault((opcode, operands), i)
+            if other is not i:
+                shared[other] = shared[i] = None
+        if len(set(iotas)) < len(iotas):
+            return True
+        found: dict[Any, Any] = {}
+        return any(self._alike(i, found) for i in shared if self._may_go(i))
 
-        Only what shares opcode and operands is looked at more closely, which little does.
-        """
-        alone: dict[Any, Instruction | None] = {}
-        alike: dict[Any, list[Instruction]] = {}
+    def instructions(self, computation: Computation) -> None:
+        """Keeps the first of equal instructions."""
+        found: dict[Any, Any] = {}
         gone: list[Instruction] = []
         for i in instruction_post_order(computation):
-            if i.opcode in _KEPT or i in self.kept or not _may_go(i):
+            if i.opcode in _KEPT or not self._may_go(i):
                 continue
-            rough = self._rough_key(i)
-            other = alone.setdefault(rough, i)
-            if other is not i:
-                if other is not None:
-                    alone[rough] = None
-                    alike[rough, self._key(other)] = [other]
-                found = alike.setdefault((rough, self._key(i)), [])
-                first = next((o for o in found if _same_sharding(o, i)), None)
-                if first is None:
-                    found.append(i)
-                elif _replaced(i, first):
-                    gone.append(i)
-                    continue
+            alike = self._alike(i, found)
+            first = next((o for o in alike if _same_sharding(o, i)), None)
+            if first is None:
+                alike.append(i)
+            elif _replaced(i, first):
+                gone.append(i)
+                continue
             if sum(o.opcode == "iota" for o in i.operands) > 1:
                 gone += self._join_iotas(i)
         self._remove(computation, gone)
+
+    def _may_go(self, i: Instruction) -> bool:
+        """`HloCSE::ShouldEliminateInstruction`."""
+        notes = i.frontend_attributes
+        if (
+            not i.operands
+            and i.opcode not in ("partition-id", "replica-id")
+            and "_xla_cse_safe_zero_operand" not in notes
+        ):
+            return False
+        return "MUST_FUSE" not in notes and i not in self.kept
+
+    def _alike(self, i: Instruction, found: Any) -> list[Instruction]:
+        """Those found so far that compute the same as an instruction, shardings aside; `found` then knows of it.
+
+        They are sorted by ever closer keys, each looked at only where the one before is shared: little shares opcode and
+        operands, and of that little has the same shape.
+        """
+        keys = (self._rough_key, self._outer_key, self._key)
+        for key, closer in zip(keys, (*keys[1:], None), strict=True):
+            here = key(i)
+            other = found.setdefault(here, i)
+            if other is i:
+                return []
+            if isinstance(other, Instruction):
+                other = found[here] = [other] if closer is None else {closer(other): other}
+            found = other
+        alike: list[Instruction] = found
+        return alike
 
     def _remove(self, computation: Computation, gone: list[Instruction]) -> None:
         """Takes merged instructions out, and iotas that they alone used."""
@@ -156,9 +208,13 @@ class _Merger:
             return operands, i.attributes["index"]
         return opcode, frozenset(operands) if opcode in _COMMUTATIVE else operands
 
+    def _outer_key(self, i: Instruction) -> Any:
+        """What tells most of those apart: shape, and how long and of which opcodes what they call is."""
+        return self._shape(i.shape), *(tuple(o.opcode for o in c) for c in i.called_computations)
+
     def _key(self, i: Instruction) -> Any:
-        """Equal for instructions with equal rough keys that compute the same, shardings aside."""
-        return self._shape(i.shape), self.contents.attributes(i), i.frontend_attributes.get(_SHARDING_NOTE)
+        """Equal for instructions whose other keys are equal and that compute the same, shardings aside."""
+        return self.contents.attributes(i), i.frontend_attributes.get(_SHARDING_NOTE)
 
     # ---- fusions with several results
 
@@ -199,22 +255,14 @@ class Contents:
     def _number(self, computation: Computation) -> int:
         if not len(computation):
             return self._intern(computation)
-        done: dict[Instruction, int] = {}
-        stack = [computation.root]
-        while stack:
-            i = stack[-1]
-            missing = [o for o in i.operands if o not in done]
-            if missing:
-                stack += missing
-                continue
-            stack.pop()
-            if i not in done:
-                argument: Any = i.parameter_number
-                if i.literal is not None:
-                    argument = i if i.literal.is_partly_elided else i.literal
-                unlike = i if i.opcode in ("after-all", "add-dependency") else None
-                key = i.opcode, i.shape, argument, self.attributes(i), unlike
-                done[i] = self._intern((key, tuple(done[o] for o in i.operands)))
+        done: dict[Any, int] = {}
+        for i in computation:  # operands come first; one of a broken text that does not is like no other
+            argument: Any = i.parameter_number
+            if i.literal is not None:
+                argument = i if i.literal.is_partly_elided else i.literal
+            unlike = i if i.opcode in _UNLIKE else None
+            operands = tuple([done.get(o, o) for o in i.operands])
+            done[i] = self._intern((i.opcode, i.shape, argument, self.attributes(i), unlike, operands))
         count = len(computation.parameters)
         return self._intern((done[computation.root], count, computation.execution_thread))
 
@@ -223,7 +271,10 @@ class Contents:
 
     def attributes(self, i: Instruction) -> Any:
         """The attributes that count, called computations by what they compute."""
-        return tuple((n, self._value(v)) for n, v in sorted(i.attributes.items()) if n not in _NOTES)
+        found = [item for item in i.attributes.items() if item[0] not in _NOTES]
+        if len(found) > 1:
+            found.sort(key=_name)
+        return tuple([(name, self._value(value)) for name, value in found])
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, Computation):
@@ -245,18 +296,6 @@ def _bits(literal: Literal) -> Any:
     return array.tobytes() if array is not None else literal.to_text()
 
 
-def _may_go(i: Instruction) -> bool:
-    """`HloCSE::ShouldEliminateInstruction`, effects aside."""
-    notes = i.frontend_attributes
-    if (
-        not i.operands
-        and i.opcode not in ("partition-id", "replica-id")
-        and "_xla_cse_safe_zero_operand" not in notes
-    ):
-        return False
-    return "MUST_FUSE" not in notes
-
-
 def _same_sharding(a: Instruction, b: Instruction) -> bool:
     return a.sharding is None or b.sharding is None or a.sharding == b.sharding
 
@@ -274,11 +313,13 @@ def _replaced(i: Instruction, first: Instruction) -> bool:
     return True
 
 
+_name = operator.itemgetter(0)
 _NUMBER = re.compile(r"\.[0-9]+")
 _NOTES = frozenset(
     {"metadata", "frontend_attributes", "origin", "statistics", "original_value", "sharding", CONTROL}
 )
 _SHARDING_NOTE = "xla.sdy.sharding"
 _COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
+_UNLIKE = frozenset({"after-all", "add-dependency"})
 _KEPT = frozenset({"parameter", "constant", "rng", "after-all", "add-dependency"})
 """What is never taken for a repetition."""

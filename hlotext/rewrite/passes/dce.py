@@ -66,7 +66,7 @@ def _unused(computation: Computation) -> list[Instruction]:
 class _Sweep:
     """One run over a module."""
 
-    def __init__(self, kept: set[Instruction]) -> None:
+    def __init__(self, kept: frozenset[Instruction]) -> None:
         self.kept = kept
         self.counts = Counter[str]()
         self.with_unused_parameters: list[Computation] = []
