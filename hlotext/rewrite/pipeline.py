@@ -106,10 +106,12 @@ class Pipeline:
     ) -> Counter[str]:
         """What is wrong with the module now. Raises PassError where it is wrong in a way in which it was not."""
         # A pass that says that it changed something of which no edit tells went around the gate.
-        wrong = integrity.problems(module, _touched(record) or None)
+        touched = _touched(record) or None
+        wrong = integrity.problems(module, touched)
+        # Of a sound module, what was not touched is as it was; of another, all is compared with what was found before.
         found, texts = Counter[str](), dict[str, str]()
         if not wrong:
-            for d in verify(module):
+            for d in verify(module, within=None if known else touched):
                 if d.severity is Severity.ERROR:
                     found[d.code] += 1
                     texts[d.code] = d.message

@@ -8,14 +8,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from hlotext.findings.finding import Diagnostic
+    from hlotext.ir.nodes.computation import Computation
     from hlotext.ir.nodes.module import Module
 
 __all__ = ["verify"]
 
 
 def verify(
-    module: Module, *, layout_sensitive: bool | None = None, mixed_precision: bool | None = None
+    module: Module,
+    *,
+    layout_sensitive: bool | None = None,
+    mixed_precision: bool | None = None,
+    within: Collection[Computation] | None = None,
 ) -> list[Diagnostic]:
     """Everything that is wrong with a module, in the order of the text.
 
@@ -26,10 +33,12 @@ def verify(
     `layout_sensitive`: layouts are final, so that values must be passed on in the layout that they have; None: if the
     module is scheduled. `mixed_precision`: computing opcodes may take and give real floats of any precision; None: if the
     module has tiled layouts, since the TPU compiler mixes precisions and tiles, and no other does either.
+    `within`: of single instructions only those of these computations are checked, and those that call them; for who knows
+    where a sound module was edited. What concerns several computations is checked everywhere.
     """
     from hlotext.verify.run import run
 
-    return run(module, layout_sensitive=layout_sensitive, mixed_precision=mixed_precision)
+    return run(module, layout_sensitive=layout_sensitive, mixed_precision=mixed_precision, within=within)
 
 
 # The package `hlotext` shows this function under the name of this package, so `hlotext.verify` is the function. With the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection
 from typing import Any
 
 import attrs
@@ -32,21 +33,30 @@ from hlotext.verify.survey import CALLING, Survey
 
 
 def run(
-    module: Module, *, layout_sensitive: bool | None = None, mixed_precision: bool | None = None
+    module: Module,
+    *,
+    layout_sensitive: bool | None = None,
+    mixed_precision: bool | None = None,
+    within: Collection[Computation] | None = None,
 ) -> list[Diagnostic]:
     """Everything that is wrong with a module; see `hlotext.verify.verify`."""
     with collector.paused(pays=False):
-        return _run(module, layout_sensitive, mixed_precision)
+        return _run(module, layout_sensitive, mixed_precision, within)
 
 
-def _run(module: Module, layout_sensitive: bool | None, mixed_precision: bool | None) -> list[Diagnostic]:
+def _run(
+    module: Module,
+    layout_sensitive: bool | None,
+    mixed_precision: bool | None,
+    within: Collection[Computation] | None,
+) -> list[Diagnostic]:
     survey = Survey.of(module)
     facts = facts_of(module, survey.shapes, layout_sensitive, mixed_precision)
     findings = Findings(module)
     findings.header(header_problems(module, facts))
     metadata.check_tables(module, findings)
     memory = Memory()
-    for computation in module.computations:
+    for computation in module.computations if within is None else _and_callers(module, within):
         _check_computation(computation, memory, survey, facts_inside(facts, computation, survey), findings)
     call_graph.check_calls(module, survey, findings)
     call_graph.check_async_bodies(survey, findings)
@@ -59,6 +69,14 @@ def _run(module: Module, layout_sensitive: bool | None, mixed_precision: bool | 
     if survey.uses_host_memory:
         host_memory.check_host_memory(module, facts, findings)
     return findings.diagnostics()
+
+
+def _and_callers(module: Module, within: Collection[Computation]) -> list[Computation]:
+    """These computations and those that call them, in the order of the module."""
+    found = set(within)
+    for computation in within:
+        found.update(i.computation for i in module.calls_of(computation) if i.computation is not None)
+    return [computation for computation in module.computations if computation in found]
 
 
 def facts_inside(facts: Facts, computation: Computation, survey: Survey) -> Facts:
