@@ -409,3 +409,56 @@ def test_bounds_of_what_becomes_one() -> None:
 )
 def test_examples(module: object) -> None:
     assert not doctest.testmod(module).failed  # type: ignore[arg-type]
+
+
+# ---- calls taken apart beside what shares buffers, and calls that run asynchronously
+
+
+def _near_aliases(module: hlo.Module) -> list[str]:
+    """The fusions and calls that give to, take from, or are an operation whose result shares a buffer with an operand."""
+    found: dict[str, None] = {}
+    for i in module.instructions():
+        if "output_to_operand_aliasing" in i.attributes:
+            around = [n for o in (*i.operands, *i.users, i) for n in (o, *o.operands)]
+            found |= {n.name: None for n in around if n.opcode in ("fusion", "call")}
+    return list(found)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "tpu/sharded_sort_fft_conv.v5e_2x2x1.after_optimizations.txt",
+        "tpu/mlp_train.tpu7x_2x2x1.after_optimizations.txt",
+        "cpu/eig_schur_expm.cpu_1.after_optimizations.txt",
+    ],
+)
+def test_inlining_beside_shared_buffers(file: str) -> None:
+    """What shared a buffer with an operand still fits it (V609 otherwise), or the edit is refused."""
+    module = hlo.parse(support.read_text(support.CORPUS / file).decode())
+    names = _near_aliases(module)
+    assert names
+    done = 0
+    for name in names[:6]:
+        copy = module.clone()
+        call = copy.find(name)
+        assert isinstance(call, hlo.Instruction)
+        try:
+            rewrite.inline(call)
+        except hlo.EditError:
+            assert str(copy) == str(module)
+        else:
+            done += 1
+            sound(copy)
+    assert done
+
+
+def test_the_call_inliner_leaves_asynchronous_calls_alone() -> None:
+    module = hlo.parse(
+        "other { p = f32[4] parameter(0)  ROOT s = f32[4] sine(p) }\n"
+        "ENTRY e { d = f32[4] parameter(0)  c = ((f32[4]), f32[4]) call-start(d), to_apply=other\n"
+        "  x = f32[4] call(d), to_apply=other  y = f32[4] call-done(c)  ROOT r = f32[4] add(x, y) }"
+    )
+    result = rewrite.make_pass("call-inliner").run(module)
+    assert result.changed
+    assert [i.opcode for i in module.entry] == ["parameter", "async-start", "sine", "async-done", "add"]
+    sound(module)
