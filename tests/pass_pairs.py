@@ -31,6 +31,8 @@ from tests.support import ROOT
 
 MODELS = {
     "CallInliner": "call-inliner",
+    "adding_copies_to_resolve_interference": "copy-insertion-adding",
+    "adding_special-case_copies": "copy-insertion-special",
     "algsimp": "algsimp",
     "async-collective-creator": "async-collective-creator",
     "call-inliner": "call-inliner",
@@ -44,6 +46,8 @@ MODELS = {
     "fusion-wrapper": "fusion-wrapper",
     "gpu-convert-async-collectives-to-sync": "gpu-convert-async-collectives-to-sync",
     "layout_normalization": "layout-normalization",
+    "post-scheduling-copies": "post-scheduling-copies",
+    "removing_unnecessary_copies": "copy-insertion-removing",
     "reshape-decomposer": "reshape-decomposer",
     "reshape-mover": "reshape-mover",
     "simplify-while-loops": "simplify-while-loops",

@@ -16,6 +16,10 @@ from hlotext.ir.doors import door
 
 if TYPE_CHECKING:
     from hlotext.compiler.async_collectives import async_collective_creator, convert_async_collectives_to_sync
+    from hlotext.compiler.copies import (
+        copy_insertion,
+        post_scheduling_copies,
+    )
     from hlotext.compiler.cpu_fusing import FusionOutcome, cpu_fusion
     from hlotext.compiler.decision import Decision, Outcome
     from hlotext.compiler.wrapping import fusion_wrapper
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "async_collectives": ("async_collective_creator", "convert_async_collectives_to_sync"),
     "cpu_fusing": ("FusionOutcome", "cpu_fusion"),
+    "copies": ("copy_insertion", "post_scheduling_copies"),
     "decision": ("Decision", "Outcome"),
     "wrapping": ("fusion_wrapper",),
 }
@@ -39,8 +44,10 @@ __all__ = [
     "Part",
     "async_collective_creator",
     "convert_async_collectives_to_sync",
+    "copy_insertion",
     "cpu_fusion",
     "executable",
     "fusion_wrapper",
+    "post_scheduling_copies",
     "stages",
 ]

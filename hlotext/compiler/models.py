@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hlotext.compiler.async_collectives import async_collective_creator, convert_async_collectives_to_sync
+from hlotext.compiler.copies import (
+    adding_copies,
+    copy_insertion,
+    post_scheduling_copies,
+    removing_copies,
+    special_copies,
+)
 from hlotext.compiler.cpu_fusing import cpu_fusion
 from hlotext.compiler.decision import Outcome
+from hlotext.compiler.wrapping import fusion_wrapper
 from hlotext.ir.nodes.module import Module
 
 Model = Callable[[Module, Module | None, str], Outcome]
@@ -16,8 +25,21 @@ def _cpu_fusion(before: Module, after: Module | None, log: str) -> Outcome:
     return cpu_fusion(before)
 
 
+def _alone(work: Callable[[Module], Outcome]) -> Model:
+    """A model that looks at the module before the pass, and at nothing else."""
+    return lambda before, after, log: work(before)
+
+
 MODELS: dict[tuple[str, str | None], Model] = {
+    ("adding_copies_to_resolve_interference", None): _alone(adding_copies),
+    ("adding_special-case_copies", None): _alone(special_copies),
+    ("async-collective-creator", "gpu"): _alone(async_collective_creator),
+    ("copy-insertion", None): _alone(copy_insertion),
     ("fusion", "cpu"): _cpu_fusion,
+    ("fusion-wrapper", None): _alone(fusion_wrapper),
+    ("gpu-convert-async-collectives-to-sync", None): _alone(convert_async_collectives_to_sync),
+    ("post-scheduling-copies", None): _alone(post_scheduling_copies),
+    ("removing_unnecessary_copies", None): _alone(removing_copies),
 }
 """By XLA's name of the pass and the platform; None: on every platform."""
 

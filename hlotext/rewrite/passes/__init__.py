@@ -47,9 +47,14 @@ PASSES: dict[str, type[Pass]] = {
 
 MODELS: dict[str, str] = {
     "async-collective-creator": "hlotext.compiler.async_collectives:AsyncCollectiveCreator",
+    "copy-insertion": "hlotext.compiler.copies:CopyInsertion",
+    "copy-insertion-adding": "hlotext.compiler.adding_copies:AddingCopies",
+    "copy-insertion-removing": "hlotext.compiler.removing_copies:RemovingCopies",
+    "copy-insertion-special": "hlotext.compiler.special_copies:SpecialCopies",
     "fusion-wrapper": "hlotext.compiler.wrapping:FusionWrapper",
     "gpu-convert-async-collectives-to-sync": "hlotext.compiler.async_collectives:ConvertAsyncCollectivesToSync",
     "cpu-fusion": "hlotext.compiler.cpu_fusing:CpuFusion",
+    "post-scheduling-copies": "hlotext.compiler.copies:PostSchedulingCopies",
 }
 """Models of passes of XLA's that a room above has, by name: the module and the class, imported when they are asked for."""
 

@@ -1,0 +1,127 @@
+"""Copy insertion: copies so that no value is written over while somebody may still read it (`CopyInsertion`).
+
+Its three steps are files of their own: `adding_copies.py`, `removing_copies.py`, `special_copies.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import attrs
+
+from hlotext.analysis import Backend
+from hlotext.compiler.adding_copies import add_copies, tidy
+from hlotext.compiler.decision import Decision, Outcome
+from hlotext.compiler.platforms import platform_of
+from hlotext.compiler.removing_copies import remove_copies
+from hlotext.compiler.special_copies import add_special_copies
+from hlotext.ir.nodes.module import Module
+from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.dce import DeadCodeElimination
+
+
+@attrs.frozen
+class CopyInsertion(Pass):
+    """Adds the copies that the program needs, and no others that XLA would not add (`CopyInsertion`).
+
+    Adds copies generously, takes out again what turns out not to be needed, and adds those that results need.
+    """
+
+    name: ClassVar[str] = "copy-insertion"
+    summary: ClassVar[str] = (
+        "Adds copies so that nothing is written over while it may still be read (all three steps)."
+    )
+
+    platform: str = ""
+    """`cpu`, `gpu` or `tpu`; empty: as the text tells."""
+
+    def run(self, module: Module) -> PassResult:
+        """Changes the module."""
+        before = sum(i.opcode == "copy" for i in module.instructions())
+        _all_steps(module, platform_of(module, self.platform))
+        return PassResult.of({"copies": abs(sum(i.opcode == "copy" for i in module.instructions()) - before)})
+
+
+@attrs.frozen
+class PostSchedulingCopies(Pass):
+    """What GPU does about copies once the schedule is known, which tells more than dependencies.
+
+    `RunPostSchedulingCopyInsertion` of `xla/service/gpu/gpu_compiler.cc`, but for copies into memory of collectives.
+    """
+
+    name: ClassVar[str] = "post-scheduling-copies"
+    summary: ClassVar[str] = "Takes out copies that the schedule makes needless, as XLA's GPU compiler does."
+
+    def run(self, module: Module) -> PassResult:
+        """Changes the module."""
+        before = sum(i.opcode == "copy" for i in module.instructions())
+        _after_schedule(module)
+        return PassResult.of({"copies": abs(sum(i.opcode == "copy" for i in module.instructions()) - before)})
+
+
+def _all_steps(module: Module, platform: Backend) -> list[Decision]:
+    """The three steps; of the copies that are left why they were added and why they stay, then what became of the others."""
+    added = {d.instruction: d for d in add_copies(module, platform)}
+    decisions = []
+    for found in remove_copies(module, platform):
+        origin = added.pop(found.instruction, None)
+        if origin is None:
+            decisions.append(found)
+            continue
+        others = tuple(dict.fromkeys((*origin.others, *found.others)))
+        is_kept = found.rule.startswith("kept")
+        because = f"{origin.because}; {'it stays, since ' if is_kept else 'it went, since '}{found.because}"
+        decisions.append(
+            Decision(found.instruction, f"{origin.rule}, {found.rule}", because, others, found.source)
+        )
+    decisions += add_special_copies(module, platform)
+    tidy(module)
+    return decisions
+
+
+def _after_schedule(module: Module) -> list[Decision]:
+    if not module.is_scheduled:
+        raise ValueError("the module has no schedule")
+    decisions = remove_copies(module, Backend.GPU)
+    DeadCodeElimination().run(module)
+    decisions += add_special_copies(module, Backend.GPU)
+    DeadCodeElimination().run(module)
+    return decisions
+
+
+def _on_copy(module: Module, work: Callable[[Module], list[Decision]]) -> Outcome:
+    copy = module.clone()
+    with copy.transaction():
+        decisions = work(copy)
+    return Outcome(copy, tuple(decisions))
+
+
+def copy_insertion(module: Module, platform: str | None = None) -> Outcome:
+    """What copy insertion makes of a module, and of every copy why it was added, and why it stays or went.
+
+    `platform` (`cpu`, `gpu`, `tpu`) says which operations are in place and what may be written over what; without it the text
+    tells. The module should be as at that point of a compilation: optimized, without a schedule, and each computation called
+    from one place (`flatten-call-graph`). Raises MemoryModelError, ValueError.
+    """
+    return _on_copy(module, lambda copy: _all_steps(copy, platform_of(module, platform)))
+
+
+def adding_copies(module: Module, platform: str | None = None) -> Outcome:
+    """Step 1 alone: copies wherever values that must share memory might live at once. Raises MemoryModelError."""
+    return _on_copy(module, lambda copy: add_copies(copy, platform_of(module, platform)))
+
+
+def removing_copies(module: Module, platform: str | None = None) -> Outcome:
+    """Step 2 alone: which copies go, and which stay for what. Raises MemoryModelError, ValueError."""
+    return _on_copy(module, lambda copy: remove_copies(copy, platform_of(module, platform)))
+
+
+def special_copies(module: Module, platform: str | None = None) -> Outcome:
+    """Step 3 alone: copies of what is read-only, and of results that are one. Raises MemoryModelError."""
+    return _on_copy(module, lambda copy: add_special_copies(copy, platform_of(module, platform)))
+
+
+def post_scheduling_copies(module: Module) -> Outcome:
+    """What GPU does once more with the schedule known. Raises MemoryModelError, ValueError without a schedule."""
+    return _on_copy(module, _after_schedule)

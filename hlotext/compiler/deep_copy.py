@@ -1,0 +1,89 @@
+"""Copies of whole values: of a tuple those arrays that are asked for, taken out and put together again.
+
+After `HloComputation::DeepCopyInstruction`, which leaves the taking apart to tuple-simplifier and dce.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+
+from hlotext.edit.structure import set_root
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
+from hlotext.memory.parts import ShapeIndex
+from hlotext.rewrite.passes.editor import set_control
+
+Copies = Mapping[ShapeIndex, Instruction]
+"""The copies of the arrays of a value, by where they stand in it."""
+
+
+class Copier:
+    """Makes copies in one module; every new instruction stands right behind what it reads."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+    def _add(
+        self, opcode: str, operands: tuple[Instruction, ...], shape: Shape, **attributes: object
+    ) -> Instruction:
+        home = operands[0].computation
+        assert home is not None
+        order = home.order
+        place = order.place(max(operands, key=order.__getitem__)) + 1
+        instructions = home.instructions
+        new = Instruction(self.module.instruction_names.unique(opcode), opcode, shape, operands, attributes)
+        return home.add(new, instructions[place] if place < len(instructions) else None, typed=False)
+
+    def copy(self, i: Instruction) -> Instruction:
+        """A copy of one array."""
+        assert i.shape is not None
+        return self._add("copy", (i,), i.shape)
+
+    def deep_copy(
+        self, i: Instruction, chosen: Container[ShapeIndex] | None = None
+    ) -> tuple[Instruction, dict[ShapeIndex, Instruction]]:
+        """The value with copies of the chosen arrays in their places, all where `chosen` is None; and these copies.
+
+        The instruction itself where nothing is copied. Tokens are not.
+        """
+        copies: dict[ShapeIndex, Instruction] = {}
+        shape = i.shape
+        if shape is None or not any(
+            array.is_array and (chosen is None or index in chosen) for index, array in shape.leaves()
+        ):
+            return i, copies
+        parts: dict[ShapeIndex, Instruction] = {(): i}
+        subshapes = list(shape.subshapes())
+        for index, part in subshapes:
+            if index:
+                parts[index] = self._add("get-tuple-element", (parts[index[:-1]],), part, index=index[-1])
+            if part.is_array and (chosen is None or index in chosen):
+                parts[index] = copies[index] = self.copy(parts[index])
+        for index, part in reversed(subshapes):
+            if part.is_tuple and part.tuple_shapes:
+                elements = tuple(parts[*index, n] for n in range(len(part.tuple_shapes)))
+                parts[index] = self._add("tuple", elements, part)
+        return parts[()], copies
+
+
+def replace_use(user: Instruction, old: Instruction, new: Instruction) -> None:
+    """Makes a user read another value wherever it reads one (`ReplaceUseWith`)."""
+    user.change(operands=[new if o is old else o for o in user.operands], typed=False)
+
+
+def replace_operand(user: Instruction, number: int, new: Instruction) -> None:
+    """Makes a user read another value at one operand."""
+    user.change(operands=[new if n == number else o for n, o in enumerate(user.operands)], typed=False)
+
+
+def replace_root(home: Computation, root: Instruction) -> None:
+    """Makes an instruction the root."""
+    set_root(home, root, typed=False)
+
+
+def add_control(before: Instruction, after: Instruction) -> None:
+    """Makes one instruction wait for another (`AddControlDependencyTo`)."""
+    if before not in after.control_predecessors:
+        set_control(after, (*after.control_predecessors, before))

@@ -1,0 +1,294 @@
+"""Which instruction runs before which, across computations: by dependencies, or by the schedule where there is one.
+
+After `HloOrdering`, `DependencyHloOrdering` and `SequentialHloOrdering` (`xla/hlo/analysis/hlo_ordering.cc`).
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.memory.dataflow import Dataflow
+from hlotext.memory.sharing import Sharing
+from hlotext.memory.values import Use, Value
+
+MOST_INSTRUCTIONS = 40_000
+"""Instructions of a computation between which paths are looked for: a table of bits, 200 MB at that size."""
+_ASYNC = ("async-start", "async-update", "async-done")
+
+
+class Relation(Enum):
+    """When one instruction runs, seen from another (`ExecutionConstraint`)."""
+
+    SAME = "same"
+    BEFORE = "before start"
+    BEFORE_END = "before end"
+    AFTER = "after"
+    EXCLUSIVE_BEFORE = "in an earlier branch"
+    EXCLUSIVE_AFTER = "in a later branch"
+    UNORDERED = "unordered"
+
+
+class Ordering:
+    """The order of a module's instructions, as it was when this was made."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.is_sequential = module.is_scheduled
+        self._caller: dict[Computation, Instruction | None] = {}
+        self._above: dict[Computation, tuple[Computation, ...]] = {}
+        self._reach: dict[Computation, tuple[dict[Instruction, int], list[int]]] = {}
+        callers: dict[Computation, list[Instruction]] = {c: [] for c in module.computations}
+        for computation in module.computations:
+            for instruction in computation:
+                for callee in instruction.called_computations:
+                    if callee in callers:
+                        callers[callee].append(instruction)
+        for computation, found in callers.items():
+            is_async = any(caller.opcode in _ASYNC for caller in found)
+            if is_async:
+                found = [caller for caller in found if caller.opcode == "async-start"] or found
+            self._caller[computation] = found[0] if len(found) == 1 or (found and is_async) else None
+
+    # ---- computations in each other
+
+    def chain(self, computation: Computation) -> tuple[Computation, ...]:
+        """A computation and those that it runs inside of, innermost first."""
+        known = self._above.get(computation)
+        if known is None:
+            found = [computation]
+            seen = {computation}
+            caller = self._caller.get(computation)
+            while caller is not None and caller.computation is not None and caller.computation not in seen:
+                found.append(caller.computation)
+                seen.add(caller.computation)
+                caller = self._caller.get(caller.computation)
+            known = self._above[computation] = tuple(found)
+        return known
+
+    def is_nested(self, i: Instruction, computation: Computation) -> bool:
+        """Whether an instruction runs inside of a computation (`InstructionIsNestedIn`)."""
+        return i.computation is not None and computation in self.chain(i.computation)
+
+    def ancestors(self, a: Instruction, b: Instruction) -> tuple[Instruction, Instruction] | None:
+        """What runs both, in one computation (`NearestAncestorsInSameComputation`)."""
+        if a.computation is b.computation:
+            return a, b
+        assert a.computation is not None
+        assert b.computation is not None
+        others = {computation: depth for depth, computation in enumerate(self.chain(b.computation))}
+        for depth, computation in enumerate(self.chain(a.computation)):
+            if computation in others:
+                return self._climb(a, depth), self._climb(b, others[computation])
+        return None
+
+    def _climb(self, i: Instruction, steps: int) -> Instruction:
+        for _ in range(steps):
+            assert i.computation is not None
+            caller = self._caller[i.computation]
+            assert caller is not None
+            i = caller
+        return i
+
+    # ---- in one computation
+
+    def runs_before(self, a: Instruction, b: Instruction) -> bool:
+        """Whether one runs before another of its computation (`ExecutesBeforeInSameComputation`)."""
+        if a is b or a.computation is None:
+            return False
+        if self.is_sequential:
+            order = a.computation.order
+            return not a.is_root and order[a] < order[b]
+        place, reach = self._paths(a.computation)
+        if a not in place or b not in place:
+            return False
+        return bool(reach[place[b]] >> place[a] & 1)
+
+    def _paths(self, computation: Computation) -> tuple[dict[Instruction, int], list[int]]:
+        """The place of each instruction, and as bits the places from which a path leads to each."""
+        known = self._reach.get(computation)
+        if known is None:
+            if len(computation) > MOST_INSTRUCTIONS:
+                raise ValueError(
+                    f"{computation.name} has {len(computation):,} instructions: too many to ask for all paths between them"
+                )
+            place = {i: number for number, i in enumerate(computation)}
+            reach: list[int] = []
+            for number, i in enumerate(computation):
+                bits = 1 << number
+                for before in (*i.operands, *i.control_predecessors):
+                    if before in place and place[before] < number:
+                        bits |= reach[place[before]]
+                reach.append(bits)
+            known = self._reach[computation] = place, reach
+        return known
+
+    def add_path(self, before: Instruction, after: Instruction) -> None:
+        """Takes a new control dependency into account."""
+        assert after.computation is not None
+        place, reach = self._paths(after.computation)
+        bits = reach[place[before]]
+        pending = [after]
+        while pending:
+            i = pending.pop()
+            if i in place and reach[place[i]] | bits != reach[place[i]]:
+                reach[place[i]] |= bits
+                pending += (*i.users, *i.control_successors)
+
+    def prepare(self, computation: Computation) -> None:
+        """Looks at the paths of a computation as it is now; later edits do not count."""
+        if not self.is_sequential:
+            self._paths(computation)
+
+    # ---- anywhere
+
+    def relation(self, a: Instruction, b: Instruction) -> Relation:
+        """When `a` runs, seen from `b` (`GetExecutionConstraint`)."""
+        if a is b or _wraps(a, b) or _wraps(b, a):
+            return Relation.SAME
+        found = self.ancestors(a, b)
+        if found is None:
+            return Relation.UNORDERED
+        above_a, above_b = found
+        if above_a is above_b and above_a.opcode == "while":
+            loop = above_a.attributes
+            if self.is_nested(a, loop["condition"]) and self.is_nested(b, loop["body"]):
+                return Relation.BEFORE_END
+        if above_a is above_b and above_a.opcode == "conditional":
+            branches = above_a.called_computations
+            in_a = next((n for n, branch in enumerate(branches) if self.is_nested(a, branch)), -1)
+            in_b = next((n for n, branch in enumerate(branches) if self.is_nested(b, branch)), -1)
+            if in_b == -1:
+                return Relation.BEFORE_END
+            if in_a == -1:
+                return Relation.AFTER
+            if in_a != in_b:
+                return Relation.EXCLUSIVE_BEFORE if in_a < in_b else Relation.EXCLUSIVE_AFTER
+        if self.runs_before(above_a, above_b):
+            return Relation.BEFORE
+        if self.runs_before(above_b, above_a):
+            return Relation.AFTER
+        return Relation.UNORDERED
+
+    def runs_before_anywhere(self, a: Instruction, b: Instruction) -> bool:
+        """Whether one certainly runs before another ends, or is what runs it."""
+        return self.relation(a, b) in (Relation.BEFORE, Relation.BEFORE_END, Relation.SAME)
+
+    def executes_before(self, a: Instruction, b: Instruction) -> bool:
+        """`ExecutesBefore`."""
+        return self.relation(a, b) in (Relation.BEFORE, Relation.BEFORE_END, Relation.EXCLUSIVE_BEFORE)
+
+    def is_defined_before(self, a: Value, b: Value) -> bool:
+        """Whether a value is there before another is written (`IsDefinedBefore`), with the places where phis begin."""
+        first, second = _writer(a), _writer(b)
+        entry = self.module.entry
+        if second.opcode == "parameter" and second.computation is entry:
+            return False
+        if first.opcode == "parameter" and first.computation is entry:
+            return True
+        a_is_state = a.is_phi and first.opcode == "parameter"
+        b_is_state = b.is_phi and second.opcode == "parameter"
+        if (
+            a_is_state
+            and not b_is_state
+            and first.computation is not None
+            and self.is_nested(second, first.computation)
+        ):
+            return True
+        if b_is_state and second.computation is not None and self.is_nested(first, second.computation):
+            return False
+        if (
+            b.is_phi
+            and second.opcode in ("while", "conditional")
+            and any(self.is_nested(first, callee) for callee in second.called_computations)
+        ):
+            return True
+        return self.executes_before(first, second)
+
+
+def _wraps(a: Instruction, b: Instruction) -> bool:
+    return a.opcode in _ASYNC and a.async_wrapped_instruction is b
+
+
+def _writer(value: Value) -> Instruction:
+    assert value.instruction is not None
+    return value.instruction
+
+
+class UsesBefore:
+    """Whether all uses of a value come before another is written (`UsesBeforeValueDefinition`)."""
+
+    def __init__(self, ordering: Ordering, flow: Dataflow, sharing: Sharing) -> None:
+        self.ordering, self.flow, self.sharing = ordering, flow, sharing
+
+    def late_use(self, uses: list[Use], value: Value) -> Use | None:
+        """The first use that is not before the value is written; None where all are."""
+        self._in_other_branch = False
+        self._escapes = False
+        for use in uses:
+            if not self._is_before(use, value):
+                return use
+        return None
+
+    def _is_before(self, use: Use, value: Value) -> bool:
+        ordering, writer, reader = self.ordering, _writer(value), use.instruction
+        assert reader is not None
+        match ordering.relation(reader, writer):
+            case Relation.SAME:
+                if self._shares(use, value):
+                    return True
+            case Relation.EXCLUSIVE_AFTER:
+                if not self._escapes:
+                    self._in_other_branch = True
+                    return True
+            case Relation.EXCLUSIVE_BEFORE | Relation.BEFORE | Relation.BEFORE_END:
+                return True
+        if reader.opcode == "while":
+            if ordering.is_nested(writer, reader.attributes["body"]):
+                return True
+            condition: Computation = reader.attributes["condition"]
+            if ordering.is_nested(writer, condition):
+                return writer is condition.parameters[0]
+        if writer.opcode == "while" and any(
+            ordering.is_nested(reader, c) for c in writer.called_computations
+        ):
+            return True
+        if reader.opcode in ("call", *_ASYNC) and any(
+            ordering.is_nested(writer, c) for c in reader.called_computations
+        ):
+            return True
+        return reader.opcode == "conditional" and self._is_before_branches(use, reader, value)
+
+    def _shares(self, use: Use, value: Value) -> bool:
+        """Whether the instruction that writes the value may do so over what it reads."""
+        reader, writer = use.instruction, _writer(value)
+        assert reader is not None
+        operand, index = reader.operands[use.operand_number], use.operand_index
+        body = (
+            reader.called_computations[0] if reader.opcode in _ASYNC and reader.called_computations else None
+        )
+        if body is not None and writer.computation is body:
+            if reader.opcode == "async-start":
+                operand = body.parameters[use.operand_number]
+            elif len(index) > 1:
+                operand, index = body.parameters[index[1]], index[2:]
+        return self.sharing.may_share(operand, index, writer, value.index)
+
+    def _is_before_branches(self, use: Use, conditional: Instruction, value: Value) -> bool:
+        """A value that a conditional takes is read before its branches write, unless a loop around could bring it back."""
+        writer = _writer(value)
+        if writer is conditional:
+            return True
+        for branch in conditional.called_computations:
+            if not self.ordering.is_nested(writer, branch):
+                continue
+            operand = conditional.operands[use.operand_number]
+            given = self.flow.at[operand][0] if operand in self.flow.at else None
+            is_new = given is not None and given.instruction is operand and not given.index
+            if not is_new and any(u.instruction is not None and u.instruction.is_root for u in value.uses):
+                self._escapes = True
+            if not self._in_other_branch:
+                return True
+        return False

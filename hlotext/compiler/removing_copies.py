@@ -1,0 +1,412 @@
+"""Step 2 of copy insertion: takes out every copy whose source and result may share memory after all.
+
+After `CopyRemover` (`xla/service/copy_removal.cc`). The values of each piece of memory stand in a row, in the order in which
+they are written. A copy joins two rows; it goes where in the joint row the life of each value ends before the next one is
+written, on TPU also where the two rows do not meet in time (`regions.py`), which CPU and GPU do not ask. For what is left,
+the value that is read too late is named.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import ClassVar
+
+import attrs
+
+from hlotext import layout
+from hlotext.analysis import Backend
+from hlotext.analysis.chips import CHIPS
+from hlotext.compiler.adding_copies import in_place_pairs
+from hlotext.compiler.decision import Decision
+from hlotext.compiler.ordering import Ordering, UsesBefore
+from hlotext.compiler.platforms import platform_of
+from hlotext.compiler.regions import MERGE_FIRST_RESULT, MERGE_LAST_SOURCE, Region, Regions
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.memory import platforms
+from hlotext.memory.aliases import Buffer, find_buffers
+from hlotext.memory.dataflow import Dataflow, analyse
+from hlotext.memory.sharing import Sharing
+from hlotext.memory.values import Use, Value
+from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.editor import set_control
+
+SOURCE = "CopyRemover::TryElideCopy"
+REMOVED, KEPT = "removed", "kept"
+_MOST_PAIRS = 1_000_000
+"""Pairs of values that are compared for one copy; beyond that it stays, which XLA has no limit for."""
+_NUMBER = re.compile(r"\.(\d+)$")
+
+
+@attrs.frozen
+class RemovingCopies(Pass):
+    """Step 2 of copy insertion: takes out copies whose source and result can share memory.
+
+    By dependencies, or by the schedule where the module has one. The copies themselves stay, without users, as in XLA's dumps
+    of this step; `dce` takes them out.
+    """
+
+    name: ClassVar[str] = "copy-insertion-removing"
+    summary: ClassVar[str] = "Takes out copies that no two lives of values need (step 2)."
+
+    platform: str = ""
+    """`cpu`, `gpu` or `tpu`; empty: as the text tells."""
+
+    def run(self, module: Module) -> PassResult:
+        """Changes the module."""
+        decisions = remove_copies(module, platform_of(module, self.platform))
+        return PassResult.of({"removed": sum(d.rule == REMOVED for d in decisions)})
+
+
+def sharing_of(flow: Dataflow, platform: Backend) -> Sharing:
+    """What may be written over what, by the rules of a platform."""
+    if platform is Backend.TPU:
+        rules = platforms.tpu(CHIPS[platforms.ASSUMED_TPU])
+    else:
+        rules = platforms.GPU if platform is Backend.GPU else platforms.CPU
+    return Sharing(flow, in_place_pairs(platform), rules.hint)
+
+
+def remove_copies(module: Module, platform: Backend) -> list[Decision]:
+    """Takes the copies of the module itself out of use; a decision for each copy. Raises MemoryModelError, ValueError."""
+    remover = _Remover(module, platform)
+    copies = list(_copies(module))
+    reasons: dict[Instruction, Decision] = {}
+    removed: list[Decision] = []
+    changed = True
+    while changed:
+        changed = False
+        for copy in copies:
+            if copy in remover.gone:
+                continue
+            source = copy.operands[0]
+            why_not = remover.try_to_remove(copy)
+            if why_not is not None:
+                reasons[copy] = why_not
+                continue
+            changed = True
+            reasons.pop(copy, None)
+            because = f"{source.name} and {copy.name} can share memory: nobody reads one of them after the other is written"
+            removed.append(Decision(copy.name, REMOVED, because, (source.name,), SOURCE))
+            _take_out_of_use(copy)
+            remover.forget_edits()
+    return [*removed, *reasons.values()]
+
+
+def _copies(module: Module) -> Iterator[Instruction]:
+    """All copies; in each computation in the order in which they were made, which their numbers tell.
+
+    XLA goes by the order in which instructions were added; the text of an unscheduled module is sorted otherwise.
+    """
+    for computation in module.computations:
+        if not computation.is_fusion_body:
+            found = [i for i in computation if i.opcode == "copy"]
+            yield from found if module.is_scheduled else sorted(found, key=_made)
+
+
+def _made(copy: Instruction) -> int:
+    number = _NUMBER.search(copy.name)
+    return int(number[1]) if number is not None else -1
+
+
+def _take_out_of_use(copy: Instruction) -> None:
+    """Gives all users of a copy its operand; nothing waits for it any more."""
+    for successor in copy.control_successors:
+        set_control(successor, tuple(p for p in successor.control_predecessors if p is not copy))
+    if copy.control_predecessors:
+        set_control(copy, ())
+    source, home = copy.operands[0], copy.computation
+    assert home is not None
+    copy.replace_all_uses_with(source)
+    if copy.is_root:
+        home.root = source
+
+
+class _Node:
+    """A value in the row of those that share memory (`ValueNode`); the rows are rings."""
+
+    __slots__ = ("next", "prev", "uses", "value")
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+        self.uses: list[Use] = list(value.uses)
+        self.next = self.prev = self
+
+    @property
+    def writer(self) -> Instruction:
+        assert self.value.instruction is not None
+        return self.value.instruction
+
+
+class _Remover:
+    def __init__(self, module: Module, platform: Backend) -> None:
+        self.module, self.platform = module, platform
+        self.flow = analyse(module)
+        self.ordering = Ordering(module)
+        self.pairs = in_place_pairs(platform)
+        self.heads: set[_Node] = set()
+        self.gone: set[Instruction] = set()
+        self.forget_edits()
+        self._ids = _ids(module)
+        nodes: dict[Value, _Node] = {}
+        for buffer in find_buffers(self.flow, self.pairs):
+            self._add_row(buffer, nodes)
+        self.ends: dict[Instruction, tuple[_Node, _Node]] = {}
+        self._roots: dict[Value, set[Computation]] = {}
+        for copy in _copies(module):
+            if copy not in self.flow.at:
+                continue
+            assert copy.computation is not None
+            self.ordering.prepare(copy.computation)
+            source, result = self.flow.at[copy.operands[0]][0], self.flow.at[copy][0]
+            if source is not None and result is not None:
+                self.ends[copy] = nodes[source], nodes[result]
+        for computation in module.computations:
+            if not computation.is_fusion_body:
+                self.ordering.prepare(computation)
+
+    def forget_edits(self) -> None:
+        """Looks at the graph anew after an edit."""
+        self.uses_before = UsesBefore(self.ordering, self.flow, sharing_of(self.flow, self.platform))
+
+    def _add_row(self, buffer: Buffer, nodes: dict[Value, _Node]) -> None:
+        """Puts the values of a buffer into a row, in the order in which they are written (`AddValueList`)."""
+        ordering, ids = self.ordering, self._ids
+
+        def compare(a: Value, b: Value) -> int:
+            if a is b:
+                return 0
+            first = ids.get(a.instruction, 0) < ids.get(b.instruction, 0)  # type: ignore[arg-type]
+            early, late = (a, b) if first else (b, a)
+            if not ordering.is_defined_before(early, late) and ordering.is_defined_before(late, early):
+                first = not first
+            return -1 if first else 1
+
+        values = sorted(buffer, key=functools.cmp_to_key(compare)) if len(buffer) > 1 else buffer
+        row = [_Node(value) for value in values]
+        for node, after in zip(row, (*row[1:], row[0]), strict=True):
+            node.next, after.prev = after, node
+        nodes.update((node.value, node) for node in row)
+        self.heads.add(row[0])
+
+    def _next(self, node: _Node) -> _Node | None:
+        return None if node.next in self.heads else node.next
+
+    def _prev(self, node: _Node) -> _Node | None:
+        return None if node in self.heads else node.prev
+
+    # ---- one copy
+
+    def try_to_remove(self, copy: Instruction) -> Decision | None:
+        """Takes a copy out of the rows; None, or why it stays."""
+        ends = self.ends.get(copy)
+        if ends is None:
+            return self._kept(copy, "ambiguous source", f"it is not known which value {copy.name} copies")
+        assert copy.shape is not None
+        source_shape = copy.operands[0].shape
+        if source_shape is None or not layout.shapes_equal(copy.shape, source_shape):
+            return self._kept(
+                copy, "another layout", f"{copy.name} changes the layout: {source_shape} to {copy.shape}"
+            )
+        source, result = ends
+        if source.next is result:
+            pass  # earlier removals have put both into one row, one behind the other
+        elif result in self.heads:
+            after = self._next(result)
+            late = self._read_twice(copy, source, after)
+            if late is not None:
+                return late
+            late = self._late(copy, source, after) or self._late(copy, result.prev, self._next(source))
+            if late is not None and self._meet(copy, source, result, MERGE_FIRST_RESULT):
+                return late
+            self._splice(result, source)
+        elif self._next(source) is None:
+            before = self._prev(result)
+            assert before is not None
+            late = self._late(copy, before, source.next) or self._late(copy, source, self._next(result))
+            if late is not None and self._meet(copy, source, result, MERGE_LAST_SOURCE):
+                return late
+            self._splice(source.next, before)
+        else:
+            return self._kept(
+                copy, "in the middle of two rows",
+                f"{copy.operands[0].name} is followed by {source.next.writer.name} in its memory, and {copy.name} follows "
+                f"{result.prev.writer.name} in its own: they cannot be one", source.next.writer, result.prev.writer,
+            )  # fmt: skip
+        self._remove(result, copy)
+        self.gone.add(copy)
+        return None
+
+    def _meet(self, copy: Instruction, source: _Node, result: _Node, where: int) -> bool:
+        """Whether the lives of two rows meet, where that is asked; else control dependencies keep them apart."""
+        if self.platform is not Backend.TPU or copy.operands[0].opcode == "broadcast":
+            return True
+        regions = Regions(self.ordering, self.pairs)
+        return regions.interfere(self._region(source), self._region(result), where)
+
+    def _region(self, start: _Node) -> Region:
+        """Where the values of a row are written and read (`ComputeLiveRangeRegions`)."""
+        region = Region()
+        node = start
+        while True:
+            region.define(node.writer)
+            for use in node.uses:
+                if use.instruction is not None:
+                    region.use(use.instruction, node.writer)
+            node = node.next
+            if node is start:
+                return region
+
+    def _kept(self, copy: Instruction, rule: str, because: str, *others: Instruction) -> Decision:
+        names = tuple(dict.fromkeys(other.name for other in (*copy.operands, *others)))
+        return Decision(copy.name, f"{KEPT}: {rule}", because, names, SOURCE)
+
+    def _read_twice(self, copy: Instruction, source: _Node, after: _Node | None) -> Decision | None:
+        """A scatter of several arrays that also reads the source: only one copy of a shared operand may go."""
+        if after is None:
+            return None
+        reader = after.writer
+        root = reader.called_computations[0].root if reader.opcode == "fusion" else reader
+        if root.opcode != "scatter" or root.shape is None or not root.shape.is_tuple:
+            return None
+        if not any(use.instruction is reader for use in source.uses):
+            return None
+        because = f"{reader.name} writes several arrays and reads {source.writer.name} itself"
+        return self._kept(copy, "read by a scatter of several arrays", because, reader)
+
+    def _late(self, copy: Instruction, last: _Node | None, first: _Node | None) -> Decision | None:
+        """Why not all values up to `last` die before those from `first` on are written (`CheckLiveRangeBefore`)."""
+        pairs = 0
+        after = first
+        while after is not None:
+            before = last
+            while before is not None:
+                pairs += 1
+                if pairs > _MOST_PAIRS:
+                    return self._kept(
+                        copy,
+                        "too many values",
+                        "too many values share its memory for all of them to be compared",
+                    )
+                late = self._overlap(copy, before, after)
+                if late is not None:
+                    return late
+                before = self._prev(before)
+            after = self._next(after)
+        return None
+
+    def _overlap(self, copy: Instruction, a: _Node, b: _Node) -> Decision | None:
+        """Why a value does not die before another is written (`LiveRangeBefore`)."""
+        if not a.uses:
+            if self.ordering.is_defined_before(a.value, b.value):
+                return None
+            because = f"{a.value} is not certain to be written before {b.value}"
+            return self._kept(copy, "order unknown", because, a.writer, b.writer)
+        if self._is_root_of(a.value, b.writer.computation):
+            home = b.writer.computation
+            assert home is not None
+            because = f"{_shown(a)} is given back by {home.name}, so it lives on when {b.writer.name} writes"
+            return self._kept(copy, "result of the computation", because, a.writer, b.writer)
+        use = self.uses_before.late_use(a.uses, b.value)
+        if use is None or use.instruction is None:
+            return None
+        if use.instruction is b.writer:
+            because = f"{b.writer.name} cannot write its result over {_shown(a)}, which it reads"
+            return self._kept(copy, "not in place", because, a.writer, b.writer)
+        written = (
+            f"{b.writer.name} writes over it"
+            if not b.value.is_phi
+            else f"{b.writer.name} holds a new value in its place"
+        )
+        if self.ordering.runs_before_anywhere(b.writer, use.instruction):
+            because = f"{use.instruction.name} reads {_shown(a)} after {written}"
+            return self._kept(copy, "read later", because, a.writer, b.writer, use.instruction)
+        because = f"nothing makes {use.instruction.name} read {_shown(a)} before {written}"
+        return self._kept(copy, "read at an unknown time", because, a.writer, b.writer, use.instruction)
+
+    def _is_root_of(self, value: Value, computation: Computation | None) -> bool:
+        """Whether a value is what a computation gives back, now (`HloValue::IsRootOf`)."""
+        if computation is None:
+            return False
+        root = computation.root
+        if value.instruction is root:
+            return True
+        return any(position is root for position in value.flat_positions()[::2])
+
+    # ---- rows
+
+    def _splice(self, head: _Node, behind: _Node) -> None:
+        """Puts a whole row behind a value of another row."""
+        self.heads.remove(head)
+        tail = head.prev
+        tail.next, behind.next.prev = behind.next, tail
+        behind.next, head.prev = head, behind
+
+    def _remove(self, node: _Node, copy: Instruction) -> None:
+        """Takes the value of a copy out of its row; who read it reads the one before (`RemoveCopyValue`)."""
+        operand = node.prev
+        operand.next, node.next.prev = node.next, operand
+        for number, use in enumerate(operand.uses):
+            if use.instruction is copy:
+                del operand.uses[number]
+                break
+        for use in node.uses:
+            operand.uses.append(use)
+            if use.instruction in self.ends:
+                _, result = self.ends[use.instruction]
+                self.ends[use.instruction] = operand, result
+        del self.ends[copy]
+
+
+def _shown(node: _Node) -> str:
+    """A value in words."""
+    index = ".".join(map(str, node.value.index))
+    return f"element {index} of {node.writer.name}" if index else node.writer.name
+
+
+def _ids(module: Module) -> dict[Instruction, int]:
+    """A number for each instruction: parameters first, what is called before its caller (`assign_ids_dfs`)."""
+    found: dict[Instruction, int] = {}
+    seen: set[Computation] = set()
+    stack: list[_Visit] = []
+    for start in (module.entry, *module.computations):
+        if start not in seen:
+            seen.add(start)
+            stack.append(_Visit(start, found))
+        while stack:
+            visit = stack[-1]
+            callee = next((c for c in visit.callees if c not in seen), None)
+            if callee is not None:
+                seen.add(callee)
+                stack.append(_Visit(callee, found))
+                continue
+            if visit.current is not None:
+                found[visit.current] = len(found)
+            if not visit.advance():
+                stack.pop()
+    return found
+
+
+class _Visit:
+    """A computation that is being numbered."""
+
+    def __init__(self, computation: Computation, found: dict[Instruction, int]) -> None:
+        for parameter in computation.parameters:
+            found[parameter] = len(found)
+        self._rest = iter([i for i in computation if i.opcode != "parameter"])
+        self.current: Instruction | None = None
+        self.callees: tuple[Computation, ...] = ()
+
+    def advance(self) -> bool:
+        """Goes to the next instruction; False where there is none."""
+        self.current = next(self._rest, None)
+        if self.current is None:
+            self.callees = ()
+            return False
+        i = self.current
+        is_loop = i.opcode == "while"
+        self.callees = (i.attributes["condition"], i.attributes["body"]) if is_loop else i.called_computations
+        return True
