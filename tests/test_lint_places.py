@@ -99,12 +99,26 @@ ENTRY e {
         ("G102", lint.Config(ignore=("G",)), "not selected"),
         ("G102", lint.Config(min_bytes=0, rules={"G102": {"min_bytes": 1}}), "is not silent"),
         ("M105", lint.Config(), "nothing in 3 instructions"),
+        ("M108", lint.Config(), "nothing in 3 instructions"),
+        ("M109", lint.Config(), "nothing in 3 instructions"),
+        ("M110", lint.Config(), "off by default"),
+        ("S105", lint.Config(), "is for gpu, and this module is for cpu"),
+        ("D108", lint.Config(extend_select=("D108",)), "is for tpu"),
     ],
 )
 def test_silence_is_explained(code: str, config: lint.Config, reason: str) -> None:
     """By the first thing that keeps the rule from speaking."""
     (silence,) = lint.explain_silence(Source(SMALL), code, config)
     assert reason in silence.reason
+
+
+@pytest.mark.parametrize("code", ["G114", "M103", "M108", "M110", "S105"])
+def test_silence_about_what_is_not_meant(code: str) -> None:
+    """The second module of a rule's cases: what it finds is below a threshold, or nothing is of the kind."""
+    source = Source((support.DATA / "lint" / f"{code}.txt").read_text())
+    _, silent = lint.explain_silence(source, code, lint.Config(extend_select=(code,)))
+    assert silent.module == "silent"
+    assert "thresholds" in silent.reason or "of the kind" in silent.reason
 
 
 def test_silence_before_the_schedule_and_of_broken_text() -> None:

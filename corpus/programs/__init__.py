@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from corpus.programs import control, faults, linear, memories, models, ordinary, parallel, types, wasteful
+from corpus.programs import (
+    control,
+    faults,
+    linear,
+    memories,
+    models,
+    ordinary,
+    parallel,
+    types,
+    unseen,
+    wasteful,
+)
 from corpus.programs.registry import PLATFORMS, REGISTRY, Place, Program
 
 __all__ = [
@@ -18,5 +29,6 @@ __all__ = [
     "ordinary",
     "parallel",
     "types",
+    "unseen",
     "wasteful",
 ]

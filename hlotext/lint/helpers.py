@@ -232,3 +232,34 @@ def has_effect(instruction: Instruction) -> bool:
 def is_callback(instruction: Instruction) -> bool:
     """Whether a custom call runs Python on the host."""
     return "callback" in str(instruction.attributes.get("custom_call_target", ""))
+
+
+def is_librarys(instruction: Instruction) -> bool:
+    """Whether a loop or branch is part of a function of JAX's, such as a sampler or a solver, which users cannot change.
+
+    `.../jit(_uniform)/while` stands directly in such a function, `.../jit(_gamma)/while/body/while` deeper in one: names
+    with an underscore are JAX's own.
+    """
+    metadata = instruction.metadata
+    scopes = metadata.op_name.split("/") if metadata is not None else []
+    if len(scopes) > 2 and scopes[-2].startswith("jit("):
+        return True
+    return any("jit(_" in scope for scope in scopes[1:])
+
+
+# ---- what is computed again
+
+
+_MARK = "rematted_computation"
+"""What `jax.checkpoint` writes into the op_name of what it computes again."""
+
+
+def is_computed_again(instruction: Instruction) -> bool:
+    """Whether `jax.checkpoint` has it computed a second time."""
+    metadata = instruction.metadata
+    return metadata is not None and _MARK in metadata.op_name
+
+
+def is_product_call(call: Instruction) -> bool:
+    """Whether a custom call is a matrix product or convolution of NVIDIA's libraries."""
+    return str(call.attributes.get("custom_call_target", "")).startswith(("__cublas$", "__cudnn$conv"))

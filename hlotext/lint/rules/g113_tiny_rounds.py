@@ -9,9 +9,11 @@ import attrs
 from hlotext.analysis import Backend, byte_text
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import size_of, works
+from hlotext.lint.helpers import is_librarys, size_of, works
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.started import KERNELS, bodies, thunks_of
 from hlotext.lint.values import Value, entered
+from hlotext.thunks import Thunk
 
 
 @attrs.frozen
@@ -31,7 +33,7 @@ class TinyRounds(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         for loop, trips in context.graph.loops():
             body = loop.attributes.get("body")
-            if not trips or trips < _LEAST or body is None or context.loop_inside(loop) or _is_librarys(loop):
+            if not trips or trips < _LEAST or body is None or context.loop_inside(loop) or is_librarys(loop):
                 continue
             rounds = trips * context.runs(loop)
             if rounds < self.min_rounds:
@@ -44,22 +46,33 @@ class TinyRounds(Rule):
                 continue
             yield Report(
                 loop,
-                f"{rounds:,} rounds of {len(steps)} operations that write {byte_text(size)} together: "
-                "starting them takes longer than what they do",
+                f"{rounds:,} rounds of {len(steps)} operations that write {byte_text(size)} together"
+                f"{_started(loop, rounds, context)}: starting them takes longer than what they do",
                 "do more in each round (lax.scan(..., unroll=8)), or compute all rounds at once (vmap, associative_scan)",
                 severity=Severity.NOTE if context.backend is Backend.CPU else Severity.WARNING,
             )
 
 
+def _started(loop: Instruction, rounds: int, context: Context) -> str:
+    """How many kernels all rounds launch, where they can be told: on GPU."""
+    found = thunks_of(context)
+    for thunk in found.walk() if found is not None else ():
+        if thunk.instruction is loop and thunk.kind == "kWhile":
+            kernels = sum(inner.kind in KERNELS for inner in _inside(bodies(thunk)))
+            return f" and launch {rounds * kernels:,} kernels" if kernels else ""
+    return ""
+
+
+def _inside(sequence: tuple[Thunk, ...]) -> Iterator[Thunk]:
+    pending = list(sequence)
+    while pending:
+        thunk = pending.pop()
+        yield thunk
+        pending.extend(thunk.nested)
+
+
 _LEAST = 8
 """Rounds of one run of the loop: one of fewer, as random numbers are made by, is not worth another form."""
-
-
-def _is_librarys(loop: Instruction) -> bool:
-    """Whether a loop is part of a function of JAX's, such as a sampler or a solver: `.../jit(_uniform)/while`."""
-    metadata = loop.metadata
-    scopes = metadata.op_name.split("/") if metadata is not None else []
-    return len(scopes) > 2 and scopes[-2].startswith("jit(")
 
 
 def _written(step: Instruction) -> int:

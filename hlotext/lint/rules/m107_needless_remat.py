@@ -8,11 +8,8 @@ import attrs
 
 from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import size_of
+from hlotext.lint.helpers import is_computed_again, is_product_call, size_of
 from hlotext.lint.rule import Context, Report, Rule
-
-_MARK = "rematted_computation"
-"""What `jax.checkpoint` writes into the op_name of what it computes again."""
 
 
 @attrs.frozen
@@ -30,15 +27,15 @@ class NeedlessRemat(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         by_opcode = context.census.by_opcode
         products = [one for opcode in ("dot", "convolution") for one in by_opcode.get(opcode, ())]
-        products += [one for one in by_opcode.get("custom-call", ()) if _is_product(one)]
-        if not any(map(_is_again, products)):
+        products += [one for one in by_opcode.get("custom-call", ()) if is_product_call(one)]
+        if not any(map(is_computed_again, products)):
             return
         total = again = 0
         first: Instruction | None = None
         for instruction in products:
             flops = context.flops(instruction)
             total += flops
-            if _is_again(instruction) and flops:
+            if is_computed_again(instruction) and flops:
                 again += flops
                 first = first or instruction
         if first is None or again < self.share * total:
@@ -63,15 +60,5 @@ class NeedlessRemat(Rule):
         return total + sum(
             size_of(instruction.shape) * context.runs(instruction)
             for instruction in context.census.instructions
-            if _is_again(instruction)
+            if is_computed_again(instruction)
         )
-
-
-def _is_again(instruction: Instruction) -> bool:
-    metadata = instruction.metadata
-    return metadata is not None and _MARK in metadata.op_name
-
-
-def _is_product(call: Instruction) -> bool:
-    """Whether a custom call is a matrix product or convolution of NVIDIA's libraries."""
-    return str(call.attributes.get("custom_call_target", "")).startswith(("__cublas$", "__cudnn$conv"))

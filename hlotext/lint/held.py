@@ -1,0 +1,144 @@
+"""What is held when memory is fullest: assigned once for a module, and only where sizes leave room for a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext import memory
+from hlotext.analysis import (
+    Backend,
+    arrays_of,
+    backend_of,
+    fact,
+    memory_space,
+    total_of,
+    written_arrays,
+)
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.lint.helpers import unaliased_results
+from hlotext.lint.rule import Context
+from hlotext.memory.values import Range, Value
+
+MAIN = 0
+"""The memory space that these rules are about: HBM, a GPU's memory, on CPU the only one."""
+
+
+@fact
+def told(module: Module) -> memory.Assignment | None:
+    """Who lives where and when, on the platform that the text tells."""
+    return _assign(module, None)
+
+
+def assignment_of(context: Context) -> memory.Assignment | None:
+    """Who lives where and when; None where the text does not tell. It is found once for a module, whoever asks."""
+    if context.backend is backend_of(context.module):
+        return told(context.module)
+    return _assign(context.module, context.backend)
+
+
+def _assign(module: Module, backend: Backend | None) -> memory.Assignment | None:
+    try:
+        return memory.assign(module, backend)
+    except memory.MemoryModelError:
+        return None
+
+
+def least_held(context: Context) -> int:
+    """Bytes of main memory that are taken all the time: arguments, and results that lie in none of them.
+
+    The peak is no less, so that what is small beside them needs no assignment to be left out.
+    """
+    arrays = [array for p in context.module.entry.parameters for _, array in arrays_of(p.shape)]
+    arrays += unaliased_results(context)
+    return sum(total_of(array).allocated_bytes for array in arrays if memory_space(array) == MAIN)
+
+
+def largest_written(context: Context) -> int:
+    """Bytes of the largest array that an instruction writes to main memory."""
+    return max((size for _, size in written_in_main(context)), default=0)
+
+
+def written_in_main(context: Context) -> Iterator[tuple[Instruction, int]]:
+    """Every instruction that writes to main memory, with the bytes of its largest array there."""
+    for instruction in context.graph.stepped_instructions():
+        arrays = [array for _, array in written_arrays(instruction) if memory_space(array) == MAIN]
+        if arrays:
+            yield instruction, max(total_of(array).allocated_bytes for array in arrays)
+
+
+@attrs.frozen
+class Held:
+    """One piece of memory that is held when memory is fullest, and was not there from the start."""
+
+    value: Value
+    """What lies in it at that moment."""
+    writer: Instruction
+    """What made it: of a loop's state the instruction outside that the loop begins with."""
+    filler: Instruction
+    """What fills it: of a loop's state the instruction of a round that writes to it last, else the writer."""
+    bytes: int
+    span: Range
+    """First and last moment of everything that lies in it because it must."""
+
+
+@attrs.frozen
+class AtPeak:
+    """The moment at which most of main memory is held."""
+
+    bytes: int
+    time: int
+    moments: int
+    """Of the whole schedule."""
+    held: tuple[Held, ...]
+    """The largest first."""
+
+
+def at_peak(context: Context) -> AtPeak | None:
+    """What is held when most is; None where memory cannot be told."""
+    assignment = assignment_of(context)
+    if assignment is None or not assignment.schedule:
+        return None
+    peak = assignment.peak(MAIN)
+    together = {value: buffer for buffer in assignment.buffers or () for value in buffer}
+    found: list[Held] = []
+    for allocation in assignment.allocations:
+        if allocation.memory_space != MAIN or not allocation.is_temporary:
+            continue
+        places: dict[int, list[tuple[Value, int]]] = {}
+        for value, offset, size in allocation.slices:
+            if _lives(value, peak.time):
+                places.setdefault(offset, []).append((value, size))
+        for pieces in places.values():
+            value = max(pieces, key=lambda piece: (piece[0].live_range or (-1, -1), piece[0].number))[0]
+            held = _held(value, together.get(value, (value,)), max(size for _, size in pieces))
+            if held is not None:
+                found.append(held)
+    found.sort(key=lambda one: (-one.bytes, one.writer.name, one.value.index))
+    return AtPeak(peak.bytes, peak.time, len(assignment.schedule), tuple(found))
+
+
+_MOVING = frozenset(
+    {"broadcast", "constant", "copy", "copy-start", "custom-call", "parameter", "tuple", "while"}
+)
+"""Opcodes that say nothing of what a loop's state is for."""
+
+
+def _held(value: Value, buffer: tuple[Value, ...], size: int) -> Held | None:
+    ranges = [other.live_range for other in buffer if other.live_range is not None]
+    written = [v for v in buffer if not v.is_phi and v.instruction is not None and v.live_range is not None]
+    if not ranges or not written:
+        return None
+    first = min(written, key=lambda v: (v.live_range or (0, 0), v.number)).instruction
+    named = [v for v in written if v.instruction is not None and v.instruction.opcode not in _MOVING]
+    last = max(named or written, key=lambda v: (v.live_range or (0, 0), v.number)).instruction
+    if first is None or last is None:
+        return None
+    filler = first if first.opcode not in _MOVING else last
+    return Held(value, first, filler, size, (min(r[0] for r in ranges), max(r[1] for r in ranges)))
+
+
+def _lives(value: Value, time: int) -> bool:
+    return value.live_range is not None and value.live_range[0] <= time <= value.live_range[1]

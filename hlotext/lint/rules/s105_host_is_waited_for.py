@@ -1,0 +1,107 @@
+"""S105: the host reads a value from the device, and nothing runs meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import Backend, byte_text, memory_space, total_of
+from hlotext.findings.errors import Severity
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import is_librarys, size_of, times, works
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.started import as_by_default
+
+
+@attrs.frozen
+class HostIsWaitedFor(Rule):
+    code = "S105"
+    name = "host-is-waited-for"
+    title = "a synchronous copy between host and device inside a run"
+    backends = frozenset({Backend.GPU})
+    needs_schedule = True
+
+    max_bytes: int = 64 << 20
+    """Bytes that a round of a loop, or a branch, writes, up to which waiting takes a part of its time worth knowing."""
+    min_bytes: int = 1 << 20
+    """Bytes of a copy of an array from which on it is worth a finding."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        yield from self._copies(context)
+        by_opcode = context.census.by_opcode
+        if not (by_opcode.get("while") or by_opcode.get("conditional")):
+            return
+        found = as_by_default(context)
+        # What is inside a command buffer decides on the device.
+        pending = list(reversed(found.thunks)) if found is not None else []
+        seen: set[Instruction] = set()
+        while pending:
+            thunk = pending.pop()
+            one = thunk.instruction
+            if thunk.kind == "kCommandBuffer":
+                continue
+            pending.extend(reversed(list(thunk.nested)))
+            if one is None or one in seen:
+                continue
+            seen.add(one)
+            if thunk.kind == "kWhile" and thunk.facts.get("trip_count") is None:
+                yield from self._loop(one, context)
+            elif thunk.kind == "kConditional":
+                yield from self._branches(one, context)
+
+    def _loop(self, loop: Instruction, context: Context) -> Iterator[Report]:
+        body = loop.attributes.get("body")
+        if not isinstance(body, Computation) or is_librarys(loop) or _written(body) > self.max_bytes:
+            return
+        trips = dict(context.graph.loops()).get(loop)
+        rounds = f", {trips * context.runs(loop):,} times" if trips is not None else ""
+        yield Report(
+            loop,
+            f"after each round{rounds} the host copies 1 byte from the device and waits for it, to know whether the loop "
+            "goes on",
+            "give the loop a constant number of rounds (lax.scan, lax.fori_loop), or do several in one",
+            severity=Severity.WARNING,
+        )
+
+    def _branches(self, conditional: Instruction, context: Context) -> Iterator[Report]:
+        runs = context.runs(conditional)
+        index = conditional.operands[0].shape if conditional.operands else None
+        written = max((_written(body) for body in conditional.called_computations), default=0)
+        if is_librarys(conditional) or written > self.max_bytes or index is None:
+            return
+        if context.loop_around(conditional.computation) is None:
+            return
+        yield Report(
+            conditional,
+            f"the host copies {byte_text(total_of(index).unpadded_bytes)} from the device and waits for it{times(runs)} "
+            "in a loop, to know which branch to start",
+            "compute both and select (jnp.where), if they are cheap",
+            severity=Severity.WARNING,
+        )
+
+    def _copies(self, context: Context) -> Iterator[Report]:
+        """Copies that stand in the stream of everything else. Those in loops another rule finds."""
+        for copy in context.census.by_opcode.get("copy", ()):
+            if (
+                not copy.operands
+                or not context.is_stepped(copy)
+                or context.loop_around(copy.computation) is not None
+            ):
+                continue
+            shapes = [copy.shape, copy.operands[0].shape]
+            spaces = {memory_space(shape) == 5 for shape in shapes if shape is not None and shape.is_array}
+            size = size_of(copy.shape)
+            if len(spaces) == 2 and size >= self.min_bytes:
+                yield Report(
+                    copy,
+                    f"nothing runs while {byte_text(size)} are copied between host and device{times(context.runs(copy))}",
+                    "let the compiler copy asynchronously (copy-start), or keep the array on one side",
+                    size * context.runs(copy),
+                )
+
+
+def _written(body: Computation) -> int:
+    """Bytes that the operations of a round or a branch write together."""
+    return sum(size_of(step.shape) for step in body if works(step))

@@ -1,0 +1,71 @@
+"""What the runtime starts for a GPU module, one by one or captured into command buffers; found once for a module."""
+
+from __future__ import annotations
+
+from hlotext import thunks
+from hlotext.analysis import Backend, fact
+from hlotext.ir.nodes.module import Module
+from hlotext.lint.held import told
+from hlotext.lint.rule import Context
+from hlotext.thunks.command_buffers import CATEGORIES
+from hlotext.thunks.settings import Settings
+
+KERNELS = frozenset(
+    {
+        "kConvolution",
+        "kCublasLtMatmul",
+        "kCuDnn",
+        "kCustomKernel",
+        "kGemm",
+        "kKernel",
+        "kPartitionId",
+        "kReplicaId",
+    }
+)
+"""Kinds of thunks that launch a kernel, or a library's."""
+_DEVICE = {
+    "gpu_device_info": ({"driver_version": ("12.9.0",), "runtime_version": ("12.9.0",)},),
+    "compile_time_toolkit_version": ("12.9.0",),
+}
+"""Versions of CUDA that do all that command buffers ask for: the text does not name the device."""
+_DEFAULTS = Settings({}, _DEVICE)
+_EVERYTHING = Settings(
+    {
+        "xla_gpu_enable_command_buffer": tuple(sorted(set(CATEGORIES.values()))),
+        "xla_gpu_graph_min_graph_size": ("1",),
+        "xla_gpu_command_buffer_unroll_loops": ("true",),
+    },
+    _DEVICE,
+)
+
+
+def thunks_of(context: Context) -> thunks.Thunks | None:
+    """The thunks of a scheduled GPU module, before command buffers; None of other modules, and where they cannot be told."""
+    if context.backend is not Backend.GPU or not context.module.is_scheduled:
+        return None
+    return _predicted(context.module)
+
+
+@fact
+def _predicted(module: Module) -> thunks.Thunks | None:
+    try:
+        return thunks.predict(module, platform="gpu", memory=told(module))
+    except thunks.ThunkError:
+        return None
+
+
+def as_by_default(context: Context) -> thunks.Thunks | None:
+    """The same with the command buffers of XLA's default options."""
+    found = thunks_of(context)
+    return found.with_command_buffers(_DEFAULTS) if found is not None else None
+
+
+def if_all_were_captured(context: Context) -> thunks.Thunks | None:
+    """The same with everything captured that can be, whatever the options say."""
+    found = thunks_of(context)
+    return found.with_command_buffers(_EVERYTHING) if found is not None else None
+
+
+def bodies(loop: thunks.Thunk) -> tuple[thunks.Thunk, ...]:
+    """The thunks of a round of a loop."""
+    return next((inner for label, inner in loop.children if label == "body"), ())
