@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from hlotext.thunks.command_buffers import Cause, Run
 from hlotext.thunks.overlap import Overlap, overlaps
 from hlotext.thunks.predicting import predict
-from hlotext.thunks.tree import Launch, Note, Thunk, ThunkError, Thunks
+from hlotext.thunks.sequence import Thunks
+from hlotext.thunks.tree import Launch, Note, Thunk, ThunkError
 
 if TYPE_CHECKING:
     import os

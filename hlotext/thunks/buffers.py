@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hlotext import layout
+from hlotext.thunks.tree import Thunk, sequences, walk
+
 if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction
-    from hlotext.thunks.tree import Thunk, Thunks
 
 Index = tuple[int, ...]
 
@@ -107,8 +109,6 @@ class Buffers:
 
         XLA numbers these from 0, so that they conflict with the module's first allocations; hence so here.
         """
-        from hlotext import layout
-
         number = 0
         for operand in hero.operands:
             self._hero[operand, ()] = Piece(
@@ -125,14 +125,12 @@ class Buffers:
 # ---- conflicts
 
 
-def link(thunks: Thunks, buffers: Buffers) -> None:
+def link(thunks: tuple[Thunk, ...], buffers: Buffers) -> None:
     """Sets `previous` and `next` of all thunks: the nearest of the same sequence with a conflict on a slice.
 
     Write against write, and write against read, of slices that overlap; what is nested in a thunk counts as its own. Time
     n log n in the number of uses.
     """
-    from hlotext.thunks.tree import sequences
-
     if not buffers.is_known:
         return
     uses = _with_nested(thunks, buffers)
@@ -145,9 +143,9 @@ Uses = dict[int, tuple[list[Piece], list[Piece]]]
 """By identity of a thunk: what it reads and what it writes, nested thunks included, each slice once."""
 
 
-def _with_nested(thunks: Thunks, buffers: Buffers) -> Uses:
+def _with_nested(thunks: tuple[Thunk, ...], buffers: Buffers) -> Uses:
     found: Uses = {}
-    for thunk in reversed(list(thunks.walk())):
+    for thunk in reversed(list(walk(thunks))):
         reads = dict.fromkeys(buffers.read.get(thunk, ()))
         writes = dict.fromkeys(buffers.written.get(thunk, ()))
         for child in thunk.nested:

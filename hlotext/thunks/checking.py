@@ -7,7 +7,8 @@ from itertools import zip_longest
 
 import attrs
 
-from hlotext.thunks.tree import Thunk, Thunks
+from hlotext.thunks.sequence import Thunks
+from hlotext.thunks.tree import Thunk
 
 MADE_BY_PASSES = frozenset({"kCommandBuffer", "kSequential"})
 """Kinds whose names are of the passes' making, or empty."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import attrs
 
 from hlotext.thunks.settings import Settings
-from hlotext.thunks.tree import NESTED, Thunk, Thunks
+from hlotext.thunks.tree import NESTED, Thunk, walk
 
 CATEGORIES: dict[str, str] = {
     **dict.fromkeys(("kCopy", "kCustomKernel", "kKernel", "kPartitionId", "kReplicaId"), "FUSION"),
@@ -259,11 +259,18 @@ class Regions:
         return Cause("async", "it is not done in the same sequence", self._sequence[begin])
 
 
-def convert(thunks: Thunks, options: object) -> Thunks:
-    """The thunks after the command-buffer pass, with the runs in `ended`. See `Thunks.with_command_buffers`."""
-    if thunks.platform != "gpu":
-        return thunks
-    settings = Settings.of(options)
+@attrs.frozen(kw_only=True)
+class Converted:
+    """What the command-buffer pass makes of a tree of thunks."""
+
+    thunks: tuple[Thunk, ...]
+    runs: tuple[Run, ...]
+    copies: dict[Thunk, Thunk]
+    """The copy of each thunk: those that were given stay as they are."""
+
+
+def convert(thunks: tuple[Thunk, ...], settings: Settings) -> Converted:
+    """The thunks after the command-buffer pass. See `Thunks.with_command_buffers`."""
     capture = Capture(settings)
     outermost, copies = _duplicate(thunks)
     runs: list[Run] = []
@@ -276,19 +283,13 @@ def convert(thunks: Thunks, options: object) -> Thunks:
             top = changed
         else:
             holder.children = tuple((n, changed if n == label else inner) for n, inner in holder.children)
-    found = attrs.evolve(thunks, thunks=top, ended=tuple(runs), options=options)
-    if thunks.buffers is not None:
-        from hlotext.thunks.buffers import link
-
-        found = attrs.evolve(found, buffers=thunks.buffers.renamed(copies))
-        link(found, found.buffers)
-    return found
+    return Converted(thunks=top, runs=tuple(runs), copies=copies)
 
 
-def _duplicate(thunks: Thunks) -> tuple[tuple[Thunk, ...], dict[Thunk, Thunk]]:
-    """A copy of the whole tree, and the copy of each thunk: what was predicted stays as it is."""
+def _duplicate(thunks: tuple[Thunk, ...]) -> tuple[tuple[Thunk, ...], dict[Thunk, Thunk]]:
+    """A copy of the whole tree, and the copy of each thunk."""
     copies: dict[Thunk, Thunk] = {}
-    for thunk in reversed(list(thunks.walk())):
+    for thunk in reversed(list(walk(thunks))):
         copies[thunk] = Thunk(
             kind=thunk.kind,
             number=thunk.number,
@@ -297,7 +298,7 @@ def _duplicate(thunks: Thunks) -> tuple[tuple[Thunk, ...], dict[Thunk, Thunk]]:
             children=tuple((label, tuple(copies[t] for t in inner)) for label, inner in thunk.children),
             facts=thunk.facts,
         )
-    return tuple(copies[thunk] for thunk in thunks.thunks), copies
+    return tuple(copies[thunk] for thunk in thunks), copies
 
 
 def _convert(

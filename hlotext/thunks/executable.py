@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from hlotext.thunks.emission import branches
-from hlotext.thunks.tree import CALLED, Thunk, ThunkError, Thunks
+from hlotext.thunks.sequence import Thunks
+from hlotext.thunks.tree import CALLED, Thunk, ThunkError
 
 MAX_DEPTH = 100
 """Levels of nested thunks that are followed; loops nest a handful of levels."""

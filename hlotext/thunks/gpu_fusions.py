@@ -233,10 +233,8 @@ def through(instruction: Instruction) -> Instruction:
 
 def _of_slices(emitter: Emitter, fusion: Instruction, hero: Instruction) -> list[Thunk]:
     """A fusion of slices around the thunks of its hero, whose buffers are the slices (`EmitDynamicSliceFusionV2`)."""
-    from hlotext.thunks.gpu import rule_of
-
     number = emitter.number()
-    rule = rule_of(hero)
+    rule = emitter.rule_of(hero)
     with emitter.buffers.inside(hero):
         found = rule.emit(emitter, hero) if rule is not None else []
     if not isinstance(found, list):

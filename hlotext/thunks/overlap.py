@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from hlotext.thunks.tree import Thunk, Thunks, sequences
+from hlotext.thunks.sequence import Thunks
+from hlotext.thunks.tree import Thunk, sequences
 
 
 @attrs.frozen(kw_only=True)
@@ -21,7 +22,7 @@ class Overlap:
 def overlaps(thunks: Thunks) -> tuple[Overlap, ...]:
     """The asynchronous operations of all sequences, in order. Time linear in thunks and in what is listed."""
     found = []
-    for _, _, sequence in sequences(thunks):
+    for _, _, sequence in sequences(thunks.thunks):
         ends = {t.facts.get("start"): place for place, t in enumerate(sequence) if _is_done(t)}
         for place, thunk in enumerate(sequence):
             if thunk.kind in ("kAsyncStart", "kHostExecuteStart"):

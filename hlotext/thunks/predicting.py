@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from hlotext.analysis.backend import Backend, backend_of
 from hlotext.thunks.buffers import Buffers, link
 from hlotext.thunks.emission import Emitter
+from hlotext.thunks.sequence import Thunks
 from hlotext.thunks.settings import Settings
-from hlotext.thunks.tree import Note, ThunkError, Thunks
+from hlotext.thunks.tree import Note, ThunkError
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.module import Module
@@ -59,7 +60,7 @@ def predict(
         notes=tuple(notes),
         buffers=emitter.buffers,
     )
-    link(found, emitter.buffers)
+    link(found.thunks, emitter.buffers)
     return found
 
 

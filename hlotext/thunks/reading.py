@@ -10,7 +10,8 @@ from hlotext import textproto
 from hlotext.syntax.source.inputs import unpack
 from hlotext.textproto import Message, TextProtoError
 from hlotext.thunks.executable import read_executable
-from hlotext.thunks.tree import NESTED, Launch, Note, Thunk, ThunkError, Thunks
+from hlotext.thunks.sequence import Thunks
+from hlotext.thunks.tree import NESTED, Launch, Note, Thunk, ThunkError, sequences
 
 _THUNK = re.compile(
     r"(?P<number>\d{3,19}): (?P<kind>\S+) *"
@@ -154,8 +155,8 @@ class _Sequence:
 
     def finish(self) -> Thunks:
         """The whole tree."""
-        for thunk, sequences in self._inside.items():
-            branches = sorted(sequences.items(), key=_branch_number)
+        for thunk, inner in self._inside.items():
+            branches = sorted(inner.items(), key=_branch_number)
             thunk.children = tuple((label, tuple(inner)) for label, inner in branches)
         found = Thunks(
             thunks=tuple(self.top),
@@ -206,9 +207,7 @@ def _triple(text: str) -> tuple[int, int, int]:
 
 def _connect(thunks: Thunks) -> None:
     """Sets `previous` and `next` from the numbers that the text shows; numbers of thunks of passes repeat, so the nearest."""
-    from hlotext.thunks.tree import sequences
-
-    for _, _, sequence in sequences(thunks):
+    for _, _, sequence in sequences(thunks.thunks):
         seen: dict[int | None, Thunk] = {}
         for thunk in sequence:
             thunk.previous = seen.get(thunk.shown_previous) if thunk.shown_previous is not None else None

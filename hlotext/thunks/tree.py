@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction
-    from hlotext.ir.nodes.module import Module
-    from hlotext.thunks.command_buffers import Run
 
 NESTED = "nested"
 """Label of the only sequence inside an async start, a group, a command buffer, a sequential or a dynamic-slice fusion."""
@@ -77,74 +75,20 @@ class Note:
     instruction: Instruction | None = None
 
 
-@attrs.frozen(eq=False, kw_only=True)
-class Thunks:
-    """The thunks of an executable: `predict` made them from the final text, or `load` read them."""
-
-    thunks: tuple[Thunk, ...]
-    """The outermost sequence, in order of execution."""
-    platform: str
-    """"gpu" or "cpu"."""
-    module: Module | None = attrs.field(default=None, repr=False)
-    options: Any = attrs.field(default=None, repr=False)
-    notes: tuple[Note, ...] = ()
-    ended: tuple[Run, ...] = ()
-    """After `with_command_buffers`: every run of convertible thunks, captured or not, and what ended it."""
-    is_predicted: bool = True
-    shows_neighbours: bool = False
-    """Of thunks that were read: whether the text gives the neighbours with conflicts, as it does since 2026-03."""
-    buffers: Any = attrs.field(default=None, repr=False)
-    """The slices that thunks read and write (`thunks.buffers.Uses`); None where they are unknown."""
-
-    def walk(self) -> Iterator[Thunk]:
-        """All thunks, each before what is nested in it, in the order of the text that XLA writes."""
-        stack = list(reversed(self.thunks))
-        while stack:
-            thunk = stack.pop()
-            yield thunk
-            stack.extend(reversed(list(thunk.nested)))
-
-    def with_depth(self) -> Iterator[tuple[int, str | None, Thunk]]:
-        """As `walk`, with the depth of nesting, and on the first thunk of a nested sequence the label of that sequence.
-
-        An empty sequence is left out.
-        """
-        stack: list[tuple[int, str | None, Thunk]] = [(0, None, thunk) for thunk in reversed(self.thunks)]
-        while stack:
-            depth, label, thunk = stack.pop()
-            yield depth, label, thunk
-            inner = [
-                (depth + 1, name if position == 0 else None, child)
-                for name, sequence in thunk.children
-                for position, child in enumerate(sequence)
-            ]
-            stack.extend(reversed(inner))
-
-    def of(self, name: str) -> tuple[Thunk, ...]:
-        """The thunks of the instruction of that name, in order."""
-        return tuple(thunk for thunk in self.walk() if thunk.name == name)
-
-    def counts(self) -> dict[str, int]:
-        """Number of thunks by kind, the most frequent first."""
-        found: dict[str, int] = {}
-        for thunk in self.walk():
-            found[thunk.kind] = found.get(thunk.kind, 0) + 1
-        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
-
-    def with_command_buffers(self, options: Any = None) -> Thunks:
-        """The same after XLA's command-buffer pass, and for every run of thunks what ended it (`ended`).
-
-        `options` are those of the compilation (`Compilation.options`); by default those given to `predict`. Thunks of a CPU
-        executable come back as they are: there are no command buffers on CPU.
-        """
-        from hlotext.thunks.command_buffers import convert
-
-        return convert(self, options if options is not None else self.options)
+def walk(sequence: Sequence[Thunk]) -> Iterator[Thunk]:
+    """All thunks of a sequence, each before what is nested in it, in the order of the text that XLA writes."""
+    stack = list(reversed(sequence))
+    while stack:
+        thunk = stack.pop()
+        yield thunk
+        stack.extend(reversed(list(thunk.nested)))
 
 
-def sequences(thunks: Thunks) -> Iterator[tuple[Thunk | None, str | None, tuple[Thunk, ...]]]:
+def sequences(
+    outermost: tuple[Thunk, ...],
+) -> Iterator[tuple[Thunk | None, str | None, tuple[Thunk, ...]]]:
     """Every sequence with the thunk that holds it and its label there, outermost first."""
-    stack: list[tuple[Thunk | None, str | None, tuple[Thunk, ...]]] = [(None, None, thunks.thunks)]
+    stack: list[tuple[Thunk | None, str | None, tuple[Thunk, ...]]] = [(None, None, outermost)]
     while stack:
         holder, label, sequence = stack.pop()
         yield holder, label, sequence

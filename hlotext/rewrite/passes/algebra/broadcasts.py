@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.builder import retyped
+from hlotext.rewrite.passes.algebra.chains import is_elementwise
 from hlotext.rewrite.passes.algebra.engine import (
     Simplifier,
     array_of,
@@ -186,13 +186,6 @@ def broadcast_behind_users(s: Simplifier, i: Instruction) -> bool:
         changed |= s.replace_uses(user, spread)
     s.place = place
     return changed
-
-
-def is_elementwise(i: Instruction) -> bool:
-    """`HloInstruction::IsElementwise`."""
-    if i.opcode == "bitcast-convert":
-        return type_of(i).bits == type_of(i.operands[0]).bits
-    return i.opcode in ELEMENTWISE
 
 
 @rule("broadcast", handler="HandleBroadcast")

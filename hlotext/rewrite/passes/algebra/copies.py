@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import attrs
-
 from hlotext import layout as layouts
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.passes.algebra.broadcasts import is_elementwise
+from hlotext.rewrite.passes.algebra.chains import (
+    aligned_shape,
+    bitcasting_operand,
+    broadcast_transposed,
+    byte_size,
+    is_elementwise,
+    memory_space,
+    remove_chain,
+    same_but_space,
+)
 from hlotext.rewrite.passes.algebra.engine import Simplifier, one_user, rule, shape_of, type_of
-from hlotext.rewrite.passes.algebra.reshapes import remove_chain
-from hlotext.rewrite.passes.algebra.transposes import broadcast_transposed
-
-
-def bitcasting_operand(s: Simplifier, i: Instruction) -> Instruction | None:
-    """What a reshape or copy, or a chain of them, is a bitcast of (`BitcastingOperandOfReshapeOrCopyChain`)."""
-    if not s.options.is_layout_sensitive:
-        return None
-    operand = i.operands[0]
-    while True:
-        if s.reshape_is_bitcast(shape_of(operand), shape_of(i)):
-            return operand
-        if operand.opcode not in ("reshape", "copy"):
-            return None
-        operand = operand.operands[0]
-
-
-def _space(shape: Shape) -> int:
-    return shape.layout.memory_space if shape.layout is not None else 0
-
-
-def _size(shape: Shape) -> int:
-    return layouts.unpadded_bytes(shape)
-
 
 # ---- copies
 
@@ -60,7 +42,7 @@ def copy_to_same(s: Simplifier, i: Instruction) -> bool:
 def copy_as_bitcast(s: Simplifier, i: Instruction) -> bool:
     """layouts: k = f32[1,3] slice(x), slice={[0:1], [0:3]}; f32[1,3]{0,1} copy(k)
     => k = f32[1,3] slice(x), slice={[0:1], [0:3]}; f32[1,3]{0,1} bitcast(k)"""
-    if not shape_of(i).is_array or _space(shape_of(i)) != _space(shape_of(i.operands[0])):
+    if not shape_of(i).is_array or memory_space(shape_of(i)) != memory_space(shape_of(i.operands[0])):
         return False
     found = bitcasting_operand(s, i)
     return found is not None and s.into_bitcast(i, found)
@@ -87,68 +69,22 @@ def copy_behind_reshape(s: Simplifier, i: Instruction) -> bool:
     source = reshape.operands[0]
     before = source if source.opcode == "copy" and one_user(source) else None
     is_bitcast = s.reshape_is_bitcast(shape_of(source), shape_of(reshape))
-    aligned = _aligned(shape_of(i), shape_of(source))
+    aligned = aligned_shape(shape_of(i), shape_of(source))
     if aligned is None:
         return False
     becomes_bitcast = s.reshape_is_bitcast(aligned, shape_of(i))
     if not ((not is_bitcast and (becomes_bitcast or before)) or (is_bitcast and becomes_bitcast and before)):
         return False
-    old = (_size(shape_of(before)) if before else 0) + (0 if is_bitcast else _size(shape_of(reshape)))
-    old += _size(shape_of(i))
-    new = _size(aligned) + (0 if becomes_bitcast else _size(shape_of(i)))
+    old = (byte_size(shape_of(before)) if before else 0) + (0 if is_bitcast else byte_size(shape_of(reshape)))
+    old += byte_size(shape_of(i))
+    new = byte_size(aligned) + (0 if becomes_bitcast else byte_size(shape_of(i)))
     if new > 10 * old // 9:
         return False
-    if before is not None and _same_but_space(aligned, shape_of(before.operands[0])):
+    if before is not None and same_but_space(aligned, shape_of(before.operands[0])):
         copy = before.operands[0]
     else:
         copy = s.derive(i, "copy", aligned, (source,))
     return s.into(i, s.derive(i, "bitcast" if becomes_bitcast else "reshape", shape_of(i), (copy,)))
-
-
-def swap_copy_and_reshape(s: Simplifier, i: Instruction) -> bool:
-    """reshape(copy(x)) => copy(reshape(x)), where one of them then moves nothing (`HandleReshape`)."""
-    before = i.operands[0]
-    if not s.options.is_layout_sensitive or before.opcode != "copy" or not one_user(before):
-        return False
-    after = i.users[0] if len(i.users) == 1 and i.users[0].opcode == "copy" else None
-    source = before.operands[0]
-    is_bitcast = s.reshape_is_bitcast(shape_of(before), shape_of(i))
-    aligned = _aligned(shape_of(source), shape_of(i))
-    if aligned is None:
-        return False
-    becomes_bitcast = s.reshape_is_bitcast(aligned, shape_of(source))
-    if is_bitcast and not (becomes_bitcast and after is not None):
-        return False
-    if _space(shape_of(source)) == 5:
-        return False
-    old = _size(shape_of(before)) + (0 if is_bitcast else _size(shape_of(i)))
-    old += _size(shape_of(after)) if after else 0
-    new = (0 if becomes_bitcast else _size(aligned)) + _size(shape_of(after if after else i))
-    if new > 10 * old // 9:
-        return False
-    reshape = s.derive(i, "bitcast" if becomes_bitcast else "reshape", aligned, (source,))
-    if _same_but_space(shape_of(i), aligned):
-        return s.into(i, reshape)
-    return s.into(i, s.derive(i, "copy", shape_of(i), (reshape,)))
-
-
-def _aligned(source: Shape, target: Shape) -> Shape | None:
-    if not all(
-        shape.is_array and shape.is_static and (shape.layout or not shape.dimensions)
-        for shape in (source, target)
-    ):
-        return None
-    if any(shape.layout is not None and shape.layout.tiles for shape in (source, target)):
-        return None
-    return layouts.align_layouts(source, target)
-
-
-def _same_but_space(a: Shape, b: Shape) -> bool:
-    def plain(shape: Shape) -> Shape:
-        layout = shape.layout
-        return shape if layout is None else shape.with_layout(attrs.evolve(layout, memory_space=0))
-
-    return plain(a) == plain(b)
 
 
 # ---- bitcasts

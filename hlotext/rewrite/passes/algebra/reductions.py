@@ -6,6 +6,7 @@ import math
 
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.rewrite.passes.algebra.chains import is_elementwise
 from hlotext.rewrite.passes.algebra.engine import (
     Simplifier,
     array_of,
@@ -348,8 +349,6 @@ def map_of_operation(s: Simplifier, i: Instruction) -> bool:
             return False
         copy = s.derive(i, "constant", shape_of(root), literal=root.literal)
         return s.into(i, copy) if is_scalar(i) else s.into_new(i, "broadcast", (copy,), dimensions=())
-    from hlotext.rewrite.passes.algebra.broadcasts import is_elementwise
-
     if not is_elementwise(root) or any(o.opcode != "parameter" for o in root.operands):
         return False
     operands = [i.operands[o.parameter_number or 0] for o in root.operands]

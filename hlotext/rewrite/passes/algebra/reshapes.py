@@ -6,6 +6,7 @@ import itertools
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.literal import Literal
+from hlotext.rewrite.passes.algebra.chains import bitcasting_operand, remove_chain, swap_copy_and_reshape
 from hlotext.rewrite.passes.algebra.engine import (
     Simplifier,
     dims,
@@ -19,73 +20,9 @@ from hlotext.rewrite.passes.algebra.engine import (
 )
 from hlotext.rewrite.passes.dimensions import (
     common_factors,
-    is_identity,
     left_unmodified,
     only_ones_moved,
-    permuted,
 )
-
-# ---- chains that do nothing
-
-
-def remove_chain(s: Simplifier, i: Instruction) -> bool:
-    """Whether a chain of transposes and of reshapes that move dimensions of size 1 did nothing, and is gone
-    (`TryRemovingBitcastOrReshapeTransposeChain`)."""
-    if i.opcode == "transpose":
-        if is_identity(dims(i)):
-            return False
-        order = _effective(dims(i), i.operands[0], i)
-        if order is None:
-            return False
-    elif _moves_ones(s, i):
-        order = tuple(range(sum(size != 1 for size in sizes(i))))
-    else:
-        return False
-    current, start = i.operands[0], None
-    while current.opcode in ("reshape", "transpose", "bitcast"):
-        if current.opcode == "transpose":
-            if is_identity(dims(current)):
-                return False
-            inner = _effective(dims(current), current.operands[0], current)
-            if inner is None or len(inner) != len(order):
-                return False
-            order = permuted(inner, order)
-        elif not _moves_ones(s, current):
-            return False
-        start = current
-        current = current.operands[0]
-    if start is None or not is_identity(order):
-        return False
-    source, shape = start.operands[0], shape_of(i)
-    if s.options.is_layout_sensitive:
-        if shape_of(source) == shape:
-            return s.into(i, source)
-        if s.reshape_is_bitcast(shape_of(source), shape):
-            return s.into_new(i, "bitcast", (source,))
-        return False
-    return shape_of(source).text_without_layout() == shape.text_without_layout() and s.into(i, source)
-
-
-def _moves_ones(s: Simplifier, i: Instruction) -> bool:
-    if i.opcode not in ("reshape", "bitcast"):
-        return False
-    x = i.operands[0]
-    if not (shape_of(i).is_array and shape_of(x).is_array):
-        return False
-    if i.opcode == "bitcast" and not s.reshape_is_bitcast(shape_of(x), shape_of(i)):
-        return False
-    if sizes(i).count(1) > 1 or sizes(x).count(1) > 1:
-        return False
-    return only_ones_moved(sizes(x), sizes(i)) is not None
-
-
-def _effective(order: tuple[int, ...], source: Instruction, target: Instruction) -> tuple[int, ...] | None:
-    """A permutation without the dimension of size 1; None where there are several."""
-    ones = [d for d, size in enumerate(sizes(source)) if size == 1]
-    if len(ones) != 1:
-        return order if not ones else None
-    return tuple(d - (d > ones[0]) for d in order if d != ones[0])
-
 
 # ---- reshapes
 
@@ -160,8 +97,6 @@ def reshape_of_transposed_reshape(s: Simplifier, i: Instruction) -> bool:
 @rule("reshape", handler="HandleReshape")
 def reshape_of_copy(s: Simplifier, i: Instruction) -> bool:
     """layouts: c = f32[4,3]{0,1} copy(x); f32[12]{0} reshape(c) => f32[12]{0} bitcast(x)"""
-    from hlotext.rewrite.passes.algebra.copies import swap_copy_and_reshape
-
     return swap_copy_and_reshape(s, i)
 
 
@@ -234,7 +169,5 @@ def reshape_of_update(s: Simplifier, i: Instruction) -> bool:
 @rule("reshape", handler="HandleReshape")
 def reshape_as_bitcast(s: Simplifier, i: Instruction) -> bool:
     """layouts: f32[12] reshape(x) => f32[12] bitcast(x)"""
-    from hlotext.rewrite.passes.algebra.copies import bitcasting_operand
-
     found = bitcasting_operand(s, i)
     return found is not None and s.into_bitcast(i, found)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hlotext import layout as layouts
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.rewrite.passes.algebra.broadcasts import is_elementwise
+from hlotext.rewrite.passes.algebra.chains import broadcast_transposed, is_elementwise, remove_chain
+from hlotext.rewrite.passes.algebra.dots import transposed_dot
 from hlotext.rewrite.passes.algebra.engine import (
     Simplifier,
     dims,
@@ -13,9 +15,7 @@ from hlotext.rewrite.passes.algebra.engine import (
     shape_of,
     sizes,
 )
-from hlotext.rewrite.passes.algebra.reshapes import remove_chain
 from hlotext.rewrite.passes.dimensions import (
-    inverse,
     is_identity,
     only_ones_moved,
     permuted,
@@ -54,8 +54,6 @@ def transpose_of_dot(s: Simplifier, i: Instruction) -> bool:
     d = f32[4,4] dot(x, t), lhs_contracting_dims={1}, rhs_contracting_dims={0};
     f32[4,4] transpose(d), dimensions={1,0} => t = f32[3,4] transpose(y), dimensions={1,0};
     f32[4,4] dot(t, x), lhs_contracting_dims={0}, rhs_contracting_dims={1}"""
-    from hlotext.rewrite.passes.algebra.dots import transposed_dot
-
     return transposed_dot(s, i)
 
 
@@ -72,8 +70,6 @@ def transpose_of_ones(s: Simplifier, i: Instruction) -> bool:
 @rule("transpose", handler="HandleTranspose")
 def transpose_as_bitcast(s: Simplifier, i: Instruction) -> bool:
     """layouts: f32[3,4]{0,1} transpose(x), dimensions={1,0} => f32[3,4]{0,1} bitcast(x)"""
-    from hlotext import layout as layouts
-
     x = i.operands[0]
     if not s.options.is_layout_sensitive or not s.has_layouts:
         return False
@@ -85,27 +81,6 @@ def transpose_of_broadcast(s: Simplifier, i: Instruction) -> bool:
     """b = f32[4,3,5] broadcast(x), dimensions={0,1}; f32[5,4,3] transpose(b), dimensions={2,0,1}
     => f32[5,4,3] broadcast(x), dimensions={1,2}"""
     return broadcast_transposed(s, i, dims(i))
-
-
-def broadcast_transposed(s: Simplifier, i: Instruction, order: tuple[int, ...]) -> bool:
-    """A transpose of a broadcast that keeps the order of its operand's dimensions (`SimplifyTransposeOfBroadcast`)."""
-    b = i.operands[0]
-    if b.opcode != "broadcast" or list(dims(b)) != sorted(dims(b)):
-        return False
-    back = inverse(order)
-    places = tuple(back[d] for d in dims(b))
-    if list(places) != sorted(places):
-        return False
-    if s.options.is_layout_sensitive:
-        inner, outer = shape_of(b.operands[0]).layout, shape_of(i).layout
-        if outer is None or (inner is None and places):
-            return False
-        order_in = inner.minor_to_major if inner is not None else ()
-        extracted = [d for d in outer.minor_to_major if d in places]
-        numbers = range(len(places))
-        if sorted(numbers, key=order_in.__getitem__) != sorted(numbers, key=extracted.__getitem__):
-            return False
-    return s.into(i, s.make("broadcast", shape_of(i), b.operands, dimensions=places))
 
 
 # ---- reversals

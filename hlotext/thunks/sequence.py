@@ -1,0 +1,83 @@
+"""The thunks of an executable as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from hlotext.thunks.buffers import link
+from hlotext.thunks.command_buffers import Run, convert
+from hlotext.thunks.settings import Settings
+from hlotext.thunks.tree import Note, Thunk, walk
+
+if TYPE_CHECKING:
+    from hlotext.ir.nodes.module import Module
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Thunks:
+    """The thunks of an executable: `predict` made them from the final text, or `load` read them."""
+
+    thunks: tuple[Thunk, ...]
+    """The outermost sequence, in order of execution."""
+    platform: str
+    """"gpu" or "cpu"."""
+    module: Module | None = attrs.field(default=None, repr=False)
+    options: Any = attrs.field(default=None, repr=False)
+    notes: tuple[Note, ...] = ()
+    ended: tuple[Run, ...] = ()
+    """After `with_command_buffers`: every run of convertible thunks, captured or not, and what ended it."""
+    is_predicted: bool = True
+    shows_neighbours: bool = False
+    """Of thunks that were read: whether the text gives the neighbours with conflicts, as it does since 2026-03."""
+    buffers: Any = attrs.field(default=None, repr=False)
+    """The slices that thunks read and write (`thunks.buffers.Uses`); None where they are unknown."""
+
+    def walk(self) -> Iterator[Thunk]:
+        """All thunks, each before what is nested in it, in the order of the text that XLA writes."""
+        return walk(self.thunks)
+
+    def with_depth(self) -> Iterator[tuple[int, str | None, Thunk]]:
+        """As `walk`, with the depth of nesting, and on the first thunk of a nested sequence the label of that sequence.
+
+        An empty sequence is left out.
+        """
+        stack: list[tuple[int, str | None, Thunk]] = [(0, None, thunk) for thunk in reversed(self.thunks)]
+        while stack:
+            depth, label, thunk = stack.pop()
+            yield depth, label, thunk
+            inner = [
+                (depth + 1, name if position == 0 else None, child)
+                for name, sequence in thunk.children
+                for position, child in enumerate(sequence)
+            ]
+            stack.extend(reversed(inner))
+
+    def of(self, name: str) -> tuple[Thunk, ...]:
+        """The thunks of the instruction of that name, in order."""
+        return tuple(thunk for thunk in self.walk() if thunk.name == name)
+
+    def counts(self) -> dict[str, int]:
+        """Number of thunks by kind, the most frequent first."""
+        found: dict[str, int] = {}
+        for thunk in self.walk():
+            found[thunk.kind] = found.get(thunk.kind, 0) + 1
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+    def with_command_buffers(self, options: Any = None) -> Thunks:
+        """The same after XLA's command-buffer pass, and for every run of thunks what ended it (`ended`).
+
+        `options` are those of the compilation (`Compilation.options`); by default those given to `predict`. Thunks of a CPU
+        executable come back as they are: there are no command buffers on CPU.
+        """
+        if self.platform != "gpu":
+            return self
+        options = options if options is not None else self.options
+        converted = convert(self.thunks, Settings.of(options))
+        found = attrs.evolve(self, thunks=converted.thunks, ended=converted.runs, options=options)
+        if self.buffers is not None:
+            found = attrs.evolve(found, buffers=self.buffers.renamed(converted.copies))
+            link(found.thunks, found.buffers)
+        return found
