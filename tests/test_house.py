@@ -47,17 +47,6 @@ PRIVATE = {
     }
 }
 """Private attributes of nodes that a room still uses."""
-CIRCLES = {
-    "hlotext.rewrite.passes.algebra.copies",
-    "hlotext.rewrite.passes.algebra.reshapes",
-    "hlotext.rewrite.passes.algebra.transposes",
-    "hlotext.thunks.buffers",
-    "hlotext.thunks.command_buffers",
-    "hlotext.thunks.gpu",
-    "hlotext.thunks.gpu_fusions",
-    "hlotext.thunks.tree",
-}
-"""Files that import each other, in circles that are to be broken. None may be added."""
 SHORT = {
     "__main__",  # `python -m hlotext`
     "dumps.notes",
@@ -171,7 +160,7 @@ def test_no_circle_of_files() -> None:
         name: {target for target, _ in imports(path, known) if target in known and target != name}
         for name, path in known.items()
     }
-    assert {name for name in arrows if name in reached(arrows, name)} <= CIRCLES
+    assert [name for name in arrows if name in reached(arrows, name)] == []
 
 
 def reached(arrows: Mapping[str, set[str]], start: str) -> set[str]:
@@ -194,6 +183,7 @@ def test_imports_inside_functions_are_listed() -> None:
         for target, is_late in imports(path, known)
         if is_late and target in known
     }
+    assert len(found) < 25
     assert found == {
         line for line in (DATA / "imports" / "late.txt").read_text().splitlines() if line[0] != "#"
     }

@@ -293,7 +293,9 @@ def test_damaged_files_give_what_can_be_read_or_one_error(tmp_path: Path) -> Non
             found = thunks.load(path)
         except thunks.ThunkError:
             continue
-        assert sum(1 for _ in found.walk()) == sum(len(sequence) for _, _, sequence in sequences(found.thunks))
+        assert sum(1 for _ in found.walk()) == sum(
+            len(sequence) for _, _, sequence in sequences(found.thunks)
+        )
 
 
 def test_modules_without_thunks_are_refused_with_the_reason() -> None:

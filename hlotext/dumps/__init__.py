@@ -5,14 +5,37 @@
 >>> [(step.stage, step.name) for step in folder["jit_step"].steps]  # doctest: +SKIP
 """
 
-from hlotext.dumps.compilation import Compilation
-from hlotext.dumps.files import DumpFile
-from hlotext.dumps.folder import DumpFolder, open
-from hlotext.dumps.notes import Note
-from hlotext.dumps.records import Options, PassRun
-from hlotext.dumps.step import Step
-from hlotext.dumps.texts import Text, module_texts
-from hlotext.dumps.timeline import Row
+from typing import TYPE_CHECKING
+
+from hlotext.ir.doors import door
+
+if TYPE_CHECKING:
+    from hlotext.dumps import births as births
+    from hlotext.dumps import causes as causes
+    from hlotext.dumps import provenance as provenance
+    from hlotext.dumps.compilation import Compilation
+    from hlotext.dumps.files import DumpFile
+    from hlotext.dumps.folder import DumpFolder, open
+    from hlotext.dumps.notes import Note
+    from hlotext.dumps.records import Options, PassRun
+    from hlotext.dumps.step import Step
+    from hlotext.dumps.texts import Text, module_texts
+    from hlotext.dumps.timeline import Row
+
+__getattr__ = door(
+    __name__,
+    "births",
+    "causes",
+    "provenance",
+    compilation=("Compilation",),
+    files=("DumpFile",),
+    folder=("DumpFolder", "open"),
+    notes=("Note",),
+    records=("Options", "PassRun"),
+    step=("Step",),
+    texts=("Text", "module_texts"),
+    timeline=("Row",),
+)
 
 __all__ = [
     "Compilation",

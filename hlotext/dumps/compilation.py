@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 import hlotext as hlo
+from hlotext import dumps
 from hlotext.dumps import records
 from hlotext.dumps.files import DumpFile, module_name
 from hlotext.dumps.kinds import BY_NAME
@@ -154,9 +155,7 @@ class Compilation:
 
     @functools.cached_property
     def _provenance(self) -> Provenance:
-        from hlotext.dumps.provenance import Provenance  # few questions need it
-
-        return Provenance(self)
+        return dumps.provenance.Provenance(self)
 
     def trace(self, name: str) -> tuple[Link, ...]:
         """The operations before optimization that an instruction of the final text comes from, likeliest first.
@@ -188,24 +187,18 @@ class Compilation:
 
     def births(self, names: Iterable[str]) -> dict[str, Birth]:
         """The same for several names at once, with what each was called then; names that the last text lacks are left out."""
-        from hlotext.dumps.births import births
-
-        return births(self.steps[: self.last.index + 1] if self.last else self.steps, names)
+        return dumps.births.births(self.steps[: self.last.index + 1] if self.last else self.steps, names)
 
     def why(self, name: str) -> Cause:
         """The pass that brought an instruction of the final text, and its cause, as far as the texts show it.
 
         Raises LookupError for a name that is not in the final text; InputError, HloSyntaxError.
         """
-        from hlotext.dumps.causes import causes
-
-        return causes(self, [name])[0]
+        return dumps.causes.causes(self, [name])[0]
 
     def copies(self) -> list[Cause]:
         """The pass and the cause of each copy of the final text. Raises as `why` does."""
-        from hlotext.dumps.causes import copies
-
-        return copies(self)
+        return dumps.causes.copies(self)
 
     # ---- what other files say
 
@@ -247,13 +240,11 @@ class Compilation:
     @functools.cached_property
     def thunks(self) -> Thunks | None:
         """The thunks that XLA listed, after the passes where that is dumped; None without such a file."""
-        from hlotext.thunks import ThunkError, parse  # few ask for them
-
         for kind in ("thunk-sequence-after", "thunk-sequence"):
             for file in self.files_of(kind):
                 try:
-                    return parse(file.text(), file.path)
-                except (InputError, ThunkError) as error:
+                    return hlo.thunks.parse(file.text(), file.path)
+                except (InputError, hlo.thunks.ThunkError) as error:
                     self._notes.append(Note("unreadable", str(error), file.path))
         return None
 

@@ -5,15 +5,35 @@
 >>> m.peak().bytes, m.peak().values  # doctest: +SKIP
 """
 
-from hlotext.memory.allocations import Allocation, Slice
-from hlotext.memory.assignment import Assignment, assign
-from hlotext.memory.compare import Difference, differences
-from hlotext.memory.errors import MemoryModelError
-from hlotext.memory.files.places import has_files
-from hlotext.memory.files.reading import load, load_beside
-from hlotext.memory.files.writing import texts
-from hlotext.memory.peaks import Peak, Statistics
-from hlotext.memory.values import Use, Value
+from typing import TYPE_CHECKING
+
+from hlotext.ir.doors import door
+
+if TYPE_CHECKING:
+    from hlotext.memory.allocations import Allocation, Slice
+    from hlotext.memory.assignment import Assignment, assign
+    from hlotext.memory.compare import Difference, differences
+    from hlotext.memory.errors import MemoryModelError
+    from hlotext.memory.files.places import has_files
+    from hlotext.memory.files.reading import load, load_beside
+    from hlotext.memory.files.writing import texts
+    from hlotext.memory.peaks import Peak, Statistics
+    from hlotext.memory.values import Use, Value
+
+__getattr__ = door(
+    __name__,
+    **{
+        "allocations": ("Allocation", "Slice"),
+        "assignment": ("Assignment", "assign"),
+        "compare": ("Difference", "differences"),
+        "errors": ("MemoryModelError",),
+        "files.places": ("has_files",),
+        "files.reading": ("load", "load_beside"),
+        "files.writing": ("texts",),
+        "peaks": ("Peak", "Statistics"),
+        "values": ("Use", "Value"),
+    },
+)
 
 __all__ = [
     "Allocation",

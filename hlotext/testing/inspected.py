@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, overload
 
-from hlotext import analysis, diff, lint
+from hlotext import analysis, diff, lint, memory
 from hlotext.analysis import (
     Communication,
     arrays_of,
@@ -243,9 +243,7 @@ class Hlo:
 
         Raises MemoryModelError (a ValueError) where the text does not tell, as before optimization.
         """
-        from hlotext.memory import assign  # few tests ask
-
-        return assign(self.module)
+        return memory.assign(self.module)
 
     @property
     def peak_memory(self) -> int:

@@ -8,14 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotext.thunks.command_buffers import Cause, Run
-from hlotext.thunks.overlap import Overlap, overlaps
-from hlotext.thunks.predicting import predict
-from hlotext.thunks.sequence import Thunks
-from hlotext.thunks.tree import Launch, Note, Thunk, ThunkError
+from hlotext.ir.doors import door
 
 if TYPE_CHECKING:
-    import os
+    from hlotext.thunks.command_buffers import Cause, Run
+    from hlotext.thunks.overlap import Overlap, overlaps
+    from hlotext.thunks.predicting import predict
+    from hlotext.thunks.reading import load, parse
+    from hlotext.thunks.sequence import Thunks
+    from hlotext.thunks.tree import Launch, Note, Thunk, ThunkError
+
+__getattr__ = door(
+    __name__,
+    command_buffers=("Cause", "Run"),
+    overlap=("Overlap", "overlaps"),
+    predicting=("predict",),
+    reading=("load", "parse"),
+    sequence=("Thunks",),
+    tree=("Launch", "Note", "Thunk", "ThunkError"),
+)
 
 __all__ = [
     "Cause",
@@ -31,21 +42,3 @@ __all__ = [
     "parse",
     "predict",
 ]
-
-
-def load(path: str | os.PathLike[str]) -> Thunks:
-    """The thunks that a file of XLA lists: `thunk_sequence*.txt`, `thunk_metadata.txt`, or a serialized CPU executable.
-
-    Told by content; packed files (.gz, .xz, .zst) are unpacked. Kinds that this release does not know are kept. Raises
-    ThunkError for what is none of these, OSError for what cannot be read.
-    """
-    from hlotext.thunks.reading import load as read
-
-    return read(path)
-
-
-def parse(text: str, name: str = "<text>") -> Thunks:
-    """The same from the text of a thunk_sequence or thunk_metadata. Raises ThunkError."""
-    from hlotext.thunks.reading import parse as read
-
-    return read(text, name)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hlotext import memory as memory_model
 from hlotext.analysis.backend import Backend, backend_of
+from hlotext.thunks import cpu, gpu
 from hlotext.thunks.buffers import Buffers, link
 from hlotext.thunks.emission import Emitter
 from hlotext.thunks.sequence import Thunks
@@ -28,8 +30,6 @@ def predict(
     Raises ThunkError for a module that is not scheduled, has no entry, calls itself, or is for a platform without
     thunks (TPU).
     """
-    from hlotext.thunks import cpu, gpu
-
     if not module.computations:
         raise ThunkError("this text has no computation")
     wanted = platform or _platform(module)
@@ -70,10 +70,8 @@ def _platform(module: Module) -> str | None:
 
 
 def _memory(module: Module, platform: str, notes: list[Note]) -> Any:
-    from hlotext import memory
-
     try:
-        return memory.assign(module, platform=platform)
+        return memory_model.assign(module, platform=platform)
     except ValueError as error:
         notes.append(Note(message=f"buffers are unknown: {error}"))
         return None

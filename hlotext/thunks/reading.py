@@ -38,7 +38,11 @@ _STEP = 4
 
 
 def load(path: str | os.PathLike[str]) -> Thunks:
-    """The thunks that a file lists. Raises ThunkError, OSError."""
+    """The thunks that a file of XLA lists: `thunk_sequence*.txt`, `thunk_metadata.txt`, or a serialized CPU executable.
+
+    Told by content; packed files (.gz, .xz, .zst) are unpacked. Kinds that this release does not know are kept. Raises
+    ThunkError for what is none of these, OSError for what cannot be read.
+    """
     name = os.fspath(path)
     with open(path, "rb") as file:
         data = unpack(file.read(), name)
@@ -47,8 +51,8 @@ def load(path: str | os.PathLike[str]) -> Thunks:
     return read_executable(data, name)
 
 
-def parse(text: str, name: str) -> Thunks:
-    """The thunks that a text lists. Raises ThunkError for what is neither a thunk_sequence nor thunk_metadata."""
+def parse(text: str, name: str = "<text>") -> Thunks:
+    """The same of a text. Raises ThunkError for what is neither a thunk_sequence nor thunk_metadata."""
     if _METADATA.match(text):
         return read_metadata(text, name)
     found = read_sequence(text)

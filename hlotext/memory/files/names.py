@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hlotext as hlo
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.print_options import PrintOptions
@@ -68,9 +69,7 @@ class Names:
 
 
 def _parsed(line: str) -> Instruction | None:
-    from hlotext import parse_instruction  # the package imports this room late, and this needs all of it
-
     try:
-        return parse_instruction(line) if line else None
+        return hlo.parse_instruction(line) if line else None
     except HloSyntaxError:
         return None

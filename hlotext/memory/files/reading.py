@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+import hlotext as hlo
 from hlotext.analysis import Backend, backend_of
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.ir.nodes.instruction import Instruction
@@ -41,12 +42,10 @@ def load(place: str | os.PathLike[str]) -> Assignment:
     Raises MemoryModelError (a ValueError) where there is no such file, a folder holds several modules, or the files speak
     of another module than the text; InputError for what cannot be read, HloSyntaxError for a text that is no HLO.
     """
-    from hlotext import load as load_module  # the package imports this room late, and this needs all of it
-
     files = places.find(place)
     if not any(suffix in files for suffix in (places.ALLOCATIONS, places.VALUES, places.RANGES)):
         raise MemoryModelError(f"beside {os.fspath(place)} there is none of XLA's files about memory")
-    module = load_module(files[places.TEXT]) if places.TEXT in files else None
+    module = hlo.load(files[places.TEXT]) if places.TEXT in files else None
     texts = {suffix: places.text_of(path) for suffix, path in files.items() if suffix in places.SUFFIXES}
     return read(texts, module)
 
