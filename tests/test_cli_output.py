@@ -8,12 +8,16 @@ import pty
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from rich.console import Console
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hlotext.cli import output
-from hlotext.cli.output import Column, Output, Table
+from hlotext.cli.output import Column, Kind, Output, Table
+from hlotext.cli.widths import GAP, INDENT, cell_width, fit, shorter
 from tests import support
 
 TABLE = Table(
@@ -27,18 +31,15 @@ TABLE = Table(
 )
 
 
-def terminal(width: int = 100) -> tuple[Output, io.StringIO]:
-    """A terminal of that width, and what was written to it."""
-    written = io.StringIO()
-    console = Console(
-        file=written,
-        force_terminal=True,
-        width=width,
-        color_system="truecolor",
-        highlight=False,
-        markup=False,
-    )
-    return output._Terminal(console), written
+class Terminal:
+    """A terminal of some width, and what was written to it."""
+
+    def __init__(self, capture: pytest.CaptureFixture[bytes], width: int = 100) -> None:
+        self.report = Output(width, is_coloured=True)
+        self._capture = capture
+
+    def written(self) -> str:
+        return self._capture.readouterr().out.decode("utf-8", "surrogateescape")
 
 
 def plain(text: str) -> str:
@@ -72,16 +73,18 @@ a = b(\ufffd)
     )  # a byte that was no UTF-8 might act in a terminal
 
 
-def test_a_terminal_has_colours_and_the_same_words() -> None:
+def test_a_terminal_has_colours_and_the_same_words(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     """Brackets are text, not markup; the columns have their styles."""
-    report, written = terminal()
+    terminal = Terminal(capsysbinary)
+    report = terminal.report
     report.heading("a file")
     report.facts([("one", "[red]1")])
     report.table(TABLE)
     report.table(Table("Empty", [Column("x")], []))
     report.text("Text", "a = b[3]")
-    assert "\x1b[36madd.1" in written.getvalue()
-    text = plain(written.getvalue())
+    written = terminal.written()
+    assert "\x1b[36madd.1" in written
+    text = plain(written)
     for words in (
         "a file",
         "[red]1",
@@ -94,27 +97,95 @@ def test_a_terminal_has_colours_and_the_same_words() -> None:
     assert "Empty" not in text
 
 
-@pytest.mark.parametrize("width", [30, 50])
-def test_a_narrow_terminal_folds_and_never_cuts(width: int) -> None:
-    """Every character of a long name is there, on several lines."""
-    report, written = terminal(width)
-    name = "abcdefghijklmnopqrstuvwxyz0123456789" * 2
-    report.table(Table("T", [Column("name"), Column("n", is_number=True)], [[name, "5"]]))
-    text = plain(written.getvalue())
-    assert max(map(len, text.splitlines())) <= width
-    assert "".join(re.findall(r"[a-z0-9]", text.split("─")[-1])).replace("5", "", 1).count("a") == 2
-    assert sorted(name + "5") == sorted(re.findall(r"[a-z0-9]", text.split("─")[-1]))
+ROWS = [
+    (
+        "1.00 MiB",
+        "bf16[8,128]{1,0:T(8,128)(2,1)S(1)}",
+        "multiply_subtract_fusion.12",
+        "a/model.py:12 f.<locals>.g",
+    ),
+    (
+        "4 B",
+        "(f32[8]{0}, /*index=1*/(f32[2,3]{1,0}, s32[]), pred[])",
+        "while.3",
+        "jit(step)/layer_0/attention/dot",
+    ),
+]
+COLUMNS = [Column("bytes", is_number=True), Column("shape"), Column("name"), Column("from")]
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 80, 100, 120])
+def test_columns_give_way_by_importance(capsysbinary: pytest.CaptureFixture[bytes], width: int) -> None:
+    """No line is wider than the terminal, numbers stay, and a column that is left out is named."""
+    terminal = Terminal(capsysbinary, width)
+    terminal.report.table(Table("T", COLUMNS, ROWS))
+    lines = plain(terminal.written()).splitlines()
+    assert max(map(len, lines)) <= width
+    assert ("from" in lines[1].split()) != ("(a wider terminal adds: " in lines[-1])
+    assert all(row[2][:4] in line for row, line in zip(ROWS, lines[2:], strict=False))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "width", "expected"),
+    [
+        ("bf16[8,128]{1,0:T(8,128)(2,1)S(1)}", Kind.SHAPE, 34, "bf16[8,128]{1,0:T(8,128)(2,1)S(1)}"),
+        ("bf16[8,128]{1,0:T(8,128)(2,1)S(1)}", Kind.SHAPE, 20, "bf16[8,128]{…S(1)}"),
+        ("bf16[8,128]{1,0:T(8,128)(2,1)S(1)}", Kind.SHAPE, 12, "bf16[8,128]"),
+        ("(f32[8]{0}, /*index=5*/s32[])", Kind.SHAPE, 19, "(f32[8]{0}, s32[])"),
+        ("(f32[8]{0}, (f32[2]{0}, s32[]), pred[])", Kind.SHAPE, 18, "(f32[8], … 2 more)"),
+        ("(f32[8]{0}, s32[])", Kind.SHAPE, 12, "(2 elements)"),
+        ("folder/model.py:12 f.<locals>.g", Kind.PLACE, 27, "model.py:12 f.<locals>.g"),
+        ("folder/model.py:12 f.<locals>.g", Kind.PLACE, 20, "model.py:12 g"),
+        ("folder/model.py:12 f.<locals>.g", Kind.PLACE, 12, "model.py:12"),
+        ("jit(step)/layer_0/attention/dot", Kind.SCOPE, 20, "…/attention/dot"),
+        ("multiply_subtract_fusion.12", Kind.NAME, 16, "multipl…usion.12"),
+    ],
+)
+def test_shorter_forms(text: str, kind: Kind, width: int, expected: str) -> None:
+    """Each kind of cell has forms of its own, and nothing ends inside a word or a shape while one of them fits."""
+    assert shorter(text, width, kind) == expected
+
+
+@given(
+    st.lists(st.tuples(*[st.text("ab /,.[]{}()é字", max_size=60)] * 4), min_size=1, max_size=6),
+    st.integers(40, 140),
+    st.lists(st.sampled_from(list(Kind)[:-2]), min_size=4, max_size=4),
+)
+def test_tables_fit_whatever_they_hold(rows: list[tuple[str, ...]], width: int, kinds: list[Kind]) -> None:
+    """Any cells, any width that a terminal may have: the row fits, and each cell is one line of it."""
+    columns = [Column(f"c{n}", kind=kind) for n, kind in enumerate(kinds)]
+    fitted = fit(columns, rows, width)
+    assert INDENT + sum(fitted.widths) + GAP * (len(fitted.widths) - 1) <= width
+    assert all(
+        cell_width(lines[0]) <= size
+        for row in fitted.rows
+        for lines, size in zip(row, fitted.widths, strict=True)
+    )
+
+
+def test_sentences_go_on_in_the_next_line(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Values of facts, sentences in tables and lines of HLO break at blanks; no word is lost."""
+    terminal = Terminal(capsysbinary, 40)
+    sentence = "a value that takes more than one line of such a terminal"
+    terminal.report.facts([("name", sentence)])
+    terminal.report.table(Table("T", [Column("n", is_number=True), Column("why")], [["5", sentence]]))
+    terminal.report.text("Text", "%a = (f32[512]{0}, f32[256,512]{1,0}) all-reduce(%b, %c)")
+    text = plain(terminal.written())
+    assert max(map(len, text.splitlines())) <= 40
+    assert text.split().count("terminal") == 2
+    assert "f32[256,512]{1,0})" in text
 
 
 @pytest.mark.parametrize("text", ["a\x1b[31mred", "a\rb", "a\x00b", "\x9b31m"])
-def test_nothing_in_a_dump_steers_the_terminal(text: str) -> None:
+def test_nothing_in_a_dump_steers_the_terminal(capsysbinary: pytest.CaptureFixture[bytes], text: str) -> None:
     """Escape sequences and other control characters in names come out as replacement characters."""
-    report, written = terminal()
+    terminal = Terminal(capsysbinary)
+    report = terminal.report
     report.heading(text)
     report.facts([(("x"), text)])
     report.table(Table("T", [Column("c")], [[text]]))
     report.text("T", text)
-    assert not set(plain(written.getvalue())) & {"\x1b", "\r", "\x00", "\x9b"}
+    assert not set(plain(terminal.written())) & {"\x1b", "\r", "\x00", "\x9b"}
 
 
 def run_on_a_terminal(*arguments: str, **env: str) -> str:
@@ -124,9 +195,15 @@ def run_on_a_terminal(*arguments: str, **env: str) -> str:
         process = subprocess.Popen(
             [sys.executable, "-m", "hlotext", *arguments],
             cwd=support.ROOT,
+            stdin=theirs,
             stdout=theirs,
             stderr=theirs,
-            env={**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, "TERM": "xterm-256color", **env},
+            env={
+                **{k: v for k, v in os.environ.items() if k != "NO_COLOR"},
+                "TERM": "xterm-256color",
+                "PAGER": "cat",
+                **env,
+            },
         )
         os.close(theirs)
         pieces = []
@@ -173,3 +250,45 @@ def test_a_bar_while_large_files_are_read(monkeypatch: pytest.MonkeyPatch) -> No
             with bar.reading("folder/file.txt", size):
                 pass
         assert ("file.txt" in errors.getvalue()) == shown
+
+
+def screen(width: int, *arguments: str, height: int = 1000, **env: str) -> str:
+    """What a command writes on a terminal of that width without colours."""
+    return run_on_a_terminal(*arguments, COLUMNS=str(width), LINES=str(height), NO_COLOR="1", **env)
+
+
+SCREENS = {
+    "show_tpu": ("show", "corpus/tpu/transformer_decode.v5e_2x2x1.after_optimizations.txt"),
+    "show_cpu": ("show", "corpus/cpu/ring_attention.cpu_4.after_optimizations.txt"),
+    "show_instruction": (
+        "show",
+        "corpus/tpu/data_parallel.v5e_2x2x1.after_codegen.txt",
+        "-i",
+        "all-reduce.4",
+    ),
+    "check": (
+        "check",
+        "corpus/invalid/async_computation_shared.txt",
+        "corpus/invalid/all_reduce_without_channel.txt",
+    ),
+}
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+@pytest.mark.parametrize("name", SCREENS)
+def test_screens(name: str, width: int, golden: Callable[[Path, str], None]) -> None:
+    """What a terminal of 80, 100, 120 and 200 columns shows: no line is wider, and it is what the golden file has."""
+    text = screen(width, *SCREENS[name]).replace("\r\n", "\n")
+    assert max(map(len, text.splitlines())) <= width
+    if width in (80, 120):
+        golden(support.DATA / "golden" / "screens" / f"{name}_{width}.txt", text)
+
+
+def test_a_pager_for_what_is_longer_than_the_terminal() -> None:
+    """PAGER is asked where the report does not fit; not where it does, nor where one forbids it, nor in a pipe."""
+    arguments = ("show", "corpus/handmade/map.txt")
+    pager = "sed s/^/paged:/"
+    assert "paged:" in screen(80, *arguments, height=10, PAGER=pager)
+    assert "paged:" not in screen(80, *arguments, height=1000, PAGER=pager)
+    assert "paged:" not in screen(80, "--no-pager", *arguments, height=10, PAGER=pager)
+    assert "paged:" not in screen(80, *arguments, height=10, PAGER="cat")

@@ -94,7 +94,13 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            result = super().invoke(ctx)
+            if sys.stdout.isatty() and not ctx.params.get("no_pager"):
+                from hlotext.cli.pager import paged
+
+                with paged():
+                    result = super().invoke(ctx)
+            else:
+                result = super().invoke(ctx)
             sys.stdout.flush()
         except KeyboardInterrupt:
             ctx.exit(_INTERRUPTED)
@@ -139,7 +145,8 @@ def _write_failure(ctx: click.Context, error: Exception | None = None) -> None:
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s")
-def main() -> None:
+@click.option("--no-pager", is_flag=True, help="Never show long output in a pager.")
+def main(no_pager: bool) -> None:
     """Look into XLA's HLO text, check it and print it in other styles.
 
     \b

@@ -10,8 +10,8 @@ from hlotext import cost
 from hlotext.analysis import DeviceMesh, Link, byte_text, parse_mesh
 from hlotext.analysis.wire import ALGORITHMS, Algorithm, latency_steps
 from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
-from hlotext.cli.figures import place_text, room, told
-from hlotext.cli.output import Column, Output, Table, output, shortened
+from hlotext.cli.figures import place_text, told
+from hlotext.cli.output import Column, Output, Table, output
 
 _LIMIT = 12
 
@@ -130,12 +130,11 @@ def _cell(total: cost.Sum | None) -> str:
 
 def _show_flows(report: Output, found: cost.Traffic, limit: int) -> None:
     rows = found.flows[:limit] if limit else found.flows
-    name_width = room(66)
     cells = [
         (
-            shortened(flow.communication.start.name, name_width),
+            flow.communication.start.name,
             flow.communication.kind,
-            shortened(flow.row, 16),
+            flow.row,
             ("<= " if flow.communication.is_at_most else "") + byte_text(flow.sent),
             "?" if flow.runs is None else f"{flow.runs:,}",
             place_text(flow.place),

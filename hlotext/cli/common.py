@@ -13,6 +13,7 @@ import hlotext as hlo
 from hlotext.cli import UNREADABLE
 from hlotext.cli.documents import note_error, write_json
 from hlotext.cli.output import ReadingBar
+from hlotext.cli.pager import is_held
 from hlotext.findings import escape
 from hlotext.syntax import lazy
 from hlotext.syntax.source.inputs import read_source
@@ -62,7 +63,7 @@ class Unreadable(click.ClickException):
     def show(self, file: Any = None) -> None:
         note_error("unreadable", self.message, self.where)
         if self.report and sys.stderr.isatty():
-            click.echo(escape.lines(f"hlotext: {self.report}"), err=True)
+            _complain(escape.lines(f"hlotext: {self.report}"))
         else:
             say(self.message)
 
@@ -83,7 +84,12 @@ class NotFound(click.ClickException):
 
 def say(message: str) -> None:
     """One line on standard error: what went wrong, or what was done. Nothing in it acts there."""
-    click.echo(f"hlotext: {escape.line(message)}", err=True)
+    _complain(f"hlotext: {escape.line(message)}")
+
+
+def _complain(text: str) -> None:
+    # Where the report is held back for a pager, and both are for the same terminal, it stays in its order.
+    click.echo(text, err=not (is_held() and sys.stderr.isatty()))
 
 
 def read(place: str, *, with_errors: bool = False) -> hlo.ParseResult:

@@ -12,14 +12,15 @@ import hlotext as hlo
 from hlotext import cost
 from hlotext.analysis import Backend, Phase, backend_of, byte_text
 from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
-from hlotext.cli.figures import amount, room, share
-from hlotext.cli.output import Column, Output, Table, output, printable, shortened
+from hlotext.cli.figures import amount, share
+from hlotext.cli.output import Column, Kind, Output, Table, output
 
 _SPACES = {0: "main memory", 5: "host"}
 _TPU_SPACES = {0: "HBM", 1: "VMEM", 5: "host"}
 _BAR = 12
 _LIMIT = 12
 _DEPTH = 3
+_KINDS = {"scope": Kind.SCOPE, "line": Kind.PLACE}
 
 
 @click.command()
@@ -155,13 +156,11 @@ def _show_tree(report: Output, found: cost.Analysis, depth: int, limit: int, *, 
         # The largest ones; what is shown keeps its parents, which are at least as large.
         least = sorted((max(_weight(node, root), 0.0) for _, node in rows), reverse=True)[limit - 1]
         shown = [row for row in rows if _weight(row[1], root) >= least][: 2 * limit]
-    width = room(62)
     cells = []
     for level, node in shown:
-        name = shortened(printable("  " * level + (node.name or "(top level)")), width)
         cells.append(
             (
-                name,
+                "  " * level + (node.name or "(top level)"),
                 share(node.flops, root.flops),
                 _bar(node.flops, root.flops),
                 amount(node.flops),
@@ -170,12 +169,12 @@ def _show_tree(report: Output, found: cost.Analysis, depth: int, limit: int, *, 
             )
         )
     columns = [
-        Column("scope"),
+        Column("scope", kind=Kind.NAME, rank=9),
         Column("share", is_number=True),
-        Column("of flops"),
+        Column("of flops", kind=Kind.WORD, rank=2),
         Column("flops", is_number=True),
         Column("bytes", is_number=True),
-        Column("fwd/bwd/again"),
+        Column("fwd/bwd/again", kind=Kind.WORD, rank=3),
     ]
     report.table(Table("By scope (one run)", columns, cells, len(rows) - len(shown)))
 
@@ -196,10 +195,10 @@ def _phases(node: cost.Node) -> str:
 def _show_parts(report: Output, found: cost.Analysis, by: cost.Key, limit: int) -> None:
     parts = list(found.by(by).items())
     rows = parts[:limit] if limit else parts
-    run, width = found.run, room(50)
+    run = found.run
     cells = [
         (
-            _short(name, width, by),
+            name,
             share(one.flops, run.flops),
             _bar(one.flops, run.flops),
             amount(one.flops),
@@ -208,19 +207,13 @@ def _show_parts(report: Output, found: cost.Analysis, by: cost.Key, limit: int) 
         for name, one in rows
     ]
     columns = [
-        Column(by),
+        Column(by, kind=_KINDS.get(by), rank=9),
         Column("share", is_number=True),
-        Column("of flops"),
+        Column("of flops", kind=Kind.WORD, rank=2),
         Column("flops", is_number=True),
         Column("bytes", is_number=True),
     ]
     report.table(Table(f"By {by} (one run)", columns, cells, len(parts) - len(rows)))
-
-
-def _short(name: str, width: int, by: str) -> str:
-    if len(name) <= width:
-        return name
-    return shortened(name.rpartition("/")[2] if by == "line" else name, width)
 
 
 def _json(place: str, found: cost.Analysis, by: cost.Key | None, padded: bool) -> dict[str, Any]:

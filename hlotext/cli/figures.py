@@ -1,9 +1,7 @@
-"""Names and source lines that fit beside numbers, and chips as the command line names them."""
+"""Source lines beside numbers, and chips as the command line names them."""
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -13,31 +11,17 @@ from hlotext.analysis import Place, chips
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.quantities import amount, seconds, share
 from hlotext.cli.common import Unreadable
-from hlotext.cli.output import shortened
 
-__all__ = ["LINE_WIDTH", "amount", "chip_of", "place_text", "room", "seconds", "share", "told"]
+__all__ = ["amount", "chip_of", "place_text", "seconds", "share", "told"]
 
 T = TypeVar("T")
-_WIDEST_PIPED = 72
-"""Columns for a name where no terminal says how many there are."""
-
-
-def room(used: int) -> int:
-    """Columns for a name on a line on which so many are used."""
-    if not sys.stdout.isatty():
-        return _WIDEST_PIPED
-    return max(16, shutil.get_terminal_size().columns - used)
-
-
-LINE_WIDTH = 18
-"""Columns for a source line."""
 
 
 def place_text(place: Place | None) -> str:
     """A source line without its folders."""
     if place is None:
         return ""
-    return shortened(f"{place.file.replace(chr(92), '/').rpartition('/')[2]}:{place.line}", LINE_WIDTH)
+    return f"{place.file.replace(chr(92), '/').rpartition('/')[2]}:{place.line}"
 
 
 def told(ask: Callable[[], T]) -> T:

@@ -12,7 +12,7 @@ import hlotext as hlo
 from hlotext import reports
 from hlotext.cli import UNREADABLE
 from hlotext.cli.common import Inputs, say, write_json
-from hlotext.cli.output import echo, emit_report, is_colourful
+from hlotext.cli.output import echo, emit_report, is_colourful, terminal_width
 from hlotext.cli.rule import RULES
 
 FOUND = 1
@@ -97,6 +97,6 @@ def show(found: Iterable[hlo.Diagnostic], *, is_first: bool = True, with_origin:
             echo("")
         is_first = False
         if console is not None:
-            console.print(reports.coloured(finding, with_origin))
+            console.print(reports.coloured(finding, with_origin, terminal_width()))
         else:
-            echo(reports.full_text(finding, with_origin))
+            echo(reports.full_text(finding, with_origin, terminal_width()))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +15,7 @@ from hlotext.analysis import byte_text
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, say, write_json
-from hlotext.cli.output import Column, Output, Table, echo, emit_report, output, shortened
+from hlotext.cli.output import Column, Output, Table, echo, emit_report, output
 from hlotext.memory import explanation, usage, what_if
 from hlotext.view import memory_picture
 
@@ -303,28 +301,18 @@ def _show_spaces(report: Output, shown: memory.Assignment) -> None:
 def _show_arrays(report: Output, arrays: Sequence[usage.LiveArray], where: str, limit: int) -> None:
     rows = arrays[:limit] if limit else arrays
     total = sum(array.bytes for array in arrays)
-    width = _width()
-    is_wide = width is None or width >= _WIDE
-    # Bytes, padding, lives and gaps take 31 columns; shapes and names share what is left beside the line.
-    line_width = 16 if not is_wide else 20
-    room = None if width is None else max(24, width - 31 - line_width)
-
-    def fitted(text: str, share: float) -> str:
-        return text if room is None else shortened(text, int(room * share))
-
     columns = [
         Column("bytes", is_number=True),
         Column("pad", is_number=True),
         Column("live", is_number=True),
         Column("shape"),
         Column("what"),
+        Column("scope"),
+        Column("line"),
     ]
-    columns += [Column("scope")] if is_wide else []
-    columns += [Column("line")]
     cells = []
     for array in rows:
         scope = array.scope if array.kind == "temporary" else array.kind
-        line = usage.line_text(array.place) or ("" if is_wide else array.kind)
         cells.append(
             (
                 byte_text(array.bytes),
@@ -332,25 +320,20 @@ def _show_arrays(report: Output, arrays: Sequence[usage.LiveArray], where: str, 
                 if array.padding_factor is None or array.padding_factor < 1.005
                 else f"{array.padding_factor:.2g}x",
                 "all" if array.first is None else f"{array.first}-{array.last}",
-                fitted(array.shape, 0.29 if is_wide else 0.52),
-                fitted(_what(array, is_wide), 0.34 if is_wide else 0.48),
-                *((fitted(scope, 0.32),) if is_wide else ()),
-                line if room is None else shortened(line, line_width),
+                array.shape,
+                _what(array),
+                scope,
+                usage.line_text(array.place),
             )
         )
     report.table(Table(f"Live in {where}: {byte_text(total)}", columns, cells, len(arrays) - len(rows)))
 
 
-def _what(array: usage.LiveArray, is_wide: bool) -> str:
-    """What the program calls an argument; else the instruction, with room of a loop's state also what fills it."""
+def _what(array: usage.LiveArray) -> str:
+    """What the program calls an argument; else the instruction, and of a loop's state also what fills it."""
     if array.opcode == "parameter" and array.kind != "temporary" and array.op_name:
         return array.op_name
-    return f"{array.label} < {array.writer}" if array.writer and is_wide else array.label
-
-
-def _width() -> int | None:
-    """Columns of the terminal; None for what is no terminal, where nothing is cut."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return f"{array.label} < {array.writer}" if array.writer else array.label
 
 
 def _show_groups(report: Output, groups: Sequence[usage.Group], by: str, where: str, limit: int) -> None:
@@ -370,8 +353,8 @@ def _show_groups(report: Output, groups: Sequence[usage.Group], by: str, where: 
             f"{100 * group.bytes / total:.0f}%",
             byte_text(group.padding) if group.padding else "",
             str(group.arrays),
-            shortened(group.name, 60),
-            shortened(group.largest, 30),
+            group.name,
+            group.largest,
         )
         for group in rows
     ]
@@ -382,7 +365,7 @@ def _show_timeline(shown: memory.Assignment, memory_space: int) -> None:
     bars = memory_picture.bars(shown, memory_space, _BARS)
     full = usage.space_usage(shown, memory_space)
     echo(f"\nLive in {full.name} over time (light: static, {byte_text(full.static)}; > the peak)")
-    for line in memory_picture.bar_lines(bars, full.static, _width() or 100):
+    for line in memory_picture.bar_lines(bars, full.static, output().width or 100):
         echo(line)
 
 
@@ -447,7 +430,7 @@ def _show_differences(report: Output, differences: Sequence[memory.Difference], 
         ]
     )
     rows = real[:limit] if limit else real
-    cells = [(d.item, shortened(d.name, 40), shortened(d.read, 60), shortened(d.computed, 60)) for d in rows]
+    cells = [(d.item, d.name, d.read, d.computed) for d in rows]
     columns = [Column("item"), Column("of"), Column("XLA"), Column("computed")]
     report.table(Table("Differences", columns, cells, len(real) - len(rows)))
 

@@ -1,38 +1,34 @@
-"""Headings, facts and tables on standard output: with rich on a terminal, aligned plain text everywhere else.
+"""Headings, facts and tables on standard output: as wide as the terminal and in colour there, aligned plain text elsewhere.
 
-Plain text is for pipes: nothing is wrapped, cut or coloured, and rich is not even loaded.
+Plain text is for pipes: nothing is wrapped, cut or coloured.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import attrs
 import click
 
+from hlotext.cli.widths import GAP, INDENT, Column, Kind, cell_width, fit, shorter, wrapped
 from hlotext.findings import escape
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.progress import Progress
+
+__all__ = [
+    "Column", "Kind", "Output", "ReadingBar", "Table", "echo", "emit", "emit_report", "output", "printable", "shortened"
+]  # fmt: skip
 
 _LONG_WORK = 4_000_000
 """Bytes of input from which on a progress bar is worth it: about a second."""
-
-
-@attrs.frozen
-class Column:
-    """One column of a table."""
-
-    title: str
-    style: str = ""
-    """A style of rich's, for terminals."""
-    is_number: bool = False
-    """Aligned to the right."""
+_NARROWEST = 40
+"""Columns that reports take at least: with fewer nothing is left to read."""
 
 
 @attrs.frozen
@@ -45,30 +41,16 @@ class Table:
     left_out: int = 0
 
 
-class Output(Protocol):
-    """Where a report goes."""
-
-    def heading(self, text: str) -> None:
-        """What follows is about this."""
-
-    def facts(self, facts: Iterable[tuple[str, str]]) -> None:
-        """Names and values, one pair a line."""
-
-    def table(self, table: Table) -> None:
-        """A table; nothing for one without rows."""
-
-    def text(self, title: str, text: str) -> None:
-        """HLO text as it stands, under a title."""
-
-
-def output() -> Output:
-    """Where the reports of this process go: rich on a terminal unless NO_COLOR is set, else plain text."""
-    return _Terminal() if is_colourful() else _Plain()
+def terminal_width() -> int | None:
+    """Columns of the terminal that standard output is; None where it is none, and lines may be as long as they are."""
+    if not sys.stdout.isatty():
+        return None
+    return max(shutil.get_terminal_size().columns, _NARROWEST)
 
 
 def is_colourful() -> bool:
-    """Whether standard output is a terminal on which colours are wanted."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    """Whether standard output is a terminal on which colours are wanted: https://no-color.org, and TERM says that it can."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 printable = escape.line
@@ -88,7 +70,7 @@ def emit(text: str, colour: str | None = None) -> None:
     if sys.stdout.isatty():
         text = escape.lines(text)
     if colour is not None and is_colourful():
-        text = click.style(text, fg=colour)
+        text = styled(text, colour)
     click.echo(text.encode("utf-8", "surrogateescape"), nl=False)
 
 
@@ -97,115 +79,119 @@ def emit_report(text: str) -> None:
     click.echo(text, nl=not text.endswith("\n") and bool(text))
 
 
-class _Plain:
-    """Aligned columns, two blanks between them, nothing at the ends of lines."""
+def styled(text: str, style: str) -> str:
+    """The text in a style: colours, `bold` and `dim`, with blanks between."""
+    words = style.split()
+    colour = next((word for word in words if word not in ("bold", "dim")), None)
+    return click.style(text, fg=colour, bold="bold" in words or None, dim="dim" in words or None)
 
-    def __init__(self) -> None:
+
+class Output:
+    """Where a report goes: headings, facts, tables and HLO text, in the width of the terminal, in colour or not."""
+
+    def __init__(self, width: int | None, is_coloured: bool) -> None:
+        self.width = width
+        """Columns that there are; None for any number."""
+        self._is_coloured = is_coloured
         self._is_first = True
 
     def heading(self, text: str) -> None:
+        """What follows is about this: `PLACE: NAME`, of which folders go where there is no room."""
         self._blank()
-        echo(printable(text))
+        text = printable(text)
+        if self.width is None:
+            self._line(text)
+            return
+        place, mark, name = text.rpartition(": ")
+        text = (
+            f"{shorter(place, self.width - cell_width(mark + name), Kind.PLACE)}{mark}{name}"
+            if mark
+            else text
+        )
+        text = shorter(text, self.width, Kind.NAME)
+        rule = "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * (self.width - cell_width(text) - 1)
+        self._line(f"{self._styled(text, 'bold')} {self._styled(rule, 'dim')}".rstrip())
 
     def facts(self, facts: Iterable[tuple[str, str]]) -> None:
-        rows = list(facts)
-        width = max((len(name) for name, _ in rows), default=0)
+        """Names and values, one pair a line; longer values go on in the next line."""
+        rows = [(printable(name), printable(value)) for name, value in facts]
+        longest = max((len(name) for name, _ in rows), default=0)
         for name, value in rows:
-            echo(f"  {name:{width}}  {printable(value)}".rstrip())
+            lines = [value] if self.width is None else wrapped(value, self.width - INDENT - longest - GAP)
+            for number, line in enumerate(lines):
+                lead = self._styled(f"{name if not number else '':{longest}}", "dim")
+                self._line(f"{' ' * INDENT}{lead}{' ' * GAP}{line}".rstrip())
         self._is_first = False
 
     def table(self, table: Table) -> None:
+        """A table; nothing for one without rows."""
         if not table.rows:
             return
         self._blank()
-        echo(table.title)
-        cells = [
-            [column.title for column in table.columns],
-            *([printable(c) for c in row] for row in table.rows),
+        self._line(self._styled(printable(table.title), "bold"))
+        fitted = fit(table.columns, [[printable(cell) for cell in row] for row in table.rows], self.width)
+        columns = [table.columns[number] for number in fitted.columns]
+        self._row(columns, fitted.widths, [(column.title,) for column in columns], "dim")
+        for row in fitted.rows:
+            self._row(columns, fitted.widths, row)
+        gone = [
+            column.title
+            for n, column in enumerate(table.columns)
+            if n not in fitted.columns and any(row[n] for row in table.rows)
         ]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        for row in cells:
-            aligned = (
-                f"{cell:{'>' if column.is_number else '<'}{width}}"
-                for cell, column, width in zip(row, table.columns, widths, strict=True)
-            )
-            echo(f"  {'  '.join(aligned)}".rstrip())
-        if table.left_out:
-            echo(f"  ... and {table.left_out:,} more")
+        more = [f"... and {table.left_out:,} more"] if table.left_out else []
+        if gone:
+            more.append(f"(a wider terminal adds: {', '.join(filter(None, gone))})")
+        if more:
+            for line in wrapped(" ".join(more), (self.width or 1 << 30) - INDENT, " " * INDENT):
+                self._line(self._styled(f"{' ' * INDENT}{line}", "dim"))
 
     def text(self, title: str, text: str) -> None:
+        """HLO text as it stands, under a title; on a terminal its lines go on in the next at a blank."""
         self._blank()
-        echo(title)
-        echo(text)
+        self._line(self._styled(title, "bold"))
+        for line in escape.lines(text).split("\n"):
+            indent = " " * (len(line) - len(line.lstrip()) + 4)
+            for piece in [line] if self.width is None else wrapped(line, self.width, indent):
+                self._line(piece)
+
+    def note(self, text: str) -> None:
+        """A sentence of its own."""
+        text = printable(text)
+        for line in [text] if self.width is None else wrapped(text, self.width, " " * INDENT):
+            self._line(line)
+
+    def _row(
+        self,
+        columns: Sequence[Column],
+        widths: Sequence[int],
+        cells: Sequence[Sequence[str]],
+        style: str = "",
+    ) -> None:
+        for number in range(max(map(len, cells))):
+            parts = []
+            for column, width, lines in zip(columns, widths, cells, strict=True):
+                text = lines[number] if number < len(lines) else ""
+                pad = " " * (width - cell_width(text))
+                shown = self._styled(text, style or column.style)
+                parts.append(f"{pad}{shown}" if column.is_number else f"{shown}{pad}")
+            self._line(f"{' ' * INDENT}{(' ' * GAP).join(parts)}".rstrip())
+
+    def _styled(self, text: str, style: str) -> str:
+        return styled(text, style) if self._is_coloured and style and text.strip() else text
+
+    def _line(self, text: str) -> None:
+        click.echo(f"{text}\n".encode("utf-8", "surrogateescape"), nl=False)
 
     def _blank(self) -> None:
         if not self._is_first:
-            echo("")
+            self._line("")
         self._is_first = False
 
 
-class _Terminal:
-    """The same with colours, as wide as the terminal; long cells are folded, never cut."""
-
-    def __init__(self, console: Console | None = None) -> None:
-        from rich.console import Console
-
-        self._console = console or Console(highlight=False, markup=False, emoji=False)
-
-    def heading(self, text: str) -> None:
-        from rich.rule import Rule
-        from rich.text import Text
-
-        self._console.print(Rule(Text(printable(text), "bold"), align="left", style="dim"))
-
-    def facts(self, facts: Iterable[tuple[str, str]]) -> None:
-        from rich.table import Table as RichTable
-        from rich.text import Text
-
-        grid = RichTable.grid(padding=(0, 2))
-        grid.add_column(style="dim", no_wrap=True)
-        grid.add_column(overflow="fold")
-        for name, value in facts:
-            grid.add_row(Text(name), Text(printable(value)))
-        self._console.print(grid)
-
-    def table(self, table: Table) -> None:
-        from rich import box
-        from rich.table import Table as RichTable
-        from rich.text import Text
-
-        if not table.rows:
-            return
-        caption = f"... and {table.left_out:,} more" if table.left_out else None
-        rich_table = RichTable(
-            title=Text(table.title, "bold"),
-            title_justify="left",
-            caption=caption,
-            caption_justify="left",
-            box=box.SIMPLE_HEAD,
-            show_edge=False,
-            pad_edge=False,
-            header_style="dim",
-        )
-        for column in table.columns:
-            rich_table.add_column(
-                column.title,
-                justify="right" if column.is_number else "left",
-                style=column.style,
-                overflow="fold",
-                no_wrap=column.is_number,
-            )
-        for row in table.rows:
-            rich_table.add_row(*(Text(printable(cell)) for cell in row))
-        self._console.print()
-        self._console.print(rich_table)
-
-    def text(self, title: str, text: str) -> None:
-        from rich.text import Text
-
-        self._console.print()
-        self._console.print(Text(title, "bold"))
-        self._console.print(Text(escape.lines(text)), soft_wrap=True)
+def output() -> Output:
+    """Where the reports of this process go: as wide as the terminal, with colours unless NO_COLOR is set; else plain text."""
+    return Output(terminal_width(), is_colourful())
 
 
 class ReadingBar:

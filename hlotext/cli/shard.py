@@ -14,8 +14,8 @@ from hlotext import analysis
 from hlotext.analysis import Shard, byte_text
 from hlotext.analysis.shards import waste_of
 from hlotext.cli.common import FORMAT, Inputs, Unreadable, say, write_json
-from hlotext.cli.figures import room, told
-from hlotext.cli.output import Column, Output, Table, echo, emit_report, output, printable, shortened
+from hlotext.cli.figures import told
+from hlotext.cli.output import Column, Output, Table, echo, emit_report, output
 from hlotext.ir.values.named_sharding import with_mesh
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import OpSharding, Sharding
@@ -158,11 +158,11 @@ def _show(
     if index is not None and holders is not None:
         text = ", ".join(map(str, holders[:32])) + (", ..." if len(holders) > 32 else "")
         facts.append((f"[{', '.join(map(str, index))}] on", f"device {text}" if holders else "no device"))
-    facts += [(name, shortened(text, 400)) for name, text in found.forms.items()]
+    facts += [(name, text) for name, text in found.forms.items()]
     report.facts(facts)
     if device is not None or index is not None or not found.parts:
         return
-    picture = _terminal_picture(found)
+    picture = _terminal_picture(found, report.width)
     if picture:
         echo("")
         for line in picture:
@@ -210,13 +210,13 @@ def _devices(numbers: list[int]) -> str:
     return ",".join(parts[:4]) + (",..." if len(parts) > 4 else "")
 
 
-def _terminal_picture(found: _Found) -> list[str]:
+def _terminal_picture(found: _Found, report_width: int | None) -> list[str]:
     """The grid of parts with the devices that hold each, as boxes; empty where it would be too wide."""
     grid = _grid(found)
     if grid is None or not grid or (len(grid) == 1 and len(grid[0]) == 1):
         return []
     width = max(len(cell) for row in grid for cell in row) + 2
-    if (width + 1) * len(grid[0]) + 1 > room(0):
+    if (width + 1) * len(grid[0]) + 1 > (report_width or 100):
         return []
     line = "+" + "+".join("-" * width for _ in grid[0]) + "+"
     lines = [line]
@@ -305,15 +305,14 @@ def _show_module(
     titles = {"arguments": "Arguments", "results": "Results", "largest": "Largest values with a sharding"}
     for key, found in tables.items():
         rows = found[:limit] if limit else found
-        width = room(64)
         cells = [
             (
-                shortened(printable(_label(one)), max(14, width // 2)),
+                _label(one),
                 one.shard_shape.text_without_layout(),
                 "" if one.shape is None else byte_text(one.global_bytes),
                 byte_text(one.device_bytes),
                 "" if one.replication is None else f"{one.replication:,}",
-                shortened(one.problem or str(one.sharding or ""), max(20, width)),
+                one.problem or str(one.sharding or ""),
             )
             for one in rows
         ]
@@ -323,7 +322,7 @@ def _show_module(
             Column("whole", is_number=True),
             Column("bytes", is_number=True),
             Column("copies", is_number=True),
-            Column("sharding"),
+            Column("sharding", rank=4),
         ]
         report.table(Table(titles[key], columns, cells, len(found) - len(rows)))
 

@@ -13,7 +13,7 @@ import click
 from hlotext.analysis.call_graph import call_graph
 from hlotext.analysis.sizes import byte_text
 from hlotext.cli.common import NOT_FOUND, Inputs, NotFound, write_json
-from hlotext.cli.output import Column, Output, Table, output, shortened
+from hlotext.cli.output import Column, Kind, Output, Table, output
 from hlotext.cli.summary.details import (
     ComputationDetails,
     InstructionDetails,
@@ -115,10 +115,7 @@ def _cut(title: str, columns: list[Column], rows: list[list[str]], limit: int | 
 
 
 def _neighbours(title: str, rows: Iterable[Neighbour], limit: int | None) -> Table:
-    cells = [
-        [row.name, row.opcode, shortened(row.shape or "", 100), byte_text(row.allocated_bytes)]
-        for row in rows
-    ]
+    cells = [[row.name, row.opcode, row.shape or "", byte_text(row.allocated_bytes)] for row in rows]
     return _cut(title, [_NAME, _OPCODE, _SHAPE, _SIZE], cells, limit)
 
 
@@ -144,7 +141,7 @@ def _show_instruction(report: Output, place: str, details: InstructionDetails, l
                     user.name,
                     user.opcode,
                     ", ".join(map(str, user.positions)),
-                    shortened(user.shape or "", 100),
+                    user.shape or "",
                     byte_text(user.allocated_bytes),
                 ]
                 for user in details.users
@@ -155,7 +152,7 @@ def _show_instruction(report: Output, place: str, details: InstructionDetails, l
     report.table(
         _cut(
             "Attributes",
-            [Column("name", "cyan"), Column("value")],
+            [Column("name", "cyan"), Column("value", kind=Kind.PROSE)],
             [[name, text] for name, text in details.attributes.items()],
             None,
         )

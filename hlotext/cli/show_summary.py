@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar
 
 from hlotext.analysis.sizes import Total, byte_text
 from hlotext.cli.figures import amount
-from hlotext.cli.output import Column, Output, Table, shortened
+from hlotext.cli.output import Column, Kind, Output, Table
 from hlotext.cli.summary import CustomCall, OpcodeCount, Summary
 from hlotext.cli.summary.arrays import ArrayGroup, MemorySpace, PaddedShape, Transfer
 from hlotext.cli.summary.communication import CollectiveGroup
@@ -139,6 +139,11 @@ def _padding(allocated: int, unpadded: int) -> str:
     return f"{100 * (allocated - unpadded) / allocated:.0f} %" if allocated else "0 %"
 
 
+def _some_padding(allocated: int, unpadded: int) -> str:
+    """The same, empty for none."""
+    return _padding(allocated, unpadded) if allocated != unpadded else ""
+
+
 # ---- tables
 
 _SPACES = {0: "default", 5: "S(5) host"}
@@ -169,16 +174,13 @@ def _array_name(group: ArrayGroup) -> str:
 
 
 _ARRAYS: Columns[ArrayGroup] = (
-    (number("each"), lambda row: byte_text(row.allocated_bytes)),
+    (Column("each", is_number=True, rank=9), lambda row: byte_text(row.allocated_bytes)),
     (number("count"), lambda row: f"{row.count:,}"),
-    (number("padding"), lambda row: _padding(row.allocated_bytes, row.unpadded_bytes)),
+    (number("padding"), lambda row: _some_padding(row.allocated_bytes, row.unpadded_bytes)),
     (Column("shape", "yellow"), lambda row: row.shape),
-    (Column("opcode", "blue"), lambda row: shortened(row.opcode)),
+    (Column("opcode", "blue"), lambda row: row.opcode),
     (Column("name", "cyan"), _array_name),
-    (
-        Column("from", "green"),
-        lambda row: str(row.place) if row.place is not None else shortened(row.op_name),
-    ),
+    (Column("from", "green"), lambda row: str(row.place) if row.place is not None else row.op_name),
 )
 
 _PADDED: Columns[PaddedShape] = (
@@ -217,14 +219,14 @@ def _where(row: CollectiveGroup) -> str:
 _COLLECTIVES: Columns[CollectiveGroup] = (
     (Column("kind", "blue"), lambda row: row.kind + (" async" if row.is_async else "")),
     (Column("groups"), _groups_text),
-    (Column("as written"), lambda row: shortened(row.groups, 40)),
+    (Column("as written", rank=2), lambda row: row.groups),
     (number("count"), lambda row: f"{row.count:,}"),
     (number("runs"), lambda row: count_text(row.runs)),
     (number("bytes in"), lambda row: byte_text(row.operand_bytes)),
     (number("bytes out"), lambda row: byte_text(row.result_bytes)),
-    (number("largest"), lambda row: byte_text(row.largest_bytes)),
-    (Column("largest one", "cyan"), lambda row: row.name),
-    (Column("where"), _where),
+    (Column("largest", is_number=True, rank=4), lambda row: byte_text(row.largest_bytes)),
+    (Column("largest one", "cyan", rank=3), lambda row: row.name),
+    (Column("where", kind=Kind.WORD, rank=7), _where),
 )
 
 _LOOPS: Columns[Loop] = (
@@ -252,8 +254,7 @@ _OPCODES: Columns[OpcodeCount] = (
 )
 
 _PYTHON: Columns[SourceLine] = (
-    (Column("line", "green"), lambda row: f"{row.place.file}:{row.place.line}"),
-    (Column("function"), lambda row: row.place.function),
+    (Column("line", "green", rank=9), lambda row: str(row.place)),
     (number("instructions"), lambda row: f"{row.instructions:,}"),
     (number("bytes written"), lambda row: byte_text(row.written_bytes)),
 )

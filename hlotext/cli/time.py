@@ -10,8 +10,8 @@ from hlotext import cost
 from hlotext.analysis import Backend, DeviceMesh, backend_of, parse_mesh, places
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
-from hlotext.cli.figures import amount, chip_of, place_text, room, seconds, share, told
-from hlotext.cli.output import Column, Output, Table, output, shortened
+from hlotext.cli.figures import amount, chip_of, place_text, seconds, share, told
+from hlotext.cli.output import Column, Output, Table, output
 
 _LIMIT = 10
 
@@ -124,10 +124,9 @@ def _rates(chip: Chip) -> str:
 def _show_instructions(report: Output, found: cost.Estimate, limit: int, lines: Any) -> None:
     rows = found.instructions[:limit] if limit else found.instructions
     has_cycles = any(one.cycles is not None for one in rows)
-    names = room(74 if has_cycles else 62)
     cells = [
         (
-            shortened(one.instruction.name, names),
+            one.instruction.name,
             seconds(one.seconds),
             f"{one.runs:,}",
             one.bound.value,
@@ -160,10 +159,9 @@ def _cycles(one: cost.InstructionTime) -> str:
 
 def _show_transfers(report: Output, found: cost.Estimate, limit: int, lines: Any) -> None:
     rows = found.transfers[:limit] if limit else found.transfers
-    names = room(65)
     cells = [
         (
-            shortened(one.start.name, names),
+            one.start.name,
             one.communication.kind if one.communication is not None else "copy",
             seconds(one.seconds) if one.is_known else "?",
             seconds(one.exposed),
@@ -191,10 +189,9 @@ def _show_path(report: Output, found: cost.Estimate, limit: int, lines: Any) -> 
         shown = [step for step in path if step.seconds >= least][:limit]
     else:
         shown = list(path)
-    names = room(63)
     cells = [
         (
-            shortened(step.instruction.name, names),
+            step.instruction.name,
             seconds(step.seconds),
             share(step.seconds, found.seconds),
             step.resource,

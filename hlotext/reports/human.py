@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -25,10 +26,56 @@ def full(report: Report) -> str:
     return "\n".join(f"{full_text(finding, report.with_origin)}\n" for finding in report.findings)
 
 
-def full_text(finding: Finding, with_origin: bool = False) -> str:
-    """One finding: place and message, the line with a caret, where it comes from and what it costs, what to do."""
+def full_text(finding: Finding, with_origin: bool = False, width: int | None = None) -> str:
+    """One finding: place and message, the line with a caret, where it comes from and what it costs, what to do.
+
+    With a `width` lines of the source are cut around the caret, and sentences go on in the next line.
+    """
+    if width is not None:
+        return "\n".join(_fitted(_lines(finding, with_origin), width))
+    return "\n".join(_lines(finding, with_origin)) if with_origin else str(finding)
+
+
+def _fitted(lines: list[str], width: int) -> list[str]:
+    out: list[str] = []
+    for number, line in enumerate(lines):
+        match = _LINE.fullmatch(line)
+        if match is None:
+            indent = "    " if number else "  "
+            out += textwrap.wrap(
+                line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            ) or [line]
+        elif match["rest"].strip("^ ") or not out or not match["rest"]:
+            # The line of the source: what is below it says where the caret is.
+            below = _LINE.fullmatch(lines[number + 1]) if number + 1 < len(lines) else None
+            carets = below["rest"] if below is not None else ""
+            out += _around_caret(
+                match["gutter"], match["rest"], below["gutter"] if below else "", carets, width
+            )
+        # The line of the caret went out with the one above.
+    return out
+
+
+def _around_caret(gutter: str, text: str, below: str, carets: str, width: int) -> list[str]:
+    """A line of the source and its caret, cut on both sides so that the caret stays under what it means."""
+    room = max(width - len(gutter), 16)
+    first, last = len(carets) - len(carets.lstrip()), len(carets)
+    if len(text) > room:
+        start = max(0, min(first - room // 3, len(text) - room))
+        piece, carets = text[start : start + room], carets[start : start + room]
+        if start and not piece.startswith("..."):
+            piece = "..." + piece[3:]
+        if start + room < len(text) and not piece.endswith("..."):
+            piece = piece[:-3] + "..."
+        if last > start + room:
+            carets = carets[:-3]
+        text = piece
+    return [gutter + text, below + carets]
+
+
+def _lines(finding: Finding, with_origin: bool) -> list[str]:
     if not with_origin:
-        return str(finding)
+        return str(finding).split("\n")
     facts = finding.facts
     out = [concise_line(finding), *facts.excerpt]
     for (what, span), lines in zip(finding.related, facts.related, strict=True):
@@ -41,8 +88,8 @@ def full_text(finding: Finding, with_origin: bool = False) -> str:
         out.append(f"  {costs}")
     if finding.help:
         fix = f" (--fix does it, by {finding.fix}: safe)" if finding.fix else ""
-        out.append(f"  help: {escape.lines(finding.help)}{fix}")
-    return "\n".join(out)
+        out += f"  help: {escape.lines(finding.help)}{fix}".split("\n")
+    return out
 
 
 def _costs(finding: Finding) -> str:
@@ -68,13 +115,13 @@ def _short(count: int) -> str:
     return f"{value:.3g} {prefix}"
 
 
-def coloured(finding: Finding, with_origin: bool = False) -> Text:
+def coloured(finding: Finding, with_origin: bool = False, width: int | None = None) -> Text:
     """The same as `full_text`, coloured: severity, place, caret and help."""
     from rich.text import Text
 
     style = _STYLES[finding.severity]
     mark = f"{finding.severity.value}[{finding.code}]"
-    first, *others = full_text(finding, with_origin).split("\n")
+    first, *others = full_text(finding, with_origin, width).split("\n")
     place, found, message = first.partition(mark)
     text = Text.assemble((place, "dim"), (mark, style), (message, "bold")) if found else Text(first, "bold")
     for line in others:

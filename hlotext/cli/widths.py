@@ -1,0 +1,345 @@
+"""How tables and texts fit into the columns of a terminal: what gives way first, and how words are shortened.
+
+Nothing is broken inside a word or a shape. A cell that is too long has shorter forms of its kind: a shape lets go of its
+layout, a path of its folders, a scope of its outer parts. Where that is not enough, the least important column goes, and the
+table says so. Without a width, as in pipes, everything stays as it is.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+
+import attrs
+
+INDENT, GAP = 2, 2
+"""Blanks before a row, and between two cells."""
+_DOTS = "…"
+
+
+class Kind(enum.Enum):
+    """What the cells of a column are, which says how they get shorter."""
+
+    NAME = "name"
+    """A name: its middle goes."""
+    SHAPE = "shape"
+    """A shape: first its layout goes, then the last elements of a tuple."""
+    PLACE = "place"
+    """A path, with a line and a function: folders go first."""
+    SCOPE = "scope"
+    """A path of scopes: outer ones go first."""
+    PROSE = "prose"
+    """A sentence: it goes on in the next line."""
+    WORD = "word"
+    """Short words and numbers that stay as they are."""
+
+
+_NUMBER, _OTHER = 6, 5
+_FIRST = 3
+"""By how much the first column, by which rows are told apart, is more important than elsewhere."""
+_KNOWN = {
+    **dict.fromkeys(
+        ("name", "instruction", "operation", "value", "transfer", "critical path"), (Kind.NAME, 9)
+    ),
+    **dict.fromkeys(("shape", "one device"), (Kind.SHAPE, 8)),
+    **dict.fromkeys(("line", "from", "source"), (Kind.PLACE, 7)),
+    "scope": (Kind.SCOPE, 5),
+    "op_name": (Kind.SCOPE, 5),
+    "file": (Kind.PLACE, 9),
+    **dict.fromkeys(("opcode", "family"), (Kind.NAME, 4)),
+    "kind": (Kind.WORD, 8),
+    **dict.fromkeys(("what it does", "what is wrong", "why", "because", "meaning", "note"), (Kind.PROSE, 7)),
+    **dict.fromkeys(("what", "evidence", "holds", "when XLA prints it"), (Kind.PROSE, 6)),
+}
+"""What columns of a title are, and how important: a title means the same in all tables."""
+
+
+@attrs.frozen
+class Column:
+    """One column of a table."""
+
+    title: str
+    style: str = ""
+    """A colour for terminals, or `bold`, `dim`."""
+    is_number: bool = False
+    """Aligned to the right, and never shortened."""
+    _kind: Kind | None = None
+    _rank: int | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """What its cells are: as given, else as columns of this title are."""
+        if self.is_number:
+            return Kind.WORD
+        return self._kind or _KNOWN.get(self.title, (Kind.NAME, 0))[0]
+
+    @property
+    def rank(self) -> int:
+        """How important it is: without room the lowest rank goes first, of several the one furthest to the right."""
+        if self._rank is not None:
+            return self._rank
+        return _KNOWN.get(self.title, (Kind.NAME, _NUMBER if self.is_number else _OTHER))[1]
+
+
+@attrs.frozen
+class Fitted:
+    """What of a table is shown."""
+
+    columns: tuple[int, ...]
+    """The numbers of the columns that stay."""
+    widths: tuple[int, ...]
+    """The width of each of these."""
+    rows: tuple[tuple[tuple[str, ...], ...], ...]
+    """Row by row the cells of these columns, each as its lines."""
+
+
+_LEAST = {Kind.NAME: 16, Kind.SHAPE: 16, Kind.PLACE: 18, Kind.SCOPE: 16, Kind.PROSE: 24}
+_GOOD = {Kind.NAME: 28, Kind.SHAPE: 34, Kind.PLACE: 24, Kind.SCOPE: 30, Kind.PROSE: 36}
+"""Columns for a kind of cell: with less nobody knows what is meant; with these nearly everything can be read."""
+
+
+def fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> Fitted:
+    """The columns and cells that fit into `width`; all of them, as they are, for None. One column always stays."""
+    numbers = range(len(columns))
+    natural = [max([cell_width(row[n]) for row in rows], default=0) for n in numbers]
+    natural = [max(size, cell_width(columns[n].title)) for n, size in enumerate(natural)]
+    if width is None:
+        cells = tuple(tuple((cell,) for cell in row) for row in rows)
+        return Fitted(tuple(numbers), tuple(natural), cells)
+    # What no row has is not missed.
+    kept = [n for n in numbers if not rows or any(row[n] for row in rows)] or [0]
+    while len(kept) > 1 and sum(_least(columns[n], natural[n]) for n in kept) > _budget(width, kept):
+        kept.remove(min(kept, key=lambda n: (columns[n].rank + (0 if n else _FIRST), -n)))
+    budget = _budget(width, kept)
+    caps = _caps([columns[n] for n in kept], [natural[n] for n in kept], budget)
+    forms: dict[int, list[tuple[str, ...]]] = {}
+    sizes: dict[int, int] = {}
+
+    def form(place: int) -> None:
+        """The cells of one column under its cap, and how wide they are then."""
+        number = kept[place]
+        column = columns[number]
+        cells = [row[number] for row in rows]
+        if column.kind in _LEVELS:
+            cells = _alike(cells, caps[place], column.kind)
+        forms[number] = [_lines(cell, caps[place], column) for cell in cells]
+        longest = max((cell_width(line) for lines in forms[number] for line in lines), default=0)
+        sizes[number] = max(longest, cell_width(column.title))
+
+    for place in range(len(kept)):
+        form(place)
+    # Shorter forms are often shorter than they must be: what they leave goes to the most important ones.
+    for place in sorted(range(len(kept)), key=lambda place: -columns[kept[place]].rank):
+        left = budget - sum(sizes.values())
+        if left > 0 and caps[place] < natural[kept[place]]:
+            caps[place] = sizes[kept[place]] + left
+            form(place)
+    shown = tuple(tuple(forms[n][row] for n in kept) for row in range(len(rows)))
+    return Fitted(tuple(kept), tuple(sizes[n] for n in kept), shown)
+
+
+def _budget(width: int, kept: Sequence[int]) -> int:
+    return width - INDENT - GAP * (len(kept) - 1)
+
+
+def _bound(column: Column, natural: int, bounds: dict[Kind, int]) -> int:
+    if column.is_number or column.kind is Kind.WORD:
+        return natural
+    return min(natural, max(bounds[column.kind], cell_width(column.title)))
+
+
+def _least(column: Column, natural: int) -> int:
+    return _bound(column, natural, _LEAST)
+
+
+def _caps(columns: Sequence[Column], natural: Sequence[int], budget: int) -> list[int]:
+    """The widths that columns may have: less important ones give first, down to what is good, then to what is least."""
+    caps = list(natural)
+    order = sorted(range(len(columns)), key=lambda place: (columns[place].rank, -place))
+    for bounds in (_GOOD, _LEAST):
+        for place in order:
+            excess = sum(caps) - budget
+            if excess <= 0:
+                return caps
+            least = _bound(columns[place], natural[place], bounds)
+            caps[place] = max(min(caps[place], least), caps[place] - excess)
+    return caps
+
+
+def _lines(text: str, width: int, column: Column) -> tuple[str, ...]:
+    if cell_width(text) <= width or column.is_number:
+        return (text,)
+    if column.kind is Kind.PROSE:
+        return tuple(wrapped(text, width))
+    return (shorter(text, width, column.kind),)
+
+
+# ---- shorter forms
+
+
+def shorter(text: str, width: int, kind: Kind) -> str:
+    """The longest form of a text that fits; nothing shorter than its last form can be had."""
+    if cell_width(text) <= width:
+        return text
+    form = text
+    for form in _FORMS.get(kind, _name_forms)(text, width):
+        if cell_width(form) <= width:
+            return form
+    return form
+
+
+def _name_forms(text: str, width: int) -> Iterator[str]:
+    """The middle goes; more of the end stays, since numbers stand there."""
+    keep = max(width - 1, 2)
+    head = keep // 2
+    yield f"{text[:head]}{_DOTS}{text[len(text) - (keep - head) :]}"
+
+
+_LAYOUT = re.compile(r"\{[^{}]*?(S\(\d+\))?\}")
+_COMMENT = re.compile(r"/\*.*?\*/ ?")
+
+
+def _uncommented(text: str) -> str:
+    return _COMMENT.sub("", text)
+
+
+def _with_space(text: str) -> str:
+    """Without layouts, of which memory spaces stay."""
+    return _LAYOUT.sub(lambda match: f"{{{_DOTS}{match[1]}}}" if match[1] else "", _uncommented(text))
+
+
+def _bare(text: str) -> str:
+    """Without layouts."""
+    return _LAYOUT.sub("", _uncommented(text))
+
+
+def _shape_forms(text: str, width: int) -> Iterator[str]:
+    """Without comments; without layouts, whose memory space stays; then the first elements of a tuple, and how many more."""
+    yield _uncommented(text)
+    yield _with_space(text)
+    bare = _bare(text)
+    yield bare
+    if bare.startswith("("):
+        elements = _elements(bare)
+        for count in range(len(elements) - 1, 0, -1):
+            yield f"({', '.join(elements[:count])}, {_DOTS} {len(elements) - count} more)"
+        yield f"({len(elements)} elements)"
+        return
+    yield f"{bare[: max(width - 1, 1)]}{_DOTS}"
+
+
+def _elements(text: str) -> list[str]:
+    """The elements of a tuple's shape as text, nested ones whole."""
+    found, depth, start = [], 0, 1
+    for place, character in enumerate(text):
+        if character in "([":
+            depth += 1
+        elif character in ")]":
+            depth -= 1
+        if (character == "," and depth == 1) or (character == ")" and depth == 0):
+            found.append(text[start:place].strip())
+            start = place + 1
+    return found
+
+
+def _place_forms(text: str, width: int) -> Iterator[str]:
+    """`folder/file.py:12 module.function`: folders go, then all but the function's last word, then the function."""
+    place, _, function = text.partition(" ")
+    name = place.replace("\\", "/").rpartition("/")[2]
+    last = function.rpartition(".")[2]
+    if not function:
+        yield f"{_DOTS}/{name}"
+        yield name
+    else:
+        yield f"{name} {function}"
+        yield f"{name} {last}"
+        yield name
+    yield f"{_DOTS}{name[len(name) - max(width - 1, 1) :]}"
+
+
+def _scope_forms(text: str, width: int) -> Iterator[str]:
+    """`a/b/c`: the outer scopes go."""
+    parts = text.split("/")
+    for start in range(1, len(parts)):
+        yield f"{_DOTS}/{'/'.join(parts[start:])}"
+    yield f"{_DOTS}{text[len(text) - max(width - 1, 1) :]}"
+
+
+def _file(text: str) -> str:
+    """A place without its folders."""
+    place, blank, function = text.partition(" ")
+    return f"{place.replace(chr(92), '/').rpartition('/')[2]}{blank}{function}"
+
+
+def _file_and_last(text: str) -> str:
+    place, blank, function = _file(text).partition(" ")
+    return f"{place}{blank}{function.rpartition('.')[2]}"
+
+
+def _file_alone(text: str) -> str:
+    return _file(text).partition(" ")[0]
+
+
+_LEVELS: dict[Kind, tuple[Callable[[str], str], ...]] = {
+    Kind.SHAPE: (str, _uncommented, _with_space, _bare),
+    Kind.PLACE: (str, _file, _file_and_last, _file_alone),
+}
+
+
+def _alike(cells: Sequence[str], width: int, kind: Kind) -> list[str]:
+    """The cells of a column, all in the same form: shapes with layouts and without would mislead. Tuples do not count."""
+    *forms, last = _LEVELS[kind]
+    for form in forms:
+        found = [form(cell) for cell in cells]
+        if all(cell_width(cell) <= width for cell in found if not cell.startswith("(")):
+            return found
+    return [last(cell) for cell in cells]
+
+
+_FORMS: dict[Kind, Callable[[str, int], Iterator[str]]] = {
+    Kind.NAME: _name_forms,
+    Kind.SHAPE: _shape_forms,
+    Kind.PLACE: _place_forms,
+    Kind.SCOPE: _scope_forms,
+}
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """The text in lines of at most `width`; all but the first begin with `indent`.
+
+    They end at blanks, in a longer word after its commas and slashes; what has none stays whole.
+    """
+    if cell_width(text) <= width:
+        return [text]
+    lines: list[str] = []
+    line, used = "", 0
+    for word in _pieces(text, width - len(indent)):
+        size = cell_width(word.rstrip(" "))
+        if line.strip() and used + size > width:
+            lines.append(line.rstrip(" "))
+            line, used = indent, len(indent)
+        line += word
+        used += cell_width(word)
+    return [*lines, line.rstrip(" ")]
+
+
+def _pieces(text: str, width: int) -> Iterator[str]:
+    """The words, each with the blanks behind it; what is too long for a line in parts."""
+    for word in _WORDS.findall(text):
+        if cell_width(word) <= width:
+            yield word
+        else:
+            yield from _PARTS.findall(word)
+
+
+_WORDS = re.compile(r"[^ ]* +|[^ ]+")
+_PARTS = re.compile(r"[^,/]*[,/]+ *|[^,/]+")
+
+
+def cell_width(text: str) -> int:
+    """Columns of a terminal that a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
