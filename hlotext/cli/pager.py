@@ -46,8 +46,8 @@ def paged() -> Iterator[None]:
 
 def _is_wanted() -> bool:
     return (
-        sys.stdout is sys.__stdout__
-        and sys.stdout.isatty()
+        sys.stdout.isatty()
+        and sys.stdout is sys.__stdout__
         and sys.stdin.isatty()
         and os.environ.get("PAGER", "less").strip() not in ("", "cat")
         and os.environ.get("TERM") not in (None, "", "dumb")

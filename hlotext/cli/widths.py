@@ -95,6 +95,8 @@ class Fitted:
     """Row by row the cells of these columns, each as its lines."""
 
 
+_PIPED = 120
+"""Columns for a shape in a pipe."""
 _LEAST = {Kind.NAME: 16, Kind.SHAPE: 16, Kind.PLACE: 18, Kind.SCOPE: 16, Kind.PROSE: 24}
 _GOOD = {Kind.NAME: 28, Kind.SHAPE: 34, Kind.PLACE: 24, Kind.SCOPE: 30, Kind.PROSE: 36}
 """Columns for a kind of cell: with less nobody knows what is meant; with these nearly everything can be read."""
@@ -103,11 +105,17 @@ _GOOD = {Kind.NAME: 28, Kind.SHAPE: 34, Kind.PLACE: 24, Kind.SCOPE: 30, Kind.PRO
 def fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> Fitted:
     """The columns and cells that fit into `width`; all of them, as they are, for None. One column always stays."""
     numbers = range(len(columns))
+    if width is None:
+        # Only shapes of long tuples: one would fill every row with kilobytes of blanks.
+        shapes = {n for n in numbers if columns[n].kind is Kind.SHAPE}
+        rows = [
+            [shorter(cell, _PIPED, Kind.SHAPE) if n in shapes else cell for n, cell in enumerate(row)]
+            for row in rows
+        ]
     natural = [max([cell_width(row[n]) for row in rows], default=0) for n in numbers]
     natural = [max(size, cell_width(columns[n].title)) for n, size in enumerate(natural)]
     if width is None:
-        cells = tuple(tuple((cell,) for cell in row) for row in rows)
-        return Fitted(tuple(numbers), tuple(natural), cells)
+        return Fitted(tuple(numbers), tuple(natural), tuple(tuple((cell,) for cell in row) for row in rows))
     # What no row has is not missed.
     kept = [n for n in numbers if not rows or any(row[n] for row in rows)] or [0]
     while len(kept) > 1 and sum(_least(columns[n], natural[n]) for n in kept) > _budget(width, kept):
@@ -180,13 +188,15 @@ def _lines(text: str, width: int, column: Column) -> tuple[str, ...]:
 
 
 def shorter(text: str, width: int, kind: Kind) -> str:
-    """The longest form of a text that fits; nothing shorter than its last form can be had."""
+    """The longest form of a text that fits; where none does, the end of the last."""
     if cell_width(text) <= width:
         return text
     form = text
     for form in _FORMS.get(kind, _name_forms)(text, width):
         if cell_width(form) <= width:
             return form
+    while cell_width(form) > width and len(form) > 2:  # characters that take two columns
+        form = f"{_DOTS}{form.removeprefix(_DOTS)[1:]}"
     return form
 
 
