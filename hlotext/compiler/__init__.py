@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from hlotext.compiler.cpu_fusing import FusionOutcome, cpu_fusion
     from hlotext.compiler.decision import Decision, Outcome
+    from hlotext.compiler.priority import priority_fusion
     from hlotext.compiler.wrapping import fusion_wrapper
 
 _HOMES = {
@@ -29,6 +30,7 @@ _HOMES = {
     "cpu_fusing": ("FusionOutcome", "cpu_fusion"),
     "copies": ("copy_insertion", "post_scheduling_copies"),
     "decision": ("Decision", "Outcome"),
+    "priority": ("priority_fusion",),
     "wrapping": ("fusion_wrapper",),
 }
 """Which file has which name: a model is imported when it is asked for, so no file may have the name of its function."""
@@ -49,5 +51,6 @@ __all__ = [
     "executable",
     "fusion_wrapper",
     "post_scheduling_copies",
+    "priority_fusion",
     "stages",
 ]

@@ -231,6 +231,8 @@ class _Run:
             reused.update(producer.own)
         else:
             reused |= self._reused_by(producer)
+        if not consumer.is_fusion:
+            consumer.prefix = f"{producer.opcode}_{consumer.opcode}_fusion"
         self._graph.open(consumer, kind).kind = kind
         duplication = self._duplication(consumer)
         member = self._graph.fuse(producer, consumer)

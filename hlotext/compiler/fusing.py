@@ -5,13 +5,11 @@ Models of fusion passes decide on the graph, which costs nothing to change; `Gra
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 import attrs
 
-from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.enums import FusionKind
@@ -21,7 +19,7 @@ from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.passes.editor import NOT_COPIED, Editor, relay_control, set_control
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Member:
     """An instruction inside a fusion; its operands are other members, and nodes outside."""
 
@@ -40,7 +38,7 @@ class Member:
         return shape_of(self.origin)
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Body:
     """What a fusion holds."""
 
@@ -73,7 +71,7 @@ class Body:
                     yield member
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Node:
     """An instruction of the computation, or the fusion that stands in its place now."""
 
@@ -84,7 +82,7 @@ class Node:
     users: dict[Node, None] = attrs.field(factory=dict)
     body: Body | None = None
     prefix: str = ""
-    """What XLA calls the fusion: opcode of the first producer, then of the consumer."""
+    """What XLA calls the fusion."""
     is_gone: bool = False
 
     @property
@@ -198,13 +196,11 @@ class Graph:
         body.operands[operand] = None
         body.readers.setdefault(operand, {})[member] = None
 
-    def fuse(self, producer: Node, consumer: Node) -> Member:
+    def fuse(self, producer: Node, consumer: Node, *, keep: bool = False) -> Member:
         """Puts a copy of a producer into a consumer, which becomes a fusion if it is none.
 
-        Takes the producer out if nothing uses it then (`CloneAndAppendInstructionIntoCalledComputation`).
+        Takes the producer out if nothing uses it then, but with `keep` (`CloneAndAppendInstructionIntoCalledComputation`).
         """
-        if consumer.body is None and not consumer.is_fusion:
-            consumer.prefix = f"{producer.opcode}_{consumer.opcode}_fusion"
         body = self.open(consumer)
         body.is_new = True
         member = Member(producer.origin, list(producer.own))
@@ -217,35 +213,45 @@ class Graph:
         for operand in producer.own:
             self._reads(body, operand, member)
             operand.users[consumer] = None
-        self._drop_if_unused(producer)
+        if not keep:
+            self.drop_if_unused(producer)
         return member
 
     def merge(self, producer: Node, consumer: Node) -> None:
-        """Puts all that a fusion holds into a consumer (`HloFusionInstruction::MergeFusionInstruction`)."""
+        """Puts all that a fusion holds into a consumer (`HloFusionInstruction::MergeFusionInstruction`).
+
+        XLA takes it apart from the root back, so what is still to come stands among the operands for a while.
+        """
         given = self.open(producer)
         body = self.open(consumer)
         body.is_new = True
-        copies: dict[Member, Member] = {}
-        for old in given.in_order():
-            operands = [copies[o] if isinstance(o, Member) else o for o in old.operands]
-            copy = copies[old] = Member(old.origin, operands)
+        order = list(given.in_order())
+        operands: dict[Node | Member, None] = {
+            given.root if o is producer else o: None for o in body.operands
+        }
+        readers: dict[Node | Member, dict[Member, None]] = dict(body.readers.items())
+        readers[given.root] = readers.pop(producer, {})
+        for reader in readers[given.root]:
+            reader.operands = [given.root if o is producer else o for o in reader.operands]
+        for old in reversed(order):
+            copy = Member(old.origin, list(old.operands))
             body.members[copy] = None
-            for o in operands:
-                if isinstance(o, Member):
-                    o.users[copy] = None
-        root = copies[given.root]
-        for reader in body.readers.pop(producer, {}):
-            reader.operands = [root if o is producer else o for o in reader.operands]
-            root.users[reader] = None
-        body.operands.pop(producer, None)
+            operands.pop(old, None)
+            for reader in readers.pop(old, {}):
+                reader.operands = [copy if o is old else o for o in reader.operands]
+                copy.users[reader] = None
+            for operand in old.operands:
+                operands[operand] = None
+                readers.setdefault(operand, {})[copy] = None
+        body.operands = {o: None for o in operands if isinstance(o, Node)}
+        body.readers = {o: found for o, found in readers.items() if isinstance(o, Node)}
         producer.users.pop(consumer, None)
-        for operand in given.operands:
-            for reader in given.readers.get(operand, {}):
-                self._reads(body, operand, copies[reader])
-            operand.users[consumer] = None
-        self._drop_if_unused(producer)
+        for outer in given.operands:
+            outer.users[consumer] = None
+        self.drop_if_unused(producer)
 
-    def _drop_if_unused(self, node: Node) -> None:
+    def drop_if_unused(self, node: Node) -> None:
+        """Takes a node out if nothing uses it and it is not the computation's result."""
         if node.users or node.is_root or node.is_gone:
             return
         node.is_gone = True
@@ -312,7 +318,7 @@ def _fusion(
         attributes = {
             k: v for k, v in old.attributes.items() if k not in (*NOT_COPIED, "kind", "calls")
         } | attributes
-    for name in ("metadata", "frontend_attributes"):
+    for name in ("metadata", "frontend_attributes", "sharding"):
         if name in old.attributes:
             attributes[name] = old.attributes[name]
     name = node.prefix or old.name
@@ -330,9 +336,6 @@ def _replace(editor: Editor, old: Instruction, new: Instruction) -> None:
     old.replace_all_uses_with(new)
     if predecessors or successors:
         relay_control(old, new, predecessors, successors)
-    if old.sharding is not None and new.sharding is None:
-        with contextlib.suppress(EditError):
-            new.change(attributes={**new.attributes, "sharding": old.sharding}, typed=False)
 
 
 def _drop_control(old: Instruction) -> None:

@@ -14,6 +14,7 @@ from hlotext.compiler.copies import (
 )
 from hlotext.compiler.cpu_fusing import cpu_fusion
 from hlotext.compiler.decision import Outcome
+from hlotext.compiler.priority import priority_fusion
 from hlotext.compiler.wrapping import fusion_wrapper
 from hlotext.ir.nodes.module import Module
 
@@ -21,13 +22,13 @@ Model = Callable[[Module, Module | None, str], Outcome]
 """Takes the module before a pass, the one after it where there is one, and the pass's own log, "" where it wrote none."""
 
 
-def _cpu_fusion(before: Module, after: Module | None, log: str) -> Outcome:
-    return cpu_fusion(before)
-
-
 def _alone(work: Callable[[Module], Outcome]) -> Model:
     """A model that looks at the module before the pass, and at nothing else."""
     return lambda before, after, log: work(before)
+
+
+def _priority_fusion(before: Module, after: Module | None, log: str) -> Outcome:
+    return priority_fusion(before, log) if log else Outcome(before)
 
 
 MODELS: dict[tuple[str, str | None], Model] = {
@@ -35,11 +36,12 @@ MODELS: dict[tuple[str, str | None], Model] = {
     ("adding_special-case_copies", None): _alone(special_copies),
     ("async-collective-creator", "gpu"): _alone(async_collective_creator),
     ("copy-insertion", None): _alone(copy_insertion),
-    ("fusion", "cpu"): _cpu_fusion,
+    ("fusion", "cpu"): _alone(cpu_fusion),
     ("fusion-wrapper", None): _alone(fusion_wrapper),
     ("gpu-convert-async-collectives-to-sync", None): _alone(convert_async_collectives_to_sync),
     ("post-scheduling-copies", None): _alone(post_scheduling_copies),
     ("removing_unnecessary_copies", None): _alone(removing_copies),
+    ("priority-fusion", "gpu"): _priority_fusion,
 }
 """By XLA's name of the pass and the platform; None: on every platform."""
 
