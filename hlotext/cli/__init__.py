@@ -34,6 +34,7 @@ COMMANDS = {
     "comm": "What is sent along which axes of the mesh.",
     "shard": "What each device holds of an array.",
     "dump": "What a dump folder tells of a compilation.",
+    "explain": "What one pass of XLA did, and why.",
     "diff": "What differs between two modules.",
     "report": "A page to send around: memory, costs, passes, collectives.",
     "layout": "Where the elements of an array lie in memory.",

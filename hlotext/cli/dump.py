@@ -12,6 +12,7 @@ import click
 import hlotext as hlo
 from hlotext import compiler, dumps
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, write_json
+from hlotext.cli.folders import chosen, opened
 from hlotext.cli.output import Column, Table, echo, output
 from hlotext.dumps.causes import Cause
 from hlotext.dumps.changes import Changes
@@ -56,7 +57,7 @@ def command() -> None:
 @FORMAT
 def list_(path: str, limit: int, output_format: str) -> None:
     """Which modules were compiled, for what, and which files and stages there are."""
-    folder = _open(path)
+    folder = opened(path)
     if output_format == "json":
         write_json(
             {
@@ -184,7 +185,7 @@ def timeline(path: str, module: str | None, stage: str | None, show_all: bool, o
     Example:
       hlotext dump timeline dumps/ --stage fusion
     """
-    c = _chosen(path, module)
+    c = chosen(path, module)
     rows = _told(lambda: list(c.timeline(stage)))
     if output_format == "json":
         write_json(
@@ -265,7 +266,7 @@ def trace(path: str, names: tuple[str, ...], module: str | None, forward: bool, 
 
     Each with the rule of the weakest match on the way, the step where that was made, and how sure it is.
     """
-    c = _chosen(path, module)
+    c = chosen(path, module)
     follow = c.forward if forward else c.trace
     found = {name: _told(partial(follow, name)) for name in names}
     if output_format == "json":
@@ -318,7 +319,7 @@ def _link_json(link: Any) -> dict[str, Any]:
 @FORMAT
 def why(path: str, names: tuple[str, ...], module: str | None, output_format: str) -> None:
     """The pass that brought an instruction of the final text, and its cause, where the texts show one."""
-    c = _chosen(path, module)
+    c = chosen(path, module)
     found = [_told(partial(c.why, name)) for name in names]
     if output_format == "json":
         write_json({"version": 1, "module": c.name, "causes": [_cause_json(cause) for cause in found]})
@@ -342,7 +343,7 @@ def why(path: str, names: tuple[str, ...], module: str | None, output_format: st
 @FORMAT
 def copies(path: str, module: str | None, output_format: str) -> None:
     """The copies of the final text, by the pass that brought them and the cause, with their bytes."""
-    c = _chosen(path, module)
+    c = chosen(path, module)
     found = _told(c.copies)
     if output_format == "json":
         write_json({"version": 1, "module": c.name, "copies": [_cause_json(cause) for cause in found]})
@@ -388,30 +389,6 @@ def _cause_json(cause: Cause) -> dict[str, Any]:
 
 
 # ---- help
-
-
-def _open(path: str) -> dumps.DumpFolder:
-    try:
-        folder = dumps.open(path)
-    except hlo.InputError as error:
-        raise Unreadable(str(error)) from None
-    if not folder.compilations:
-        raise Unreadable(f"{path} holds no files of a compilation")
-    return folder
-
-
-def _chosen(path: str, module: str | None) -> dumps.Compilation:
-    """The compilation that is meant: the only one, or the one of a name or number."""
-    folder = _open(path)
-    if module is None:
-        if len(folder) == 1:
-            return folder.compilations[0]
-        known = ", ".join(f"{c.number} {c.name}" for c in folder.compilations[:5])
-        raise Unreadable(f"{path} holds {len(folder)} compilations ({known}, ...): choose one with -m")
-    try:
-        return folder[int(module) if module.isdigit() else module]
-    except LookupError as error:
-        raise NotFound(str(error.args[0])) from None
 
 
 def _told(ask: Callable[[], T]) -> T:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from hlotext.compiler.cpu_fusing import FusionOutcome, cpu_fusion
     from hlotext.compiler.decision import Decision, Outcome
+    from hlotext.compiler.explaining import Explanation, Group, explain
     from hlotext.compiler.priority import priority_fusion
     from hlotext.compiler.wrapping import fusion_wrapper
 
@@ -31,6 +32,7 @@ _HOMES = {
     "copies": ("copy_insertion", "post_scheduling_copies"),
     "decision": ("Decision", "Outcome"),
     "priority": ("priority_fusion",),
+    "explaining": ("Explanation", "Group", "explain"),
     "wrapping": ("fusion_wrapper",),
 }
 """Which file has which name: a model is imported when it is asked for, so no file may have the name of its function."""
@@ -40,7 +42,9 @@ __getattr__ = door(__name__, **_HOMES)
 __all__ = [
     "Decision",
     "Executable",
+    "Explanation",
     "FusionOutcome",
+    "Group",
     "Kernel",
     "Outcome",
     "Part",
@@ -49,6 +53,7 @@ __all__ = [
     "copy_insertion",
     "cpu_fusion",
     "executable",
+    "explain",
     "fusion_wrapper",
     "post_scheduling_copies",
     "priority_fusion",

@@ -1,0 +1,255 @@
+"""`hlotext explain`: what one pass did, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import click
+
+import hlotext as hlo
+from hlotext import compiler
+from hlotext.cli.common import FORMAT, NotFound, Unreadable, write_json
+from hlotext.cli.folders import chosen
+from hlotext.cli.output import Column, Table, echo, output
+from hlotext.compiler import Decision, Explanation, Group
+from hlotext.diff import Change
+from hlotext.dumps import Step
+
+_ROWS = 20
+_NAMES = 3
+"""Names that are shown of a group."""
+_LOG = "priority-fusion"
+
+
+@click.command()
+@click.argument("before", metavar="BEFORE|DIR")
+@click.argument("after", metavar="AFTER", required=False)
+@click.option("--pass", "name", metavar="NAME", help="XLA's name of the pass.")
+@click.option(
+    "-i", "--instruction", "names", metavar="NAME", multiple=True, help="Only about this instruction."
+)
+@click.option("--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Where the text does not tell.")
+@click.option("-m", "--module", metavar="NAME|NUMBER", help="Of several compilations which one.")
+@click.option("--step", type=int, metavar="N", help="Of several runs of the pass which one.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=_ROWS, show_default=True, help="Rows; 0 for all."
+)
+@FORMAT
+def command(
+    before: str,
+    after: str | None,
+    name: str | None,
+    names: tuple[str, ...],
+    platform: str | None,
+    module: str | None,
+    step: int | None,
+    limit: int,
+    output_format: str,
+) -> None:
+    """What one pass of XLA changed, in groups, and why, where hlotext has a model of the pass.
+
+    Give the two texts around the pass, or a dump folder made with --xla_dump_hlo_pass_re=.* and the pass. A name that ran
+    several times shows its runs; --step chooses one.
+
+    \b
+    Examples:
+      hlotext explain before.txt after.txt --pass copy-insertion
+      hlotext explain dumps/ --pass fusion
+      hlotext explain dumps/ --pass fusion -i broadcast.3
+
+    Exit status: 0 fine, 1 there is no such pass or instruction, 2 wrong usage or unreadable input.
+    """
+    found: list[tuple[Step | None, Explanation]]
+    if after is not None:
+        found = [(None, _explained(before, after, name, platform))]
+    else:
+        if name is None:
+            raise click.UsageError(
+                "name a pass of the folder with --pass, or give the texts before and after it"
+            )
+        found = list(_of_folder(before, module, name, step))
+    if names:
+        _check(names, (explanation for _, explanation in found))
+    if output_format == "json":
+        write_json({"explanations": [_as_json(one, where, names) for where, one in found]})
+    elif names:
+        for where, one in found:
+            _about(one, where, names)
+    elif len(found) > 1:
+        _runs(found)
+    else:
+        for where, one in found:
+            _show(one, where, limit)
+
+
+def _explained(before: Any, after: Any, name: str | None, platform: str | None, log: str = "") -> Explanation:
+    try:
+        return compiler.explain(before, after, name, platform=platform, log=log)
+    except (hlo.InputError, hlo.HloSyntaxError, ValueError, TypeError) as error:
+        raise Unreadable(" ".join(str(error).split())[:300]) from None
+
+
+def _of_folder(
+    path: str, module: str | None, name: str, number: int | None
+) -> Iterator[tuple[Step | None, Explanation]]:
+    """The runs of a pass, each with the step before it."""
+    c = chosen(path, module)
+    steps = [step for step in c.steps[1:] if step.name == name and (number is None or step.index == number)]
+    if not steps:
+        known = ", ".join(dict.fromkeys(step.name for step in c.steps[1:]))
+        raise NotFound(
+            f"no step of {c.name} is called {name}" + (f"; there are {known[:400]}" if known else "")
+        )
+    files = c.files_of(_LOG)
+    for step in steps:
+        log = files[0].text() if files and name == _LOG else ""
+        try:
+            texts = c.steps[step.index - 1].file.text(), step.file.text()
+        except hlo.InputError as error:
+            raise Unreadable(str(error)) from None
+        yield step, _explained(texts[0], texts[1], name, c.platform, log)
+
+
+def _check(names: tuple[str, ...], explanations: Iterable[Explanation]) -> None:
+    """Raises NotFound for a name that neither text has."""
+    all_of_them = list(explanations)
+    for name in names:
+        if not any(e.before.find(name) or e.after.find(name) for e in all_of_them):
+            raise NotFound(f"there is no instruction {name} before or after the pass")
+
+
+# ---- text
+
+
+def _title(explanation: Explanation, where: Step | None) -> str:
+    step = f" (step {where.index})" if where is not None else ""
+    name = explanation.name or f"{explanation.before.name} -> {explanation.after.name}"
+    return f"{name}{step} on {explanation.platform or 'an unknown platform'}"
+
+
+def _summary(explanation: Explanation) -> str:
+    counts = explanation.counts()
+    return ", ".join(f"{count:,} {kind}" for kind, count in counts.most_common()) or "nothing changed"
+
+
+def _show(explanation: Explanation, where: Step | None, limit: int) -> None:
+    out = output()
+    out.heading(f"{_title(explanation, where)}: {_summary(explanation)}")
+    for note in explanation.notes:
+        echo(f"  {note}")
+    if explanation.verdict is not None:
+        same = explanation.verdict == "agrees"
+        echo(
+            "  the model makes the same module"
+            if same
+            else "  the model makes another module: reasons may not be XLA's"
+        )
+    groups = explanation.groups
+    rows = [[group.title, f"{len(group.changes):,}", _examples(group)] for group in groups]
+    columns = (Column("what", "bold"), Column("operations", is_number=True), Column("for example"))
+    out.table(Table("changes", columns, rows[: limit or None], max(0, len(rows) - limit) if limit else 0))
+    _reasons(explanation, limit)
+
+
+def _examples(group: Group) -> str:
+    names = [change.name for change in group.changes[:_NAMES] if change.name]
+    return ", ".join(names) + (", ..." if len(group.changes) > _NAMES else "")
+
+
+def _reasons(explanation: Explanation, limit: int) -> None:
+    """The rules that decided, with an example of each."""
+    counts: dict[str, list[Decision]] = {}
+    for decision in explanation.decisions:
+        counts.setdefault(decision.rule, []).append(decision)
+    ordered = sorted(counts.items(), key=lambda item: -len(item[1]))
+    if not ordered:
+        return
+    echo("\nwhy")
+    for rule, decisions in ordered[: limit or None]:
+        first = decisions[0]
+        echo(f"  {len(decisions):,} x {rule}")
+        echo(f"      {first.instruction}: {first.because}")
+
+
+def _runs(found: list[tuple[Step | None, Explanation]]) -> None:
+    """The runs of a pass, a row each."""
+    out = output()
+    first = found[0][1]
+    out.heading(f"{first.name} ran {len(found)} times with a change (--step N shows one)")
+    rows = [
+        [str(where.index), where.pipeline, _summary(one), one.groups[0].title if one.groups else ""]
+        for where, one in found
+        if where is not None
+    ]
+    columns = (Column("step", is_number=True), Column("pipeline"), Column("changes"), Column("most of them"))
+    out.table(Table("runs", columns, rows))
+
+
+def _about(explanation: Explanation, where: Step | None, names: tuple[str, ...]) -> None:
+    out = output()
+    for name in names:
+        changes, decisions = explanation.of(name)
+        out.heading(f"{name} in {_title(explanation, where)}")
+        facts = [(change.kind, _told(change)) for change in changes] or [
+            ("unchanged", "the pass left it as it was")
+        ]
+        facts += [
+            (d.rule, d.because if d.instruction == name else f"{d.instruction}: {d.because}")
+            for d in decisions
+        ]
+        out.facts(facts)
+
+
+def _told(change: Change) -> str:
+    return "; ".join(map(str, change.parts)) or change.what
+
+
+# ---- JSON
+
+
+def _as_json(explanation: Explanation, where: Step | None, names: tuple[str, ...]) -> dict[str, Any]:
+    groups = [_group_json(group) for group in explanation.groups]
+    decisions: Iterable[Decision] = explanation.decisions
+    if names:
+        about = {id(d): d for name in names for d in explanation.of(name)[1]}
+        decisions = about.values()
+    return {
+        "pass": explanation.name,
+        "platform": explanation.platform,
+        "step": None if where is None else where.index,
+        "counts": dict(explanation.counts()),
+        "groups": groups,
+        "verdict": explanation.verdict,
+        "decisions": [
+            {
+                "instruction": d.instruction,
+                "rule": d.rule,
+                "because": d.because,
+                "others": list(d.others),
+                "source": d.source,
+            }
+            for d in decisions
+        ],
+        "notes": list(explanation.notes),
+    }
+
+
+def _group_json(group: Group) -> dict[str, Any]:
+    return {
+        "title": group.title,
+        "count": len(group.changes),
+        "rules": [rule for rule, _, _ in group.rules()],
+        "changes": [
+            {
+                "kind": change.kind,
+                "what": change.what,
+                "name": change.name,
+                "old_name": None if change.old is None else change.old.name,
+                "opcode": change.opcode,
+                "computation": change.computation or None,
+                "parts": [{"name": p.name, "old": p.old, "new": p.new} for p in change.parts],
+            }
+            for change in group.changes
+        ],
+    }

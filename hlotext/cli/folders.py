@@ -1,0 +1,32 @@
+"""Dump folders as arguments of sub-commands."""
+
+from __future__ import annotations
+
+import hlotext as hlo
+from hlotext import dumps
+from hlotext.cli.common import NotFound, Unreadable
+
+
+def opened(path: str) -> dumps.DumpFolder:
+    """A dump folder with at least one compilation. Raises Unreadable."""
+    try:
+        folder = dumps.open(path)
+    except hlo.InputError as error:
+        raise Unreadable(str(error)) from None
+    if not folder.compilations:
+        raise Unreadable(f"{path} holds no files of a compilation")
+    return folder
+
+
+def chosen(path: str, module: str | None) -> dumps.Compilation:
+    """The compilation that is meant: the only one, or the one of a name or number. Raises Unreadable, NotFound."""
+    folder = opened(path)
+    if module is None:
+        if len(folder) == 1:
+            return folder.compilations[0]
+        known = ", ".join(f"{c.number} {c.name}" for c in folder.compilations[:5])
+        raise Unreadable(f"{path} holds {len(folder)} compilations ({known}, ...): choose one with -m")
+    try:
+        return folder[int(module) if module.isdigit() else module]
+    except LookupError as error:
+        raise NotFound(str(error.args[0])) from None

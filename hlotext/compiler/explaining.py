@@ -1,0 +1,219 @@
+"""What one pass did, grouped, with the reasons where a model of the pass has them.
+
+>>> from hlotext import compiler
+>>> text = "ENTRY e { x = f32[] parameter(0)  a = f32[] add(x, x)  b = f32[] multiply(x, x)  ROOT n = f32[] negate(a) }"
+>>> after = "ENTRY e { x = f32[] parameter(0)  a = f32[] add(x, x)  ROOT n = f32[] negate(a) }"
+>>> [(group.title, len(group.changes)) for group in compiler.explain(text, after, "dce").groups]
+[('removed: multiply of parameter', 1)]
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+import hlotext as hlo
+from hlotext.compiler.accounting import ADDED, Accounting
+from hlotext.compiler.decision import Decision, Outcome
+from hlotext.compiler.models import model_of
+from hlotext.compiler.platforms import platform_of
+from hlotext.diff import Change, Part, compare
+from hlotext.diff.changes import Changes
+from hlotext.diff.compare import module_of
+from hlotext.dumps.stages import stages
+
+AGREES, DIFFERS = "agrees", "differs"
+_MOST_COMPARED = 30_000
+"""Operations up to which the model's module is compared with XLA's."""
+
+
+@attrs.frozen
+class Group:
+    """Changes of one kind."""
+
+    title: str
+    """The kind and what it is, `added: copy of parameter`."""
+    changes: tuple[Change, ...]
+    decisions: tuple[Decision, ...] = ()
+    """What the model decided about these operations, in their order."""
+
+    def rules(self) -> list[tuple[str, int, Decision]]:
+        """The rules that decided, how often each, and the first decision of each; the most frequent first."""
+        counts = Counter(decision.rule for decision in self.decisions)
+        first: dict[str, Decision] = {}
+        for decision in self.decisions:
+            first.setdefault(decision.rule, decision)
+        return [(rule, count, first[rule]) for rule, count in counts.most_common()]
+
+
+@attrs.frozen(eq=False)
+class Explanation:
+    """What changed between two texts of one pass."""
+
+    name: str | None
+    """XLA's name of the pass; None where it was not said."""
+    platform: str | None
+    """`cpu`, `gpu` or `tpu`."""
+    before: hlo.Module
+    after: hlo.Module
+    accounting: Accounting
+    outcome: Outcome | None
+    """What a model of the pass makes of the module before; None without a model, or where it cannot tell."""
+    notes: tuple[str, ...]
+    """What could not be told, and why."""
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Every change, in the order of the text after, then what is gone."""
+        return self.accounting.changes
+
+    @functools.cached_property
+    def _model_names(self) -> dict[str, str]:
+        """What operations that the model made are called in XLA's text."""
+        if self.outcome is None:
+            return {}
+        return {
+            mine.name: theirs.name
+            for mine, theirs in together(self.outcome.module, self.after)
+            if mine.name != theirs.name
+        }
+
+    @functools.cached_property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What the model decided; what it made bears the names that XLA gave."""
+        if self.outcome is None:
+            return ()
+        known = {i.name for i in self.before.instructions()}
+
+        def named(name: str) -> str:
+            return name if name in known else self._model_names.get(name, name)
+
+        found = []
+        for decision in self.outcome.decisions:
+            names = {n: named(n) for n in (decision.instruction, *decision.others)}
+            because = _renamed(decision.because, {a: b for a, b in names.items() if a != b})
+            others = tuple(names[n] for n in decision.others)
+            found.append(
+                attrs.evolve(
+                    decision, instruction=names[decision.instruction], because=because, others=others
+                )
+            )
+        return tuple(found)
+
+    @functools.cached_property
+    def verdict(self) -> str | None:
+        """Whether the model makes the module that XLA made: `agrees` or `differs`; None without a model."""
+        if self.outcome is None or self.outcome.module is self.before:
+            return None
+        if sum(map(len, self.after.computations)) > _MOST_COMPARED:
+            return None
+        return AGREES if compare(self.outcome.module, self.after).is_equal else DIFFERS
+
+    @functools.cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The changes by kind, the most frequent first. Each change is in one of them."""
+        by_name: dict[str, list[Decision]] = {}
+        by_other: dict[str, list[Decision]] = {}
+        for decision in self.decisions:
+            by_name.setdefault(decision.instruction, []).append(decision)
+            for other in decision.others:
+                by_other.setdefault(other, []).append(decision)
+        found = []
+        for title, changes in Changes(self.changes).folded():
+            decisions: dict[int, Decision] = {}
+            for change in changes:
+                names = [node.name for node in (change.new, change.old) if node is not None]
+                own = [decision for name in names for decision in by_name.get(name, ())]
+                if not own and change.kind == ADDED:
+                    own = by_other.get(change.name, [])
+                decisions.update((id(decision), decision) for decision in own)
+            found.append(Group(title, tuple(changes), tuple(decisions.values())))
+        return tuple(found)
+
+    def of(self, name: str) -> tuple[tuple[Change, ...], tuple[Decision, ...]]:
+        """What happened to the operation of a name, before or after, and what was decided about it or with its help."""
+        changes = tuple(
+            change
+            for change in self.changes
+            if (change.new is not None and change.new.name == name)
+            or (change.old is not None and change.old.name == name)
+        )
+        own = [d for d in self.decisions if d.instruction == name]
+        others = [d for d in self.decisions if d.instruction != name and name in d.others]
+        return changes, (*own, *others)
+
+    def counts(self) -> Counter[str]:
+        """How many changes there are of each kind."""
+        return Counter(change.kind for change in self.changes)
+
+    @property
+    def stage(self) -> str | None:
+        """The title of the stage that the pass belongs to; None for one that is not known."""
+        found = stages.of("", self.name) if self.name else None
+        return None if found is None else found.title
+
+
+def explain(
+    before: Any, after: Any, name: str | None = None, *, platform: str | None = None, log: str = ""
+) -> Explanation:
+    """What changed between two texts of one pass, grouped, with the rule where a model of the pass has it.
+
+    `before` and `after` are modules, paths or texts; `name` is XLA's name of the pass, `platform` (`cpu`, `gpu`, `tpu`) is
+    told from the text where it is not given, and `log` is what the pass wrote itself (`priority_fusion_dump.txt`). Works
+    for any pass, also without a model. Raises HloSyntaxError, InputError; TypeError for what is no module; ValueError for
+    an unknown platform.
+    """
+    old, new = module_of(before), module_of(after)
+    known = platform or platform_of(old).value
+    platform_of(old, known)
+    outcome, notes = _ask(name, known, old, new, log)
+    return Explanation(name, known, old, new, Accounting(old, new), outcome, tuple(notes))
+
+
+def _ask(
+    name: str | None, platform: str, before: hlo.Module, after: hlo.Module, log: str
+) -> tuple[Outcome | None, list[str]]:
+    """What a model of the pass answers, and why none does."""
+    if name is None:
+        return None, []
+    model = model_of(name, platform)
+    if model is None:
+        return None, [f"there is no model of {name} on {platform}: what changed is shown without reasons"]
+    try:
+        return model(before, after, log), []
+    except (ValueError, LookupError, hlo.EditError) as error:
+        return None, [f"the model of {name} cannot tell: {' '.join(str(error).split())[:200]}"]
+
+
+def together(mine: hlo.Module, theirs: hlo.Module) -> Iterator[tuple[hlo.Instruction, hlo.Instruction]]:
+    """Pairs of operations at equal places of two modules: at the roots, and from there on as operands."""
+    seen: set[hlo.Instruction] = set()
+    pending = [(mine.entry.root, theirs.entry.root)] if len(mine.entry) and len(theirs.entry) else []
+    while pending:
+        a, b = pending.pop()
+        if a in seen or a.opcode != b.opcode:
+            continue
+        seen.add(a)
+        yield a, b
+        if len(a.operands) == len(b.operands):
+            pending += zip(a.operands, b.operands, strict=True)
+        callees = zip(a.called_computations, b.called_computations, strict=False)
+        pending += [(x.root, y.root) for x, y in callees if len(x) and len(y)]
+
+
+def _renamed(text: str, names: dict[str, str]) -> str:
+    """A sentence with other names in it; the words of it are names as a whole or none."""
+    if not names:
+        return text
+    words = []
+    for word in text.split(" "):
+        bare = word.rstrip(",;:.")
+        words.append(names[bare] + word[len(bare) :] if bare in names else word)
+    return " ".join(words)
+
+
+__all__ = ["AGREES", "DIFFERS", "Explanation", "Group", "Part", "explain", "together"]
