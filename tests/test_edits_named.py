@@ -11,6 +11,7 @@ import hlotext as hlo
 from hlotext import rewrite
 from hlotext.analysis import trip_count
 from hlotext.edit import integrity
+from hlotext.edit.cloning import clone_computation
 from hlotext.rewrite import entry_layout, importing, ordering
 from hlotext.rewrite.passes import anonymize, combine_collectives, unroll_loops
 from hlotext.rewrite.passes.anonymize import Anonymize
@@ -414,12 +415,18 @@ def test_examples(module: object) -> None:
 # ---- calls taken apart beside what shares buffers, and calls that run asynchronously
 
 
+def _callers(instruction: hlo.Instruction) -> tuple[hlo.Instruction, ...]:
+    return instruction.computation.callers if instruction.computation is not None else ()
+
+
 def _near_aliases(module: hlo.Module) -> list[str]:
     """The fusions and calls that give to, take from, or are an operation whose result shares a buffer with an operand."""
     found: dict[str, None] = {}
     for i in module.instructions():
         if "output_to_operand_aliasing" in i.attributes:
             around = [n for o in (*i.operands, *i.users, i) for n in (o, *o.operands)]
+            if i.computation is not None:
+                around += [outer for caller in i.computation.callers for outer in (caller, *_callers(caller))]
             found |= {n.name: None for n in around if n.opcode in ("fusion", "call")}
     return list(found)
 
@@ -428,6 +435,7 @@ def _near_aliases(module: hlo.Module) -> list[str]:
     "file",
     [
         "tpu/sharded_sort_fft_conv.v5e_2x2x1.after_optimizations.txt",
+        "tpu/int8_matmul.v5e_2x2x1.after_optimizations.txt",  # fusions inside of fusions
         "tpu/mlp_train.tpu7x_2x2x1.after_optimizations.txt",
         "cpu/eig_schur_expm.cpu_1.after_optimizations.txt",
     ],
@@ -461,4 +469,17 @@ def test_the_call_inliner_leaves_asynchronous_calls_alone() -> None:
     result = rewrite.make_pass("call-inliner").run(module)
     assert result.changed
     assert [i.opcode for i in module.entry] == ["parameter", "async-start", "sine", "async-done", "add"]
+    sound(module)
+
+
+def test_short_spellings_end_with_what_they_name() -> None:
+    """Another computation for an asynchronous start: its update and done no longer say `call-`."""
+    module = hlo.load(support.CORPUS / "handmade" / "async_start.txt")
+    start = module.find("s")
+    assert isinstance(start, hlo.Instruction)
+    start.attributes["calls"] = clone_computation(start.called_computations[0])
+    call = start.called_computations[0].root
+    assert call.opcode == "call"
+    rewrite.inline(call)
+    assert str(module.find("u")).endswith("async-update(%s)")
     sound(module)

@@ -322,6 +322,11 @@ def _touch_around(
         for callee in (*instruction.called_computations, *lost):
             if callee._is_inline or (callee.is_inside and callee in lost and callee._instructions):
                 marks.own_text(journal, callee)
+        if (
+            lost and instruction._opcode in ROLES
+        ):  # the others may be spelled short, after what is no longer called
+            for part in instruction.async_chain:
+                marks.touch(journal, part)
     is_outside = instruction._opcode == "parameter" or instruction.is_root
     if computation is not None and is_outside and new.keys() & {"_shape", "_argument"}:
         marks.touch_signature(journal, computation)

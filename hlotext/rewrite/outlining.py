@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hlotext.edit.calls import OWNERS
 from hlotext.edit.cloning import own_attributes
 from hlotext.edit.members import CONTROL
 from hlotext.ir.errors import EditError
@@ -132,8 +133,17 @@ def _inline(
         )  # fmt: skip
         nodes[old] = copies[old] = computation.add(copy, call, typed=module.is_scheduled)
     call.replace_with(nodes[callee.root])
-    if call.opcode == "fusion" and not callee.callers:
-        module.remove(
-            callee
-        )  # it was the fusion's own, and what is right in a fusion need not be outside of one
+    if call.opcode == "fusion":
+        _remove_own(module, callee)
     return copies
+
+
+def _remove_own(module: Module, body: Computation) -> None:
+    """Removes the body of a fusion that is gone, with the bodies that its own fusions had: what is right in a fusion need
+    not be outside of one."""
+    waiting = [body]
+    while waiting:
+        computation = waiting.pop()
+        if not computation.callers:
+            waiting += [c for i in computation if i.opcode in OWNERS for c in i.called_computations]
+            module.remove(computation)
