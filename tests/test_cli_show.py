@@ -12,7 +12,7 @@ import pytest
 
 from hlotext.analysis.sizes import byte_text
 from hlotext.cli.output import shortened
-from hlotext.cli.summary import Summary
+from hlotext.cli.run_figures import ModuleFacts
 from tests import support
 from tests.cli_support import GOLDEN, module_json, run, run_json
 
@@ -101,7 +101,7 @@ def test_the_root_of_every_module(path: Path) -> None:
 def test_json_has_every_fact() -> None:
     """The keys of a module's JSON are the fields of the summary, and where it comes from."""
     facts = module_json(support.ROOT / TPU)
-    assert list(facts) == ["file", "notes", *(field.name for field in attrs.fields(Summary))]
+    assert list(facts) == ["file", "notes", *(field.name for field in attrs.fields(ModuleFacts))]
 
 
 def test_the_bytes_are_those_of_the_layouts() -> None:

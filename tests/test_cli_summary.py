@@ -10,9 +10,10 @@ import pytest
 import hlotext as hlo
 from hlotext.analysis.call_graph import call_graph
 from hlotext.analysis.sizes import written_arrays
+from hlotext.analysis.summary import summarize
+from hlotext.analysis.summary.arrays import opcode_label
 from hlotext.analysis.trip_count import trip_count
-from hlotext.cli.summary import summarize
-from hlotext.cli.summary.arrays import opcode_label
+from hlotext.cli.run_figures import module_facts
 from tests import support
 
 
@@ -356,15 +357,19 @@ def test_callees_may_stand_behind_their_callers() -> None:
 # ---- one run
 
 
+def run_figures(text: str) -> Any:
+    return module_facts(hlo.parse(text)).run
+
+
 def test_loops_count_as_often_as_they_run() -> None:
-    run = summary(LOOP.format(**COUNTED)).run
+    run = run_figures(LOOP.format(**COUNTED))
     assert run.flops == 10 * (1 + 4) + 11
     assert run.is_exact
     assert not run.is_at_least
 
 
 def test_loops_of_unknown_count_are_told() -> None:
-    run = summary(LOOP.format(**{**COUNTED, "how": "xor"})).run
+    run = run_figures(LOOP.format(**{**COUNTED, "how": "xor"}))
     assert run.flops == (1 + 4) + 1
     assert run.unknown_loops == 1
     assert run.is_at_least
@@ -373,7 +378,7 @@ def test_loops_of_unknown_count_are_told() -> None:
 def test_custom_calls_of_unknown_cost_are_told_and_count_nothing() -> None:
     call = 'custom-call(p), custom_call_target="mine"'
     text = f"HloModule m\n\nENTRY e {{\n  p = f32[4] parameter(0)\n  a = f32[4] {call}\n  ROOT b = f32[4] {call}\n}}\n"
-    run = summary(text).run
+    run = run_figures(text)
     assert run.flops == 0
     assert run.bytes_accessed == 0
     assert run.unknown_calls == 2

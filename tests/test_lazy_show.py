@@ -8,8 +8,8 @@ import pytest
 
 import hlotext as hlo
 from hlotext.analysis.call_graph import call_graph
+from hlotext.analysis.summary import summarize
 from hlotext.cli import common
-from hlotext.cli.summary import summarize
 from hlotext.ir.nodes.compare import difference
 from hlotext.syntax.lazy import lazy_module
 from tests import support

@@ -33,6 +33,7 @@ from hlotext.analysis.sizes import (
     written_arrays,
     written_bytes,
 )
+from hlotext.analysis.summary import Summary, summarize
 from hlotext.analysis.trip_count import trip_count
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "Scopes",
     "Shard",
     "Source",
+    "Summary",
     "Total",
     "argument_shards",
     "array_bytes",
@@ -82,6 +84,7 @@ __all__ = [
     "scopes",
     "shardings_of",
     "shards_of",
+    "summarize",
     "total_of",
     "trip_count",
     "written_arrays",

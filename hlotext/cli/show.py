@@ -11,12 +11,12 @@ import click
 from hlotext.analysis.call_graph import call_graph
 from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
 from hlotext.cli.output import Output, output
+from hlotext.cli.run_figures import ModuleFacts, module_facts
 from hlotext.cli.show_summary import show_summary
-from hlotext.cli.summary import Summary, summarize
 from hlotext.ir.nodes.module import Module
 
 if TYPE_CHECKING:
-    from hlotext.cli.summary.details import InstructionDetails
+    from hlotext.analysis.summary.details import InstructionDetails
 
 _DEFAULT_LIMIT = 10
 _LISTS = frozenset(
@@ -72,29 +72,33 @@ def command(files: tuple[str, ...], name: str | None, limit: int | None, output_
     inputs.finish()
 
 
-def _summaries(modules: tuple[Module, ...]) -> list[Summary]:
-    return list(map(summarize, modules))
+def _summaries(modules: tuple[Module, ...]) -> list[ModuleFacts]:
+    return list(map(module_facts, modules))
 
 
-def _facts(modules: tuple[Module, ...]) -> list[Summary | InstructionDetails]:
+def _facts(modules: tuple[Module, ...]) -> list[ModuleFacts | InstructionDetails]:
     """What is to be said of the modules of a file, as values that hold none of their nodes."""
-    found: list[Summary | InstructionDetails] = []
+    found: list[ModuleFacts | InstructionDetails] = []
     for module in modules:
         if module.entry.is_implicit:
-            from hlotext.cli.summary.details import instruction_details
+            from hlotext.analysis.summary.details import instruction_details
 
             found.append(instruction_details(call_graph(module), module.entry.root))
         else:
-            found.append(summarize(module))
+            found.append(module_facts(module))
     return found
 
 
 def _show(
-    report: Output, place: str, found: list[Summary | InstructionDetails], notes: list[str], limit: int | None
+    report: Output,
+    place: str,
+    found: list[ModuleFacts | InstructionDetails],
+    notes: list[str],
+    limit: int | None,
 ) -> None:
     rows = _DEFAULT_LIMIT if limit is None else limit or None
     for facts in found:
-        if isinstance(facts, Summary):
+        if isinstance(facts, ModuleFacts):
             show_summary(report, place, facts, notes, rows)
             notes = []  # those of the whole file stand behind the first module
         else:
@@ -103,7 +107,9 @@ def _show(
             show_details(report, place, facts, limit)
 
 
-def _json(place: str, found: tuple[list[Summary], list[str]], limit: int | None) -> Iterator[dict[str, Any]]:
+def _json(
+    place: str, found: tuple[list[ModuleFacts], list[str]], limit: int | None
+) -> Iterator[dict[str, Any]]:
     summaries, notes = found
     for summary in summaries:
         facts = attrs.asdict(summary)

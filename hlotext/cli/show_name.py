@@ -12,15 +12,15 @@ import click
 
 from hlotext.analysis.call_graph import call_graph
 from hlotext.analysis.sizes import byte_text
-from hlotext.cli.common import NOT_FOUND, Inputs, NotFound, write_json
-from hlotext.cli.output import Column, Kind, Output, Table, output
-from hlotext.cli.summary.details import (
+from hlotext.analysis.summary.details import (
     ComputationDetails,
     InstructionDetails,
     Neighbour,
     computation_details,
     instruction_details,
 )
+from hlotext.cli.common import NOT_FOUND, Inputs, NotFound, write_json
+from hlotext.cli.output import Column, Kind, Output, Table, output
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
 from hlotext.syntax.source.limits import MAX_COMPARED_WORDS

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
 from hlotext.analysis.sizes import Total, byte_text
+from hlotext.analysis.summary import CustomCall, OpcodeCount
+from hlotext.analysis.summary.arrays import ArrayGroup, MemorySpace, PaddedShape, Transfer
+from hlotext.analysis.summary.communication import CollectiveGroup
+from hlotext.analysis.summary.loops import Loop
+from hlotext.analysis.summary.sources import SourceLine
 from hlotext.cli.figures import amount
 from hlotext.cli.output import Column, Kind, Output, Table
-from hlotext.cli.summary import CustomCall, OpcodeCount, Summary
-from hlotext.cli.summary.arrays import ArrayGroup, MemorySpace, PaddedShape, Transfer
-from hlotext.cli.summary.communication import CollectiveGroup
-from hlotext.cli.summary.loops import Loop
-from hlotext.cli.summary.run import RunFigures
-from hlotext.cli.summary.sources import SourceLine
+from hlotext.cli.run_figures import ModuleFacts, RunFigures
 
 _Row = TypeVar("_Row")
 Columns: TypeAlias = Sequence[tuple[Column, Callable[[_Row], str]]]
@@ -21,7 +21,7 @@ Columns: TypeAlias = Sequence[tuple[Column, Callable[[_Row], str]]]
 
 
 def show_summary(
-    report: Output, place: str, summary: Summary, notes: Sequence[str], limit: int | None
+    report: Output, place: str, summary: ModuleFacts, notes: Sequence[str], limit: int | None
 ) -> None:
     """Writes everything about one module; `limit` rows of each table, all for None."""
     report.heading(f"{place}: {summary.name}")
@@ -64,7 +64,7 @@ _PLURALS = {
 _SHOWN_FILES = 5
 
 
-def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
+def _facts(summary: ModuleFacts) -> Iterator[tuple[str, str]]:
     yield "schedule", "scheduled" if summary.is_scheduled else "not scheduled"
     replicas, partitions = summary.replica_count, summary.num_partitions
     if replicas * partitions > 1:
@@ -114,7 +114,7 @@ def _run_facts(run: RunFigures) -> Iterator[tuple[str, str]]:
         yield "", f"{_plural(run.unknown_calls, 'custom call')} of unknown cost, counted as nothing"
 
 
-def _uses(summary: Summary) -> Iterator[str]:
+def _uses(summary: ModuleFacts) -> Iterator[str]:
     yield f"{sum(use.computations for use in summary.computations):,}: the entry"
     for use in summary.computations:
         if use.use != "entry":
@@ -260,7 +260,7 @@ _PYTHON: Columns[SourceLine] = (
 )
 
 
-def _tables(summary: Summary, limit: int | None) -> Iterator[Table]:
+def _tables(summary: ModuleFacts, limit: int | None) -> Iterator[Table]:
     def space(number: int) -> str:
         return _space_text(number, summary.is_tiled)
 

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import hlotext as hlo
-from hlotext.cli.summary import summarize
+from hlotext.analysis.summary import summarize
 
 ROWS = {
     "open": "open",

@@ -1,4 +1,4 @@
-"""What one run of a module takes: operations, bytes and memory."""
+"""What `hlotext show` shows of a module: what is in it, and what one run takes in operations, bytes and memory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext import cost, memory
+from hlotext.analysis import Summary, summarize
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.syntax.source.file_text import FileSource
@@ -44,7 +45,25 @@ class PeakMemory:
     """What runs then."""
 
 
-def run_and_peak(module: Module, instructions: int) -> tuple[RunFigures | None, PeakMemory | None]:
+@attrs.frozen
+class ModuleFacts(Summary):
+    """What `hlotext show` shows of a module."""
+
+    run: RunFigures | None
+    """None for what is too large for a summary."""
+    peak_memory: PeakMemory | None
+    """None for what is not scheduled, too large for a summary, or of unknown platform."""
+
+
+def module_facts(module: Module) -> ModuleFacts:
+    """The facts of a module with at least one computation. Of a large file that is read as it is touched nothing stays."""
+    summary = summarize(module)
+    run, peak_memory = _run_and_peak(module, summary.instructions)
+    found = {field.name: getattr(summary, field.name) for field in attrs.fields(Summary)}
+    return ModuleFacts(**found, run=run, peak_memory=peak_memory)
+
+
+def _run_and_peak(module: Module, instructions: int) -> tuple[RunFigures | None, PeakMemory | None]:
     """The figures of a module of so many instructions, None for what would take too long for a summary."""
     if instructions > _MOST_COUNTED:
         return None, None

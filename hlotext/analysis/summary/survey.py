@@ -16,9 +16,9 @@ from hlotext.analysis.call_graph import ASYNC, STEPPED_INTO, CallGraph, Calls
 from hlotext.analysis.communication import KINDS, chain_of
 from hlotext.analysis.origins import Origins, Place
 from hlotext.analysis.sizes import array_bytes, arrays_of, written_arrays
-from hlotext.cli.summary.arrays import COPIES, LABELLED, Arrays, moved_arrays, opcode_label
-from hlotext.cli.summary.communication import Begun, Named, begun, named
-from hlotext.cli.summary.loops import While, while_loop
+from hlotext.analysis.summary.arrays import COPIES, LABELLED, Arrays, moved_arrays, opcode_label
+from hlotext.analysis.summary.communication import Begun, Named, begun, named
+from hlotext.analysis.summary.loops import While, while_loop
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module

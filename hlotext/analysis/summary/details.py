@@ -9,7 +9,7 @@ import attrs
 
 from hlotext.analysis.call_graph import CallGraph
 from hlotext.analysis.sizes import Total, total_of
-from hlotext.cli.summary.arrays import opcode_label
+from hlotext.analysis.summary.arrays import opcode_label
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.configs import BackendConfig

@@ -1,4 +1,4 @@
-"""The facts of a module that `hlotext show` shows, as values that JSON can hold."""
+"""What is in a module, found in one walk over it, as values that JSON can hold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 
 from hlotext.analysis.call_graph import CallGraph
 from hlotext.analysis.sizes import Total, arrays_of, total_of
-from hlotext.cli.summary.arrays import (
+from hlotext.analysis.summary.arrays import (
     ArrayGroup,
     MemorySpace,
     PaddedShape,
@@ -19,12 +19,11 @@ from hlotext.cli.summary.arrays import (
     most_padded,
     transfers,
 )
-from hlotext.cli.summary.communication import Collective, CollectiveGroup, collective, collective_groups
-from hlotext.cli.summary.computations import ComputationUse, computation_uses
-from hlotext.cli.summary.loops import Loop, loop
-from hlotext.cli.summary.run import PeakMemory, RunFigures, run_and_peak
-from hlotext.cli.summary.sources import SourceFile, SourceLine, source_files, source_lines
-from hlotext.cli.summary.survey import Survey, survey
+from hlotext.analysis.summary.communication import Collective, CollectiveGroup, collective, collective_groups
+from hlotext.analysis.summary.computations import ComputationUse, computation_uses
+from hlotext.analysis.summary.loops import Loop, loop
+from hlotext.analysis.summary.sources import SourceFile, SourceLine, source_files, source_lines
+from hlotext.analysis.summary.survey import Survey, survey
 from hlotext.ir import collector
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.raw_value import value_text
@@ -97,10 +96,6 @@ class Summary:
     source_files: tuple[SourceFile, ...]
     source_lines: tuple[SourceLine, ...]
     configs: Configs
-    run: RunFigures | None
-    """None for what is too large for a summary."""
-    peak_memory: PeakMemory | None
-    """None for what is not scheduled, too large for a summary, or of unknown platform."""
 
 
 def summarize(module: Module) -> Summary:
@@ -117,7 +112,6 @@ def _summary(survey: Survey, graph: CallGraph) -> Summary:
     found = tuple(collective(graph, survey.starts, one) for one in survey.collectives.values())
     by_label, by_place = survey.written_bytes()
     lines = source_lines(survey.places(), by_place)
-    run, peak_memory = run_and_peak(module, sum(survey.sizes.values()))
     return Summary(
         name=module.name,
         attributes={name: value_text(value, name) for name, value in module.attributes.items()},
@@ -155,8 +149,6 @@ def _summary(survey: Survey, graph: CallGraph) -> Summary:
             survey.with_attribute["sharding"],
             survey.with_attribute["frontend_attributes"],
         ),
-        run=run,
-        peak_memory=peak_memory,
     )
 
 
