@@ -62,12 +62,8 @@ class Browser:
         self.requests: list[str] = []
         """Addresses asked for, but the page's own and `data:`."""
         self.dialogs = 0
-        target = self._call("Target.createTarget", {"url": "about:blank"})["targetId"]
-        self._session = self._call("Target.attachToTarget", {"targetId": target, "flatten": True})[
-            "sessionId"
-        ]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
+        self._target, self._session = "", ""
+        self._window: tuple[int, int, bool] = (1280, 900, False)
 
     # ---- the protocol
 
@@ -78,7 +74,7 @@ class Browser:
             message["sessionId"] = session
         os.write(self._write, json.dumps(message).encode() + b"\0")
         while True:
-            answer = self._next(60)
+            answer = self._next(20)
             if answer is None:
                 raise TimeoutError(f"the browser does not answer {method}")
             if answer.get("id") == number:
@@ -121,28 +117,41 @@ class Browser:
                 self.requests.append(address)
         elif method == "Page.javascriptDialogOpening":
             self.dialogs += 1
-            self.call("Page.handleJavaScriptDialog", accept=True)
 
     # ---- what tests do
 
-    def size(self, width: int, height: int = 900, *, dark: bool = False, scale: float = 1) -> None:
+    def size(self, width: int, height: int = 900, *, dark: bool = False) -> None:
         """The window, and which of light and dark its user likes."""
+        self._window = (width, height, dark)
+        if not self._session:
+            return
         self.call(
             "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=scale, mobile=False,
-        )  # fmt: skip
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def open(self, path: Path, fragment: str = "") -> None:
-        """Opens a file anew and waits until its script says that it is ready."""
-        self.call("Page.navigate", url="about:blank")
+        """Opens a file in a page of its own, in place of the last, and waits until its script says that it is ready."""
+        last, self._session = self._target, ""
+        self._target = self._call("Target.createTarget", {"url": "about:blank"})["targetId"]
+        attached = self._call("Target.attachToTarget", {"targetId": self._target, "flatten": True})
+        if last:
+            self._call("Target.closeTarget", {"targetId": last})
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+        self.size(self._window[0], self._window[1], dark=self._window[2])
         self.complaints.clear()
         self.requests.clear()
         self.call("Page.navigate", url=f"{path.resolve().as_uri()}{fragment}")
         self.wait("document.documentElement?.dataset.ready !== undefined")
 
-    def wait(self, condition: str, limit: float = 60) -> None:
+    def wait(self, condition: str, limit: float = 20) -> None:
         """Waits until an expression is true. Raises TimeoutError."""
         end = time.monotonic() + limit
         while not self.eval(condition):
@@ -157,6 +166,10 @@ class Browser:
             details = found["exceptionDetails"]
             raise RuntimeError(details.get("exception", {}).get("description", details["text"]))
         return found["result"].get("value")
+
+    def run(self, statement: str) -> None:
+        """Runs a statement whose value is of no interest, or is none that can be sent."""
+        self.eval(f"{statement}; 0")
 
     def ready(self) -> int:
         """Milliseconds from opening to ready, as the page itself counts them."""

@@ -17,6 +17,7 @@ NO_JSON = {
     "extract": "prints HLO text",
     "reduce": "prints HLO text",
     "report": "prints a page",
+    "graph": "prints a page or a picture",
     "schema": "prints a schema",
 }
 """Commands whose product is a text that programs read as it is."""

@@ -36,6 +36,7 @@ COMMANDS = {
     "dump": "What a dump folder tells of a compilation.",
     "explain": "What one pass of XLA did, and why.",
     "diff": "What differs between two modules.",
+    "graph": "A page to walk in: operations and what is around them.",
     "report": "A page to send around: memory, costs, passes, collectives.",
     "layout": "Where the elements of an array lie in memory.",
     "opcodes": "What the opcodes of HLO take.",

@@ -1,5 +1,25 @@
-"""Pictures of what HLO text says: SVG for browsers and notebooks, text for terminals."""
+"""Pictures of what HLO text says: SVG for browsers and notebooks, text for terminals, pages of graphs and reports."""
 
-from hlotext.view.layout_picture import LayoutPicture
+from typing import TYPE_CHECKING
 
-__all__ = ["LayoutPicture"]
+from hlotext.ir.doors import door
+
+if TYPE_CHECKING:
+    from hlotext.view.graph import as_dot, as_svg, graph_page, neighbourhood
+    from hlotext.view.layout_picture import LayoutPicture
+    from hlotext.view.report import report_page, subject
+
+__all__ = ["LayoutPicture", "as_dot", "as_svg", "graph_page", "neighbourhood", "report_page", "subject"]
+
+__getattr__ = door(
+    __name__,
+    "graph",
+    "layout_picture",
+    "memory_picture",
+    "pygments_lexer",
+    "report",
+    "sharding_picture",
+    graph=("as_dot", "as_svg", "graph_page", "neighbourhood"),
+    layout_picture=("LayoutPicture",),
+    report=("report_page", "subject"),
+)

@@ -5,7 +5,12 @@
 
   // ---- numbers for people, as hlotext.analysis writes them
 
-  const digits = (value) => value.toFixed(value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2);
+  // As Python rounds: what lies in the middle goes to the even side.
+  const fixed = (value, places) => {
+    const scaled = value * 10 ** places, low = Math.floor(scaled);
+    return (scaled - low === 0.5 ? (low % 2 ? low + 1 : low) / 10 ** places : value).toFixed(places);
+  };
+  const digits = (value) => fixed(value, value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2);
   const bytes = (count) => {
     const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let value = count, unit = 0;
@@ -319,7 +324,10 @@
     for (const { target, isIntersecting } of entries) if (isIntersecting) { near.unobserve(target); last = last.then(() => draw(target)); }
   }, { rootMargin: "500px" });
   charts.forEach((chart) => near.observe(chart));
-  addEventListener("beforeprint", () => charts.forEach(draw));
   if (charts.length) last = last.then(() => draw(charts[0]));
   last.then(() => requestAnimationFrame(() => { root.dataset.ready = String(Math.round(performance.now())); }));
+  // The rest when there is time, so that printing finds all of them; one after the other, as bokeh numbers its documents.
+  const all = () => charts.forEach((chart) => { near.unobserve(chart); last = last.then(() => draw(chart)); });
+  last.then(() => setTimeout(all, 400));
+  addEventListener("beforeprint", all);
 })();

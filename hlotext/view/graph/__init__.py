@@ -1,0 +1,7 @@
+"""Graphs of modules to walk in: a page, and pictures of a neighbourhood without a script."""
+
+from hlotext.view.graph.drawing import as_dot, as_svg
+from hlotext.view.graph.neighbourhood import MOST, Edge, Neighbourhood, Rest, neighbourhood
+from hlotext.view.graph.page import graph_page
+
+__all__ = ["MOST", "Edge", "Neighbourhood", "Rest", "as_dot", "as_svg", "graph_page", "neighbourhood"]

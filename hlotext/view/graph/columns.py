@@ -1,0 +1,205 @@
+"""A module as columns of numbers and words, for a page that finds neighbourhoods itself.
+
+Instructions are numbered in the order of the text. Words are written once. Numbers are 32 bits wide and packed as they lie in
+memory; sizes, which may be larger, are 64-bit floats, exact up to 2 ** 53.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+import hlotext as hlo
+from hlotext.analysis import arrays_of, call_graph, places, scopes, total_of, written_bytes
+from hlotext.findings import escape
+from hlotext.ir.values.shape import Shape
+from hlotext.view.layout_picture import LayoutPicture
+from hlotext.view.page.packing import Words, packed, packed_text
+
+CHUNK = 512
+"""Op lines that are packed together: one view of the page unpacks a few such chunks."""
+MOST_LINE = 20_000
+"""Characters of an op line that are kept."""
+_PICTURE = 8
+"""Rows and columns of a picture of a layout."""
+_MOST_PICTURES = 600
+
+
+@attrs.frozen
+class Packed:
+    """What a page carries of a module."""
+
+    words: str
+    """Names and other texts, and how the numbers are to be read."""
+    numbers: str
+    lines: Sequence[str]
+    """Op lines, `CHUNK` of them in each."""
+    pictures: str
+    """SVG of the layouts of the distinct arrays, by the number of the shape."""
+
+
+def columns(module: hlo.Module) -> Packed:
+    """A module as a page carries it. Raises what reading a large module on demand raises."""
+    instructions = list(module.instructions())
+    number = {one: n for n, one in enumerate(instructions)}
+    computations = {one: n for n, one in enumerate(module.computations)}
+    named, lines, stepped = scopes(module), places(module), call_graph(module).stepped
+    tree = _Tree()
+    shapes: dict[Shape | None, int] = {}
+    words, opcodes, files, op_names = Words(), Words(), Words(), Words()
+    found: dict[str, array[Any]] = {name: array("i") for name in _NUMBERS}
+    found["bytes"], found["written"] = array("d"), array("d")
+    operand_starts, operands = array("i", [0]), array("i")
+    call_starts, calls = array("i", [0]), array("i")
+    names = []
+    for one in instructions:
+        names.append(escape.line(one.name))
+        metadata, place = one.metadata, lines.get(one)
+        found["opcode"].append(opcodes.number(one.opcode))
+        found["shape"].append(shapes.setdefault(one.shape, len(shapes)))
+        found["scope"].append(tree.number(named.of(one).path))
+        found["op_name"].append(
+            op_names.number(escape.line(metadata.op_name) if metadata is not None else "")
+        )
+        found["line"].append(
+            files.number(escape.line(f"{place[0].file}:{place[0].line}") if place is not None else "")
+        )
+        found["extra"].append(_extra(one))
+        found["bytes"].append(float(total_of(one.shape).allocated_bytes))
+        found["written"].append(float(written_bytes(one)) if one.computation in stepped else 0.0)
+        operands.extend([number.get(operand, -1) for operand in one.operands])
+        operand_starts.append(len(operands))
+        if one.called_computations:
+            calls.extend([computations[body] for body in one.called_computations if body in computations])
+        call_starts.append(len(calls))
+    found["operands"], found["operand_starts"] = operands, operand_starts
+    found["calls"], found["call_starts"] = calls, call_starts
+    starts = array("i", [0])
+    roots = array("i")
+    for computation in module.computations:
+        starts.append(starts[-1] + len(computation))
+        roots.append(number.get(computation.root, -1) if len(computation) else -1)
+    found["computation_starts"], found["roots"] = starts, roots
+    entry = computations.get(module.entry, 0) if module.computations else 0
+    texts = {
+        "module": escape.line(module.name),
+        "entry": entry,
+        "names": "\n".join(names),
+        "opcodes": opcodes.texts,
+        "shapes": [_shown(str(shape)) if shape is not None else "?" for shape in shapes],
+        "short": [_short(shape) for shape in shapes],
+        "op_names": op_names.texts,
+        "lines": files.texts,
+        "scopes": {"parent": tree.parents, "name": [escape.line(name) for name in tree.names]},
+        "computations": [escape.line(one.name) for one in module.computations],
+        "chunk": CHUNK,
+        "words": words.texts,
+        "layout": [],
+    }
+    numbers = _joined(found, texts["layout"])
+    return Packed(packed(texts), numbers, list(_chunks(instructions)), packed(_pictures(shapes)))
+
+
+_NUMBERS = ("opcode", "shape", "scope", "op_name", "line", "extra")
+
+
+def _extra(one: hlo.Instruction) -> int:
+    """The number of a parameter, or the element that is taken out of a tuple; else -1."""
+    if one.opcode == "parameter":
+        return one.parameter_number if one.parameter_number is not None else -1
+    if one.opcode == "get-tuple-element":
+        index = one.attributes.get("index")
+        return index if isinstance(index, int) else -1
+    return -1
+
+
+def _joined(found: dict[str, array[Any]], layout: Any) -> str:
+    """All columns behind each other, wide ones first so that each begins where it may; `layout` gets name, type, length."""
+    parts = []
+    for name, column in sorted(found.items(), key=lambda item: (item[1].typecode != "d", item[0])):
+        layout.append([name, column.typecode, len(column)])
+        if _IS_BIG_ENDIAN:
+            column = array(column.typecode, column)
+            column.byteswap()
+        parts.append(column.tobytes())
+    return base64.b64encode(gzip.compress(b"".join(parts), 6, mtime=0)).decode("ascii")
+
+
+_IS_BIG_ENDIAN = array("H", [1]).tobytes()[0] == 0
+
+
+def _chunks(instructions: Sequence[hlo.Instruction]) -> Iterator[str]:
+    for start in range(0, len(instructions), CHUNK):
+        yield packed_text("\n".join(map(_line, instructions[start : start + CHUNK])))
+
+
+def _line(one: hlo.Instruction) -> str:
+    text = escape.line(" ".join(str(one).split()))
+    return text if len(text) <= MOST_LINE else f"{text[:MOST_LINE]} … ({len(text):,} characters)"
+
+
+def _shown(text: str, most: int = 2000) -> str:
+    return text if len(text) <= most else f"{text[:most]} …"
+
+
+def _short(shape: Shape | None) -> str:
+    """A shape for a box: without layout, of a tuple how many there are."""
+    if shape is None:
+        return "?"
+    if not shape.is_tuple:
+        return shape.text_without_layout()
+    inside = shape.tuple_shapes
+    return (
+        f"({', '.join(one.text_without_layout() for one in inside)})"
+        if len(inside) < 3
+        else f"({len(inside)} parts)"
+    )
+
+
+def _pictures(shapes: Iterable[Shape | None]) -> dict[str, Any]:
+    """The layouts of arrays: of a tuple its first arrays. Each picture once; of each shape the numbers of its pictures."""
+    pictures: dict[Shape, int] = {}
+    of: list[list[int]] = []
+    for shape in shapes:
+        arrays = [array_ for _, array_ in arrays_of(shape)[:1] if array_.rank] if shape is not None else []
+        if len(pictures) >= _MOST_PICTURES:
+            arrays = [one for one in arrays if one in pictures]
+        of.append([pictures.setdefault(one, len(pictures)) for one in arrays])
+    return {"of": of, "svg": [_picture(one) for one in pictures]}
+
+
+def _picture(shape: Shape) -> str:
+    try:
+        return LayoutPicture(shape, _PICTURE, _PICTURE).svg()
+    except ValueError:
+        return ""
+
+
+class _Tree:
+    """Scopes as a tree: the number of each and that of the one around it."""
+
+    def __init__(self) -> None:
+        self.parents = [-1]
+        self.names = [""]
+        self._numbers: dict[tuple[str, ...], int] = {(): 0}
+
+    def number(self, path: tuple[str, ...]) -> int:
+        """The number of a path, those above it included."""
+        found = self._numbers.get(path)
+        if found is not None:
+            return found
+        at = 0
+        for end in range(1, len(path) + 1):
+            part = path[:end]
+            known = self._numbers.get(part)
+            if known is None:
+                known = self._numbers[part] = len(self.names)
+                self.names.append(path[end - 1])
+                self.parents.append(at)
+            at = known
+        return at

@@ -1,0 +1,190 @@
+"""The operations around one, with what only takes values apart, together or elsewhere folded into the edges.
+
+The page of a graph does the same in its script; this is for pictures without one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+import attrs
+
+import hlotext as hlo
+from hlotext.analysis import total_of
+
+MOST = 60
+"""Operations that are shown unless more are asked for."""
+_NEIGHBOURS = 12
+"""Operands and users of each that are looked at, the largest."""
+FOLDED = frozenset({"get-tuple-element", "tuple", "bitcast", "copy-start", "copy-done"})
+"""Opcodes that are no nodes where something uses them."""
+_MOST_STEPS = 5000
+"""How far a chain of such operations is followed."""
+
+
+@attrs.frozen
+class Edge:
+    """A value on its way from one operation to another."""
+
+    source: hlo.Instruction
+    target: hlo.Instruction
+    bytes: int
+    """Allocated bytes; of several values together."""
+    labels: tuple[str, ...] = ()
+    """The elements of tuples that are taken: `.0`."""
+    is_copied: bool = False
+    """Whether an asynchronous copy lies on the way."""
+
+
+@attrs.frozen
+class Rest:
+    """Operands or users that are not shown."""
+
+    instruction: hlo.Instruction
+    way: str
+    """`operands` or `users`."""
+    count: int
+
+
+@attrs.frozen
+class Neighbourhood:
+    """Some operations of a module and the values between them."""
+
+    focus: hlo.Instruction
+    nodes: tuple[hlo.Instruction, ...]
+    """In the order of the text."""
+    edges: tuple[Edge, ...]
+    rest: tuple[Rest, ...]
+
+
+@attrs.frozen
+class _Source:
+    instruction: hlo.Instruction
+    path: tuple[int, ...]
+    bytes: int
+    is_copied: bool
+
+
+def size_of(instruction: hlo.Instruction) -> int:
+    """Allocated bytes of a result, as far as they are known."""
+    return total_of(instruction.shape).allocated_bytes
+
+
+def neighbourhood(
+    module: hlo.Module, name: str | None = None, *, hops: int = 3, most: int = MOST, fold: bool = True
+) -> Neighbourhood:
+    """What lies at most so many hops around an operation, by default the entry's root, at most `most` operations.
+
+    Raises LookupError for a name that is not in the module, ValueError for a module without instructions.
+    """
+    focus = _found(module, name)
+    walk = _Walk(focus, fold)
+    shown: dict[hlo.Instruction, int] = {focus: 0}
+    queue = deque([focus])
+    met: list[tuple[hlo.Instruction, str, list[hlo.Instruction]]] = []
+    while queue:
+        node = queue.popleft()
+        far = shown[node]
+        both = (
+            ("operands", list(dict.fromkeys(one.instruction for one in walk.sources(node)))),
+            ("users", walk.targets(node)),
+        )
+        for way, others in both:
+            if far < hops:
+                nearest = others
+                if len(others) > _NEIGHBOURS:
+                    nearest = sorted(others, key=lambda one: -size_of(one))[:_NEIGHBOURS]
+                for other in nearest:
+                    if other not in shown and len(shown) < most:
+                        shown[other] = far + 1
+                        queue.append(other)
+            met.append((node, way, others))
+    order = {one: number for number, one in enumerate(focus.computation or ())}
+    nodes = tuple(sorted(shown, key=lambda one: order.get(one, 0)))
+    rest = tuple(
+        Rest(node, way, left)
+        for node, way, others in met
+        if (left := sum(other not in shown for other in others))
+    )
+    return Neighbourhood(focus, nodes, tuple(_edges(walk, nodes)), rest)
+
+
+def _found(module: hlo.Module, name: str | None) -> hlo.Instruction:
+    if name is None:
+        if not module.computations or not len(module.entry):
+            raise ValueError(f"module {module.name} has no instructions")
+        return module.entry.root
+    wanted = name.removeprefix("%")
+    for found in module.named(wanted):
+        if isinstance(found, hlo.Instruction):
+            return found
+    raise LookupError(f"nothing is called {wanted} in {module.name}")
+
+
+def _edges(walk: _Walk, nodes: tuple[hlo.Instruction, ...]) -> Iterator[Edge]:
+    shown = set(nodes)
+    for node in nodes:
+        joined: dict[hlo.Instruction, list[_Source]] = {}
+        for one in walk.sources(node):
+            if one.instruction in shown and one.instruction is not node:
+                joined.setdefault(one.instruction, []).append(one)
+        for source, parts in joined.items():
+            labels = tuple("." + ".".join(map(str, reversed(p.path))) for p in parts if p.path)
+            yield Edge(source, node, sum(p.bytes for p in parts), labels, any(p.is_copied for p in parts))
+
+
+class _Walk:
+    """Follows values through what is folded."""
+
+    def __init__(self, focus: hlo.Instruction, fold: bool) -> None:
+        self._focus, self._fold = focus, fold
+
+    def _is_folded(self, one: hlo.Instruction) -> bool:
+        return self._fold and one is not self._focus and one.opcode in FOLDED and bool(one.users)
+
+    def sources(self, node: hlo.Instruction) -> list[_Source]:
+        """Where the operands come from, in their order."""
+        found: list[_Source] = []
+        waiting = deque(_Source(operand, (), size_of(operand), False) for operand in node.operands)
+        for _ in range(_MOST_STEPS):
+            if not waiting:
+                break
+            at = waiting.popleft()
+            one = at.instruction
+            if not self._is_folded(one):
+                found.append(at)
+            elif one.opcode == "get-tuple-element":
+                path = (*at.path, _element(one))
+                waiting.extend(_Source(o, path, size_of(one), at.is_copied) for o in one.operands[:1])
+            elif one.opcode == "tuple":
+                wanted = one.operands if not at.path else one.operands[at.path[-1] :][:1]
+                waiting.extend(_Source(o, at.path[:-1], size_of(o), at.is_copied) for o in wanted)
+            else:
+                copied = at.is_copied or one.opcode != "bitcast"
+                waiting.extend(_Source(o, at.path, at.bytes, copied) for o in one.operands[:1])
+        return found
+
+    def targets(self, node: hlo.Instruction) -> list[hlo.Instruction]:
+        """Who uses the result in the end, in the order in which they are met."""
+        found: dict[hlo.Instruction, None] = {}
+        waiting: deque[tuple[hlo.Instruction, tuple[int, ...]]] = deque([(node, ())])
+        for _ in range(_MOST_STEPS):
+            if not waiting:
+                break
+            at, path = waiting.popleft()
+            for user in at.users:
+                if not self._is_folded(user):
+                    found[user] = None
+                elif user.opcode == "tuple":
+                    waiting.extend((user, (*path, n)) for n, o in enumerate(user.operands) if o is at)
+                elif user.opcode != "get-tuple-element" or not path:
+                    waiting.append((user, path))
+                elif path[-1] == _element(user):
+                    waiting.append((user, path[:-1]))
+        return list(found)
+
+
+def _element(one: hlo.Instruction) -> int:
+    index = one.attributes.get("index")
+    return index if isinstance(index, int) else 0

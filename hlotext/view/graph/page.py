@@ -1,0 +1,51 @@
+"""The graph of a module as one HTML file: neighbourhoods, search, fusions opened, drawn by a script of our own."""
+
+from __future__ import annotations
+
+import hlotext as hlo
+from hlotext.findings import escape
+from hlotext.view.graph.columns import columns
+from hlotext.view.page.colours import PALETTE
+from hlotext.view.page.packing import asset, policy
+
+
+def graph_page(module: hlo.Module, around: str | None = None, hops: int = 3) -> str:
+    """A page that shows the operations around one, to walk from there; without `around` it begins with the scopes.
+
+    It loads nothing and works offline; `#name` behind its address links to an operation. The same page for the same module,
+    byte for byte. Raises LookupError for a name that is not in the module, ValueError for a module without instructions.
+    """
+    first = ""
+    if around is not None:
+        wanted = around.removeprefix("%")
+        if not any(one.name == wanted for one in module.instructions()):
+            raise LookupError(f"nothing is called {wanted} in {module.name}")
+        first = wanted
+    if not any(len(computation) for computation in module.computations):
+        raise ValueError(f"module {module.name} has no instructions")
+    found, script = columns(module), asset("graph.js")
+    blobs = "\n".join(
+        f'<script type="application/octet-stream" data-part="{name}">{blob}</script>'
+        for name, blob in (
+            ("words", found.words),
+            ("numbers", found.numbers),
+            ("pictures", found.pictures),
+            *((f"lines-{n}", chunk) for n, chunk in enumerate(found.lines)),
+        )
+    )
+    values = {
+        "POLICY": escape.html(policy([script])),
+        "TITLE": escape.html(module.name),
+        "VERSION": escape.html(hlo.__version__),
+        "STYLE": asset("page.css") + asset("graph.css"),
+        "AROUND": escape.html(first),
+        "HOPS": str(hops),
+        "PALETTE": " ".join(PALETTE),
+        "BLOBS": blobs,
+        "SCRIPT": script,
+    }
+    page = asset("graph.html")
+    parts = page.split(
+        "@@"
+    )  # words between @@ and @@ are replaced, in one pass, so that no value is looked into
+    return "".join(part if n % 2 == 0 else values[part] for n, part in enumerate(parts))

@@ -1,0 +1,204 @@
+"""`hlotext graph`: neighbourhoods, drawings in layers, the data of the page."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import itertools
+import re
+import shutil
+import struct
+import subprocess
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hlotext as hlo
+from hlotext.analysis import total_of
+from hlotext.view.graph import as_dot, as_svg, graph_page, neighbourhood
+from hlotext.view.graph.layered import layered
+from hlotext.view.page.packing import unpacked
+from tests import support
+from tests.cli_support import run
+from tests.pages import Page
+
+STEP = support.CORPUS / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt"
+TUPLES = """HloModule tuples
+
+ENTRY e {
+  a = f32[8]{0} parameter(0)
+  b = f32[4]{0} parameter(1)
+  t = (f32[8]{0}, f32[4]{0}) tuple(a, b)
+  second = f32[4]{0} get-tuple-element(t), index=1
+  n = f32[4]{0} negate(second)
+  start = (f32[8]{0}, f32[8]{0}, u32[]) copy-start(a)
+  done = f32[8]{0} copy-done(start)
+  m = f32[8]{0} abs(done)
+  ROOT r = (f32[4]{0}, f32[8]{0}) tuple(n, m)
+}
+"""
+
+
+def parts_of(page: str) -> dict[str, str]:
+    found = re.findall(r'<script type="application/octet-stream" data-part="([\w-]+)">([^<]*)</script>', page)
+    return dict(found)
+
+
+def numbers_of(page: str) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
+    """The words and the columns of a page."""
+    parts = parts_of(page)
+    words = unpacked(parts["words"])
+    data = gzip.decompress(base64.b64decode(parts["numbers"]))
+    columns, at = {}, 0
+    for name, kind, count in words["layout"]:
+        wide = 8 if kind == "d" else 4
+        columns[name] = struct.unpack(f"<{count}{kind}", data[at : at + wide * count])
+        at += wide * count
+    assert at == len(data)
+    return words, columns
+
+
+def test_what_only_moves_values_is_folded() -> None:
+    """An element of a tuple comes from what was put there; a copy is a mark on the edge."""
+    found = neighbourhood(hlo.parse(TUPLES), hops=5)
+    assert [node.name for node in found.nodes] == ["a", "b", "n", "m", "r"]
+    edges = {(e.source.name, e.target.name): e for e in found.edges}
+    assert set(edges) == {("b", "n"), ("a", "m"), ("n", "r"), ("m", "r")}
+    assert edges["a", "m"].is_copied
+    assert not edges["b", "n"].is_copied
+    assert edges["b", "n"].bytes == 16
+    unfolded = neighbourhood(hlo.parse(TUPLES), hops=9, fold=False)
+    assert len(unfolded.nodes) == 9
+
+
+def test_a_neighbourhood_ends_where_asked() -> None:
+    """At most so many operations, at most so far, and what is not shown is counted."""
+    module = hlo.load(STEP)
+    one = neighbourhood(module, "fusion.19", hops=1)
+    names = {node.name for node in one.nodes}
+    assert {"fusion.19", "all-reduce.4", "fusion.17"} <= names
+    assert any(rest.instruction.name == "all-reduce.4" and rest.way == "operands" for rest in one.rest)
+    assert len(neighbourhood(module, "fusion.19", hops=9, most=7).nodes) == 7
+    with pytest.raises(LookupError, match="nothing is called nosuch"):
+        neighbourhood(module, "nosuch")
+
+
+@st.composite
+def acyclic(draw: st.DrawFn) -> tuple[list[tuple[float, float]], list[tuple[int, int]]]:
+    count = draw(st.integers(0, 18))
+    sizes = [(draw(st.floats(10, 300)), draw(st.floats(10, 100))) for _ in range(count)]
+    pairs = [pair for pair in itertools.combinations(range(count), 2) if draw(st.integers(0, 4)) == 0]
+    return sizes, pairs
+
+
+@given(acyclic())
+def test_no_boxes_overlap_and_edges_lead_down(
+    graph: tuple[list[tuple[float, float]], list[tuple[int, int]]],
+) -> None:
+    """Whatever the graph: boxes stand apart, each edge goes from a box's lower edge down to another's upper edge."""
+    sizes, pairs = graph
+    plan = layered(sizes, pairs)
+    boxes = [
+        (x - w / 2, x + w / 2, y - h / 2, y + h / 2)
+        for (x, y), (w, h) in zip(plan.centres, sizes, strict=True)
+    ]
+    for a, b in itertools.combinations(boxes, 2):
+        assert a[1] <= b[0] + 1e-6 or b[1] <= a[0] + 1e-6 or a[3] <= b[2] + 1e-6 or b[3] <= a[2] + 1e-6
+    for (source, target), path in zip(pairs, plan.paths, strict=True):
+        assert path[0][1] == pytest.approx(boxes[source][3])
+        assert path[-1][1] == pytest.approx(boxes[target][2])
+        assert all(first[1] <= second[1] + 1e-6 for first, second in itertools.pairwise(path))
+        assert boxes[source][0] <= path[0][0] <= boxes[source][1]
+    for left, right, top, bottom in boxes:
+        assert -1e-6 <= left <= right <= plan.width + 1e-6
+        assert -1e-6 <= top <= bottom <= plan.height + 1e-6
+
+
+def test_the_picture_is_svg() -> None:
+    """Well-formed, a box for each operation, nothing that runs."""
+    found = neighbourhood(hlo.load(STEP), "fusion.19")
+    text = as_svg(found)
+    tree = ET.fromstring(text)
+    space = "{http://www.w3.org/2000/svg}"
+    boxes = [e for e in tree.iter(f"{space}rect") if str(e.get("class")).startswith("box")]
+    assert len(boxes) == len(found.nodes)
+    assert len([e for e in tree.iter(f"{space}path") if str(e.get("class")).startswith("edge")]) == len(
+        found.edges
+    )
+    assert not list(tree.iter(f"{space}script"))
+    assert as_svg(neighbourhood(hlo.load(STEP), "fusion.19")) == text
+
+
+def test_the_text_for_graphviz() -> None:
+    """Every node and edge once; quotes and backslashes stay inside strings; graphviz reads it where it is installed."""
+    found = neighbourhood(hlo.load(STEP), "fusion.19")
+    text = as_dot(found)
+    assert text.count(" -> ") == len(found.edges) + len(found.rest)
+    assert len(re.findall(r"^  n\d+ \[label", text, re.MULTILINE)) == len(found.nodes)
+    if shutil.which("dot"):
+        subprocess.run(["dot", "-Tplain"], input=text, text=True, check=True, capture_output=True)
+
+
+def test_the_columns_are_the_module() -> None:
+    """Names, operands, opcodes, bytes, elements, scopes, roots and op lines."""
+    module = hlo.load(STEP)
+    page = graph_page(module)
+    words, columns = numbers_of(page)
+    instructions = list(module.instructions())
+    names = words["names"].split("\n")
+    assert names == [one.name for one in instructions]
+    starts = columns["operand_starts"]
+    for n, one in enumerate(instructions):
+        operands = columns["operands"][starts[n] : starts[n + 1]]
+        assert [names[o] for o in operands] == [o.name for o in one.operands]
+        assert words["opcodes"][columns["opcode"][n]] == one.opcode
+        assert words["shapes"][columns["shape"][n]] == str(one.shape)
+        assert columns["bytes"][n] == total_of(one.shape).allocated_bytes
+    for c, computation in enumerate(module.computations):
+        assert names[columns["roots"][c]] == computation.root.name
+    lines: list[str] = []
+    for name, part in parts_of(page).items():
+        if name.startswith("lines-"):
+            lines += gzip.decompress(base64.b64decode(part)).decode().split("\n")
+    assert lines == [" ".join(str(one).split()) for one in instructions]
+    pictures = unpacked(parts_of(page)["pictures"])
+    shape = columns["shape"][names.index("fusion.19")]
+    assert "f32[256,512]" in pictures["svg"][pictures["of"][shape][0]]
+
+
+def test_the_same_page_twice() -> None:
+    """Byte for byte."""
+    assert graph_page(hlo.load(STEP)) == graph_page(hlo.load(STEP))
+
+
+def test_hostile_names_make_no_markup() -> None:
+    """No tag that is not ours, no script but ours, whatever operations are called."""
+    text = TUPLES.replace("HloModule tuples", "HloModule </title><script>alert(1)</script>").replace(
+        "negate(second)",
+        'negate(second), metadata={op_name="</script><script>alert(1)</script>/x" source_file="<b>.py" source_line=1}',
+    )
+    module = hlo.parse_tolerant(text).module
+    page = graph_page(module)
+    scripts = [found for tag, found in Page(page).tags if tag == "script"]
+    assert [found for found in scripts if not found] == [{}]
+    assert {str(found.get("type")) for found in scripts if found} == {"application/octet-stream"}
+    assert "alert" not in page
+    svg = as_svg(neighbourhood(module))
+    assert "<script" not in svg
+    ET.fromstring(svg)
+
+
+def test_the_command(tmp_path: Any) -> None:
+    """A page, a picture, a text; what is not there has exit status 1."""
+    place = tmp_path / "graph.html"
+    assert run("graph", STEP, "-o", place).exit_code == 0
+    assert place.read_text("utf-8") == graph_page(hlo.load(STEP))
+    assert run("graph", STEP, "-i", "fusion.19", "--format", "svg").stdout.startswith("<svg")
+    assert run("graph", STEP, "-i", "fusion.19", "--format", "dot").stdout.startswith("digraph")
+    for form in ("html", "svg", "dot"):
+        result = run("graph", STEP, "-i", "nosuch", "--format", form)
+        assert (result.exit_code, result.stdout) == (1, "")
+    assert run("graph", "nosuch.txt").exit_code == 2

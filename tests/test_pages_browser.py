@@ -1,0 +1,266 @@
+"""Pages in a real browser: nothing asked of the network, nothing complained of, and what a hand does gives what it should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import hlotext as hlo
+from hlotext.view.graph import graph_page
+from tests import support
+from tests.browser import MISSING, Browser, browser, executable
+from tests.test_graph import STEP
+
+pytest.importorskip("bokeh")
+pytest.importorskip("jinja2")
+
+from hlotext.view.report import report_page, subject
+from tests.test_report import CHIPS, CPU, GPU, TPU, hostile_page, hostile_text
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(executable() is None, reason=MISSING)]
+
+SMALL = 3000
+"""Milliseconds to ready of a small page: one second on a machine that does nothing else."""
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(params=[TPU, GPU, CPU], ids=lambda path: path.name.split(".")[0])
+def report(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    place = tmp_path / "report.html"
+    place.write_text(report_page(subject(request.param, chip=CHIPS[request.param])), "utf-8")
+    return place
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Path:
+    place = tmp_path / "graph.html"
+    place.write_text(graph_page(hlo.load(STEP)), "utf-8")
+    return place
+
+
+def quiet(window: Browser) -> bool:
+    """Nothing was complained of, nothing asked for, nobody spoken to."""
+    assert window.complaints == []
+    assert window.requests == []
+    assert window.dialogs == 0
+    return True
+
+
+def draw_all(window: Browser) -> None:
+    window.eval("document.querySelectorAll('figure.chart').forEach((one) => one.scrollIntoView())")
+    window.wait("[...document.querySelectorAll('figure.chart')].every((one) => one.dataset.drawn)")
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("dark", [False, True])
+def test_reports_are_drawn(window: Browser, report: Path, width: int, dark: bool) -> None:
+    """All charts, at both sizes and in both modes, and nothing is wider than the window."""
+    window.size(width, dark=dark)
+    window.open(report)
+    assert window.ready() < SMALL
+    draw_all(window)
+    assert window.eval("document.documentElement.scrollWidth") <= width
+    assert quiet(window)
+
+
+def test_a_rectangle_tells_its_name(window: Browser, tmp_path: Path) -> None:
+    """Hovering and clicking on a value of the memory chart say its name, bytes and line."""
+    place = tmp_path / "report.html"
+    place.write_text(report_page(subject(TPU, chip="v5e")), "utf-8")
+    window.size(1280)
+    window.open(place)
+    window.eval("document.getElementById('a-chart-memory-0').scrollIntoView()")
+    window.wait("document.getElementById('a-chart-memory-0').dataset.drawn")
+    window.run("window.chart = document.getElementById('a-chart-memory-0')")
+    x, y = window.eval("""(() => {
+        const { main, pieces } = chart.hlotext, view = Bokeh.index.find_one(main), frame = view.frame;
+        const box = chart.querySelector('[data-part=main]').getBoundingClientRect(), data = pieces.data;
+        return [box.left + frame.x_scale.compute((data.left[0] + data.right[0]) / 2),
+                box.top + frame.y_scale.compute((data.bottom[0] + data.top[0]) / 2)];
+    })()""")
+    name = window.eval("chart.hlotext.data.words[chart.hlotext.data.name[0]]")
+    window.mouse(x - 3, y)
+    window.mouse(x, y)
+    window.wait("document.querySelector('.tip').style.display === 'block'", 5)
+    assert window.eval("document.querySelector('.tip b').textContent") == name
+    window.mouse(x, y, click=True)
+    window.wait("chart.dataset.chosen === '0'", 5)
+    told = window.eval("chart.querySelector('.detail').textContent")
+    assert told.startswith(name)
+    assert "offset" in told
+    assert quiet(window)
+
+
+def test_keys_move_the_chart(window: Browser, report: Path) -> None:
+    """Zooming, moving and going from value to value without a mouse."""
+    window.size(1280)
+    window.open(report)
+    draw_all(window)
+    window.run("window.chart = document.querySelector('figure[data-kind=memory]')")
+    window.eval("chart.querySelector('[data-part=main]').focus()")
+    whole = window.eval("chart.hlotext.range.end - chart.hlotext.range.start")
+    window.key("+")
+    assert window.eval("chart.hlotext.range.end - chart.hlotext.range.start") == pytest.approx(whole / 2)
+    window.key("0")
+    assert window.eval("chart.hlotext.range.end - chart.hlotext.range.start") == whole
+    window.key("n")
+    window.wait("chart.dataset.chosen === '0'", 5)
+    assert quiet(window)
+
+
+def test_a_scope_opens(window: Browser, tmp_path: Path) -> None:
+    """A click makes a scope as wide as the chart and tells its numbers; the button chooses what is wide."""
+    place = tmp_path / "report.html"
+    text = support.CORPUS / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt"
+    place.write_text(report_page(subject(text, chip="v5e")), "utf-8")
+    window.size(1280)
+    window.open(place)
+    draw_all(window)
+    window.run("window.chart = document.getElementById('a-chart-scopes')")
+    cells = window.eval("chart.querySelectorAll('.icicle button').length")
+    assert cells > 1
+    window.eval("chart.querySelectorAll('.icicle button')[1].click()")
+    assert "flops" in window.eval("chart.querySelector('.detail').textContent")
+    window.eval("chart.querySelector('.tools button').click()")
+    assert window.eval("chart.querySelector('.tools button').getAttribute('aria-pressed')") == "true"
+    assert quiet(window)
+
+
+def test_light_and_dark(window: Browser, report: Path) -> None:
+    """The button turns the page and the charts."""
+    window.size(1280)
+    window.open(report)
+    draw_all(window)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    chart = "document.querySelector('figure[data-kind=memory]').hlotext.main.background_fill_color"
+    before = window.eval(ground), window.eval(chart)
+    window.eval("document.getElementById('theme').click()")
+    after = window.eval(ground), window.eval(chart)
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+    window.run("localStorage.clear()")
+
+
+def test_a_hostile_report_does_not_act(window: Browser, tmp_path: Path) -> None:
+    """No script of a name runs, no title changes, no dialog opens; the names are there as text."""
+    place = tmp_path / "hostile.html"
+    place.write_text(hostile_page(), "utf-8")
+    window.size(1280)
+    window.open(place)
+    title = window.eval("document.title")
+    draw_all(window)
+    window.eval("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    window.eval("document.querySelectorAll('.icicle button').forEach((one) => one.click())")
+    assert window.eval("document.title") == title
+    assert "acted" not in title
+    assert window.eval("document.querySelectorAll('img, b[onclick]').length") == 0
+    assert window.eval("document.body.textContent.includes('<img src=x')")
+    assert window.eval("document.body.textContent.includes('{{ 7 * 7 }}')")
+    assert window.eval("document.documentElement.scrollWidth") <= 1280
+    assert quiet(window)
+
+
+def test_a_hostile_graph_does_not_act(window: Browser, tmp_path: Path) -> None:
+    """The same for the graph, its panel, its search and its pictures."""
+    place = tmp_path / "hostile.html"
+    place.write_text(graph_page(hlo.parse(hostile_text())), "utf-8")
+    window.size(1280)
+    window.open(place)
+    title = window.eval("document.title")
+    for name in ("n0", "n1", "n2", "n3", "n4", "n6"):
+        window.run(f"location.hash = '#{name}'")
+        window.wait(f"document.querySelector('#panel h2').textContent === '{name}'", 5)
+        window.wait("document.querySelector('#panel pre').textContent.length > 5", 5)
+    window.eval("document.getElementById('find').focus()")
+    window.text("<img")
+    window.wait("document.querySelectorAll('#found [role=option]').length > 0", 5)
+    assert window.eval("document.title") == title
+    assert window.eval("document.querySelectorAll('#panel b, #found img').length") == 0
+    assert quiet(window)
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_graph_is_ready(window: Browser, graph: Path, width: int, dark: bool) -> None:
+    """At both sizes and in both modes."""
+    window.size(width, 800, dark=dark)
+    window.open(graph, "#fusion.19")
+    assert window.ready() < SMALL
+    assert window.eval("document.querySelectorAll('#graph g.node').length") > 10
+    assert window.eval("document.documentElement.scrollWidth") <= width
+    assert quiet(window)
+
+
+def test_links_lead_to_operations(window: Browser, graph: Path) -> None:
+    """The address, a click on a neighbour's name, and back."""
+    window.size(1280, 800)
+    window.open(graph, "#fusion.19")
+    assert window.eval("document.querySelector('#panel h2').textContent") == "fusion.19"
+    window.eval(
+        "[...document.querySelectorAll('#panel li a')].find((a) => a.textContent === 'all-reduce.4').click()"
+    )
+    window.wait("document.querySelector('#panel h2').textContent === 'all-reduce.4'", 5)
+    assert window.eval("location.hash") == "#all-reduce.4"
+    window.run("history.back()")
+    window.wait("document.querySelector('#panel h2').textContent === 'fusion.19'", 5)
+    window.wait("document.querySelector('#panel pre').textContent.includes('%fusion.19 = f32[256,512]')", 5)
+    window.wait("document.querySelector('#panel img')?.naturalWidth > 0", 5)
+    assert quiet(window)
+
+
+def test_the_graph_says_what_python_says(window: Browser, graph: Path) -> None:
+    """The script's neighbourhood has the nodes of the one that pictures are made from."""
+    from hlotext.view.graph import neighbourhood
+
+    window.size(1280, 800)
+    for name in ("fusion.19", "all-reduce.4", "param.1"):
+        window.open(graph, f"#{name}")
+        shown = window.eval("[...document.querySelectorAll('#graph g.node[data-n] title')].length")
+        assert shown == 0
+        numbers = window.eval("[...hlotextGraph.boxes().keys()].sort((a, b) => a - b)")
+        module = hlo.load(STEP)
+        every = list(module.instructions())
+        found = neighbourhood(module, name)
+        assert [every[n].name for n in numbers] == [node.name for node in found.nodes]
+        wires = window.eval("document.querySelectorAll('#graph path.edge').length")
+        assert wires == len(found.edges)
+
+
+def test_search_and_keys(window: Browser, graph: Path) -> None:
+    """By opcode and by line; Enter goes there; o opens a fusion; arrows walk."""
+    window.size(1280, 800)
+    window.open(graph, "#fusion.19")
+    window.key("/")
+    window.text("programs.py:831")
+    window.wait("document.querySelectorAll('#found [role=option]').length > 3", 5)
+    window.run("document.getElementById('find').value = ''")
+    window.text("all-reduce.4")
+    window.wait("document.querySelector('#found [role=option] b')?.textContent === 'all-reduce.4'", 5)
+    window.key("Enter")
+    window.wait("document.querySelector('#panel h2').textContent === 'all-reduce.4'", 5)
+    window.key("ArrowUp")
+    window.wait("document.querySelector('#panel h2').textContent !== 'all-reduce.4'", 5)
+    window.run("location.hash = '#fusion.19'")
+    window.wait("document.querySelector('#panel h2').textContent === 'fusion.19'", 5)
+    window.eval("document.getElementById('canvas').focus()")
+    window.key("o")
+    window.wait("document.querySelectorAll('#graph rect.room').length === 1", 5)
+    assert quiet(window)
+
+
+def test_scopes_filter(window: Browser, graph: Path) -> None:
+    """The overview lists a scope's operations, and the search looks in it alone."""
+    window.size(1280, 800)
+    window.open(graph)
+    assert window.eval("document.getElementById('overview').hidden") is False
+    everything = window.eval("hlotextGraph.search('fusion')[1]")
+    window.eval("document.querySelectorAll('#overview .icicle button')[1].click()")
+    assert 0 < window.eval("hlotextGraph.search('fusion')[1]") < everything
+    assert quiet(window)
