@@ -11,7 +11,8 @@ import click
 
 import hlotext as hlo
 from hlotext import compiler, dumps
-from hlotext.cli.common import FORMAT, NotFound, Unreadable, write_json
+from hlotext.cli import answers
+from hlotext.cli.common import FORMAT, NotFound, Unreadable, read, write_json
 from hlotext.cli.folders import chosen, opened
 from hlotext.cli.output import Column, Table, echo, output
 from hlotext.dumps.causes import Cause
@@ -318,14 +319,27 @@ def _link_json(link: Any) -> dict[str, Any]:
 @MODULE
 @FORMAT
 def why(path: str, names: tuple[str, ...], module: str | None, output_format: str) -> None:
-    """The pass that brought an instruction of the final text, and its cause, where the texts show one."""
+    """The pass that brought an instruction of the final text, its cause, and what all models say of it.
+
+    DIR may also be one module's text: then the models that fit it say what they would decide.
+    """
+    if answers.is_module_alone(path):
+        _why_in_module(path, names, output_format)
+        return
     c = chosen(path, module)
     found = [_told(partial(c.why, name)) for name in names]
+    said = [_told(partial(compiler.why, c, name)) for name in names]
     if output_format == "json":
-        write_json({"version": 1, "module": c.name, "causes": [_cause_json(cause) for cause in found]})
+        write_json(
+            {
+                "module": c.name,
+                "causes": [_cause_json(cause) for cause in found],
+                "answers": _answers_json(names, said),
+            }
+        )
         return
     out = output()
-    for cause in found:
+    for cause, own in zip(found, said, strict=True):
         out.heading(f"{cause.instruction.name}: {cause.cause}")
         facts = [
             ("because", cause.because or "the texts do not tell"),
@@ -334,7 +348,26 @@ def why(path: str, names: tuple[str, ...], module: str | None, output_format: st
         if cause.step is not None:
             facts.append(("stage", cause.step.stage))
         facts += [("", line) for line in cause.evidence]
-        out.facts(facts)
+        out.facts([*facts, *answers.facts(own)])
+
+
+def _why_in_module(path: str, names: tuple[str, ...], output_format: str) -> None:
+    """What the models that fit a module say of its instructions."""
+    modules = read(path).modules
+    if not modules:
+        raise Unreadable(f"{path} holds no module")
+    said = [_told(partial(compiler.why_in, modules[0], name)) for name in names]
+    if output_format == "json":
+        write_json({"module": modules[0].name, "causes": [], "answers": _answers_json(names, said)})
+        return
+    out = output()
+    for name, own in zip(names, said, strict=True):
+        out.heading(name)
+        out.facts(answers.facts(own) or [("", "no model has anything to say about it")])
+
+
+def _answers_json(names: tuple[str, ...], said: list[tuple[compiler.Answer, ...]]) -> dict[str, Any]:
+    return {name: list(map(answers.as_json, own)) for name, own in zip(names, said, strict=True)}
 
 
 @command.command()

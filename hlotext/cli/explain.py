@@ -13,6 +13,7 @@ from hlotext.cli.common import FORMAT, NotFound, Unreadable, write_json
 from hlotext.cli.folders import chosen
 from hlotext.cli.output import Column, Table, echo, output
 from hlotext.compiler import Decision, Explanation, Group
+from hlotext.compiler.explaining import previous
 from hlotext.diff import Change
 from hlotext.dumps import Step
 
@@ -20,6 +21,8 @@ _ROWS = 20
 _NAMES = 3
 """Names that are shown of a group."""
 _LOG = "priority-fusion"
+_NUMBERS = frozenset({"bytes", "clones", "before", "after", "difference"})
+"""Columns of views that hold numbers."""
 
 
 @click.command()
@@ -105,7 +108,7 @@ def _of_folder(
     for step in steps:
         log = files[0].text() if files and name == _LOG else ""
         try:
-            texts = c.steps[step.index - 1].file.text(), step.file.text()
+            texts = previous(step).file.text(), step.file.text()
         except hlo.InputError as error:
             raise Unreadable(str(error)) from None
         yield step, _explained(texts[0], texts[1], name, c.platform, log)
@@ -149,6 +152,12 @@ def _show(explanation: Explanation, where: Step | None, limit: int) -> None:
     rows = [[group.title, f"{len(group.changes):,}", _examples(group)] for group in groups]
     columns = (Column("what", "bold"), Column("operations", is_number=True), Column("for example"))
     out.table(Table("changes", columns, rows[: limit or None], max(0, len(rows) - limit) if limit else 0))
+    for view in explanation.views:
+        titles = tuple(Column(title, is_number=title in _NUMBERS) for title in view.columns)
+        left_out = max(0, len(view.rows) - limit) if limit else 0
+        out.table(Table(view.title, titles, view.rows[: limit or None], left_out))
+        for line in view.lines:
+            echo(f"  {line}")
     _reasons(explanation, limit)
 
 
@@ -230,6 +239,15 @@ def _as_json(explanation: Explanation, where: Step | None, names: tuple[str, ...
                 "source": d.source,
             }
             for d in decisions
+        ],
+        "views": [
+            {
+                "title": v.title,
+                "columns": list(v.columns),
+                "rows": [list(row) for row in v.rows],
+                "lines": list(v.lines),
+            }
+            for v in explanation.views
         ],
         "notes": list(explanation.notes),
     }

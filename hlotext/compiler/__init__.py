@@ -15,6 +15,7 @@ from hlotext.dumps.stages import stages
 from hlotext.ir.doors import door
 
 if TYPE_CHECKING:
+    from hlotext.compiler.asking import Answer, why, why_in
     from hlotext.compiler.async_collectives import async_collective_creator, convert_async_collectives_to_sync
     from hlotext.compiler.copies import (
         copy_insertion,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from hlotext.compiler.decision import Decision, Outcome
     from hlotext.compiler.explaining import Explanation, Group, explain
     from hlotext.compiler.priority import priority_fusion
+    from hlotext.compiler.scheduling import Candidate, schedule, schedules
+    from hlotext.compiler.views import View, overlaps, rematerialized
     from hlotext.compiler.wrapping import fusion_wrapper
 
 _HOMES = {
@@ -33,6 +36,9 @@ _HOMES = {
     "decision": ("Decision", "Outcome"),
     "priority": ("priority_fusion",),
     "explaining": ("Explanation", "Group", "explain"),
+    "asking": ("Answer", "why", "why_in"),
+    "scheduling": ("Candidate", "schedule", "schedules"),
+    "views": ("View", "overlaps", "rematerialized"),
     "wrapping": ("fusion_wrapper",),
 }
 """Which file has which name: a model is imported when it is asked for, so no file may have the name of its function."""
@@ -40,6 +46,8 @@ _HOMES = {
 __getattr__ = door(__name__, **_HOMES)
 
 __all__ = [
+    "Answer",
+    "Candidate",
     "Decision",
     "Executable",
     "Explanation",
@@ -48,6 +56,7 @@ __all__ = [
     "Kernel",
     "Outcome",
     "Part",
+    "View",
     "async_collective_creator",
     "convert_async_collectives_to_sync",
     "copy_insertion",
@@ -55,7 +64,13 @@ __all__ = [
     "executable",
     "explain",
     "fusion_wrapper",
+    "overlaps",
     "post_scheduling_copies",
     "priority_fusion",
+    "rematerialized",
+    "schedule",
+    "schedules",
     "stages",
+    "why",
+    "why_in",
 ]

@@ -21,9 +21,11 @@ from hlotext.compiler.accounting import ADDED, Accounting
 from hlotext.compiler.decision import Decision, Outcome
 from hlotext.compiler.models import model_of
 from hlotext.compiler.platforms import platform_of
+from hlotext.compiler.views import View, views_of
 from hlotext.diff import Change, Part, compare
 from hlotext.diff.changes import Changes
 from hlotext.diff.compare import module_of
+from hlotext.dumps import Step
 from hlotext.dumps.stages import stages
 
 AGREES, DIFFERS = "agrees", "differs"
@@ -65,6 +67,8 @@ class Explanation:
     """What a model of the pass makes of the module before; None without a model, or where it cannot tell."""
     notes: tuple[str, ...]
     """What could not be told, and why."""
+    views: tuple[View, ...] = ()
+    """What else can be told of a pass without a model: clones, overlap, shards, orders."""
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -144,7 +148,24 @@ class Explanation:
         )
         own = [d for d in self.decisions if d.instruction == name]
         others = [d for d in self.decisions if d.instruction != name and name in d.others]
+        if not own and not others:
+            others = list(self._inside(name))
         return changes, (*own, *others)
+
+    def _inside(self, name: str) -> Iterator[Decision]:
+        """What was decided about the operations that a new fusion holds, and that put them there."""
+        node = self.after.find(name)
+        if not isinstance(node, hlo.Instruction) or node.opcode != "fusion" or node in self.accounting.old_of:
+            return
+        held = {
+            old.name
+            for callee in node.called_computations
+            for i in callee
+            if (old := self.accounting.old_of.get(i)) is not None
+        }
+        for decision in self.decisions:
+            if decision.instruction in held and decision.rule == "fused":
+                yield decision
 
     def counts(self) -> Counter[str]:
         """How many changes there are of each kind."""
@@ -171,7 +192,20 @@ def explain(
     known = platform or platform_of(old).value
     platform_of(old, known)
     outcome, notes = _ask(name, known, old, new, log)
-    return Explanation(name, known, old, new, Accounting(old, new), outcome, tuple(notes))
+    accounting = Accounting(old, new)
+    views = tuple(views_of(name, accounting, known))
+    if views:
+        notes = []
+    return Explanation(name, known, old, new, accounting, outcome, tuple(notes), views)
+
+
+def previous(step: Step) -> Step:
+    """The step before a pass: what it was given. Dumps that it wrote while it ran are passed over."""
+    steps = step.compilation.steps
+    index = step.index - 1
+    while index > 0 and steps[index].pipeline == step.name:
+        index -= 1
+    return steps[index]
 
 
 def _ask(
@@ -180,7 +214,7 @@ def _ask(
     """What a model of the pass answers, and why none does."""
     if name is None:
         return None, []
-    model = model_of(name, platform)
+    model = model_of(name.removeprefix("after_"), platform)
     if model is None:
         return None, [f"there is no model of {name} on {platform}: what changed is shown without reasons"]
     try:
@@ -216,4 +250,4 @@ def _renamed(text: str, names: dict[str, str]) -> str:
     return " ".join(words)
 
 
-__all__ = ["AGREES", "DIFFERS", "Explanation", "Group", "Part", "explain", "together"]
+__all__ = ["AGREES", "DIFFERS", "Explanation", "Group", "Part", "explain", "previous", "together"]

@@ -15,6 +15,7 @@ from hlotext.compiler.copies import (
 from hlotext.compiler.cpu_fusing import cpu_fusion
 from hlotext.compiler.decision import Outcome
 from hlotext.compiler.priority import priority_fusion
+from hlotext.compiler.scheduling import schedule
 from hlotext.compiler.wrapping import fusion_wrapper
 from hlotext.ir.nodes.module import Module
 
@@ -40,6 +41,8 @@ MODELS: dict[tuple[str, str | None], Model] = {
     ("fusion-wrapper", None): _alone(fusion_wrapper),
     ("gpu-convert-async-collectives-to-sync", None): _alone(convert_async_collectives_to_sync),
     ("post-scheduling-copies", None): _alone(post_scheduling_copies),
+    ("SCHEDULE", "cpu"): _alone(schedule),
+    ("SCHEDULE", "gpu"): _alone(schedule),
     ("removing_unnecessary_copies", None): _alone(removing_copies),
     ("priority-fusion", "gpu"): _priority_fusion,
 }

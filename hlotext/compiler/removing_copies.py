@@ -61,13 +61,16 @@ class RemovingCopies(Pass):
         return PassResult.of({"removed": sum(d.rule == REMOVED for d in decisions)})
 
 
+def rules_of(platform: Backend) -> platforms.Platform:
+    """How a platform assigns memory; of TPUs the one that is assumed where the chip is not named."""
+    if platform is Backend.TPU:
+        return platforms.tpu(CHIPS[platforms.ASSUMED_TPU])
+    return platforms.GPU if platform is Backend.GPU else platforms.CPU
+
+
 def sharing_of(flow: Dataflow, platform: Backend) -> Sharing:
     """What may be written over what, by the rules of a platform."""
-    if platform is Backend.TPU:
-        rules = platforms.tpu(CHIPS[platforms.ASSUMED_TPU])
-    else:
-        rules = platforms.GPU if platform is Backend.GPU else platforms.CPU
-    return Sharing(flow, in_place_pairs(platform), rules.hint)
+    return Sharing(flow, in_place_pairs(platform), rules_of(platform).hint)
 
 
 def remove_copies(module: Module, platform: Backend) -> list[Decision]:

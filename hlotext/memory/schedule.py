@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
@@ -43,8 +43,10 @@ def callees_in_time(instruction: Instruction) -> tuple[Computation, ...]:
     return callees[::-1] if instruction.opcode == "while" else callees
 
 
-def flatten(module: Module) -> Schedule:
-    """The time line of a module. Raises MemoryModelError for a computation that calls itself, and for no entry."""
+def flatten(module: Module, orders: Mapping[Computation, Sequence[Instruction]] | None = None) -> Schedule:
+    """The time line of a module; with `orders` these computations run in other orders than that of the text.
+
+    Raises MemoryModelError for a computation that calls itself, and for no entry."""
     if not module.computations or not len(module.entry):
         raise MemoryModelError(
             f"module {module.name} has no entry computation, so there is nothing to place in memory"
@@ -54,9 +56,10 @@ def flatten(module: Module) -> Schedule:
     async_bodies: dict[Computation, Instruction] = {}
     order: list[Instruction] = []
     entry = module.entry
+    others = orders or {}
     # What is being walked: computation, its instructions still to come, its first moment, the async-start around it.
     stack: list[tuple[Computation, Iterator[Instruction], int, Instruction | None]] = [
-        (entry, iter(entry), 0, None)
+        (entry, iter(others.get(entry, entry)), 0, None)
     ]
     open_now = {entry}
     waiting: list[list[Computation]] = [[]]
@@ -73,7 +76,7 @@ def flatten(module: Module) -> Schedule:
             inside = caller if caller is not None and caller.opcode == "async-start" else around
             if inside is not None:
                 async_bodies[callee] = inside
-            stack.append((callee, iter(callee), len(order), inside))
+            stack.append((callee, iter(others.get(callee, callee)), len(order), inside))
             open_now.add(callee)
             waiting.append([])
             pending.append(None)

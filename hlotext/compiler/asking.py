@@ -1,0 +1,114 @@
+"""One instruction, and what all models say about it: of a whole compilation, or of one module.
+
+>>> import hlotext as hlo
+>>> from hlotext import compiler
+>>> text = "ENTRY e { x = f32[8]{0} parameter(0)  c = f32[8]{0} copy(x)  ROOT t = (f32[8]{0}, f32[8]{0}) tuple(c, c) }"
+>>> answers = {answer.model: answer for answer in compiler.why_in(hlo.parse(text), "t", "cpu")}
+>>> [decision.rule for decision in answers["copy-insertion"].decisions]
+['read-only result', 'result twice']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+import hlotext as hlo
+from hlotext.analysis import Backend
+from hlotext.analysis.shards import shards_of
+from hlotext.compiler.decision import Decision
+from hlotext.compiler.explaining import Explanation, explain, previous
+from hlotext.compiler.models import MODELS, model_of
+from hlotext.compiler.platforms import platform_of
+from hlotext.diff import Change
+from hlotext.dumps import Compilation, Step
+
+_UNSCHEDULED = ("fusion", "fusion-wrapper", "copy-insertion", "async-collective-creator")
+"""Models that are asked about a module without a schedule."""
+_SCHEDULED = ("gpu-convert-async-collectives-to-sync", "post-scheduling-copies")
+"""Models that are asked about a scheduled module."""
+_LOG = "priority-fusion"
+
+
+@attrs.frozen(eq=False)
+class Answer:
+    """What one model says of an instruction, or what one pass did to it."""
+
+    model: str
+    """XLA's name of the pass; `sharding` for what a device holds."""
+    decisions: tuple[Decision, ...]
+    changes: tuple[Change, ...] = ()
+    """What the pass did to it, where the text after is known."""
+    step: Step | None = None
+    """The step of the compilation; None for a module alone."""
+    verdict: str | None = None
+    """Whether the model makes what XLA made, `agrees` or `differs`; None where that is not known."""
+
+
+def why(compilation: Compilation, name: str) -> tuple[Answer, ...]:
+    """What all models say about an instruction of the final text, under the names that it had at each step.
+
+    One answer for each step of which there is a model and that has something to say. Raises LookupError for a name that the
+    final text does not have, InputError.
+    """
+    birth = compilation.births([name]).get(name)
+    names = dict.fromkeys((name, *(() if birth is None else (birth.name,))))
+    known = {model for model, platform in MODELS if platform in (None, compilation.platform)}
+    found = []
+    for number, step in enumerate(compilation.steps):
+        if not number or step.name.removeprefix("after_") not in known:
+            continue
+        explanation = _explained(compilation, step)
+        if explanation is None:
+            continue
+        pairs = [explanation.of(each) for each in names]
+        decisions = {id(d): d for _, own in pairs for d in own}
+        changes = {id(c): c for own, _ in pairs for c in own}
+        if decisions:
+            answer = Answer(
+                step.name, tuple(decisions.values()), tuple(changes.values()), step, explanation.verdict
+            )
+            found.append(answer)
+    return tuple(found)
+
+
+def _explained(compilation: Compilation, step: Step) -> Explanation | None:
+    """A step with its model; None where a text cannot be read."""
+    files = compilation.files_of(_LOG) if step.name == _LOG else ()
+    try:
+        before, after = previous(step).module, step.module
+        log = files[0].text() if files else ""
+        return explain(before, after, step.name, platform=compilation.platform, log=log)
+    except (hlo.InputError, hlo.HloSyntaxError, ValueError):
+        return None
+
+
+def why_in(module: hlo.Module, name: str, platform: str | None = None) -> tuple[Answer, ...]:
+    """What the models that fit a module would decide about one of its instructions. Raises LookupError, ValueError."""
+    instruction = module.find(name)
+    if not isinstance(instruction, hlo.Instruction):
+        raise LookupError(f"there is no instruction {name} in {module.name}")
+    return tuple(_answers(module, instruction, platform_of(module, platform)))
+
+
+def _answers(module: hlo.Module, i: hlo.Instruction, backend: Backend) -> Iterator[Answer]:
+    for model_name in _SCHEDULED if module.is_scheduled else _UNSCHEDULED:
+        model = model_of(model_name, backend.value)
+        if model is None:
+            continue
+        try:
+            outcome = model(module, None, "")
+        except (ValueError, LookupError, hlo.EditError):
+            continue
+        decisions = outcome.of(i.name)
+        if decisions:
+            yield Answer(model_name, decisions)
+    held = []
+    for shard in shards_of(module, i) if i.sharding is not None else ():
+        if shard.problem is None and shard.shape is not None:
+            whole, part = shard.shape.without_layout(), shard.shard_shape.without_layout()
+            because = f"of {whole} each device holds {part}, by {shard.sharding}"
+            held.append(Decision(i.name, "sharded", because))
+    if held:
+        yield Answer("sharding", tuple(held))
