@@ -92,14 +92,11 @@ def _wrap_all(module: Module, backend: Backend) -> Iterator[Decision]:
             elif must_wrap(instruction, backend):
                 name, opcode = instruction.name, instruction.opcode
                 fusion = _wrap(module, computation, instruction, backend)
-                what = (
-                    "changes its layout"
-                    if opcode == "copy"
-                    else f"is one of the opcodes of {backend.value.upper()}"
-                )
-                because = f"{name} {what} that are compiled as fusions: it became {fusion.name}"
+                platform = backend.value.upper()
+                what = f"a {opcode}, one of the opcodes that {platform} compiles as fusions"
                 if opcode == "copy":
-                    because = f"{name} {what}, which is compiled as a fusion: it became {fusion.name}"
+                    what = f"a copy that changes the layout, which {platform} compiles as a fusion"
+                because = f"{name} is {what}: it became {fusion.name}"
                 yield Decision(name, "wrapped", because, (fusion.name,), SOURCE)
 
 
