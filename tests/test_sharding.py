@@ -11,12 +11,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import hlotext as hlo
+from hlotext.analysis.shards import argument_shards
 from hlotext.ir.values.named_sharding import NamedSharding, with_mesh
 from hlotext.ir.values.sharding import OpSharding
 
 DATA = Path(__file__).parent / "data" / "sharding"
 XLA: list[dict[str, Any]] = json.loads((DATA / "xla.json").read_text())
 JAX: list[dict[str, Any]] = json.loads((DATA / "jax.json").read_text())
+ENTRIES: list[dict[str, Any]] = json.loads((DATA / "entries.json").read_text())
+"""Programs for several partitions that XLA compiled: shape and sharding of each entry parameter before optimization, and the
+dimensions that the partitioned module has there."""
 
 
 def shape_of(dimensions: list[int]) -> hlo.Shape:
@@ -50,6 +54,25 @@ def test_slices_are_jaxs(row: dict[str, Any]) -> None:
     found = sharding.device_indices(shape, len(row["device_ids"]))
     by_id = {str(device): pairs(found[place]) for place, device in enumerate(row["device_ids"])}
     assert by_id == row["slices_by_device_id"]
+
+
+def test_entry_parameters_are_those_of_the_partitioned_module() -> None:
+    """Before optimization each argument is cut by its sharding; what the partitioner leaves has just those dimensions."""
+    compared = 0
+    for row in ENTRIES:
+        parameters = [
+            f"  p{number} = {shape} parameter({number})" + (f", sharding={sharding}" if sharding else "")
+            for number, (shape, sharding, _) in enumerate(row["parameters"])
+        ]
+        text = "\n".join(
+            [f"HloModule m, num_partitions={row['num_partitions']}\n", "ENTRY e {", *parameters, "}\n"]
+        )
+        shards = argument_shards(hlo.parse(text))
+        found = [list(one.shard_shape.dimensions) for one in shards]
+        assert found == [leaf for _, _, leaves in row["parameters"] for leaf in leaves], row["program"]
+        assert all(one.problem is None for one in shards)
+        compared += len(found)
+    assert (len(ENTRIES), compared) == (87, 263)
 
 
 @pytest.mark.parametrize("row", XLA[::3], ids=lambda row: row["sharding"])
