@@ -93,9 +93,9 @@ class Occupancy:
                     flats[id(whole)] = whole
                     if parts:
                         rows = np.frombuffer(parts, dtype=np.int64).reshape(-1, 4)
-                        found = rows[(rows[:, 0] <= last) & (rows[:, 1] >= first), 2:]
+                        found = rows.compress((rows[:, 0] <= last) & (rows[:, 1] >= first), axis=0)
                         if len(found):
-                            loose.append(found)
+                            loose.append(found[:, 2:])
             left, right = inner_low + self._blocks, inner_high + self._blocks + 1
             while left < right:
                 if left & 1:
@@ -142,9 +142,12 @@ def _merged(flats: list[array[int]], loose: list[NDArray[np.int64]]) -> NDArray[
     ordered = [np.frombuffer(flat, dtype=np.int64).reshape(-1, 2) for flat in flats]
     if not ordered and not loose:
         return np.empty(0, dtype=np.int64)
+    if len(ordered) == 1 and not loose:
+        return ordered[0].reshape(-1)
     rows = np.concatenate([*ordered, *loose])
-    order = np.argsort(rows[:, 0], kind="stable")
-    begins, stops = rows[order, 0], np.maximum.accumulate(rows[order, 1])
+    order = rows[:, 0].argsort(kind="stable")
+    rows = rows.take(order, axis=0)
+    begins, stops = rows[:, 0], np.maximum.accumulate(rows[:, 1])
     # A stretch goes on where the next begins no later than all before it end.
     last = np.empty(len(begins), dtype=bool)
     last[-1] = True
