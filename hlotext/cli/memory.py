@@ -173,9 +173,11 @@ class _Asked:
                 numbers = [int(part) for part in value.split(",")]
                 yield what_if.donate(module, numbers, memory_space=self.memory_space, before=computed)
             elif kind == "remat" and value:
-                yield what_if.rematerialize(module, value, memory_space=self.memory_space, before=computed)
+                yield what_if.rematerialize(
+                    module, value.split(","), memory_space=self.memory_space, before=computed
+                )
             else:
-                raise click.UsageError(f"--what-if takes donate=0,1 or remat=NAME, not {change!r}")
+                raise click.UsageError(f"--what-if takes donate=0,1 or remat=NAME[,NAME], not {change!r}")
 
 
 def _chip(name: str | None) -> Chip | None:

@@ -11,6 +11,7 @@ import attrs
 
 from hlotext.analysis import Backend
 from hlotext.analysis.chips import Chip
+from hlotext.analysis.communication import KINDS
 from hlotext.edit.cloning import clone_instruction
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import ROLES
@@ -143,40 +144,100 @@ def _copies(value: Value, held: Value, time: int) -> bool:
 
 def rematerialize(
     module: Module,
-    name: str,
+    names: str | Sequence[str],
     platform: str | Backend | None = None,
     chip: str | Chip | None = None,
     *,
     memory_space: int = 0,
     before: Assignment | None = None,
 ) -> WhatIf:
-    """The peak if a value were computed again behind the peak instead of being kept across it.
+    """The peak if a value, or several in turn, were computed again behind the peak instead of being kept across it.
 
-    Its instruction stands a second time before the first use behind the peak, so that its operands live until then. Raises
-    MemoryModelError for a name that is not there, does not live across the peak, or cannot be computed again, and as
-    `assign` does.
+    Its instruction stands a second time before the first use behind the peak, so that its operands live until then; or what
+    makes these stands there too, back to what lives across the peak anyway, as `jax.checkpoint` has it, where the peak is
+    lower so. Raises MemoryModelError for a name that is not there, does not live across the peak, or cannot be computed
+    again, and as `assign` does.
     """
     before = before or assign(module, platform, chip)
-    copy = module.clone()
-    target = copy.find(name)
+    after, notes = before, []
+    each = [names] if isinstance(names, str) else list(dict.fromkeys(names))
+    for name in each:
+        after, more = _computed_again(after, name, memory_space)
+        notes += more
+    return _compared(f"compute {', '.join(each)} again", memory_space, before, after, notes)
+
+
+def _computed_again(before: Assignment, name: str, memory_space: int) -> tuple[Assignment, list[str]]:
+    """The memory with one value computed again, and what is to be said of it."""
+    target = before.module.find(name)
     if not isinstance(target, Instruction):
         raise MemoryModelError(f"no instruction is named {name}")
+    alone = _with_again(before, target, [], memory_space)
+    makers = _makers(before, target, memory_space)
+    if not makers:
+        return alone, []
+    together = _with_again(before, target, makers, memory_space)
+    if together.peak(memory_space).bytes >= alone.peak(memory_space).bytes:
+        return alone, []
+    shown = ", ".join(maker.name for maker in makers[-_NAMED:])
+    more = f" and {len(makers) - _NAMED} more" if len(makers) > _NAMED else ""
+    return together, [f"what makes the operands of {target.name} is computed again too: {shown}{more}"]
+
+
+def _with_again(
+    before: Assignment, target: Instruction, makers: Sequence[Instruction], memory_space: int
+) -> Assignment:
+    copy = before.module.clone()
     try:
-        _compute_again(copy, target, before, memory_space)
+        _compute_again(copy, target.name, [maker.name for maker in makers], before, memory_space)
     except EditError as error:
         raise MemoryModelError(f"{target.name} cannot be computed again: {error}") from None
     aliases = before.model.flow.aliases if before.model is not None else None
-    after = assign(copy, before.backend, before.chip, aliases=aliases)
-    return _compared(f"compute {target.name} again", memory_space, before, after, [])
+    return assign(copy, before.backend, before.chip, aliases=aliases)
 
 
-def _compute_again(copy: Module, target: Instruction, before: Assignment, memory_space: int) -> None:
+_NAMED = 4
+_MOST_MAKERS = 64
+_ONCE = frozenset({"parameter", "constant", "while", "conditional", "call", *ROLES, *KINDS})
+"""What is not computed again: what is there anyway, what runs other computations step by step, and what communicates."""
+
+
+def _makers(before: Assignment, target: Instruction, memory_space: int) -> list[Instruction]:
+    """What makes the operands of an instruction, back to what lives across the peak anyway, in the order of the schedule.
+
+    Empty where that is nothing, or more than is ever computed again.
+    """
+    if before.model is None:
+        return []
+    flow, peak = before.model.flow, before.peak(memory_space).time
+    times = before.model.schedule.times
+    found: set[Instruction] = set()
+    pending = [target]
+    while pending:
+        for operand in pending.pop().operands:
+            if operand in found or operand.opcode in _ONCE:
+                continue
+            values = [value for value in flow.at[operand] if value is not None]
+            if all(value.live_range is not None and value.live_range[1] > peak for value in values):
+                continue
+            if len(found) == _MOST_MAKERS:
+                return []
+            found.add(operand)
+            pending.append(operand)
+    return sorted(found, key=lambda one: times[one])
+
+
+def _compute_again(
+    copy: Module, name: str, makers: Sequence[str], before: Assignment, memory_space: int
+) -> None:
     """Edits the copy of the module. Raises MemoryModelError, EditError."""
+    target = copy.find(name)
+    assert isinstance(target, Instruction)
     time_of = {place if isinstance(place, str) else place.name: t for t, place in enumerate(before.schedule)}
     peak = before.peak(memory_space).time
     if target.name not in time_of:
         raise MemoryModelError(f"{target.name} is not on the schedule")
-    if target.opcode in ("parameter", "constant", "while", "conditional", "call") or target.opcode in ROLES:
+    if target.opcode in _ONCE:
         raise MemoryModelError(f"{target.name} is a {target.opcode}, which is not computed again")
     if time_of[target.name] >= peak:
         raise MemoryModelError(
@@ -202,6 +263,12 @@ def _compute_again(copy: Module, target: Instruction, before: Assignment, memory
     first = min(late, key=lambda user: time_of[user.name])
     needed = [each for each in passing if each is target or any(user in late for user in each.users)]
     again: dict[Instruction, Instruction] = {}
+    for maker in makers:
+        made = copy.find(maker)
+        assert isinstance(made, Instruction)
+        new = again[made] = clone_instruction(made, before=first)
+        if any(operand in again for operand in made.operands):
+            new.change(operands=[again.get(o, o) for o in made.operands], typed=False)
     for each in passing:
         if each in needed or any(other in needed for other in each.users):
             new = clone_instruction(each, before=first)
