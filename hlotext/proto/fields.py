@@ -1,0 +1,90 @@
+"""The fields of one instruction's proto, as its attributes ask for them."""
+
+from __future__ import annotations
+
+import struct
+
+from hlotext.proto import wire
+from hlotext.proto.errors import ProtoError
+from hlotext.proto.metadata import text
+
+
+class Fields:
+    """Values by field number: a whole number, or bytes, each as often as it occurs."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: dict[int, list[int | bytes]]) -> None:
+        self._values = values
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._values
+
+    def number(self, number: int, default: int = 0) -> int:
+        """A whole number; the last one given."""
+        values = self._values.get(number)
+        if values is None:
+            return default
+        value = values[-1]
+        if type(value) is not int:
+            raise ProtoError(f"field {number} has another wire type")
+        return value
+
+    def flag(self, number: int) -> bool:
+        """A truth value."""
+        return self.number(number) != 0
+
+    def numbers(self, number: int) -> tuple[int, ...]:
+        """A list of whole numbers, packed or not."""
+        values = self._values.get(number)
+        if values is None:
+            return ()
+        found: list[int] = []
+        for value in values:
+            if type(value) is int:
+                found.append(value)
+            else:
+                assert isinstance(value, bytes)
+                found += wire.unpacked(value, 0, len(value))
+        return tuple(found)
+
+    def raw(self, number: int) -> bytes | None:
+        """Bytes, or a message; None where there is none. Parts of a message that was written in pieces are joined."""
+        values = self._values.get(number)
+        if values is None:
+            return None
+        if type(values[0]) is int:
+            raise ProtoError(f"field {number} has another wire type")
+        return values[0] if len(values) == 1 else b"".join(values)  # type: ignore[return-value,arg-type]
+
+    def last(self, number: int) -> bytes:
+        """Bytes that do not add up; empty where there are none."""
+        values = self._values.get(number)
+        if values is None:
+            return b""
+        value = values[-1]
+        if type(value) is int:
+            raise ProtoError(f"field {number} has another wire type")
+        assert isinstance(value, bytes)
+        return value
+
+    def text(self, number: int) -> str:
+        """A string; empty where there is none."""
+        return text(self.last(number))
+
+    def raws(self, number: int) -> list[bytes]:
+        """A list of messages."""
+        values = self._values.get(number, [])
+        if any(type(value) is int for value in values):
+            raise ProtoError(f"field {number} has another wire type")
+        return values  # type: ignore[return-value]
+
+    def single(self, number: int) -> float:
+        """A float of four bytes."""
+        raw = self.last(number)
+        if not raw:
+            return 0.0
+        if len(raw) != 4:
+            raise ProtoError(f"field {number} has another wire type")
+        found: float = struct.unpack("<f", raw)[0]
+        return found

@@ -1,0 +1,269 @@
+"""What many instructions have in common: opcode, shape, the opcode's own attributes and those that every one may have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Printing
+from hlotext.ir.values.configs import BackendConfig
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import ElementType, TypeKind
+from hlotext.proto import attributes as table
+from hlotext.proto import shardings, wire
+from hlotext.proto.attributes import Tools
+from hlotext.proto.errors import ProtoError
+from hlotext.proto.fields import Fields
+from hlotext.proto.literals import read_literal
+from hlotext.proto.metadata import payload_of, text
+from hlotext.proto.wire import VARINT
+from hlotext.semantics import conditions
+
+_OPCODE, _SHAPE, _LITERAL, _PARAMETER, _CALLED = 2, 3, 8, 9, 38
+_SHARDING, _CONFIG, _FRONTEND, _STATISTICS, _ORIGIN, _ACCURACY, _PAYLOAD = 40, 43, 68, 82, 88, 91, 99
+_LONGEST = 1 << 12
+"""Bytes of a head that is remembered; longer ones are large literals, which hardly come twice."""
+_OLD_COMPARISONS = {
+    "equal-to": "EQ", "not-equal-to": "NE", "greater-than-or-equal-to": "GE", "greater-than": "GT",
+    "less-than-or-equal-to": "LE", "less-than": "LT",
+}  # fmt: skip
+"""Opcodes of protos from before `compare`, and what they compare."""
+
+
+@attrs.define(eq=False)
+class Head:
+    """What instructions with the same bytes around name, metadata and operands have in common."""
+
+    opcode: str
+    shape: Shape
+    attributes: dict[str, Any]
+    """Shared by all of them, so never changed in place."""
+    argument: int | Literal | None
+    fields: Fields | None
+    """For attributes that depend on the operands."""
+    is_odd: bool
+    """Attributes depend on the operands, or computations are called."""
+    is_simple: bool
+    """Its conditions depend on nothing but the number of operands."""
+    met: set[Any] = attrs.field(factory=set)
+    """For which operands XLA's conditions are known to be met: their number, or the ids of their shapes."""
+
+
+class Heads:
+    """The heads of one module."""
+
+    def __init__(self, tools: Tools, payloads: list[bytes]) -> None:
+        self.tools = tools
+        self.payloads = payloads
+        self.known: dict[tuple[bytes, bytes, bytes], Head] = {}
+        self._starts: dict[bytes, tuple[str, Shape, str]] = {}
+        self._common: dict[tuple[int, bytes], Any] = {}
+        self._for_shapes: dict[Any, dict[str, Any]] = {}
+        self._kept: list[Head] = []
+
+    def head(self, key: tuple[bytes, bytes, bytes]) -> Head:
+        """The head of three pieces: opcode and shape, the fields before the id, and those behind the called computations."""
+        start, middle, rest = key
+        known = self._starts.get(start)
+        if known is None:
+            known = self._starts[start] = self._start(start)
+        opcode, shape, direction = known
+        values: dict[int, list[int | bytes]] = {}
+        for piece, least in ((middle, _LITERAL), (rest, _CALLED + 1)):
+            for number, kind, a, b in wire.scan(piece, 0, len(piece)):
+                if number < least:
+                    raise ProtoError(f"field {number} comes too late, or twice")
+                values.setdefault(number, []).append(a if kind == VARINT else piece[a:b])
+        if direction:
+            values[63] = [direction.encode()]
+        fields = Fields(values)
+        row = opcodes.opcode(opcode)
+        depends = opcode in _BY_OPERANDS
+        given = {} if depends else self._own(opcode, fields, (), shape)
+        self._add_common(given, fields)
+        is_simple = opcode in _SIMPLE and "parameter_replication" not in given
+        head = Head(
+            opcode, shape, given, self._argument(opcode, fields, shape), fields if depends else None,
+            depends or row is None or bool(row.stored_called_names), is_simple,
+        )  # fmt: skip
+        if sum(map(len, key)) <= _LONGEST:
+            self.known[key] = head
+        return head
+
+    def _start(self, raw: bytes) -> tuple[str, Shape, str]:
+        parts = {number: raw[a:b] for number, _, a, b in wire.scan(raw, 0, len(raw))}
+        word = _at("opcode", lambda: text(parts[_OPCODE]))
+        if not word:
+            raise ProtoError("an instruction has no opcode", "opcode")
+        shape = _at("shape", lambda: self.tools.shapes.shape(parts[_SHAPE]))
+        direction = _OLD_COMPARISONS.get(word, "")
+        word = "compare" if direction else word
+        row = opcodes.opcode(word)
+        return row.name if row is not None else word, shape, direction
+
+    def _argument(self, opcode: str, fields: Fields, shape: Shape) -> int | Literal | None:
+        if opcode == "parameter":
+            return fields.number(_PARAMETER)
+        if opcode != "constant":
+            return None
+        raw = fields.raw(_LITERAL)
+        if raw is None:
+            return Literal.elided(shape)
+        found: Literal = _at("literal", lambda: read_literal(raw, shape, self.tools.shapes))
+        return found
+
+    # ---- attributes
+
+    def for_operands(self, head: Head, operands: tuple[Instruction, ...]) -> dict[str, Any]:
+        """The attributes of an instruction with these operands."""
+        if head.fields is None:
+            return head.attributes
+        key = id(head), *[id(operand._shape) for operand in operands]
+        found = self._for_shapes.get(key)
+        if found is None:
+            found = {**self._own(head.opcode, head.fields, operands, head.shape), **head.attributes}
+            self._for_shapes[key] = found
+            self._kept.append(head)  # ids are told apart as long as what they are of lives
+        return found
+
+    def _own(
+        self, opcode: str, fields: Fields, operands: tuple[Instruction, ...], shape: Shape
+    ) -> dict[str, Any]:
+        """The opcode's own attributes, as far as the text would say them."""
+        row = opcodes.opcode(opcode)
+        given: dict[str, Any] = {}
+        for use in row.attributes if row is not None else ():
+            if use.calls is not Calls.NONE or use.printed is Printing.INPUT_ONLY:
+                continue
+            way = table.SPECIAL.get((opcode, use.name)) or table.ATTRIBUTES.get(use.name)
+            if way is None:
+                continue
+            try:
+                value = way[0](fields, self.tools)
+            except ProtoError as error:
+                raise ProtoError(error.message, use.name) from None
+            if value is not None and _is_shown(use, value, operands):
+                given[use.name] = value
+        if opcode == "compare" and "direction" not in given:
+            raise ProtoError("a comparison has no direction", "comparison_direction")
+        if opcode.startswith("collective-permute") and 20 in fields:
+            given["slice_sizes"] = _slice_sizes(fields.numbers(20), operands)
+        return given
+
+    def _add_common(self, given: dict[str, Any], fields: Fields) -> None:
+        """Adds what every instruction may have."""
+        for number, name, read in _COMMON:
+            if number in fields:
+                raw = fields.raw(number) or b""
+                value = self._common.get((number, raw), self)
+                if value is self:
+                    try:
+                        value = self._common[number, raw] = read(raw, self.tools)
+                    except ProtoError as error:
+                        raise ProtoError(error.message, name) from None
+                if value is not None:
+                    given[name] = value
+        if _PAYLOAD in fields:
+            raw = fields.raw(_PAYLOAD) or b""
+            payload = _at("backend_config_payload", lambda: payload_of(raw, self.tools.classes, self.payloads))
+            if (config := _config(payload, self.tools)) is not None:
+                given["backend_config"] = config
+
+    # ---- conditions
+
+    def check(self, head: Head, instruction: Instruction) -> None:
+        """Raises ProtoError for what XLA's reader refuses; what was met is remembered where it follows from shapes."""
+        for problem in (*conditions.of_opcode(instruction), *conditions.of_values(instruction)):
+            if problem.is_error:
+                raise ProtoError(f"{instruction._name}: {problem.message}")
+        if head.is_simple:
+            head.met.add(len(instruction._operands))
+        elif instruction._opcode not in conditions.LOOK_FURTHER:
+            head.met.add(tuple([id(operand._shape) for operand in instruction._operands]))
+
+
+def _at(path: str, read: Callable[[], Any]) -> Any:
+    """The result of a function, with the field in what it raises."""
+    try:
+        return read()
+    except ProtoError as error:
+        raise ProtoError(error.message, path) from None
+
+
+def _config(raw: bytes, tools: Tools) -> BackendConfig | None:
+    return BackendConfig(raw.decode("utf-8", "surrogateescape")) if raw else None
+
+
+_COMMON: tuple[tuple[int, str, Callable[[bytes, Tools], Any]], ...] = (
+    (_SHARDING, "sharding", lambda raw, t: shardings.read_sharding(raw, t.classes)),
+    (_FRONTEND, "frontend_attributes", table.read_frontend),
+    (_STATISTICS, "statistics", table.read_statistics),
+    (_ORIGIN, "origin", table.read_origin),
+    (_ACCURACY, "result_accuracy", table.read_accuracy),
+    (_CONFIG, "backend_config", _config),
+)
+_BY_OPERANDS = frozenset({"compare", "collective-permute", "collective-permute-start"})
+"""Opcodes with attributes that are told apart by the operands' shapes, or left out because of them."""
+_SIMPLE = frozenset(
+    name for name in opcodes.OPCODES if name not in conditions.BY_OPCODE and name not in conditions.LOOK_FURTHER
+)
+
+
+def _is_shown(use: AttributeUse, value: Any, operands: tuple[Instruction, ...]) -> bool:
+    """Whether the text would say it, so that a module is the same from proto and from text."""
+    if use.new and value == use.default:
+        return False
+    if use.printed is Printing.IF_TRUE:
+        return value is True
+    if use.printed is Printing.IF_NOT_DEFAULT:
+        return bool(value != _default(use, operands))
+    if use.printed is Printing.IF_ANY_NOT_DEFAULT:
+        return any(item != use.default for item in value)
+    if use.printed is Printing.IF_NOT_EMPTY:
+        return value != () and str(value) not in ("", "{}")
+    return True
+
+
+def _default(use: AttributeUse, operands: tuple[Instruction, ...]) -> Any:
+    if use.default is not Derived.COMPARISON_TYPE:
+        return use.default
+    shape = operands[0]._shape if operands else None
+    return None if shape is None else _comparison_type(shape.element_type)
+
+
+def _comparison_type(type_: ElementType) -> str | None:
+    if type_.is_floating or type_.is_complex:
+        return "FLOAT"
+    if type_.kind is TypeKind.SIGNED:
+        return "SIGNED"
+    return "UNSIGNED" if type_.kind in (TypeKind.UNSIGNED, TypeKind.PREDICATE) else None
+
+
+def _slice_sizes(numbers: tuple[int, ...], operands: tuple[Instruction, ...]) -> tuple[tuple[int, ...], ...]:
+    """The sizes of each slice that a collective permute sends, in groups of as many as the operand has dimensions."""
+    shapes = [operand._shape for operand in operands]
+    if not shapes or shapes[0] is None:
+        raise ProtoError("slices need an operand", "dynamic_slice_sizes")
+    arrays = shapes[0].tuple_shapes if shapes[0].is_tuple else (shapes[0],)
+    counts = [1] * len(arrays)
+    starts = shapes[2] if len(shapes) > 2 else None
+    if starts is not None and starts.is_tuple and starts.tuple_shapes and starts.tuple_shapes[0].is_tuple:
+        inner = starts.tuple_shapes[0].tuple_shapes
+        if not shapes[0].is_tuple:
+            counts = [len(starts.tuple_shapes)]
+        elif inner and inner[0].is_tuple:
+            counts = [len(part.tuple_shapes) for part in starts.tuple_shapes]
+    found: list[tuple[int, ...]] = []
+    place = 0
+    for array, count in zip(arrays, counts, strict=False):
+        for _ in range(count):
+            found.append(numbers[place : place + array.rank])
+            place += array.rank
+    if place != len(numbers):
+        raise ProtoError(f"{len(numbers)} sizes of slices do not fit the operand", "dynamic_slice_sizes")
+    return tuple(found)

@@ -1,0 +1,169 @@
+"""Metadata to and from `OpMetadata`; what the text has no word for is kept as bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hlotext.ir.values.metadata import Metadata
+from hlotext.proto import wire
+from hlotext.proto.errors import ProtoError
+from hlotext.proto.literals import encoded, field
+from hlotext.proto.pool import Classes
+from hlotext.proto.shapes import decoded
+
+_TEXTS = {1: "op_type", 2: "op_name", 3: "source_file", 12: "deduplicated_name", 16: "scheduling_name"}
+_NUMBERS = {4: "source_line", 15: "stack_frame_id", 17: "source_end_line", 18: "source_column", 19: "source_end_column"}
+_PROFILE_TYPE, _PAYLOAD = 5, 20
+_BY_NAME = {name: number for number, name in (_TEXTS | _NUMBERS).items()}
+
+
+def text(raw: bytes) -> str:
+    """A proto's string. Raises ProtoError for bytes that are no UTF-8, as protobuf's own readers do."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise ProtoError(f"this text is no UTF-8: {raw[:40]!r}") from None
+
+
+def read_metadata(raw: bytes, classes: Classes, payloads: list[bytes]) -> Metadata | None:
+    """The metadata of a serialized `OpMetadata`; None where it says nothing that the text shows.
+
+    `payloads` are the module's, which a payload may name by number. Raises ProtoError.
+    """
+    fields: dict[str, Any] = {}
+    kinds: list[int] = []
+    for number, kind, start, end in wire.scan(raw, 0, len(raw)):
+        if kind == wire.BYTES:
+            if number in _TEXTS:
+                if start < end:
+                    fields[_TEXTS[number]] = text(raw[start:end])
+            elif number == _PROFILE_TYPE:
+                kinds += wire.unpacked(raw, start, end)
+            elif number == _PAYLOAD:
+                payload = payload_of(raw[start:end], classes, payloads)
+                fields["metadata_payload"] = text(payload)
+        elif kind == wire.VARINT:
+            if number in _NUMBERS:
+                if start:
+                    fields[_NUMBERS[number]] = start
+            elif number == _PROFILE_TYPE:
+                kinds.append(start)
+    if kinds:
+        fields["profile_type"] = tuple(kinds)
+    if not fields:
+        return None
+    if len(fields) == 2 and "op_name" in fields and "stack_frame_id" in fields:
+        return Metadata.of_source(fields["op_name"], fields["stack_frame_id"])
+    return Metadata(**fields)
+
+
+class MetadataReader:
+    """The metadata of one module, by their bytes."""
+
+    def __init__(self, classes: Classes, payloads: list[bytes]) -> None:
+        self._classes = classes
+        self._payloads = payloads
+        self._known: dict[bytes, Metadata | None] = {}
+
+    def read(self, raws: list[bytes]) -> tuple[list[Metadata | None], tuple[int, str] | None]:
+        """The metadata of each of these bytes, None where the text would not show it.
+
+        And the first that is none: its number, and what is wrong.
+        """
+        known = self._known
+        new = [raw for raw in dict.fromkeys(raws) if raw not in known]
+        if new:
+            try:
+                self._read_new(new)
+            except ProtoError:
+                for number, raw in enumerate(raws):
+                    try:
+                        self._one(raw)
+                    except ProtoError as error:
+                        return [], (number, error.message)
+        return [known[raw] for raw in raws], None
+
+    def _read_new(self, raws: list[bytes]) -> None:
+        """Name and frame are what nearly all have and nothing else: these are read by columns."""
+        data = b"".join(raws)
+        ends = np.cumsum(np.array([len(raw) for raw in raws], dtype=np.int64))
+        starts = np.concatenate((np.zeros(1, dtype=np.int64), ends[:-1]))
+        found, _ = wire.columns(wire.Buffer.of(data), starts, ends)
+        names, frames = found.get(_OP_NAME), found.get(_FRAME)
+        usual = np.zeros(len(raws), dtype=np.int64)
+        texts: list[str] = [""] * len(raws)
+        numbers: list[int] = [0] * len(raws)
+        if names is not None and frames is not None:
+            is_usual = (names.wire_type == wire.BYTES).all() and (frames.wire_type == wire.VARINT).all()
+            if is_usual:
+                for column in (names, frames):
+                    np.add.at(usual, column.rows, 1)
+                for number, column in found.items():
+                    if number not in (_OP_NAME, _FRAME):
+                        usual[column.rows] = -9
+                for row, a, b in zip(names.rows.tolist(), names.start.tolist(), names.end.tolist(), strict=True):
+                    texts[row] = text(data[a:b])
+                for row, a in zip(frames.rows.tolist(), frames.start.tolist(), strict=True):
+                    numbers[row] = a
+        made = Metadata.of_source
+        for raw, count, name, frame in zip(raws, usual.tolist(), texts, numbers, strict=True):
+            if count == 2 and name and frame:
+                self._known[raw] = made(name, frame)
+            else:
+                self._one(raw)
+
+    def _one(self, raw: bytes) -> None:
+        if raw not in self._known:
+            found = read_metadata(raw, self._classes, self._payloads)
+            self._known[raw] = found if found is not None and found.is_printed else None
+
+
+_OP_NAME, _FRAME = 2, 15
+
+
+def payload_of(raw: bytes, classes: Classes, payloads: list[bytes]) -> bytes:
+    """The bytes that a serialized `Payload` stands for."""
+    message = decoded(classes, "Payload", raw)
+    if message.WhichOneof("payload_source") != "id":
+        found: bytes = message.value
+        return found
+    if not 0 <= message.id < len(payloads):
+        raise ProtoError(f"the module has no payload {message.id}")
+    return payloads[message.id]
+
+
+def write_metadata(metadata: Metadata, classes: Classes) -> bytes:
+    """The serialized `OpMetadata`. Raises ProtoError for text that is no UTF-8."""
+    if metadata.op_name and metadata.stack_frame_id and metadata == Metadata.of_source(
+        metadata.op_name, metadata.stack_frame_id
+    ):
+        return b"\x12" + _sized(metadata.op_name) + b"\x78" + encoded(metadata.stack_frame_id)
+    try:
+        message = classes.OpMetadata(
+            **{name: value for name in _BY_NAME if (value := getattr(metadata, name))},
+            profile_type=metadata.profile_type,
+        )
+        if metadata.metadata_payload is not None:
+            message.metadata_payload = classes.Payload(value=metadata.metadata_payload.encode()).SerializeToString()
+    except (ValueError, UnicodeError) as error:
+        raise ProtoError(f"metadata cannot be written: {error}") from None
+    raw: bytes = message.SerializeToString()
+    return raw
+
+
+def _sized(value: str) -> bytes:
+    try:
+        raw = value.encode()
+    except UnicodeEncodeError:
+        raise ProtoError("a text is no UTF-8, so no proto can hold it") from None
+    return encoded(len(raw)) + raw
+
+
+def string_field(number: int, value: str) -> bytes:
+    """A text as a field. Raises ProtoError for text that is no UTF-8."""
+    try:
+        return field(number, value.encode())
+    except UnicodeEncodeError:
+        raise ProtoError("a text is no UTF-8, so no proto can hold it") from None

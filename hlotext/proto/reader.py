@@ -1,0 +1,234 @@
+"""From `HloModuleProto` to nodes, directly: all instructions of a batch at once, column by column.
+
+What is the same is made once: shapes, attributes and literals are told by their bytes. The order is XLA's when it prints the
+proto (`HloModule::Print`): the schedule's, else operands before users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from hlotext.ir import collector
+from hlotext.ir.nodes.computation import Computation, opened
+from hlotext.ir.nodes.module import Module
+from hlotext.proto import header, order, wire
+from hlotext.proto.attributes import Tools
+from hlotext.proto.errors import ProtoError
+from hlotext.proto.heads import Heads
+from hlotext.proto.instructions import Batch
+from hlotext.proto.metadata import MetadataReader, text
+from hlotext.proto.wire import BYTES, VARINT, Buffer
+
+BATCH = 1 << 22
+"""Bytes of instructions that are taken apart at a time: what that needs is a small multiple of it."""
+_NAME, _COMPUTATIONS, _ENTRY_ID, _SCHEDULE, _FRAMES, _PAYLOADS = 1, 3, 6, 7, 17, 22
+
+
+def read_module(data: bytes, name: str = "", start: int = 0, end: int | None = None) -> Module:
+    """The module of a serialized `HloModuleProto`, which may be a part of a file. Raises ProtoError."""
+    with collector.paused(pays=len(data) > 1 << 20):
+        return _Reader(Buffer.of(data, name), start, len(data) if end is None else end).module()
+
+
+class _Part:
+    """One computation as it lies in the proto."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.name = ""
+        self.id = 0
+        self.root_id = 0
+        self.thread = "main"
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.other: list[tuple[int, int]] = []
+        """Places of fields that have no place in a module."""
+
+
+class _Reader:
+    """Reads one module."""
+
+    def __init__(self, buffer: Buffer, start: int, end: int) -> None:
+        self.buffer = buffer
+        self.tools = Tools()
+        self.bounds = start, end
+        self.fields: dict[int, list[Any]] = {}
+        self.parts: list[_Part] = []
+        self.by_id: dict[int, Computation] = {}
+        self.calls: dict[Computation, list[list[Computation]]] = {}
+
+    def module(self) -> Module:
+        self._take_apart()
+        names = self.fields.get(_NAME, [b""])
+        module = Module(self._said("name", lambda: text(names[-1])))
+        module._start = -1
+        schedule = self._schedule()
+        payloads = self.fields.get(_PAYLOADS, [])
+        computations: list[Computation] = []
+        heads = Heads(self.tools, payloads)
+        metadata = MetadataReader(self.tools.classes, payloads)
+        for parts in self._batches():
+            batch = Batch(self.buffer, heads, metadata)
+            for part in parts:
+                batch.add(part.path, part.starts, part.ends)
+            batch.read()
+            for number, part in enumerate(parts):
+                computations.append(self._computation(module, part, batch, number, schedule))
+        computations = [self.by_id[key] for key in sorted(self.by_id)]
+        module._computations = order.computation_order(computations, self.calls)
+        entry = self.fields.get(_ENTRY_ID, [0])[-1]
+        if entry not in self.by_id:
+            raise self.buffer.error(f"no computation has the entry's id {entry}", path="entry_computation_id")
+        module._entry = self.by_id[entry]
+        if len(module._computations) != len(computations):
+            raise self.buffer.error("computations call each other in a circle", path="computations")
+        header.read(module, self.fields, self.tools, self.buffer, schedule is not None)
+        header.renumber_frames(module, self.fields, self.tools, computations)
+        return module
+
+    def _said(self, path: str, read: Any) -> Any:
+        """The result of a function, with the path in what it raises."""
+        try:
+            return read()
+        except ProtoError as error:
+            raise self.buffer.error(error.message, path=f"{path}{error.path}") from None
+
+    def _take_apart(self) -> None:
+        data, name = self.buffer.data, self.buffer.name
+        start, end = self.bounds
+        for number, kind, a, b in wire.scan(data, start, end, name):
+            if number == _COMPUTATIONS and kind == BYTES:
+                self.parts.append(self._part(f"computations[{len(self.parts)}]", a, b))
+            elif kind == BYTES:
+                self.fields.setdefault(number, []).append(data[a:b])
+            elif kind == VARINT:
+                self.fields.setdefault(number, []).append(a)
+        for number in header.MESSAGES:
+            if any(type(value) is not bytes for value in self.fields.get(number, ())):
+                raise self.buffer.error(f"field {number} has another wire type", start)
+        if any(type(value) is not int for value in self.fields.get(_ENTRY_ID, ())):
+            raise self.buffer.error(f"field {_ENTRY_ID} has another wire type", start)
+
+    def _part(self, path: str, start: int, end: int) -> _Part:
+        part = _Part(path)
+        data, name = self.buffer.data, self.buffer.name
+        begin, finish = part.starts.append, part.ends.append
+        fields = 0
+        while start < end:
+            # One instruction behind the other is what a computation nearly is.
+            while data[start] == 0x12:
+                if start + 1 >= end:
+                    break
+                size = data[start + 1]
+                behind = start + 2
+                if size >= 128:
+                    size, behind = wire.varint(data, start + 1, end, name)
+                stop = behind + size
+                if stop > end or stop < behind:
+                    break
+                begin(behind)
+                finish(stop)
+                start = stop
+                if start == end:
+                    return part
+            number, kind, a, b = next(wire.scan(data, start, end, name))
+            fields += 1
+            if fields > wire.MAX_FIELDS:
+                raise self.buffer.error(f"a message has more than {wire.MAX_FIELDS:,} fields", start, path)
+            start = b
+            if kind == BYTES and number in (1, 8):
+                value = self._said(f"{path}.name", lambda raw=data[a:b]: text(raw))
+                if number == 1:
+                    part.name = value
+                else:
+                    part.thread = value or "main"
+            elif kind == VARINT and number == 5:
+                part.id = a
+            elif kind == VARINT and number == 6:
+                part.root_id = a
+        return part
+
+    def _batches(self) -> Iterator[list[_Part]]:
+        batch: list[_Part] = []
+        size = 0
+        for part in self.parts:
+            batch.append(part)
+            size += part.ends[-1] - part.starts[0] if part.starts else 0
+            if size > BATCH:
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch
+
+    def _schedule(self) -> dict[int, list[int]] | None:
+        """The ids of each scheduled computation's instructions in order; None where the module is not scheduled."""
+        if _SCHEDULE not in self.fields:
+            return None
+        return self._said("schedule", lambda: _schedule(Buffer.of(b"".join(self.fields[_SCHEDULE]))))
+
+    def _computation(
+        self, module: Module, part: _Part, batch: Batch, number: int, schedule: dict[int, list[int]] | None
+    ) -> Computation:
+        """Builds one computation: nodes, then their order."""
+        computation = opened(part.name, module, -1, -1)
+        computation._parts_read = None
+        computation._execution_thread = part.thread
+        if part.id in self.by_id:
+            raise self.buffer.error(f"two computations have the id {part.id}", path=part.path)
+        first, last = batch.bounds[number], batch.bounds[number + 1]
+        if first == last:
+            raise self.buffer.error(f"computation {part.name} has no instructions", path=part.path)
+        batch.build(number, computation, self.by_id)
+        by_id = batch.by_id[first:last]  # as XLA keeps them
+        ids = {batch.ids[place]: place for place in by_id}
+        root = ids.get(part.root_id & 0xFFFFFFFF)
+        if root is None:
+            raise self.buffer.error(f"no instruction has the root's id {part.root_id}", path=f"{part.path}.root_id")
+        nodes = batch.nodes
+        computation._root = nodes[root]
+        if batch.calls:
+            self.calls[computation] = [batch.calls[place] for place in by_id if place in batch.calls]
+        planned = None if schedule is None else schedule.get(part.id)
+        if planned is not None:
+            places = [ids.get(key & 0xFFFFFFFF, -1) for key in planned]
+            if len(places) != len(ids) or set(places) != set(ids.values()):
+                raise self.buffer.error(
+                    f"the schedule of computation {part.name} does not hold each instruction once", path="schedule"
+                )
+        else:
+            places = order.post_order(batch.operands, batch.operand_bounds, batch.predecessors, by_id)
+        computation._instructions = [nodes[place] for place in places]
+        self.by_id[part.id] = computation
+        return computation
+
+
+def _schedule(buffer: Buffer) -> dict[int, list[int]]:
+    """A map's entries by key, each a list of ids; all of them are taken apart at once."""
+
+    def columns(starts: Any, ends: Any) -> dict[int, wire.Column]:
+        return wire.columns(buffer, np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64))[0]
+
+    entries = [
+        (a, b)
+        for number, kind, a, b in wire.scan(buffer.data, 0, len(buffer.data))
+        if number == 1 and kind == BYTES
+    ]
+    count = len(entries)
+    found = columns([a for a, _ in entries], [b for _, b in entries])
+    keys = np.zeros(count, dtype=np.int64)
+    starts, ends = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    if 1 in found:
+        keys[found[1].rows] = found[1].start
+    if 2 in found:
+        if (found[2].wire_type != BYTES).any():
+            raise ProtoError("a sequence has another wire type")
+        starts[found[2].rows], ends[found[2].rows] = found[2].start, found[2].end
+    inner = columns(starts, ends)
+    if 1 not in inner:
+        return {key: [] for key in keys.tolist()}
+    numbers, bounds = wire.packed(buffer, inner[1], count)
+    ids, places = numbers.tolist(), bounds.tolist()
+    return {key: ids[places[n] : places[n + 1]] for n, key in enumerate(keys.tolist())}
