@@ -21,6 +21,7 @@ with _collector.paused(pays=False):
     from hlotext import syntax as _syntax
     from hlotext.edit import sockets as _sockets
     from hlotext.ir.errors import EditError
+    from hlotext.ir.nodes import printing as _printing
     from hlotext.ir.nodes.computation import Computation
     from hlotext.ir.nodes.instruction import Instruction
     from hlotext.ir.nodes.module import Module
@@ -31,6 +32,8 @@ with _collector.paused(pays=False):
     from hlotext.verify import verify
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hlotext import analysis as analysis
     from hlotext import compiler as compiler
     from hlotext import diff as diff
@@ -39,12 +42,14 @@ if TYPE_CHECKING:
     from hlotext import lint as lint
     from hlotext import matchers as matchers
     from hlotext import memory as memory
+    from hlotext import proto as proto
     from hlotext import rewrite as rewrite
     from hlotext import thunks as thunks
     from hlotext.findings.errors import HloSyntaxError, Severity
     from hlotext.findings.finding import Diagnostic, Finding, ParseResult
     from hlotext.ir.nodes.source import Source, Span
     from hlotext.ir.values.print_options import PrintOptions
+    from hlotext.proto.errors import ProtoError
     from hlotext.syntax.read_terms import (
         parse_dim_labels,
         parse_layout,
@@ -64,6 +69,7 @@ _LATE = {
     "HloSyntaxError": "findings.errors",
     "InputError": "syntax.source.inputs",
     "ParseResult": "findings.finding",
+    "ProtoError": "proto.errors",
     "PrintOptions": "ir.values.print_options",
     "Severity": "findings.errors",
     "Source": "ir.nodes.source",
@@ -92,6 +98,7 @@ _ROOMS = (
     "lint",
     "matchers",
     "memory",
+    "proto",
     "rewrite",
     "thunks",
 )
@@ -112,6 +119,7 @@ __all__ = [
     "Module",
     "ParseResult",
     "PrintOptions",
+    "ProtoError",
     "Severity",
     "Shape",
     "Source",
@@ -122,6 +130,7 @@ __all__ = [
     "infer_shape",
     "inspect",
     "load",
+    "load_all",
     "parse",
     "parse_all",
     "parse_dim_labels",
@@ -152,6 +161,9 @@ def load(
 ) -> Module:
     """The module of a path, an open file, or `-` for standard input; .gz, .xz and .zst are unpacked, told by content.
 
+    Protos are told by content too: `HloModuleProto`, `HloProto` (what XLA dumps as `.hlo.pb`), `HloModuleProtoWithConfig`,
+    and a profiler's trace (`.xplane.pb`) that holds one module; see `load_all` for more. They need `hlotext[proto]`.
+
     Of a file of 256 MB or more, not packed and of the form in which XLA writes text, computations are read when they are
     touched; with `lazy` of a smaller file too, without it (False) never. The module is the same either way, but errors
     inside a computation are raised on its first touch, and the file must not be changed in place while the module is used:
@@ -163,7 +175,27 @@ def load(
         module = _syntax.lazy.lazy_module.load(os.fspath(place), strict=strict, infer=infer_shape)
         if module is not None:
             return module
-    return _first(_syntax.source.inputs.read_source(place), strict)
+    inputs = _syntax.source.inputs
+    data, name = inputs.read_data(place)
+    if inputs.is_binary(data):
+        from hlotext import proto  # most files are text
+
+        return proto.read_first(data, name)
+    return _first(_syntax.read.as_source(data, name), strict)
+
+
+def load_all(place: str | os.PathLike[str] | IO[str] | IO[bytes], *, strict: bool = False) -> Sequence[Module]:
+    """All modules of a file, in order; see `load`. Those of a profiler's trace are read when each is asked for.
+
+    Raises InputError, HloSyntaxError.
+    """
+    inputs = _syntax.source.inputs
+    data, name = inputs.read_data(place)
+    if inputs.is_binary(data):
+        from hlotext import proto
+
+        return proto.read_modules(data, name)
+    return parse_all(data, strict=strict, name=name)
 
 
 def _is_large(place: str | os.PathLike[str]) -> bool:
@@ -235,7 +267,17 @@ def _errors_of(module: Module) -> list[tuple[str, str]]:
 
 _sockets.install_verifier(_errors_of)
 
-del _edit, _linker, _sockets
+
+def _proto_of(module: Module, fill_elided: bool) -> bytes:
+    """What `Module.to_proto` asks for."""
+    from hlotext import proto
+
+    return proto.write_module(module, fill_elided=fill_elided)
+
+
+_printing.install_proto_writer(_proto_of)
+
+del _edit, _linker, _printing, _sockets
 
 
 def __dir__() -> list[str]:

@@ -16,7 +16,8 @@ from hlotext.cli.output import ReadingBar
 from hlotext.cli.pager import is_held
 from hlotext.findings import escape
 from hlotext.syntax import lazy
-from hlotext.syntax.source.inputs import read_source
+from hlotext.syntax.read import as_source
+from hlotext.syntax.source.inputs import is_binary, read_data
 from hlotext.syntax.source.limits import LEAST_LAZY
 
 __all__ = [
@@ -109,6 +110,17 @@ def read(place: str, *, with_errors: bool = False) -> hlo.ParseResult:
                 one_line(diagnostic), str(diagnostic), {**place_in_text, "code": diagnostic.code}
             )
     return result
+
+
+def _read_proto(data: bytes | str, name: str) -> hlo.ParseResult:
+    """The modules of a proto. Raises Unreadable."""
+    try:
+        modules = tuple(hlo.proto.read_modules(data, name))
+        if not modules:
+            raise Unreadable(f"{name} holds no modules")
+    except (hlo.ProtoError, ImportError) as error:
+        raise Unreadable(str(error)) from None
+    return hlo.ParseResult(modules[0], (), modules)
 
 
 def _used_lazily(place: str, use: Callable[[tuple[hlo.Module, ...]], T]) -> tuple[T, list[str]] | None:

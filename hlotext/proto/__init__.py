@@ -1,0 +1,39 @@
+"""XLA's protos: modules in and out, and profiler traces. Needs the extra `proto`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hlotext.ir import doors
+
+if TYPE_CHECKING:
+    from hlotext.proto.errors import MissingProtobuf, ProtoError
+    from hlotext.proto.files import Modules, kind_of, read_first, read_modules, wrapped
+    from hlotext.proto.json import from_json, to_json
+    from hlotext.proto.reader import read_module
+    from hlotext.proto.writer import write_module
+
+_HOMES = {
+    "errors": ("MissingProtobuf", "ProtoError"),
+    "files": ("Modules", "kind_of", "read_first", "read_modules", "wrapped"),
+    "json": ("from_json", "to_json"),
+    "reader": ("read_module",),
+    "writer": ("write_module",),
+}
+"""Which file has which name: nothing is imported before it is asked for."""
+
+__getattr__ = doors.door(__name__, **_HOMES)
+
+__all__ = [
+    "MissingProtobuf",
+    "Modules",
+    "ProtoError",
+    "from_json",
+    "kind_of",
+    "read_first",
+    "read_module",
+    "read_modules",
+    "to_json",
+    "wrapped",
+    "write_module",
+]

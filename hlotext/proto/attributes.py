@@ -47,8 +47,18 @@ class Tools:
         self.classes: Classes = pool.shallow()
         self.shapes = ShapeReader(self.classes)
         self.shape_bytes = ShapeWriter(self.classes)
+        self.exact_shape_bytes = ShapeWriter(self.classes, is_filled=False)
+        """Shapes without a layout stay so, as in the entry's signature where the compiler is to choose."""
         self.fill = fill
         """Whether elided literals are written as zeros."""
+        self.inner_module_text: Callable[[bytes], str] = _no_module
+        """A module inside of another's header as text, as XLA prints it between quotes; who reads and writes sets it."""
+        self.inner_module_bytes: Callable[[str], bytes] = _no_module
+        """The proto of such a text."""
+
+
+def _no_module(_: Any) -> Any:
+    raise ProtoError("a module holds modules that nothing reads or writes here")
 
 
 Read: TypeAlias = Callable[[Fields, Tools], Any]

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from hlotext.findings import escape
+from hlotext.findings.errors import HloSyntaxError, Severity
+from hlotext.findings.finding import Finding
+from hlotext.ir.nodes.source import Span
 
-class ProtoError(ValueError):
-    """A proto that cannot be read, or a module that none can hold; `str()` is one line.
 
-    Public as `hlotext.ProtoError`.
+class ProtoError(HloSyntaxError):
+    """A proto that cannot be read, or a module that none can hold; `str()` is one line, with the place in the proto.
+
+    It is an `HloSyntaxError`, so that who reads files need not care which kind they are of. Lines and columns mean nothing.
     """
 
     def __init__(self, message: str, path: str = "", offset: int | None = None, name: str = "") -> None:
-        where = f"{name}: " if name else ""
         place = f" at {path}" if path else ""
         place += f" (byte {offset:,})" if offset is not None else ""
-        super().__init__(f"{where}{message}{place}")
-        self.message = message
-        """What is wrong."""
+        at = offset or 0
+        super().__init__(Finding("X101", Severity.ERROR, message + place, Span(at, at, 1, 1, 1, 1)))
+        self.bare_message = message
+        """What is wrong, without the place."""
         self.path = path
         """The message and field at fault: `computations[2].instructions[7].shape`; empty where it is the whole."""
         self.offset = offset
         """Bytes from the start of the file to what is wrong; None where only the path tells the place."""
         self.file_name = name
         """The file; empty where there is none."""
+
+    def __str__(self) -> str:
+        where = f"{self.file_name}: " if self.file_name else ""
+        return escape.line(f"{where}{self.message}")
 
 
 class MissingProtobuf(ImportError):  # noqa: N818 - says what is missing

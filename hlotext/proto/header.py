@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
-
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
 from hlotext.ir.values.aliasing import (
@@ -15,17 +13,21 @@ from hlotext.ir.values.aliasing import (
     InputOutputAlias,
     InputOutputAliasConfig,
 )
-from hlotext.ir.values.enums import AliasKind
+from hlotext.ir.values.enums import AliasKind, DebugLogMode
 from hlotext.ir.values.frames import FileLocation, FrameRow, StackFrameIndex
 from hlotext.ir.values.module_attributes import (
     DebugAttribute,
     DebugAttributes,
     DebugEntry,
+    RecoveryEntry,
+    RecoveryTable,
 )
-from hlotext.ir.values.enums import DebugLogMode
-from hlotext.proto.attributes import Tools, read_array, read_frontend, word
+from hlotext.ir.values.raw_value import RawValue
+from hlotext.ir.values.shape import ComputationLayout
+from hlotext.proto.attributes import Tools, number_of, read_array, read_frontend, word, write_array, write_frontend
+from hlotext.proto.attributes import raw as raw_bytes
 from hlotext.proto.errors import ProtoError
-from hlotext.proto.metadata import text
+from hlotext.proto.literals import field
 from hlotext.proto.shapes import decoded
 from hlotext.proto.wire import Buffer
 
@@ -48,7 +50,7 @@ def read(
         try:
             value = reader(values, tools)
         except ProtoError as error:
-            raise buffer.error(error.message, path=name) from None
+            raise buffer.error(error.bare_message, path=name) from None
         if value is not None:
             attributes[name] = value
     module._attributes = attributes
@@ -91,12 +93,23 @@ def _debug(values: list[bytes], tools: Tools) -> DebugAttributes | None:
     return DebugAttributes(tuple(entries)) if entries else None
 
 
+def _recovery(values: list[bytes], tools: Tools) -> RecoveryTable | None:
+    entries = []
+    for raw in decoded(tools.classes, "OriginalValueRecoveryTableProto", values[0]).entries:
+        m = decoded(tools.classes, "RecoveryEntry", raw)
+        inner = tools.inner_module_text(m.recovery_module) if m.HasField("recovery_module") else None
+        old, new = read_array(m.old_original_array, tools), read_array(m.new_original_array, tools)
+        entries.append(RecoveryEntry(old, new, inner))
+    return RecoveryTable(tuple(entries)) if entries else None
+
+
 _Reader = Callable[[list[bytes], Tools], Any]
 _READERS: tuple[tuple[int, str, _Reader], ...] = (
     (_ALIAS, "input_output_alias", _aliases),
     (_DONOR, "buffer_donor", _donors),
     (_SHAPE, ENTRY_LAYOUT, lambda values, tools: tools.shapes.program_shape(values[0])),
     (_FRONTEND, "frontend_attributes", lambda values, tools: read_frontend(values[0], tools)),
+    (_RECOVERY, "origin_recovery_table", _recovery),
     (_DEBUG, "debug_attributes", _debug),
 )
 
@@ -124,7 +137,132 @@ def renumber_frames(
     try:
         module._stack_frames = read_frames(b"".join(fields[_FRAMES]), tools)
     except ProtoError as error:
-        raise ProtoError(error.message, "stack_frame_index") from None
+        raise ProtoError(error.bare_message, "stack_frame_index") from None
 
 
-_ = attrs, text
+
+_HANDLED = frozenset({1, 2, 3, 4, 6, 7, 8, 17, 18, 19, 20, 22, 24})
+"""Fields of `HloModuleProto` that a module has a place for, or that others stand for."""
+
+
+def carry(module: Module, raws: list[bytes]) -> None:
+    """Keeps fields of the module that it has no place for: `write` puts them back."""
+    if raws:
+        module._carried = {None: b"".join(raws)}
+
+
+def is_carried(number: int) -> bool:
+    """Whether a field of `HloModuleProto` is kept as it is."""
+    return number not in _HANDLED
+
+
+def carried_of(module: Module) -> dict[Any, bytes]:
+    """What a proto said beside, of the module (None) and of instructions."""
+    return module._carried or {}
+
+
+# ---- to protos
+
+
+def write(module: Module, tools: Tools) -> list[bytes]:
+    """The fields of header and tables. Raises ProtoError."""
+    given = dict(module._attributes)
+    layout = given.get(ENTRY_LAYOUT)
+    if layout is None:
+        entry = module.entry
+        shapes = [p.shape.with_default_layout() for p in entry.parameters if p.shape is not None]
+        if entry.shape is None:
+            raise ProtoError("the entry has no known shape")
+        layout = ComputationLayout(tuple(shapes), entry.shape.with_default_layout())
+    _refuse_raw(given)
+    names = [(f"p{number}", shape) for number, shape in enumerate(layout.parameter_shapes)]
+    pieces = [field(_SHAPE, tools.exact_shape_bytes.program_shape(names, layout.result_shape))]
+    if (aliases := given.get("input_output_alias")) is not None:
+        pieces.append(field(_ALIAS, _write_aliases(aliases, tools)))
+    if not module.stack_frames.is_empty:
+        pieces.append(field(_FRAMES, _write_frames(module.stack_frames, tools)))
+    if (donors := given.get("buffer_donor")) is not None:
+        pieces.append(field(_DONOR, _write_donors(donors, tools)))
+    if given.get("frontend_attributes"):
+        pieces.append(field(_FRONTEND, write_frontend(given["frontend_attributes"], tools)))
+    if (recovery := given.get("origin_recovery_table")) is not None:
+        pieces.append(field(_RECOVERY, _write_recovery(recovery, tools)))
+    if (debug := given.get("debug_attributes")) is not None:
+        pieces += [field(_DEBUG, one) for one in _write_debug(debug, tools)]
+    return pieces
+
+
+def _refuse_raw(given: dict[str, Any]) -> None:
+    for name, value in given.items():
+        if isinstance(value, RawValue):
+            raise ProtoError(f"the header's {name}={value} is unknown to this release")
+
+
+def _write_aliases(value: InputOutputAliasConfig, tools: Tools) -> bytes:
+    m = tools.classes.HloInputOutputAliasProto()
+    for one in value.canonical().entries:
+        made = tools.classes.AliasEntryProto(
+            output_shape_index=one.output_index,
+            parameter_number=one.parameter_number,
+            parameter_shape_index=one.parameter_index,
+            kind=2 if one.kind is AliasKind.MUST else 1,
+        )
+        m.entries.append(raw_bytes(made))
+    return raw_bytes(m)
+
+
+def _write_donors(value: BufferDonorConfig, tools: Tools) -> bytes:
+    m = tools.classes.HloBufferDonorProto()
+    for one in value.canonical().entries:
+        made = tools.classes.BufferDonorEntryProto(
+            parameter_number=one.param_number, parameter_shape_index=one.param_index
+        )
+        m.entries.append(raw_bytes(made))
+    return raw_bytes(m)
+
+
+def _write_frames(index: StackFrameIndex, tools: Tools) -> bytes:
+    if index.other_tables:
+        raise ProtoError("no proto holds tables that this release does not know")
+    classes = tools.classes
+    try:
+        m = classes.StackFrameIndexProto(file_names=index.file_names, function_names=index.function_names)
+    except (ValueError, UnicodeError):
+        raise ProtoError("a name in the tables of stack frames is no UTF-8") from None
+    names = [one.name for one in FileLocation.__attrs_attrs__]
+    for place in index.file_locations:
+        m.file_locations.append(raw_bytes(classes.FileLocation(**{n: getattr(place, n) for n in names})))
+    for frame in index.stack_frames:
+        made = classes.StackFrame(file_location_id=frame.file_location_id, parent_frame_id=frame.parent_frame_id)
+        m.stack_frames.append(raw_bytes(made))
+    return raw_bytes(m)
+
+
+def _write_debug(value: DebugAttributes, tools: Tools) -> list[bytes]:
+    found = []
+    for entry in value.entries:
+        m = tools.classes.DebugAttributeTableEntryProto(original_array=write_array(entry.original_array, tools))
+        for one in entry.attributes:
+            made = tools.classes.DebugAttributesProto(
+                log_mode=0 if one.log_mode is None else number_of(one.log_mode),
+                callback_id=one.callback_id,
+                op_id=one.op_id,
+                partitioned=one.partitioned,
+            )
+            m.debug_attributes.append(raw_bytes(made))
+        found.append(raw_bytes(m))
+    return found
+
+
+def _write_recovery(value: RecoveryTable, tools: Tools) -> bytes:
+    """Modules inside of a module are text here, which a reader above turns into nodes and their proto."""
+    m = tools.classes.OriginalValueRecoveryTableProto()
+    for entry in value.entries:
+        made = tools.classes.RecoveryEntry(
+            old_original_array=write_array(entry.old_original_array, tools),
+            new_original_array=write_array(entry.new_original_array, tools),
+        )
+        if entry.recovery_module is not None:
+            made.recovery_module = tools.inner_module_bytes(entry.recovery_module)
+        m.entries.append(raw_bytes(made))
+    return raw_bytes(m)

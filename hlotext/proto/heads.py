@@ -146,7 +146,7 @@ class Heads:
             try:
                 value = way[0](fields, self.tools)
             except ProtoError as error:
-                raise ProtoError(error.message, use.name) from None
+                raise ProtoError(error.bare_message, use.name) from None
             if value is not None and _is_shown(use, value, operands):
                 given[use.name] = value
         if opcode == "compare" and "direction" not in given:
@@ -165,7 +165,7 @@ class Heads:
                     try:
                         value = self._common[number, raw] = read(raw, self.tools)
                     except ProtoError as error:
-                        raise ProtoError(error.message, name) from None
+                        raise ProtoError(error.bare_message, name) from None
                 if value is not None:
                     given[name] = value
         if _PAYLOAD in fields:
@@ -192,7 +192,7 @@ def _at(path: str, read: Callable[[], Any]) -> Any:
     try:
         return read()
     except ProtoError as error:
-        raise ProtoError(error.message, path) from None
+        raise ProtoError(error.bare_message, path) from None
 
 
 def _config(raw: bytes, tools: Tools) -> BackendConfig | None:

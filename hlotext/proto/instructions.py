@@ -216,7 +216,7 @@ class Batch:
         try:
             self._make(first, last, computation, computations)
         except ProtoError as error:
-            raise self.error(error.message, len(self.nodes), error.path) from None
+            raise self.error(error.bare_message, len(self.nodes), error.path) from None
 
     def _make(self, first: int, last: int, computation: Computation, computations: dict[int, Computation]) -> None:
         """Makes the nodes of these rows, in order.

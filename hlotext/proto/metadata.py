@@ -82,7 +82,7 @@ class MetadataReader:
                     try:
                         self._one(raw)
                     except ProtoError as error:
-                        return [], (number, error.message)
+                        return [], (number, error.bare_message)
         return [known[raw] for raw in raws], None
 
     def _read_new(self, raws: list[bytes]) -> None:

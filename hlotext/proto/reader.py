@@ -13,7 +13,8 @@ import numpy as np
 
 from hlotext.ir import collector
 from hlotext.ir.nodes.computation import Computation, opened
-from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
+from hlotext.ir.values.print_options import PrintOptions
 from hlotext.proto import header, order, wire
 from hlotext.proto.attributes import Tools
 from hlotext.proto.errors import ProtoError
@@ -22,6 +23,8 @@ from hlotext.proto.instructions import Batch
 from hlotext.proto.metadata import MetadataReader, text
 from hlotext.proto.wire import BYTES, VARINT, Buffer
 
+MAX_INNER = 4
+"""Modules inside of each other, by way of the table of original values."""
 BATCH = 1 << 22
 """Bytes of instructions that are taken apart at a time: what that needs is a small multiple of it."""
 _NAME, _COMPUTATIONS, _ENTRY_ID, _SCHEDULE, _FRAMES, _PAYLOADS = 1, 3, 6, 7, 17, 22
@@ -54,9 +57,12 @@ class _Reader:
     def __init__(self, buffer: Buffer, start: int, end: int) -> None:
         self.buffer = buffer
         self.tools = Tools()
+        self.tools.inner_module_text = self._inner_text
         self.bounds = start, end
         self.fields: dict[int, list[Any]] = {}
         self.parts: list[_Part] = []
+        self.carried: list[bytes] = []
+        self.depth = 0
         self.by_id: dict[int, Computation] = {}
         self.calls: dict[Computation, list[list[Computation]]] = {}
 
@@ -86,26 +92,39 @@ class _Reader:
         if len(module._computations) != len(computations):
             raise self.buffer.error("computations call each other in a circle", path="computations")
         header.read(module, self.fields, self.tools, self.buffer, schedule is not None)
+        header.carry(module, self.carried)
         header.renumber_frames(module, self.fields, self.tools, computations)
         return module
+
+    def _inner_text(self, raw: bytes) -> str:
+        """The text of a module in the table of original values, between its quotes (`OriginalValueRecoveryTable::ToString`)."""
+        if self.depth >= MAX_INNER:
+            raise ProtoError(f"modules are inside of each other more than {MAX_INNER} times")
+        inner = _Reader(Buffer.of(raw, self.buffer.name), 0, len(raw))
+        inner.depth = self.depth + 1
+        return f"\n{inner.module().to_text(PrintOptions(indent_amount=2))}\n  "
 
     def _said(self, path: str, read: Any) -> Any:
         """The result of a function, with the path in what it raises."""
         try:
             return read()
         except ProtoError as error:
-            raise self.buffer.error(error.message, path=f"{path}{error.path}") from None
+            raise self.buffer.error(error.bare_message, path=f"{path}{error.path}") from None
 
     def _take_apart(self) -> None:
         data, name = self.buffer.data, self.buffer.name
         start, end = self.bounds
+        position = start
         for number, kind, a, b in wire.scan(data, start, end, name):
             if number == _COMPUTATIONS and kind == BYTES:
                 self.parts.append(self._part(f"computations[{len(self.parts)}]", a, b))
+            elif header.is_carried(number):
+                self.carried.append(data[position:b])
             elif kind == BYTES:
                 self.fields.setdefault(number, []).append(data[a:b])
             elif kind == VARINT:
                 self.fields.setdefault(number, []).append(a)
+            position = b
         for number in header.MESSAGES:
             if any(type(value) is not bytes for value in self.fields.get(number, ())):
                 raise self.buffer.error(f"field {number} has another wire type", start)
@@ -232,3 +251,29 @@ def _schedule(buffer: Buffer) -> dict[int, list[int]]:
     numbers, bounds = wire.packed(buffer, inner[1], count)
     ids, places = numbers.tolist(), bounds.tolist()
     return {key: ids[places[n] : places[n + 1]] for n, key in enumerate(keys.tolist())}
+
+
+_CONFIG_NUMBERS = {4: "replica_count", 5: "num_partitions"}
+_CONFIG_FLAGS = {27: "allow_spmd_sharding_propagation_to_output", 33: "allow_spmd_sharding_propagation_to_parameters"}
+
+
+def read_config(module: Module, data: bytes, name: str = "") -> None:
+    """Adds what the config of a `HloModuleProtoWithConfig` says to the header. Raises ProtoError."""
+    tools = Tools()
+    for number, kind, start, end in wire.scan(data, 0, len(data), name):
+        if number != 2 or kind != BYTES:
+            continue
+        flags: dict[str, list[bool]] = {}
+        for field, field_kind, a, b in wire.scan(data, start, end, name):
+            if field == 1 and field_kind == BYTES:
+                module._attributes[ENTRY_LAYOUT] = tools.shapes.program_shape(data[a:b])
+            elif field in _CONFIG_NUMBERS and field_kind == VARINT and a != 1:
+                module._attributes[_CONFIG_NUMBERS[field]] = a
+            elif field == 17 and field_kind == VARINT and a:
+                module._attributes["alias_passthrough_params"] = True
+            elif field in _CONFIG_FLAGS:
+                values = [a] if field_kind == VARINT else wire.unpacked(data, a, b, name) if field_kind == BYTES else ()
+                flags.setdefault(_CONFIG_FLAGS[field], []).extend(map(bool, values))
+        for attribute, given in flags.items():
+            if given != [False]:
+                module._attributes[attribute] = tuple(given)

@@ -128,14 +128,16 @@ def decoded(classes: Classes, name: str, raw: bytes) -> Any:
 class ShapeWriter:
     """Bytes of shapes; `str()` of a shape is made once, its bytes too."""
 
-    def __init__(self, classes: Classes) -> None:
+    def __init__(self, classes: Classes, is_filled: bool = True) -> None:
         self._classes = classes
+        self._is_filled = is_filled
         self._by_id: dict[int, tuple[Shape, bytes]] = {}
         self._bytes: dict[Shape, bytes] = {}
         self._layouts: dict[Layout, bytes] = {}
 
     def shape(self, shape: Shape) -> bytes:
-        """The serialized `ShapeProto`; arrays without a layout get the descending one, as XLA's reader of texts gives it.
+        """The serialized `ShapeProto`; arrays without a layout get the descending one, as XLA's reader of texts gives it,
+        unless they are to stay as they are.
 
         Raises ProtoError for an element type without a number.
         """
@@ -155,9 +157,8 @@ class ShapeWriter:
         elif shape.is_array:
             message.dimensions.extend(shape.dimensions)
             message.is_dynamic_dimension.extend(shape.dynamic_dimensions)
-            message.layout = self._layout(
-                shape.layout if shape.layout is not None else default_layout(shape.rank)
-            )
+            if shape.layout is not None or self._is_filled or not shape.rank:
+                message.layout = self._layout(shape.layout or default_layout(shape.rank))
         raw: bytes = message.SerializeToString()
         return raw
 

@@ -97,6 +97,8 @@ class Module:
     _by_name: tuple[int, dict[str, Instruction | Computation]] | None = None
     _instruction_names: NameUniquer | None = None
     _computation_names: NameUniquer | None = None
+    _carried: Any = None
+    """What a proto said that a module has no place for, to be put back when one is written."""
     _facts: tuple[int, dict[str, Any]] | None = None
     """What `hlotext.analysis` found out, by the fact's name, and the revision that it is true of."""
 
@@ -322,6 +324,15 @@ class Module:
         return gate.installed.listen(self, listener)
 
     # ---- text
+
+    def to_proto(self, *, fill_elided: bool = False) -> bytes:
+        """The serialized `HloModuleProto`, as XLA reads it; instructions in the order of the text.
+
+        Fields that a proto had and modules have no place for go back where the module was read from one. With `fill_elided`
+        constants whose values the text leaves out become zeros; without it they raise HloSyntaxError with their names, as does
+        what no proto holds. Needs `hlotext[proto]` (MissingProtobuf, an ImportError).
+        """
+        return printing.proto_writer()(self, fill_elided)
 
     def to_text(self, options: PrintOptions | None = None) -> str:
         """The module printed as XLA prints it with these options (default: XLA's default preset)."""

@@ -1,7 +1,8 @@
-"""How nodes get their text: the printer belongs to a room above and installs itself here."""
+"""How nodes get their text, and modules their proto: what makes them belongs to rooms above and installs itself here."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -36,3 +37,18 @@ def printer() -> Printer:
     if not _installed:
         raise RuntimeError("no printer is installed: import hlotext (or hlotext.syntax) first")
     return _installed[0]
+
+
+_proto_writers: list[Callable[[Module, bool], bytes]] = []
+
+
+def install_proto_writer(write: Callable[[Module, bool], bytes]) -> None:
+    """Makes this what `Module.to_proto` calls; `hlotext` does so when it is imported."""
+    _proto_writers[:] = [write]
+
+
+def proto_writer() -> Callable[[Module, bool], bytes]:
+    """What writes protos. Raises RuntimeError before it is installed."""
+    if not _proto_writers:
+        raise RuntimeError("no writer of protos is installed: import hlotext first")
+    return _proto_writers[0]

@@ -21,10 +21,26 @@ def read_source(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Source:
 
     Raises InputError when there is nothing to read, or the packed data is damaged.
     """
+    data, name = read_data(place)
+    return Source(data if isinstance(data, str) else decode(data), name)
+
+
+def read_data(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes | str, str]:
+    """What `read_source` reads, before it is decoded, and its name. Raises InputError."""
     data, name = _bytes(place)
-    if isinstance(data, str):
-        return Source(data, name)
-    return Source(decode(unpack(data, name)), name)
+    return (data if isinstance(data, str) else unpack(data, name)), name
+
+
+def is_binary(data: bytes | str) -> bool:
+    """Whether this is no text: bytes that no text has stand among the first ones."""
+    if isinstance(data, str) or data.startswith(b"HloModule"):
+        return False
+    return bool(data[:_PROBED].translate(None, _TEXT))
+
+
+_PROBED = 4096
+_TEXT = bytes({*range(32, 256), *b"\t\n\v\f\r\x1b"})
+"""Bytes that text may have: logs may bring escape sequences of terminals."""
 
 
 def decode(data: bytes) -> str:

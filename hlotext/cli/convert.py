@@ -1,0 +1,93 @@
+"""`hlotext convert`: a module from one kind of file into another."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+import hlotext as hlo
+from hlotext.cli.common import Unreadable
+from hlotext.cli.output import emit
+from hlotext.syntax.source.inputs import is_binary, read_data
+
+_TEXT, _PROTO, _JSON = "text", "proto", "json"
+_ENDINGS = {".txt": _TEXT, ".hlo": _TEXT, ".pb": _PROTO, ".json": _JSON}
+
+
+@click.command()
+@click.argument("file", metavar="IN")
+@click.option("-o", "--output", metavar="OUT", required=True, help="A file of one of the kinds below; - for text.")
+@click.option("--fill-elided", is_flag=True, help="Write zeros for constants whose values IN leaves out.")
+@click.option(
+    "--message",
+    type=click.Choice(["HloModuleProto", "HloProto"]),
+    default="HloModuleProto",
+    show_default=True,
+    help="What a .hlo.pb or .hlo.json holds; XLA's tools read both, JAX the first.",
+)
+@click.option("--module", "name", metavar="NAME", help="Which module, of a file with several.")
+def command(file: str, output: str, fill_elided: bool, message: str, name: str | None) -> None:
+    """Write the module of IN, text or any proto that holds one, as another kind of file.
+
+    \b
+    OUT.txt       HLO text as XLA writes it, constants in full
+    OUT.hlo.pb    a serialized proto
+    OUT.hlo.json  that proto in protobuf's own JSON
+
+    Ids are counted anew in a proto that was text; what a proto says beside the module goes along from proto to proto.
+
+    \b
+    Examples:
+      hlotext convert module_0001.jit_step.hlo.pb -o step.txt
+      hlotext convert step.txt -o step.hlo.pb
+      hlotext convert trace.xplane.pb --module jit_step -o step.txt
+
+    Exit status: 0 fine, 2 wrong usage, unreadable input, or values that IN leaves out.
+    """
+    kind = _TEXT if output == "-" else _ENDINGS.get(os.path.splitext(output)[1])
+    if kind is None:
+        raise click.UsageError(f"{output} ends in none of {', '.join(_ENDINGS)}")
+    try:
+        module = _module(file, name)
+        if kind == _TEXT:
+            text = module.to_text(hlo.PrintOptions(print_large_constants=True))
+            if output == "-":
+                emit(text)
+                return
+            data = text.encode("utf-8", "surrogateescape")
+        else:
+            data = module.to_proto(fill_elided=fill_elided)
+            if message == "HloProto":
+                data = hlo.proto.wrapped(data)
+            if kind == _JSON:
+                data = hlo.proto.to_json(data, message).encode()
+    except (hlo.InputError, hlo.HloSyntaxError, ImportError) as error:
+        raise Unreadable(f"{file}: {error}" if isinstance(error, hlo.ProtoError) and not error.file_name else str(error)) from None
+    try:
+        with open(output, "wb") as out:
+            out.write(data)
+    except OSError as error:
+        raise Unreadable(f"{output} cannot be written: {error.strerror or error}") from None
+
+
+def _module(file: str, name: str | None) -> hlo.Module:
+    """The module to be converted. Raises Unreadable, and what reading raises."""
+    data, label = read_data(file)
+    if is_binary(data):
+        found = hlo.proto.read_modules(data, label)
+        names = list(found.names) if len(found) > 1 else [module.name for module in found]
+    elif file.endswith(".json") or data[:1] in (b"{", "{"):
+        found = hlo.proto.read_modules(hlo.proto.from_json(data if isinstance(data, str) else data.decode("utf-8", "replace")), label)
+        names = [module.name for module in found]
+    else:
+        found = hlo.parse_all(data, name=label)
+        names = [module.name for module in found]
+    if name is not None:
+        chosen = [number for number, known in enumerate(names) if known == name]
+        if not chosen:
+            raise Unreadable(f"{label} has no module {name}, but {', '.join(names[:10])}")
+        return found[chosen[0]]
+    if len(found) != 1:
+        raise Unreadable(f"{label} holds {len(found)} modules, say which with --module: {', '.join(names[:10])}")
+    return found[0]

@@ -1,0 +1,149 @@
+"""Which proto a file holds, told by its content, and the modules in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, overload
+
+from hlotext.ir.nodes.module import Module
+from hlotext.proto import wire
+from hlotext.proto.errors import ProtoError
+from hlotext.proto.literals import field
+from hlotext.proto.reader import read_config, read_module
+from hlotext.proto.traces import module_spans
+
+MODULE, PROTO, WITH_CONFIG, TRACE = "HloModuleProto", "HloProto", "HloModuleProtoWithConfig", "XSpace"
+MAX_SIZE = 2 << 30
+"""Bytes of a message: protobuf's own bound."""
+
+
+class Span(NamedTuple):
+    """A module inside of a file."""
+
+    name: str
+    """What the file calls it; empty where only the module says it."""
+    start: int
+    end: int
+
+
+def kind_of(data: bytes, name: str = "") -> str:
+    """Which of XLA's messages these bytes are. Raises ProtoError for none of them."""
+    fields: dict[int, int] = {}
+    first: tuple[int, int] | None = None
+    try:
+        for count, (number, kind, start, end) in enumerate(wire.scan(data, 0, len(data), name)):
+            fields.setdefault(number, kind)
+            if number == 1 and kind == wire.BYTES and first is None:
+                first = start, end
+            if count > _MANY:
+                break
+    except ProtoError as error:
+        if not fields:
+            raise ProtoError("this is neither HLO text nor a proto of XLA", name=name) from None
+        raise ProtoError(error.bare_message, error.path, error.offset, name) from None
+    if 6 in fields and fields[6] == wire.VARINT:
+        return MODULE
+    inner = _first_fields(data, *first) if first is not None else {}
+    if inner.get(1) == wire.BYTES or inner.get(6) == wire.VARINT:
+        if set(fields) <= {1, 2} and 2 in fields:
+            return WITH_CONFIG
+        return PROTO
+    if inner.get(1) == wire.VARINT or (inner and set(inner) <= {1, 2, 3, 4, 5, 6} and 3 not in fields.keys() - {1, 2, 3, 4}):
+        return TRACE
+    if 3 in fields:
+        return MODULE
+    raise ProtoError("this is neither HLO text nor a proto that holds HLO", name=name)
+
+
+_MANY = 100_000
+
+
+def _first_fields(data: bytes, start: int, end: int) -> dict[int, int]:
+    """The fields of a message by number, with their wire types, as far as they can be read."""
+    found: dict[int, int] = {}
+    try:
+        for number, kind, _, _ in wire.scan(data, start, end):
+            found.setdefault(number, kind)
+            if len(found) > 8:
+                break
+    except ProtoError:
+        return {}
+    return found
+
+
+class Modules(Sequence[Module]):
+    """The modules of a file, each read when it is first asked for."""
+
+    def __init__(self, spans: list[Span], read: Callable[[Span], Module]) -> None:
+        self._spans = spans
+        self._read = read
+        self._known: dict[int, Module] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the file calls each of them, without reading it."""
+        return tuple(span.name for span in self._spans)
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    @overload
+    def __getitem__(self, number: int) -> Module: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Module]: ...
+
+    def __getitem__(self, number: int | slice) -> Module | list[Module]:
+        """One module. Raises ProtoError where it is damaged."""
+        if isinstance(number, slice):
+            return [self[n] for n in range(*number.indices(len(self)))]
+        if number < 0:
+            number += len(self)
+        if not 0 <= number < len(self):
+            raise IndexError(f"there are {len(self)} modules")
+        if number not in self._known:
+            self._known[number] = self._read(self._spans[number])
+        return self._known[number]
+
+    def __iter__(self) -> Iterator[Module]:
+        return (self[number] for number in range(len(self)))
+
+
+def read_modules(data: bytes | str, name: str = "") -> Modules:
+    """The modules of a file of one of the four kinds. Raises ProtoError, MissingProtobuf."""
+    if isinstance(data, str):
+        raise ProtoError("a proto was opened as text: open it in binary mode", name=name)
+    if len(data) >= MAX_SIZE:
+        raise ProtoError(f"a proto has less than 2 GiB, this has {len(data):,} bytes", name=name)
+    kind = kind_of(data, name)
+    if kind == TRACE:
+        spans = [Span(*found) for found in module_spans(data, name)]
+    elif kind == MODULE:
+        spans = [Span("", 0, len(data))]
+    else:
+        first = next((a, b) for n, k, a, b in wire.scan(data, 0, len(data), name) if n == 1 and k == wire.BYTES)
+        spans = [Span("", *first)]
+
+    def read(span: Span) -> Module:
+        module = read_module(data, name, span.start, span.end)
+        if kind == WITH_CONFIG:
+            read_config(module, data, name)
+        return module
+
+    return Modules(spans, read)
+
+
+def read_first(data: bytes | str, name: str = "") -> Module:
+    """The module of a file. Raises ProtoError, for a trace with several of them too; MissingProtobuf."""
+    modules = read_modules(data, name)
+    if len(modules) == 1:
+        return modules[0]
+    if not modules:
+        raise ProtoError("this trace holds no modules", name=name)
+    shown = ", ".join(modules.names[:10])
+    raise ProtoError(f"this trace holds {len(modules)} modules: load_all reads them ({shown})", name=name)
+
+
+def wrapped(module: bytes) -> bytes:
+    """The serialized `HloProto` of a serialized `HloModuleProto`."""
+    return field(1, module)

@@ -1,0 +1,49 @@
+"""Protos as JSON, in the form that protobuf itself defines for every message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlotext.proto import pool
+from hlotext.proto.errors import MissingProtobuf, ProtoError
+from hlotext.proto.files import MODULE, PROTO, WITH_CONFIG
+
+_KINDS = (MODULE, PROTO, WITH_CONFIG)
+
+
+def to_json(data: bytes, kind: str = MODULE) -> str:
+    """A serialized message as JSON, fields by the names of XLA's schema. Raises ProtoError, MissingProtobuf.
+
+    Fields that the schema lacks are left out: JSON has no place for them.
+    """
+    json_format = _json_format()
+    try:
+        message = getattr(pool.full(), kind).FromString(data)
+    except pool.full().DecodeError:
+        raise ProtoError(f"this is no {kind}") from None
+    text: str = json_format.MessageToJson(message, preserving_proto_field_name=True)
+    return text
+
+
+def from_json(text: str) -> bytes:
+    """The serialized message of such a JSON: a module, or what holds one. Raises ProtoError, MissingProtobuf."""
+    json_format = _json_format()
+    reason = ""
+    for kind in _KINDS:
+        message = getattr(pool.full(), kind)()
+        try:
+            json_format.Parse(text, message, max_recursion_depth=100)
+        except (json_format.ParseError, RecursionError, ValueError) as error:
+            reason = reason or (str(error) if not isinstance(error, RecursionError) else "it nests too deep")
+            continue
+        raw: bytes = message.SerializeToString(deterministic=True)
+        return raw
+    raise ProtoError(f"this is no JSON of a module: {reason.splitlines()[0] if reason else 'it is empty'}")
+
+
+def _json_format() -> Any:
+    try:
+        from google.protobuf import json_format
+    except ImportError:
+        raise MissingProtobuf from None
+    return json_format
