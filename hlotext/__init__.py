@@ -184,7 +184,9 @@ def load(
     return _first(_syntax.read.as_source(data, name), strict)
 
 
-def load_all(place: str | os.PathLike[str] | IO[str] | IO[bytes], *, strict: bool = False) -> Sequence[Module]:
+def load_all(
+    place: str | os.PathLike[str] | IO[str] | IO[bytes], *, strict: bool = False
+) -> Sequence[Module]:
     """All modules of a file, in order; see `load`. Those of a profiler's trace are read when each is asked for.
 
     Raises InputError, HloSyntaxError.

@@ -18,6 +18,7 @@ from hlotext.findings import escape
 COMMANDS = {
     "show": "What is in a module, or one instruction of it.",
     "fmt": "Print modules in another style.",
+    "convert": "A module from text to proto, and back.",
     "check": "Whether texts can be read, and all that is wrong with them.",
     "verify": "Whether modules are well-formed HLO.",
     "lint": "What costs time or memory in modules.",

@@ -99,9 +99,12 @@ def read(place: str, *, with_errors: bool = False) -> hlo.ParseResult:
     Raises Unreadable, for text that is no HLO only unless the caller wants to say its errors itself.
     """
     try:
-        source = read_source(place)
+        data, name = read_data(place)
     except hlo.InputError as error:
         raise Unreadable(str(error), where={"file": place}) from None
+    if is_binary(data):
+        return _read_proto(data, name)
+    source = as_source(data, name)
     result = hlo.parse_tolerant(source.text, name=source.name)
     for diagnostic in result.diagnostics:
         if diagnostic.severity is hlo.Severity.ERROR and not with_errors:
@@ -116,10 +119,10 @@ def _read_proto(data: bytes | str, name: str) -> hlo.ParseResult:
     """The modules of a proto. Raises Unreadable."""
     try:
         modules = tuple(hlo.proto.read_modules(data, name))
-        if not modules:
-            raise Unreadable(f"{name} holds no modules")
     except (hlo.ProtoError, ImportError) as error:
-        raise Unreadable(str(error)) from None
+        raise Unreadable(str(error), where={"file": name}) from None
+    if not modules:
+        raise Unreadable(f"{name} holds no modules", where={"file": name})
     return hlo.ParseResult(modules[0], (), modules)
 
 

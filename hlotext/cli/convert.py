@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import click
 
@@ -17,7 +18,9 @@ _ENDINGS = {".txt": _TEXT, ".hlo": _TEXT, ".pb": _PROTO, ".json": _JSON}
 
 @click.command()
 @click.argument("file", metavar="IN")
-@click.option("-o", "--output", metavar="OUT", required=True, help="A file of one of the kinds below; - for text.")
+@click.option(
+    "-o", "--output", metavar="OUT", required=True, help="A file of one of the kinds below; - for text."
+)
 @click.option("--fill-elided", is_flag=True, help="Write zeros for constants whose values IN leaves out.")
 @click.option(
     "--message",
@@ -63,7 +66,9 @@ def command(file: str, output: str, fill_elided: bool, message: str, name: str |
             if kind == _JSON:
                 data = hlo.proto.to_json(data, message).encode()
     except (hlo.InputError, hlo.HloSyntaxError, ImportError) as error:
-        raise Unreadable(f"{file}: {error}" if isinstance(error, hlo.ProtoError) and not error.file_name else str(error)) from None
+        raise Unreadable(
+            f"{file}: {error}" if isinstance(error, hlo.ProtoError) and not error.file_name else str(error)
+        ) from None
     try:
         with open(output, "wb") as out:
             out.write(data)
@@ -74,11 +79,14 @@ def command(file: str, output: str, fill_elided: bool, message: str, name: str |
 def _module(file: str, name: str | None) -> hlo.Module:
     """The module to be converted. Raises Unreadable, and what reading raises."""
     data, label = read_data(file)
+    found: Sequence[hlo.Module]
     if is_binary(data):
-        found = hlo.proto.read_modules(data, label)
-        names = list(found.names) if len(found) > 1 else [module.name for module in found]
+        found = modules = hlo.proto.read_modules(data, label)
+        names = list(modules.names) if len(modules) > 1 else [module.name for module in found]
     elif file.endswith(".json") or data[:1] in (b"{", "{"):
-        found = hlo.proto.read_modules(hlo.proto.from_json(data if isinstance(data, str) else data.decode("utf-8", "replace")), label)
+        found = hlo.proto.read_modules(
+            hlo.proto.from_json(data if isinstance(data, str) else data.decode("utf-8", "replace")), label
+        )
         names = [module.name for module in found]
     else:
         found = hlo.parse_all(data, name=label)
@@ -89,5 +97,7 @@ def _module(file: str, name: str | None) -> hlo.Module:
             raise Unreadable(f"{label} has no module {name}, but {', '.join(names[:10])}")
         return found[chosen[0]]
     if len(found) != 1:
-        raise Unreadable(f"{label} holds {len(found)} modules, say which with --module: {', '.join(names[:10])}")
+        raise Unreadable(
+            f"{label} holds {len(found)} modules, say which with --module: {', '.join(names[:10])}"
+        )
     return found[0]

@@ -11,15 +11,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlotext.ir.values import enums
-from hlotext.ir.values.accuracy import ResultAccuracy, Tolerance
 from hlotext.ir.values.aliasing import OutputOperandAlias, OutputToOperandAliasing
-from hlotext.ir.values.configs import FrontendAttributes
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
-from hlotext.ir.values.original_value import OriginalArray, OriginalNode, OriginalValue
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.sharding import Domain
 from hlotext.ir.values.sparsity import OperandSparsity, SparsityConfig
-from hlotext.ir.values.statistics import Statistic, Statistics
 from hlotext.ir.values.window import (
     PaddingConfig,
     PaddingConfigDimension,
@@ -28,11 +24,11 @@ from hlotext.ir.values.window import (
     Window,
     WindowDimension,
 )
-from hlotext.proto import pool, shardings, wire
+from hlotext.proto import pool, shardings
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.fields import Fields
 from hlotext.proto.literals import encoded, field, read_literal, write_literal
-from hlotext.proto.metadata import string_field, text
+from hlotext.proto.metadata import string_field
 from hlotext.proto.pool import Classes
 from hlotext.proto.shapes import ShapeReader, ShapeWriter, decoded
 
@@ -135,9 +131,7 @@ def read_window(found: bytes, classes: Classes) -> Window:
 
 def _write_window(window: Window, t: Tools) -> bytes:
     names = [field.name for field in WindowDimension.__attrs_attrs__]
-    parts = [
-        raw(t.classes.WindowDimension(**{n: getattr(d, n) for n in names})) for d in window.dimensions
-    ]
+    parts = [raw(t.classes.WindowDimension(**{n: getattr(d, n) for n in names})) for d in window.dimensions]
     return field(15, raw(t.classes.Window(dimensions=parts)))
 
 
@@ -147,9 +141,10 @@ def _labels(f: Fields, t: Tools) -> Any:
         return None
     m = decoded(t.classes, "ConvolutionDimensionNumbers", found)
     values = {a.name: getattr(m, a.name) for a in ConvolutionDimensionNumbers.__attrs_attrs__}
-    return ConvolutionDimensionNumbers(
-        **{name: value if isinstance(value, int) else tuple(value) for name, value in values.items()}
-    )
+    fields: dict[str, Any] = {
+        n: value if isinstance(value, int) else tuple(value) for n, value in values.items()
+    }
+    return ConvolutionDimensionNumbers(**fields)
 
 
 def _write_labels(value: Any, t: Tools) -> bytes:
@@ -161,9 +156,17 @@ def _padding(f: Fields, t: Tools) -> Any:
     found = f.raw(21)
     if found is None:
         return None
-    parts = [decoded(t.classes, "PaddingConfigDimension", one) for one in decoded(t.classes, "PaddingConfig", found).dimensions]
+    parts = [
+        decoded(t.classes, "PaddingConfigDimension", one)
+        for one in decoded(t.classes, "PaddingConfig", found).dimensions
+    ]
     return PaddingConfig(
-        tuple([PaddingConfigDimension(p.edge_padding_low, p.edge_padding_high, p.interior_padding) for p in parts])
+        tuple(
+            [
+                PaddingConfigDimension(p.edge_padding_low, p.edge_padding_high, p.interior_padding)
+                for p in parts
+            ]
+        )
     )
 
 
@@ -252,7 +255,7 @@ def _sparsity(f: Fields, t: Tools) -> Any:
     if not found:
         return None
     m = decoded(t.classes, "SparsityConfig", found)
-    sides = []
+    sides: list[OperandSparsity | None] = []
     for side in ("lhs", "rhs"):
         if not m.HasField(side):
             sides.append(None)
@@ -268,7 +271,10 @@ def _write_sparsity(value: SparsityConfig, t: Tools) -> bytes:
         side = getattr(value, name)
         if side is not None:
             made = t.classes.TensorSparsityConfig(
-                num_non_zero=side.numerator, block_size=side.denominator, dimension=side.dimension, stride=side.stride
+                num_non_zero=side.numerator,
+                block_size=side.denominator,
+                dimension=side.dimension,
+                stride=side.stride,
             )
             setattr(m, name, raw(made))
     return field(98, raw(m))
@@ -315,7 +321,9 @@ def _domain(f: Fields, t: Tools) -> Any:
     exit, entry = f.raw(54), f.raw(55)  # `domain_entry_sharding` is the operand's side
     if entry is None or exit is None:
         raise ProtoError("a domain has no sharding on one side")
-    return Domain("sharding", shardings.read_sharding(entry, t.classes), shardings.read_sharding(exit, t.classes))
+    return Domain(
+        "sharding", shardings.read_sharding(entry, t.classes), shardings.read_sharding(exit, t.classes)
+    )
 
 
 def _constraints(f: Fields, t: Tools) -> Any:
@@ -512,7 +520,10 @@ SPECIAL: dict[tuple[str, str], tuple[Read, Write | None]] = {
     ("scatter", "index_vector_dim"): _part(_dims(48, "ScatterDimensionNumbers", "index_vector_dim")),
     ("rng-bit-generator", "algorithm"): _word(70, enums.RandomAlgorithm),
     ("collective-permute", "slice_sizes"): (lambda f, t: None, lambda value, t: packed(20, _flat(value))),
-    ("collective-permute-start", "slice_sizes"): (lambda f, t: None, lambda value, t: packed(20, _flat(value))),
+    ("collective-permute-start", "slice_sizes"): (
+        lambda f, t: None,
+        lambda value, t: packed(20, _flat(value)),
+    ),
     **{
         (opcode, "channel_id"): (_channel, _number(26)[1])
         for opcode in ("all-reduce", "all-reduce-start", "reduce-scatter")
@@ -541,7 +552,9 @@ def _bytes(value: str) -> bytes:
 # ---- messages that several attributes make up
 
 
-def _message(number: int, name: str, **names: str) -> tuple[frozenset[str], Callable[[Mapping[str, Any], Tools], bytes]]:
+def _message(
+    number: int, name: str, **names: str
+) -> tuple[frozenset[str], Callable[[Mapping[str, Any], Tools], bytes]]:
     """A message of lists and numbers: its fields, with the attribute that each is."""
 
     def write(given: Mapping[str, Any], t: Tools) -> bytes:
@@ -607,126 +620,3 @@ SHARED: dict[str, list[tuple[frozenset[str], Callable[[Mapping[str, Any], Tools]
     "custom-call": [(frozenset(), _write_precision)],
 }
 """For each opcode with such messages: which attributes they hold, and what writes them."""
-
-
-# ---- attributes of every instruction
-
-
-def read_frontend(found: bytes, t: Tools) -> FrontendAttributes | None:
-    """The entries of a serialized `FrontendAttributes`; None where there are none."""
-    entries: dict[str, str] = {}
-    for number, kind, start, end in wire.scan(found, 0, len(found)):
-        if number == 1 and kind == wire.BYTES:
-            parts = {n: found[a:b] for n, k, a, b in wire.scan(found, start, end) if k == wire.BYTES}
-            entries[text(parts.get(1, b""))] = text(parts.get(2, b""))
-    return FrontendAttributes(entries) if entries else None
-
-
-def write_frontend(value: Mapping[str, str], t: Tools) -> bytes:
-    """The serialized `FrontendAttributes`, sorted by key."""
-    return b"".join([field(1, string_field(1, key) + string_field(2, value[key])) for key in sorted(value)])
-
-
-def read_statistics(found: bytes, t: Tools) -> Statistics | None:
-    """The numbers of a serialized `StatisticsViz`; None where there are none."""
-    m = decoded(t.classes, "StatisticsViz", found)
-    parts = [decoded(t.classes, "Statistic", one) for one in m.statistics]
-    if not parts:
-        return None
-    return Statistics(m.stat_index_to_visualize, tuple([Statistic(p.stat_name, p.stat_val) for p in parts]))
-
-
-def write_statistics(value: Statistics, t: Tools) -> bytes:
-    """The serialized `StatisticsViz`."""
-    parts = [raw(t.classes.Statistic(stat_name=one.stat_name, stat_val=one.stat_val)) for one in value.statistics]
-    return raw(t.classes.StatisticsViz(stat_index_to_visualize=value.stat_index_to_visualize, statistics=parts))
-
-
-def read_accuracy(found: bytes, t: Tools) -> ResultAccuracy | None:
-    """The accuracy of a serialized `ResultAccuracy`; None for the default."""
-    m = decoded(t.classes, "ResultAccuracy", found)
-    if m.WhichOneof("specs") == "tolerance":
-        p = decoded(t.classes, "Tolerance", m.tolerance)
-        return ResultAccuracy(tolerance=Tolerance(p.atol, p.rtol, p.ulps))
-    mode = word(enums.ResultAccuracyMode, m.mode)
-    if isinstance(mode, RawValue):
-        raise ProtoError(f"there is no accuracy mode {mode}")
-    return None if mode is enums.ResultAccuracyMode.DEFAULT else ResultAccuracy(mode)
-
-
-def write_accuracy(value: ResultAccuracy, t: Tools) -> bytes:
-    """The serialized `ResultAccuracy`."""
-    if value.tolerance is not None:
-        p = value.tolerance
-        return raw(t.classes.ResultAccuracy(tolerance=raw(t.classes.Tolerance(atol=p.atol, rtol=p.rtol, ulps=p.ulps))))
-    return raw(t.classes.ResultAccuracy(mode=number_of(value.mode)))
-
-
-def read_array(found: bytes, t: Tools) -> OriginalArray:
-    """The array of a serialized `OriginalArrayProto`."""
-    m = decoded(t.classes, "OriginalArrayProto", found)
-    return OriginalArray(m.instruction_name, tuple(m.shape_index))
-
-
-def write_array(value: OriginalArray, t: Tools) -> bytes:
-    """The serialized `OriginalArrayProto`."""
-    return raw(t.classes.OriginalArrayProto(instruction_name=value.instruction_name, shape_index=value.shape_index))
-
-
-def read_origin(found: bytes, t: Tools) -> OriginalValue:
-    """The tree of a serialized `OriginalValueProto`; its leaves say where in the tree they are."""
-    m = decoded(t.classes, "OriginalValueProto", found)
-    if m.is_synthetic_call:
-        return OriginalValue(is_synthetic_call=True)
-    root: list[Any] = []
-    for one in m.elements:
-        part = decoded(t.classes, "OriginalValueElementProto", one)
-        leaf = read_array(part.original_array, t) if part.HasField("original_array") else None
-        _put(root, tuple(part.shape_index), leaf)
-    return OriginalValue(_tree(root[0] if root else []))
-
-
-MAX_WIDTH = 1 << 20
-"""Elements of one tuple among original values."""
-
-
-def _put(root: list[Any], index: tuple[int, ...], leaf: OriginalArray | None) -> None:
-    """Puts a leaf into a tree of lists; the elements that are missing so far are empty lists."""
-    if len(index) > 50:
-        raise ProtoError("an original value nests deeper than 50 levels")
-    place, number = root, 0
-    for step in (*index, None):
-        if number < 0 or number > MAX_WIDTH or number > len(place):
-            raise ProtoError(f"an original value has no element {list(index)}")
-        if number == len(place):
-            place.append([] if step is not None else leaf)
-            if step is None:
-                return
-        if step is None:
-            place[number] = leaf
-            return
-        if not isinstance(place[number], list):
-            raise ProtoError(f"an original value has element {list(index)} inside of an array")
-        place, number = place[number], step
-
-
-def _tree(node: Any) -> OriginalNode:
-    return tuple(map(_tree, node)) if isinstance(node, list) else node
-
-
-def write_origin(value: OriginalValue, t: Tools) -> bytes:
-    """The serialized `OriginalValueProto`."""
-    if value.is_synthetic_call:
-        return raw(t.classes.OriginalValueProto(is_synthetic_call=True))
-    m = t.classes.OriginalValueProto()
-    stack: list[tuple[tuple[int, ...], OriginalNode]] = [((), value.tree)]
-    while stack:
-        index, node = stack.pop()
-        if isinstance(node, tuple):
-            stack.extend(((*index, i), node[i]) for i in range(len(node) - 1, -1, -1))
-            continue
-        part = t.classes.OriginalValueElementProto(shape_index=index)
-        if node is not None:
-            part.original_array = write_array(node, t)
-        m.elements.append(raw(part))
-    return raw(m)

@@ -48,7 +48,9 @@ def kind_of(data: bytes, name: str = "") -> str:
         if set(fields) <= {1, 2} and 2 in fields:
             return WITH_CONFIG
         return PROTO
-    if inner.get(1) == wire.VARINT or (inner and set(inner) <= {1, 2, 3, 4, 5, 6} and 3 not in fields.keys() - {1, 2, 3, 4}):
+    if inner.get(1) == wire.VARINT or (
+        inner and set(inner) <= {1, 2, 3, 4, 5, 6} and 3 not in fields.keys() - {1, 2, 3, 4}
+    ):
         return TRACE
     if 3 in fields:
         return MODULE
@@ -121,7 +123,9 @@ def read_modules(data: bytes | str, name: str = "") -> Modules:
     elif kind == MODULE:
         spans = [Span("", 0, len(data))]
     else:
-        first = next((a, b) for n, k, a, b in wire.scan(data, 0, len(data), name) if n == 1 and k == wire.BYTES)
+        first = next(
+            (a, b) for n, k, a, b in wire.scan(data, 0, len(data), name) if n == 1 and k == wire.BYTES
+        )
         spans = [Span("", *first)]
 
     def read(span: Span) -> Module:

@@ -24,8 +24,9 @@ from hlotext.ir.values.module_attributes import (
 )
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import ComputationLayout
-from hlotext.proto.attributes import Tools, number_of, read_array, read_frontend, word, write_array, write_frontend
+from hlotext.proto.attributes import Tools, number_of, word
 from hlotext.proto.attributes import raw as raw_bytes
+from hlotext.proto.common import read_array, read_frontend, write_array, write_frontend
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.literals import field
 from hlotext.proto.shapes import decoded
@@ -64,7 +65,9 @@ def _aliases(values: list[bytes], tools: Tools) -> InputOutputAliasConfig | None
             raise ProtoError("an alias is of no kind")
         kind = AliasKind.MUST if m.kind == 2 else AliasKind.MAY
         entries.append(
-            InputOutputAlias(tuple(m.output_shape_index), m.parameter_number, tuple(m.parameter_shape_index), kind)
+            InputOutputAlias(
+                tuple(m.output_shape_index), m.parameter_number, tuple(m.parameter_shape_index), kind
+            )
         )
     return InputOutputAliasConfig(tuple(entries)).canonical() if entries else None
 
@@ -120,7 +123,9 @@ def read_frames(raw: bytes, tools: Tools) -> StackFrameIndex:
     locations = []
     for one in m.file_locations:
         p = decoded(tools.classes, "FileLocation", one)
-        locations.append(FileLocation(p.file_name_id, p.function_name_id, p.line, p.end_line, p.column, p.end_column))
+        locations.append(
+            FileLocation(p.file_name_id, p.function_name_id, p.line, p.end_line, p.column, p.end_column)
+        )
     frames = []
     for one in m.stack_frames:
         p = decoded(tools.classes, "StackFrame", one)
@@ -138,7 +143,6 @@ def renumber_frames(
         module._stack_frames = read_frames(b"".join(fields[_FRAMES]), tools)
     except ProtoError as error:
         raise ProtoError(error.bare_message, "stack_frame_index") from None
-
 
 
 _HANDLED = frozenset({1, 2, 3, 4, 6, 7, 8, 17, 18, 19, 20, 22, 24})
@@ -233,7 +237,9 @@ def _write_frames(index: StackFrameIndex, tools: Tools) -> bytes:
     for place in index.file_locations:
         m.file_locations.append(raw_bytes(classes.FileLocation(**{n: getattr(place, n) for n in names})))
     for frame in index.stack_frames:
-        made = classes.StackFrame(file_location_id=frame.file_location_id, parent_frame_id=frame.parent_frame_id)
+        made = classes.StackFrame(
+            file_location_id=frame.file_location_id, parent_frame_id=frame.parent_frame_id
+        )
         m.stack_frames.append(raw_bytes(made))
     return raw_bytes(m)
 
@@ -241,7 +247,9 @@ def _write_frames(index: StackFrameIndex, tools: Tools) -> bytes:
 def _write_debug(value: DebugAttributes, tools: Tools) -> list[bytes]:
     found = []
     for entry in value.entries:
-        m = tools.classes.DebugAttributeTableEntryProto(original_array=write_array(entry.original_array, tools))
+        m = tools.classes.DebugAttributeTableEntryProto(
+            original_array=write_array(entry.original_array, tools)
+        )
         for one in entry.attributes:
             made = tools.classes.DebugAttributesProto(
                 log_mode=0 if one.log_mode is None else number_of(one.log_mode),

@@ -15,7 +15,7 @@ from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ElementType, TypeKind
 from hlotext.proto import attributes as table
-from hlotext.proto import shardings, wire
+from hlotext.proto import common, shardings, wire
 from hlotext.proto.attributes import Tools
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.fields import Fields
@@ -170,7 +170,9 @@ class Heads:
                     given[name] = value
         if _PAYLOAD in fields:
             raw = fields.raw(_PAYLOAD) or b""
-            payload = _at("backend_config_payload", lambda: payload_of(raw, self.tools.classes, self.payloads))
+            payload = _at(
+                "backend_config_payload", lambda: payload_of(raw, self.tools.classes, self.payloads)
+            )
             if (config := _config(payload, self.tools)) is not None:
                 given["backend_config"] = config
 
@@ -201,16 +203,18 @@ def _config(raw: bytes, tools: Tools) -> BackendConfig | None:
 
 _COMMON: tuple[tuple[int, str, Callable[[bytes, Tools], Any]], ...] = (
     (_SHARDING, "sharding", lambda raw, t: shardings.read_sharding(raw, t.classes)),
-    (_FRONTEND, "frontend_attributes", table.read_frontend),
-    (_STATISTICS, "statistics", table.read_statistics),
-    (_ORIGIN, "origin", table.read_origin),
-    (_ACCURACY, "result_accuracy", table.read_accuracy),
+    (_FRONTEND, "frontend_attributes", common.read_frontend),
+    (_STATISTICS, "statistics", common.read_statistics),
+    (_ORIGIN, "origin", common.read_origin),
+    (_ACCURACY, "result_accuracy", common.read_accuracy),
     (_CONFIG, "backend_config", _config),
 )
 _BY_OPERANDS = frozenset({"compare", "collective-permute", "collective-permute-start"})
 """Opcodes with attributes that are told apart by the operands' shapes, or left out because of them."""
 _SIMPLE = frozenset(
-    name for name in opcodes.OPCODES if name not in conditions.BY_OPCODE and name not in conditions.LOOK_FURTHER
+    name
+    for name in opcodes.OPCODES
+    if name not in conditions.BY_OPCODE and name not in conditions.LOOK_FURTHER
 )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import itertools
+from typing import Any
 
 import numpy as np
 
@@ -12,23 +13,26 @@ from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Calls, Printing
 from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.shape import Shape
-from hlotext.proto import wire
-from hlotext.proto.attributes import Tools
+from hlotext.proto import pool, wire
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.heads import Head, Heads
-from hlotext.proto.metadata import MetadataReader, text
+from hlotext.proto.literals import field
+from hlotext.proto.metadata import MetadataReader
 from hlotext.proto.wire import BYTES, VARINT, Buffer, Column, Ints
 
-_NAME, _OPCODE, _SHAPE, _METADATA, _LITERAL, _ID, _OPERANDS, _PREDECESSORS, _CALLED = 1, 2, 3, 7, 8, 35, 36, 37, 38
+_NAME, _OPCODE, _SHAPE, _METADATA, _LITERAL, _ID, _OPERANDS, _PREDECESSORS, _CALLED = (
+    1,
+    2,
+    3,
+    7,
+    8,
+    35,
+    36,
+    37,
+    38,
+)
 _LOCAL = 0xFFFFFFFF
 """An instruction's id has the computation's above these bits (`HloInstruction::CalculateLocalId`)."""
-
-
-class Special(NamedTuple):
-    """What few instructions have."""
-
-    called: list[Computation]
-    predecessors: list[int]
 
 
 class Batch:
@@ -59,12 +63,25 @@ class Batch:
         """An error of one instruction, with its path."""
         number = int(np.searchsorted(np.array(self.bounds), row, side="right")) - 1
         path = f"{self.paths[number]}.instructions[{row - self.bounds[number]}]"
-        return self.buffer.error(message, self._starts[row], f"{path}.{field}" if field else path)
+        return self.buffer.error(message, self.places[row], f"{path}.{field}" if field else path)
 
     # ---- columns
 
     def read(self) -> None:
-        """Takes all instructions apart."""
+        """Takes all instructions apart. Raises ProtoError."""
+        self.places = self._starts
+        try:
+            self._read()
+        except Unordered:
+            # Other writers than XLA may give fields in another order or in pieces: such a batch is written anew first.
+            data = self.buffer.data
+            pieces = [in_order(data, a, b) for a, b in zip(self._starts, self._ends, strict=True)]
+            bounds = [0, *itertools.accumulate(map(len, pieces))]
+            self._starts, self._ends = bounds[:-1], bounds[1:]
+            self.buffer = Buffer.of(b"".join(pieces), self.buffer.name)
+            self._read()
+
+    def _read(self) -> None:
         starts, ends = (np.array(part, dtype=np.int64) for part in (self._starts, self._ends))
         self.count = len(starts)
         found, rests = wire.columns(self.buffer, starts, ends, last=_CALLED)
@@ -218,7 +235,9 @@ class Batch:
         except ProtoError as error:
             raise self.error(error.bare_message, len(self.nodes), error.path) from None
 
-    def _make(self, first: int, last: int, computation: Computation, computations: dict[int, Computation]) -> None:
+    def _make(
+        self, first: int, last: int, computation: Computation, computations: dict[int, Computation]
+    ) -> None:
         """Makes the nodes of these rows, in order.
 
         The hot loop of the reader, one turn for each instruction, so its steps stand here and not in methods.
@@ -302,6 +321,34 @@ class Unordered(Exception):  # noqa: N818 - caught where batches are read
         self.row = row
 
 
+def in_order(data: bytes, start: int, end: int) -> bytes:
+    """An instruction with its fields in the order of their numbers, each as often as XLA's schema has it.
+
+    Of a message in pieces the pieces are joined; of any other field that is not repeated the last one counts.
+    """
+    schema = pool.messages()["HloInstructionProto"]
+    found: dict[int, list[bytes]] = {}
+    position = start
+    for number, kind, a, b in wire.scan(data, start, end):
+        known = schema.get(number)
+        values = found.setdefault(number, [])
+        if known is None or known.is_repeated or not values:
+            values.append(data[position:b])
+        elif known.is_message and kind == BYTES:
+            whole = b"".join([values[0][-size:] for size in (_content(values[0]),) if size]) + data[a:b]
+            values[:] = [field(number, whole)]
+        else:
+            values[:] = [data[position:b]]
+        position = b
+    return b"".join([raw for number in sorted(found) for raw in found[number]])
+
+
+def _content(raw: bytes) -> int:
+    """How many bytes the value of a field of bytes has; 0 for other wire types."""
+    ((_, kind, a, b),) = wire.scan(raw, 0, len(raw))
+    return b - a if kind == BYTES else 0
+
+
 def _spans(starts: Ints, ends: Ints) -> Any:
     return zip(starts.tolist(), ends.tolist(), strict=True)
 
@@ -325,6 +372,3 @@ def callees(opcode: str, called: list[Computation], operands: tuple[Instruction,
             f"{opcode} calls {len(named)} computations, but {len(called)} are given", "called_computation_ids"
         )
     return dict(zip(named, called, strict=True))
-
-
-__all__ = ["Batch", "Tools", "Unordered", "callees", "text"]

@@ -53,7 +53,8 @@ def read_literal(raw: bytes, shape: Shape, shapes: ShapeReader, depth: int = 0) 
         if len(parts) != len(shape.tuple_shapes):
             raise ProtoError(f"a literal of {shape} has {len(parts)} elements")
         inner = [
-            read_literal(part, of, shapes, depth + 1) for part, of in zip(parts, shape.tuple_shapes, strict=True)
+            read_literal(part, of, shapes, depth + 1)
+            for part, of in zip(parts, shape.tuple_shapes, strict=True)
         ]
         return Literal(shape, tuple(inner))
     if not shape.is_array:
@@ -61,7 +62,9 @@ def read_literal(raw: bytes, shape: Shape, shapes: ShapeReader, depth: int = 0) 
     return _array(raw, values, shape, own.layout)
 
 
-def _array(raw: bytes, values: list[tuple[int, int, int, int]], shape: Shape, layout: Layout | None) -> Literal:
+def _array(
+    raw: bytes, values: list[tuple[int, int, int, int]], shape: Shape, layout: Layout | None
+) -> Literal:
     type_ = shape.element_type
     known = FIELDS.get(type_.name)
     if known is None:
@@ -85,7 +88,9 @@ def _array(raw: bytes, values: list[tuple[int, int, int, int]], shape: Shape, la
         column.rows[:] = 0
         numbers = wire.packed(wire.Buffer.of(raw), column, 1)[0] if given else np.zeros(0, dtype=np.int64)
         if len(numbers) != count:
-            raise ProtoError(f"a literal of {shape.without_layout()} has {len(numbers):,} elements, not {count:,}")
+            raise ProtoError(
+                f"a literal of {shape.without_layout()} has {len(numbers):,} elements, not {count:,}"
+            )
         found = numbers != 0 if type_.kind is TypeKind.PREDICATE else numbers.astype(type_.dtype)
     return Literal.from_values(shape, np.array(_logical(found, shape, layout)).reshape(-1))
 
@@ -151,7 +156,9 @@ def _written(literal: Literal, shapes: ShapeWriter, classes: Classes) -> bytes:
     name = message.DESCRIPTOR.fields_by_number[number].name
     if how == "varint":
         wide = np.int64 if type_.kind is not TypeKind.UNSIGNED else np.uint64
-        getattr(message, name).extend(flat.astype(bool).tolist() if number == 2 else flat.astype(wide).tolist())
+        getattr(message, name).extend(
+            flat.astype(bool).tolist() if number == 2 else flat.astype(wide).tolist()
+        )
     else:
         head: bytes = message.SerializeToString()
         data = np.ascontiguousarray(flat).tobytes()

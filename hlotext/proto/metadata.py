@@ -14,7 +14,13 @@ from hlotext.proto.pool import Classes
 from hlotext.proto.shapes import decoded
 
 _TEXTS = {1: "op_type", 2: "op_name", 3: "source_file", 12: "deduplicated_name", 16: "scheduling_name"}
-_NUMBERS = {4: "source_line", 15: "stack_frame_id", 17: "source_end_line", 18: "source_column", 19: "source_end_column"}
+_NUMBERS = {
+    4: "source_line",
+    15: "stack_frame_id",
+    17: "source_end_line",
+    18: "source_column",
+    19: "source_end_column",
+}
 _PROFILE_TYPE, _PAYLOAD = 5, 20
 _BY_NAME = {name: number for number, name in (_TEXTS | _NUMBERS).items()}
 
@@ -103,7 +109,9 @@ class MetadataReader:
                 for number, column in found.items():
                     if number not in (_OP_NAME, _FRAME):
                         usual[column.rows] = -9
-                for row, a, b in zip(names.rows.tolist(), names.start.tolist(), names.end.tolist(), strict=True):
+                for row, a, b in zip(
+                    names.rows.tolist(), names.start.tolist(), names.end.tolist(), strict=True
+                ):
                     texts[row] = text(data[a:b])
                 for row, a in zip(frames.rows.tolist(), frames.start.tolist(), strict=True):
                     numbers[row] = a
@@ -127,17 +135,18 @@ def payload_of(raw: bytes, classes: Classes, payloads: list[bytes]) -> bytes:
     """The bytes that a serialized `Payload` stands for."""
     message = decoded(classes, "Payload", raw)
     if message.WhichOneof("payload_source") != "id":
-        found: bytes = message.value
-        return found
+        return bytes(message.value)
     if not 0 <= message.id < len(payloads):
         raise ProtoError(f"the module has no payload {message.id}")
-    return payloads[message.id]
+    return payloads[int(message.id)]
 
 
 def write_metadata(metadata: Metadata, classes: Classes) -> bytes:
     """The serialized `OpMetadata`. Raises ProtoError for text that is no UTF-8."""
-    if metadata.op_name and metadata.stack_frame_id and metadata == Metadata.of_source(
-        metadata.op_name, metadata.stack_frame_id
+    if (
+        metadata.op_name
+        and metadata.stack_frame_id
+        and metadata == Metadata.of_source(metadata.op_name, metadata.stack_frame_id)
     ):
         return b"\x12" + _sized(metadata.op_name) + b"\x78" + encoded(metadata.stack_frame_id)
     try:
@@ -146,7 +155,9 @@ def write_metadata(metadata: Metadata, classes: Classes) -> bytes:
             profile_type=metadata.profile_type,
         )
         if metadata.metadata_payload is not None:
-            message.metadata_payload = classes.Payload(value=metadata.metadata_payload.encode()).SerializeToString()
+            message.metadata_payload = classes.Payload(
+                value=metadata.metadata_payload.encode()
+            ).SerializeToString()
     except (ValueError, UnicodeError) as error:
         raise ProtoError(f"metadata cannot be written: {error}") from None
     raw: bytes = message.SerializeToString()

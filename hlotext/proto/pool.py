@@ -20,13 +20,26 @@ _SCALARS = {"f64": 1, "f32": 2, "i64": 3, "u64": 4, "i32": 5, "bool": 8, "str": 
 """Types of the table by their number in `FieldDescriptorProto.Type`."""
 _MESSAGE, _BYTES, _ENUM, _STRING = 11, 12, 14, 9
 _OPTIONAL, _REPEATED = 1, 3
-_FIELD = re.compile(r"(?P<name>\w+)=(?P<number>\d+):(?P<type>\w+)(?:\((?P<key>\w+),(?P<value>\w+)\))?(?P<mark>[*?]?)(?:\|(?P<oneof>\w+))?")
+_FIELD = re.compile(
+    r"(?P<name>\w+)=(?P<number>\d+):(?P<type>\w+)(?:\((?P<key>\w+),(?P<value>\w+)\))?(?P<mark>[*?]?)"
+    r"(?:\|(?P<oneof>\w+))?"
+)
 
 
 class Field:
     """One field of the table."""
 
-    __slots__ = ("is_message", "is_optional", "is_repeated", "key", "name", "number", "oneof", "type", "value")
+    __slots__ = (
+        "is_message",
+        "is_optional",
+        "is_repeated",
+        "key",
+        "name",
+        "number",
+        "oneof",
+        "type",
+        "value",
+    )
 
     def __init__(self, text: str) -> None:
         match = _FIELD.fullmatch(text)
@@ -99,7 +112,9 @@ class Classes:
             if field.oneof:
                 made.oneof_index = self._oneof(message, field.oneof)
         for field in message.field:
-            is_kept = fields[field.number].is_optional or (self._is_shallow and fields[field.number].is_message)
+            is_kept = fields[field.number].is_optional or (
+                self._is_shallow and fields[field.number].is_message
+            )
             if is_kept and field.label == _OPTIONAL and not field.HasField("oneof_index"):
                 field.proto3_optional = True
                 field.oneof_index = self._oneof(message, f"_{field.name}")

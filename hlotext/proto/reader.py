@@ -97,7 +97,7 @@ class _Reader:
         return module
 
     def _inner_text(self, raw: bytes) -> str:
-        """The text of a module in the table of original values, between its quotes (`OriginalValueRecoveryTable::ToString`)."""
+        """A module in the table of original values, as XLA writes it between quotes (`OriginalValueRecoveryTable`)."""
         if self.depth >= MAX_INNER:
             raise ProtoError(f"modules are inside of each other more than {MAX_INNER} times")
         inner = _Reader(Buffer.of(raw, self.buffer.name), 0, len(raw))
@@ -186,7 +186,9 @@ class _Reader:
         """The ids of each scheduled computation's instructions in order; None where the module is not scheduled."""
         if _SCHEDULE not in self.fields:
             return None
-        return self._said("schedule", lambda: _schedule(Buffer.of(b"".join(self.fields[_SCHEDULE]))))
+        raw = b"".join(self.fields[_SCHEDULE])
+        found: dict[int, list[int]] = self._said("schedule", lambda: _schedule(Buffer.of(raw)))
+        return found
 
     def _computation(
         self, module: Module, part: _Part, batch: Batch, number: int, schedule: dict[int, list[int]] | None
@@ -205,7 +207,9 @@ class _Reader:
         ids = {batch.ids[place]: place for place in by_id}
         root = ids.get(part.root_id & 0xFFFFFFFF)
         if root is None:
-            raise self.buffer.error(f"no instruction has the root's id {part.root_id}", path=f"{part.path}.root_id")
+            raise self.buffer.error(
+                f"no instruction has the root's id {part.root_id}", path=f"{part.path}.root_id"
+            )
         nodes = batch.nodes
         computation._root = nodes[root]
         if batch.calls:
@@ -215,7 +219,8 @@ class _Reader:
             places = [ids.get(key & 0xFFFFFFFF, -1) for key in planned]
             if len(places) != len(ids) or set(places) != set(ids.values()):
                 raise self.buffer.error(
-                    f"the schedule of computation {part.name} does not hold each instruction once", path="schedule"
+                    f"the schedule of computation {part.name} does not hold each instruction once",
+                    path="schedule",
                 )
         else:
             places = order.post_order(batch.operands, batch.operand_bounds, batch.predecessors, by_id)
@@ -254,7 +259,10 @@ def _schedule(buffer: Buffer) -> dict[int, list[int]]:
 
 
 _CONFIG_NUMBERS = {4: "replica_count", 5: "num_partitions"}
-_CONFIG_FLAGS = {27: "allow_spmd_sharding_propagation_to_output", 33: "allow_spmd_sharding_propagation_to_parameters"}
+_CONFIG_FLAGS = {
+    27: "allow_spmd_sharding_propagation_to_output",
+    33: "allow_spmd_sharding_propagation_to_parameters",
+}
 
 
 def read_config(module: Module, data: bytes, name: str = "") -> None:
@@ -272,7 +280,13 @@ def read_config(module: Module, data: bytes, name: str = "") -> None:
             elif field == 17 and field_kind == VARINT and a:
                 module._attributes["alias_passthrough_params"] = True
             elif field in _CONFIG_FLAGS:
-                values = [a] if field_kind == VARINT else wire.unpacked(data, a, b, name) if field_kind == BYTES else ()
+                values = (
+                    [a]
+                    if field_kind == VARINT
+                    else wire.unpacked(data, a, b, name)
+                    if field_kind == BYTES
+                    else ()
+                )
                 flags.setdefault(_CONFIG_FLAGS[field], []).extend(map(bool, values))
         for attribute, given in flags.items():
             if given != [False]:

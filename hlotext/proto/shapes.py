@@ -179,7 +179,9 @@ class ShapeWriter:
         for tile in layout.tiles:
             m.tiles.append(self._classes.TileProto(dimensions=tile.dimensions).SerializeToString())
         for split in layout.split_configs:
-            made = self._classes.SplitConfigProto(dimension=split.dimension, split_indices=split.split_indices)
+            made = self._classes.SplitConfigProto(
+                dimension=split.dimension, split_indices=split.split_indices
+            )
             m.split_configs.append(made.SerializeToString())
         if layout.index_type is not None:
             m.index_primitive_type = number_of_type(layout.index_type)

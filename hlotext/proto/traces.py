@@ -20,7 +20,9 @@ def module_spans(data: bytes, name: str = "") -> list[tuple[str, int, int]]:
     """The modules of a serialized `XSpace`: name, start and end of the `HloModuleProto`. Raises ProtoError."""
     found: list[tuple[str, int, int]] = []
     for event, start, end in _metadata_stats(data, name):
-        span = next(((a, b) for n, k, a, b in wire.scan(data, start, end, name) if n == 1 and k == wire.BYTES), None)
+        span = next(
+            ((a, b) for n, k, a, b in wire.scan(data, start, end, name) if n == 1 and k == wire.BYTES), None
+        )
         if span is not None:
             found.append((event, *span))
         if len(found) > MAX_MODULES:

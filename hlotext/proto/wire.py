@@ -93,7 +93,9 @@ def scan(data: bytes, start: int, end: int, name: str = "") -> Iterator[tuple[in
                 position += 1
             if size > end - position:
                 raise ProtoError(
-                    f"field {number} has {size:,} bytes, but its message ends after {end - position:,}", offset=at, name=name
+                    f"field {number} has {size:,} bytes, but its message ends after {end - position:,}",
+                    offset=at,
+                    name=name,
                 )
             yield number, kind, position, position + size
             position += size
@@ -242,7 +244,13 @@ def packed(buffer: Buffer, column: Column, count: int) -> tuple[Ints, Ints]:
     else:
         found: list[int] = []
         owners: list[int] = []
-        rows_of = zip(column.wire_type.tolist(), column.rows.tolist(), column.start.tolist(), column.end.tolist(), strict=True)
+        rows_of = zip(
+            column.wire_type.tolist(),
+            column.rows.tolist(),
+            column.start.tolist(),
+            column.end.tolist(),
+            strict=True,
+        )
         for kind, row, start, end in rows_of:
             if kind == BYTES:
                 values = list(unpacked(buffer.data, start, end, buffer.name))

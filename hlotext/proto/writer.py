@@ -15,10 +15,12 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.naming import NameUniquer, sanitized
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Calls, Derived, Printing
+from hlotext.ir.values.enums import CustomCallApiVersion
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.raw_value import RawValue
+from hlotext.ir.values.window import Window
 from hlotext.proto import attributes as table
-from hlotext.proto import header, shardings, wire
+from hlotext.proto import common, header, shardings, wire
 from hlotext.proto.attributes import Tools
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.literals import encoded, field, write_literal
@@ -144,7 +146,7 @@ class _Writer:
         if type(argument) is Literal:
             literal = write_literal(argument, self.tools.shape_bytes, self.tools.classes, self.tools.fill)
             pieces.append(field(8, literal))
-        elif argument:
+        elif isinstance(argument, int) and argument:
             pieces.append(table.varint(9, argument))
         pieces.append(middle)
         ids = self.ids
@@ -248,13 +250,13 @@ class _Writer:
         if name == "backend_config":
             return field(43, value.text.encode("utf-8", "surrogateescape"))
         if name == "frontend_attributes":
-            return field(68, table.write_frontend(value, tools))
+            return field(68, common.write_frontend(value, tools))
         if name == "statistics":
-            return field(82, table.write_statistics(value, tools))
+            return field(82, common.write_statistics(value, tools))
         if name == "origin":
-            return field(88, table.write_origin(value, tools))
+            return field(88, common.write_origin(value, tools))
         if name == "result_accuracy":
-            return field(91, table.write_accuracy(value, tools))
+            return field(91, common.write_accuracy(value, tools))
         raise ProtoError(f"attribute {name} has no place in a proto")
 
 
@@ -283,7 +285,7 @@ def _completed(instruction: Instruction) -> dict[str, Any]:
     opcode = instruction._opcode
     for name, value in _DEFAULTS.get(opcode, {}).items():
         if name not in given:
-            given[name] = table.enums.CustomCallApiVersion(value) if name == "api_version" else value
+            given[name] = CustomCallApiVersion(value) if name == "api_version" else value
     row = opcodes.opcode(opcode)
     for use in row.attributes if row is not None else ():
         if use.name in given:
@@ -297,7 +299,7 @@ def _completed(instruction: Instruction) -> dict[str, Any]:
         elif use.default is Derived.RESULT_DIMENSIONS and instruction._shape is not None:
             given[use.name] = tuple(range(instruction._shape.rank))
         elif use.name == "window" and opcode != "custom-call":
-            given[use.name] = table.Window()
+            given[use.name] = Window()
     if "operand_layout_constraints" in given:
         given["operand_layout_constraints"] = tuple(given["operand_layout_constraints"])
     return given

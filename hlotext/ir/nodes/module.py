@@ -329,8 +329,8 @@ class Module:
         """The serialized `HloModuleProto`, as XLA reads it; instructions in the order of the text.
 
         Fields that a proto had and modules have no place for go back where the module was read from one. With `fill_elided`
-        constants whose values the text leaves out become zeros; without it they raise HloSyntaxError with their names, as does
-        what no proto holds. Needs `hlotext[proto]` (MissingProtobuf, an ImportError).
+        constants whose values the text leaves out become zeros. Raises HloSyntaxError with the names of such constants
+        without it, and for what no proto holds. Needs `hlotext[proto]` (MissingProtobuf, an ImportError).
         """
         return printing.proto_writer()(self, fill_elided)
 
