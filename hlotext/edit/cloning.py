@@ -88,7 +88,16 @@ def clone_module(module: Module) -> Module:
         module._name, dict(module._attributes), [], None, module.stack_frames, module._source,
         module._start, module._header_end, module._end,
     )  # fmt: skip
-    for name in ("_is_touched", "_is_header_touched", "_has_new_tables", "_revision", "_mixes_precisions"):
+    for name in (
+        *(
+            "_is_touched",
+            "_is_header_touched",
+            "_has_new_tables",
+            "_revision",
+            "_mixes_precisions",
+            "_carried",
+        ),
+    ):
         setattr(copy, name, getattr(module, name))
     for computation in (*module._computations, *module._removed):
         new = attrs.evolve(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hlotext.proto.files import Modules, kind_of, read_first, read_modules, wrapped
     from hlotext.proto.json import from_json, to_json
     from hlotext.proto.reader import read_module
+    from hlotext.proto.traces import OpTime, Trace, TracedModule, read_trace
     from hlotext.proto.writer import write_module
 
 _HOMES = {
@@ -18,6 +19,7 @@ _HOMES = {
     "files": ("Modules", "kind_of", "read_first", "read_modules", "wrapped"),
     "json": ("from_json", "to_json"),
     "reader": ("read_module",),
+    "traces": ("OpTime", "Trace", "TracedModule", "read_trace"),
     "writer": ("write_module",),
 }
 """Which file has which name: nothing is imported before it is asked for."""
@@ -27,12 +29,16 @@ __getattr__ = doors.door(__name__, **_HOMES)
 __all__ = [
     "MissingProtobuf",
     "Modules",
+    "OpTime",
     "ProtoError",
+    "Trace",
+    "TracedModule",
     "from_json",
     "kind_of",
     "read_first",
     "read_module",
     "read_modules",
+    "read_trace",
     "to_json",
     "wrapped",
     "write_module",

@@ -149,20 +149,9 @@ _HANDLED = frozenset({1, 2, 3, 4, 6, 7, 8, 17, 18, 19, 20, 22, 24})
 """Fields of `HloModuleProto` that a module has a place for, or that others stand for."""
 
 
-def carry(module: Module, raws: list[bytes]) -> None:
-    """Keeps fields of the module that it has no place for: `write` puts them back."""
-    if raws:
-        module._carried = {None: b"".join(raws)}
-
-
 def is_carried(number: int) -> bool:
-    """Whether a field of `HloModuleProto` is kept as it is."""
+    """Whether a field of `HloModuleProto` is kept as it is, since a module has no place for it."""
     return number not in _HANDLED
-
-
-def carried_of(module: Module) -> dict[Any, bytes]:
-    """What a proto said beside, of the module (None) and of instructions."""
-    return module._carried or {}
 
 
 # ---- to protos

@@ -92,7 +92,7 @@ class _Reader:
         if len(module._computations) != len(computations):
             raise self.buffer.error("computations call each other in a circle", path="computations")
         header.read(module, self.fields, self.tools, self.buffer, schedule is not None)
-        header.carry(module, self.carried)
+        module._carried = b"".join(self.carried)
         header.renumber_frames(module, self.fields, self.tools, computations)
         return module
 

@@ -53,7 +53,6 @@ class _Writer:
         self._fields: dict[Any, tuple[bytes, bytes, Any]] = {}
         self._heads: dict[tuple[str, int], tuple[bytes, Any]] = {}
         self._metadata: dict[int, tuple[bytes, Any]] = {}
-        self._carried = header.carried_of(module)
 
     def module_bytes(self) -> bytes:
         module = self.module
@@ -73,7 +72,7 @@ class _Writer:
         if module.is_scheduled:
             pieces.append(field(7, self._schedule(ordered)))
         pieces += header.write(module, self.tools)
-        pieces.append(self._carried.get(None, b""))
+        pieces.append(module._carried)
         return b"".join(pieces)
 
     def _inner_bytes(self, text: str) -> bytes:
@@ -166,8 +165,6 @@ class _Writer:
         if called and opcode not in ("async-update", "async-done"):
             pieces.append(field(38, b"".join([encoded(self.computation_ids[one]) for one in called])))
         pieces.append(rest)
-        if self._carried and instruction in self._carried:
-            pieces.append(self._carried[instruction])
         return b"".join(pieces)
 
     def _metadata_bytes(self, metadata: Any) -> bytes:

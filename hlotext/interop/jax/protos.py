@@ -1,14 +1,13 @@
-"""Modules of jaxlib's protos and protos of modules, by way of text; and the modules of jitted functions."""
+"""Modules of jaxlib's protos and protos of modules, with no text in between; and the modules of jitted functions."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
-from hlotext import parse
-from hlotext.findings.errors import Severity
+from hlotext.findings.errors import HloSyntaxError, Severity
 from hlotext.ir.nodes.module import Module
+from hlotext.proto import read_module, wire
 from hlotext.verify import verify
 
 
@@ -17,24 +16,21 @@ class NotExecutable(ValueError):  # noqa: N818 - says what the module is
 
 
 def module_of_proto(proto: bytes) -> Module:
-    """The module of a serialized `HloModuleProto`, constants in full."""
-    from jaxlib import _hlo
-
-    options = _hlo.HloPrintOptions()
-    options.print_large_constants = True
-    return parse(_hlo.HloModule.from_serialized_hlo_module_proto(proto).to_string(options))
+    """The module of a serialized `HloModuleProto`; constants to the bit."""
+    return read_module(proto)
 
 
 def proto_of_module(module: Module, like: bytes = b"") -> bytes:
     """The serialized `HloModuleProto` of a module. Raises NotExecutable for what `verify` refuses.
 
-    Text says nothing of some fields (cross-program prefetches, parameters' and results' shardings after partitioning, the
-    device assignment ...): they are taken from `like`, the proto that the module was made of.
+    Modules have no place for some fields (cross-program prefetches, parameters' and results' shardings after partitioning,
+    the device assignment ...): one that was read from a proto brings its own; for others they are taken from `like`.
     """
-    from jaxlib import _hlo
-
     _check(module)
-    new: bytes = _hlo.hlo_module_from_text(text_for_jaxlib(module)).as_serialized_hlo_module_proto()
+    try:
+        new = module.to_proto()
+    except HloSyntaxError as error:
+        raise NotExecutable(f"{module.name}: {error}") from None
     given = {number for number, _ in proto_fields(new)}
     return new + b"".join(raw for number, raw in proto_fields(like) if number in _NOT_IN_TEXT - given)
 
@@ -55,40 +51,6 @@ def from_jax(jitted: Any, *args: Any, stage: str = "before", **kwargs: Any) -> M
     raise ValueError(f"stage is before or after, not {stage}")
 
 
-# ---- text as jaxlib reads it right
-
-_NEGATIVE_ZERO = re.compile(r"(?<![\w.+-])-0(?![\w.])")
-_VALUES = re.compile(
-    r"""
-      "(?:[^"\\]|\\.)*"                                          # quoted text says nothing of values
-    | (?:  \b(?:bf16|f[0-9]\w*|c64|c128)\[[^\]]*\](?:\{[^}]*\})?  # the shape in front of a value
-         | \)                                                   # or that of a tuple
-      )
-      \s+ (?:constant\()? (?P<values>[-+0-9.,{}()\s/*=aefinx]+)
-    """,
-    re.VERBOSE,
-)
-
-
-def text_for_jaxlib(module: Module) -> str:
-    """A module's text with every negative zero among floats as `-0.0`.
-
-    jaxlib prints it as `-0` and reads that as the whole number 0, which has no sign (`HloParserImpl::ParseDenseLiteral`
-    takes a token without point or exponent for an integer).
-    """
-    text = str(module)
-    if _NEGATIVE_ZERO.search(text) is None:
-        return text
-
-    def exact(match: re.Match[str]) -> str:
-        values = match["values"]
-        if values is None or "-0" not in values:
-            return match[0]
-        return match[0][: -len(values)] + _NEGATIVE_ZERO.sub("-0.0", values)
-
-    return _VALUES.sub(exact, text)
-
-
 # ---- fields of a proto
 
 _NOT_IN_TEXT = frozenset({10, 11, 12, 13, 14, 15, 16})
@@ -100,36 +62,16 @@ _NO_DONATION = {8: b"\x42\x00", 18: b"\x92\x01\x00"}
 
 
 def proto_fields(proto: bytes) -> Iterator[tuple[int, bytes]]:
-    """Number and bytes, tag included, of each field of a serialized message."""
-    position = 0
-    while position < len(proto):
-        start = position
-        tag, position = _varint(proto, position)
-        kind = tag & 7
-        if kind == 0:
-            _, position = _varint(proto, position)
-        elif kind == 2:
-            size, position = _varint(proto, position)
-            position += size
-        else:
-            position += {1: 8, 5: 4}[kind]
-        yield tag >> 3, proto[start:position]
+    """Number and bytes, tag included, of each field of a serialized message. Raises ProtoError."""
+    start = 0
+    for number, _, _, end in wire.scan(proto, 0, len(proto)):
+        yield number, proto[start:end]
+        start = end
 
 
 def donates(proto: bytes) -> bool:
     """Whether a serialized `HloModuleProto` lets the program use arguments' buffers again."""
     return any(raw != _NO_DONATION.get(number, raw) for number, raw in proto_fields(proto))
-
-
-def _varint(proto: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = proto[position]
-        value |= (byte & 127) << shift
-        position += 1
-        shift += 7
-        if byte < 128:
-            return value, position
 
 
 def _check(module: Module) -> None:

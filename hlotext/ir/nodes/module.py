@@ -97,8 +97,8 @@ class Module:
     _by_name: tuple[int, dict[str, Instruction | Computation]] | None = None
     _instruction_names: NameUniquer | None = None
     _computation_names: NameUniquer | None = None
-    _carried: Any = None
-    """What a proto said that a module has no place for, to be put back when one is written."""
+    _carried: bytes = b""
+    """Fields of a proto that a module has no place for, as they lie in it, to be put back when one is written."""
     _facts: tuple[int, dict[str, Any]] | None = None
     """What `hlotext.analysis` found out, by the fact's name, and the revision that it is true of."""
 
