@@ -80,6 +80,11 @@ def clone_computation(
     return copy
 
 
+_COPIED = (
+    "_is_touched", "_is_header_touched", "_has_new_tables", "_revision", "_mixes_precisions", "_carried",
+)  # fmt: skip
+
+
 def clone_module(module: Module) -> Module:
     """A copy of a module with the same text and the same edits; see `Module.clone`."""
     nodes: Nodes = {}
@@ -88,16 +93,7 @@ def clone_module(module: Module) -> Module:
         module._name, dict(module._attributes), [], None, module.stack_frames, module._source,
         module._start, module._header_end, module._end,
     )  # fmt: skip
-    for name in (
-        *(
-            "_is_touched",
-            "_is_header_touched",
-            "_has_new_tables",
-            "_revision",
-            "_mixes_precisions",
-            "_carried",
-        ),
-    ):
+    for name in _COPIED:
         setattr(copy, name, getattr(module, name))
     for computation in (*module._computations, *module._removed):
         new = attrs.evolve(

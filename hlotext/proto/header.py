@@ -170,14 +170,13 @@ def write(module: Module, tools: Tools) -> list[bytes]:
     _refuse_raw(given)
     names = [(f"p{number}", shape) for number, shape in enumerate(layout.parameter_shapes)]
     pieces = [field(_SHAPE, tools.exact_shape_bytes.program_shape(names, layout.result_shape))]
-    if (aliases := given.get("input_output_alias")) is not None:
-        pieces.append(field(_ALIAS, _write_aliases(aliases, tools)))
+    # Empty ones too, as XLA writes them.
+    aliases = given.get("input_output_alias", InputOutputAliasConfig())
+    pieces.append(field(_ALIAS, _write_aliases(aliases, tools)))
     if not module.stack_frames.is_empty:
         pieces.append(field(_FRAMES, _write_frames(module.stack_frames, tools)))
-    if (donors := given.get("buffer_donor")) is not None:
-        pieces.append(field(_DONOR, _write_donors(donors, tools)))
-    if given.get("frontend_attributes"):
-        pieces.append(field(_FRONTEND, write_frontend(given["frontend_attributes"], tools)))
+    pieces.append(field(_DONOR, _write_donors(given.get("buffer_donor", BufferDonorConfig()), tools)))
+    pieces.append(field(_FRONTEND, write_frontend(given.get("frontend_attributes", {}), tools)))
     if (recovery := given.get("origin_recovery_table")) is not None:
         pieces.append(field(_RECOVERY, _write_recovery(recovery, tools)))
     if (debug := given.get("debug_attributes")) is not None:

@@ -36,9 +36,9 @@ def register_pass(
     """Runs a function or a pipeline on every module that JAX compiles; returns what takes it off again.
 
     `stage` is `pre_scheduler` or `post_scheduler` (JAX's `PipelineStage`), `platforms` as in JAX (None: all). The module goes
-    from proto to proto, with no text in between: donation and aliasing, the schedule and the bits of constants go along, and
-    fields that modules have no place for are kept from JAX's. A module that the function leaves as it is is not handed back, so it keeps
-    all that it has.
+    from proto to proto, with no text in between: donation and aliasing, the schedule and the bits of constants go along,
+    and fields that modules have no place for are kept from JAX's. A module that the function leaves as it is is not handed
+    back, so it keeps all that it has.
 
     JAX's persistent compilation cache knows nothing of passes. `cache_key` is a text that changes whenever the pass
     would do something else (a version): with it programs made with the pass have entries of their own. A pipeline of
