@@ -52,3 +52,20 @@ def test_compilation_cache(processes: list[tuple[str, str]], tmp_path: Path) -> 
     """Each process computes what its own pass makes, whatever the processes before it left in the cache."""
     for registered, wanted in processes:
         in_jax("compile_cached", registered, str(tmp_path), wanted)
+
+
+@pytest.mark.slow
+def test_programs_through_protos() -> None:
+    """Every program of the corpus that runs on eight devices or fewer computes the same to the bit with a pass on its way."""
+    pytest.importorskip("jax.extend.xla")
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.proto_programs"],
+        capture_output=True,
+        text=True,
+        cwd=support.ROOT,
+        check=False,
+    )
+    results = dict(line.split(" ", 1) for line in run.stdout.splitlines() if not line.startswith("x sum"))
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert len(results) >= 46
+    assert {name: word for name, word in results.items() if word != "equal"} == {}
