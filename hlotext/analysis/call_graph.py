@@ -80,6 +80,8 @@ class CallGraph:
     """The computations whose instructions run one by one, the entry first of all."""
     trips: Mapping[tuple[Computation, int], int | None]
     """How often the body of each while runs, by where it stands; None where that is not known."""
+    _loop_calls: dict[Computation, CallEdge | None] = attrs.field(factory=dict, init=False, repr=False)
+    """What `loop_call` has found, so that asking it of every computation of a long chain of calls walks it once."""
 
     def loops(self) -> Iterator[tuple[Instruction, int | None]]:
         """Every while, and how often its body runs."""
@@ -111,13 +113,20 @@ class CallGraph:
 
     def loop_call(self, computation: Computation) -> CallEdge | None:
         """The call by the innermost while in which a computation runs; None outside all loops."""
-        seen = set()
-        while computation not in seen and (call := self.call(computation)) is not None:
-            seen.add(computation)
-            if call.opcode == "while":
-                return call
+        known, path = self._loop_calls, dict[Computation, None]()
+        found: CallEdge | None = None
+        while computation not in path:
+            if computation in known:
+                found = known[computation]
+                break
+            path[computation] = None
+            call = self.call(computation)
+            if call is None or call.opcode == "while":
+                found = call
+                break
             computation = call.computation
-        return None
+        known.update(dict.fromkeys(path, found))
+        return found
 
     def loop_around(self, computation: Computation) -> Instruction | None:
         """The innermost while in which a computation runs; None outside all loops."""

@@ -82,7 +82,7 @@ def _leads_to(callee: Computation, computation: Computation) -> bool:
 
 
 def _callers(computation: Computation) -> Collection[Instruction]:
-    return computation.module.calls_of(computation) if computation.module is not None else ()
+    return computation.calls
 
 
 def bring_before(
@@ -91,31 +91,24 @@ def bring_before(
     """Moves computations, with all that they call, before the one that calls them, as XLA's reader wants them."""
     if computation._is_draft:
         return
-    places = module._places()
-    late = [c for c in post_order(callees) if places[c] > places[computation]]
+    order = module.order
+    late = [c for c in post_order(callees) if order[c] > order[computation]]
     if not late:
         return
-    listed = module._computations
     for one in late:
-        place = listed.index(one)
-        del listed[place]
-        journal.did(listed.insert, place, one)
+        place = order.place(one)
+        order.remove(one)
+        journal.did(order.insert, place, one)
         journal.note("modified", one)
-    place = place_before(module, computation)
-    listed[place:place] = late
-    journal.did(_take_out, listed, place, len(late))
-    journal.set(module, "_place_of", None)
-    journal.did(setattr, module, "_place_of", None)
+    for place, one in enumerate(late, place_before(module, computation)):
+        order.insert(place, one)
+        journal.did(order.remove, one)
     marks.touch_module(journal, module)
-
-
-def _take_out(listed: list[Computation], place: int, count: int) -> None:
-    del listed[place : place + count]
 
 
 def place_before(module: Module, computation: Computation) -> int:
     """The place in the list for what is to stand before a computation, and before all that stands inside its text."""
-    place = module._computations.index(computation)
+    place = module.order.place(computation)
     while place and module._computations[place - 1].is_inside:
         place -= 1
     return place

@@ -318,7 +318,7 @@ def _touch_around(
                 lasting.relaid = {}
             lasting.relaid[instruction] = None
     if "_attributes" in new:
-        lost = [c for value in old["_attributes"].values() for c in _called(value) if not c.callers]
+        lost = [c for value in old["_attributes"].values() for c in _called(value) if not c.calls]
         for callee in (*instruction.called_computations, *lost):
             if callee._is_inline or (callee.is_inside and callee in lost and callee._instructions):
                 marks.own_text(journal, callee)
@@ -428,7 +428,7 @@ def _dependents(instruction: Instruction) -> list[Instruction]:
     found = list(instruction.users)
     computation = instruction._computation
     if computation is not None and (instruction.is_root or instruction._opcode == "parameter"):
-        found.extend(computation.callers)
+        found.extend(computation.calls)
     return found
 
 
@@ -548,7 +548,7 @@ def renumber(parameter: Instruction, number: object) -> None:
     with Edit(module) as edit:
         if computation is not None:
             edit.numbers(computation)
-            edit.watch(computation.callers, typed=False)
+            edit.watch(computation.calls, typed=False)
             if computation.is_entry:
                 edit.watch_header(typed=False)
         edit.journal.set(parameter, "_argument", number)
@@ -678,7 +678,7 @@ def _watch_replacement(edit: Edit, old: Instruction, new: Instruction, users: li
         return
     edit.watch((*users, *buffers))
     if is_root and computation is not None:
-        edit.watch(computation.callers)
+        edit.watch(computation.calls)
         if computation.is_entry:
             edit.watch_header()
 

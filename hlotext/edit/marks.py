@@ -48,7 +48,7 @@ def touch_computation(journal: Journal, computation: Computation) -> None:
     """Marks a computation as edited. A body inside of its caller's text becomes a text of its own."""
     if not computation._is_touched:
         journal.set(computation, "_is_touched", True)
-    if computation._is_inline or (computation._is_implicit and computation.callers):
+    if computation._is_inline or (computation._is_implicit and computation.calls):
         callers = computation.callers
         own_text(journal, computation)
         for caller in callers:

@@ -163,7 +163,7 @@ def passes_sharding(instruction: Instruction) -> bool:
     is_root = instruction is (computation._root or computation._instructions[-1])
     if not is_root and instruction._opcode != "parameter":
         return False
-    return any(caller._opcode in LOOPING for caller in computation.callers)
+    return any(caller._opcode in LOOPING for caller in computation.calls)
 
 
 def meet(journal: Journal, module: Module, shape: Shape | None) -> None:

@@ -48,7 +48,7 @@ def add(
         raise EditError(
             f"{computation._name} already has an instruction named {name}", "see `Module.instruction_names`"
         )
-    if instruction._opcode == "parameter" and computation.callers:
+    if instruction._opcode == "parameter" and computation.calls:
         raise EditError(f"{computation._name} has callers", "add parameters with rewrite.add_parameter")
     attributes, argument = checked(instruction)
     check_members(computation, name, instruction._operands, attributes)
@@ -292,7 +292,7 @@ def set_root(computation: Computation, root: Instruction, *, typed: bool = True)
         return
     members.check_root(computation, root)
     with Edit(computation._module) as edit:
-        edit.watch(computation.callers, typed=typed)
+        edit.watch(computation.calls, typed=typed)
         if computation.is_entry:
             edit.watch_header(typed=typed)
         if members.passes_sharding(old) and old.sharding != root.sharding:
@@ -374,10 +374,8 @@ def add_computation(
         entry = module.entry if module._computations else computation
         place = len(module._computations) if before is None else calls.place_before(module, before)
         journal.set(computation, "_name", name)
-        module._computations.insert(place, computation)
-        journal.did(module._computations.pop, place)
-        journal.set(module, "_place_of", None)
-        journal.did(setattr, module, "_place_of", None)
+        module.order.insert(place, computation)
+        journal.did(module.order.remove, computation)
         journal.set(module, "_entry", entry)
         journal.set(computation, "_module", module)
         journal.set(computation, "_is_draft", False)
@@ -424,9 +422,8 @@ def remove_computations(module: Module, computations: Iterable[object]) -> None:
         journal = edit.journal
         journal.set(module, "_entry", module.entry)
         before = list(module._computations)
-        module._computations[:] = [c for c in module._computations if c not in gone]
-        journal.did(_restore, module, before)
-        journal.set(module, "_place_of", None)
+        module.order.remove_all(gone)
+        journal.did(module.order.restore, before)
         texts = [c for c in gone if c._start >= 0 and not c._is_inline]
         if texts:
             journal.set(module, "_removed", [*module._removed, *texts])
@@ -440,16 +437,11 @@ def remove_computations(module: Module, computations: Iterable[object]) -> None:
         marks.touch_module(journal, module)
 
 
-def _restore(module: Module, computations: list[Computation]) -> None:
-    module._computations[:] = computations
-    module._place_of = None
-
-
 def set_entry(module: Module, computation: object, *, may_have_callers: bool = False) -> None:
     """See `Module.set_entry`; `may_have_callers` that go before the end of the transaction around it."""
     if not isinstance(computation, Computation) or computation._module is not module:
         raise EditError(f"{values.shown(computation)} is not in module {module._name}")
-    if computation.callers and not may_have_callers:
+    if computation.calls and not may_have_callers:
         raise EditError(f"{computation.name} is called by {computation.callers[0].name}")
     old = module.entry
     if computation is old:

@@ -16,7 +16,7 @@ from hlotext.ir.memo import late
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source
 from hlotext.syntax import hints, linking, reading, recovery
-from hlotext.syntax.fast.header_reader import read_head
+from hlotext.syntax.fast.header_reader import Recover, read_head
 from hlotext.syntax.fast.scanner import Scanner
 from hlotext.syntax.language import patterns
 from hlotext.syntax.language.boundaries import is_module, next_module
@@ -152,33 +152,38 @@ class _Reading:
         """One module, with or without a header; gives it and the offset behind it."""
         if self.reader == "reference":
             return self._by_reference(start)
+        module = self._module("", start)
         if not self.reporter.tolerant:
-            return self._by_scanner(Scanner, self.reporter, start)
-        # What is right is read as `parse` reads it; guesses begin where that fails.
-        attempt = Reporter(self.source, self.reporter.strict)
-        try:
-            module, end = self._by_scanner(Scanner, attempt, start)
-        except HloSyntaxError as failure:
-            error = failure.diagnostic
-        else:
-            self.reporter.take(attempt.diagnostics)
+            position = self._head(module, start, None)
+            scanner = Scanner(module, self.reporter, self.infer)
+            end = scanner.computations(position, len(self.text))
+            self._finish(module, scanner.linker)
             return module, end
         errors = self.reporter.count(Severity.ERROR)
-        module, end = self._by_scanner(recovery.tolerant_scanner.TolerantScanner, self.reporter, start)
-        if self.reporter.count(Severity.ERROR) == errors:
-            self.reporter.take([error])
-        return module, end
-
-    def _by_scanner(self, kind: type[Scanner], reporter: Reporter, start: int) -> tuple[Module, int]:
-        module = self._module("", start)
-        position = start
-        if self.text.startswith("HloModule", start):
-            position = read_head(module, reporter, start, kind.recover_head)
-        module._header_end = position
-        scanner = kind(module, reporter, self.infer)
-        end = scanner.computations(position, len(self.text))
+        position = self._head(module, start, recovery.tolerant_scanner.TolerantScanner.recover_head)
+        scanner = Scanner(module, self.reporter, self.infer)
+        # What is right is read as `parse` reads it; guesses begin with the computation where that fails.
+        try:
+            with self.reporter.trying():
+                end = scanner.computations(position, len(self.text))
+        except HloSyntaxError as failure:
+            behind = scanner.forget_last()
+            scanner = recovery.tolerant_scanner.TolerantScanner(
+                module, self.reporter, self.infer, scanner.linker
+            )
+            end = scanner.computations(behind, len(self.text))
+            if self.reporter.count(Severity.ERROR) == errors:
+                self.reporter.take([failure.diagnostic])
         self._finish(module, scanner.linker)
         return module, end
+
+    def _head(self, module: Module, start: int, recover: Recover | None) -> int:
+        """Reads the header, if there is one; gives the offset behind it."""
+        position = start
+        if self.text.startswith("HloModule", start):
+            position = read_head(module, self.reporter, start, recover)
+        module._header_end = position
+        return position
 
     def _by_reference(self, start: int) -> tuple[Module, int]:
         """The same by the grammar alone."""

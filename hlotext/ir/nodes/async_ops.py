@@ -56,12 +56,12 @@ COLLECTIVES_GROUP = "_collectives_group"
 
 def is_async_body(computation: Computation) -> bool:
     """Whether an async-start runs a computation."""
-    return any(caller._opcode == "async-start" for caller in computation.callers)
+    return any(caller._opcode == "async-start" for caller in computation.calls)
 
 
 def is_single_operation(computation: Computation) -> bool:
     """Whether a computation may hold one operation alone, since an async-start runs it."""
-    starts = [caller for caller in computation.callers if caller._opcode == "async-start"]
+    starts = [caller for caller in computation.calls if caller._opcode == "async-start"]
     return any(COLLECTIVES_GROUP not in start.frontend_attributes for start in starts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -51,7 +51,7 @@ class Computation:
     _is_draft: bool = False
     """True while it is being built for its module, which does not list it yet."""
     _by_name: dict[str, Instruction] | None = None
-    _order: Order | None = None
+    _order: Order[Instruction] | None = None
     _successors: dict[Instruction, dict[Instruction, None]] | None = None
 
     # ---- what it is
@@ -141,6 +141,11 @@ class Computation:
         return self._module.callers_of(self) if self._module is not None else ()
 
     @property
+    def calls(self) -> Collection[Instruction]:
+        """The instructions that call this computation, in no order: cheaper than `callers` while callers change."""
+        return self._module.calls_of(self) if self._module is not None else ()
+
+    @property
     def is_inside(self) -> bool:
         """True where its text, if it has any, is a part of its caller's."""
         return self.is_implicit or self.is_inline
@@ -168,7 +173,7 @@ class Computation:
     # ---- order
 
     @property
-    def order(self) -> Order:
+    def order(self) -> Order[Instruction]:
         """Where each instruction stands, for comparisons and insertions in constant time."""
         if self._order is None:
             from hlotext.ir.nodes.order import Order

@@ -20,6 +20,7 @@ from hlotext.ir.values.shape import Shape
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.naming import NameUniquer
+    from hlotext.ir.nodes.order import Order
     from hlotext.ir.nodes.record import Listener, Record
     from hlotext.ir.nodes.source import Source
     from hlotext.ir.values.frames import StackFrameIndex
@@ -93,7 +94,7 @@ class Module:
     _memories: tuple[bool, bool] | None = None
     """Whether values lie in buffers of their own, and in the host's memory, as the gate found out."""
     _callers: dict[Computation, dict[Instruction, None]] | None = None
-    _place_of: dict[Computation, int] | None = None
+    _order: Order[Computation] | None = None
     _by_name: tuple[int, dict[str, Instruction | Computation]] | None = None
     _instruction_names: NameUniquer | None = None
     _computation_names: NameUniquer | None = None
@@ -217,8 +218,8 @@ class Module:
         found = self.calls_of(computation)
         if len(found) < 2:
             return tuple(found)
-        places = self._places()
-        return tuple(sorted(found, key=lambda i: (places[i.computation], i.computation.order[i])))  # type: ignore[index,union-attr]
+        order = self.order
+        return tuple(sorted(found, key=lambda i: (order[i.computation], i.computation.order[i])))  # type: ignore[index,union-attr]
 
     def calls_of(self, computation: Computation) -> Collection[Instruction]:
         """The instructions that call a computation, each once, in no order: cheaper than `callers_of`."""
@@ -279,11 +280,14 @@ class Module:
         gate.installed.add_computation(self, computation, before)
         return computation
 
-    def _places(self) -> dict[Computation, int]:
-        """The number of each computation in the list; remembered until computations come, go or move."""
-        if self._place_of is None:
-            self._place_of = {computation: place for place, computation in enumerate(self._computations)}
-        return self._place_of
+    @property
+    def order(self) -> Order[Computation]:
+        """Where each computation stands, for comparisons and insertions in constant time."""
+        if self._order is None:
+            from hlotext.ir.nodes.order import Order
+
+            self._order = Order(self._computations)
+        return self._order
 
     def remove(self, computation: Computation) -> None:
         """Takes a computation out. Raises EditError while it is the entry or somebody calls it."""

@@ -22,22 +22,26 @@ class NameUniquer:
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken: set[str] = set()
         self._next: dict[str, int] = {}
+        self._fresh: set[str] = set()
+        """Names that were handed out, and nothing has so far."""
         for name in taken:
             self.register(name)
 
     def register(self, name: str) -> None:
         """Marks a name as taken."""
         self._taken.add(name)
+        self._fresh.discard(name)
 
     def may_be_taken(self, name: str) -> bool:
-        """False for a name that was never given; what had a name may have gone since."""
-        return name in self._taken
+        """False for a name that nothing ever had; what had a name may have gone since."""
+        return name in self._taken and name not in self._fresh
 
     def unique(self, name: str) -> str:
         """That name if it is free, else its stem with the next free number. The result is taken from now on."""
         name = sanitized(name)
         if name not in self._taken:
             self._taken.add(name)
+            self._fresh.add(name)
             return name
         match = _NUMBERED.fullmatch(name)
         stem = match[1] if match else name
@@ -47,6 +51,7 @@ class NameUniquer:
         self._next[stem] = number + 1
         name = f"{stem}.{number}"
         self._taken.add(name)
+        self._fresh.add(name)
         return name
 
 

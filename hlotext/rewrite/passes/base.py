@@ -18,7 +18,7 @@ def nonfusion_computations(module: Module) -> list[Computation]:
     return [c for c in module.computations if not c.is_fusion_body and not c.is_implicit]
 
 
-MAX_GROWTH = 1_000_000
+MAX_GROWTH = 20_000
 """Instructions that a pass may add, beyond eight for every one that the module has."""
 
 

@@ -51,7 +51,7 @@ class CallInliner(Pass):
     """Only what is called in one place, or is marked to be inlined early."""
 
     def run(self, module: Module) -> PassResult:
-        sites = {c: len(c.callers) for c in module.computations}
+        sites = {c: len(c.calls) for c in module.computations}
         on_tpu = is_tpu(module)
         inliner = Inliner(module, Growth(self.name, module))
         count = 0
@@ -78,7 +78,7 @@ class CallInliner(Pass):
         callee = callees[0]
         if not len(callee) or callee.execution_thread != computation.execution_thread:
             return False
-        if call.backend_config is not None or any(c.opcode == "async-start" for c in computation.callers):
+        if call.backend_config is not None or any(c.opcode == "async-start" for c in computation.calls):
             return False
         if any(part in callee.name for part in KEPT_BODIES):
             return False

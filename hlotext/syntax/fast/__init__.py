@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from hlotext.ir.doors import door
 
 if TYPE_CHECKING:
+    from hlotext.syntax.fast import line_records as line_records
     from hlotext.syntax.fast import shortcuts as shortcuts
+    from hlotext.syntax.fast import statements as statements
 else:
-    __getattr__ = door(__name__, "shortcuts")
+    __getattr__ = door(__name__, "line_records", "shortcuts", "statements")

@@ -120,7 +120,7 @@ def _by_grammar(module: Module, reporter: Reporter, start: int, recover: Recover
         read = failure.read
         if read.head is None and recover is not None:
             failure.report(reporter)
-            return recover(module, reporter, start, end, failure.finding.start)
+            return recover(module, reporter, start, end, failure.finding().start)
         if read.head is None or not (read.computations or read.unfinished or reporter.tolerant):
             linker.add_partial(read)
             failure.report(reporter)

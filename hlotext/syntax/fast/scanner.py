@@ -1,7 +1,7 @@
 """The fast reader: lines cut by one regular expression each, terms by exact text through a memo.
 
 It reads the form in which XLA writes text. Whatever does not fit - a line over several lines, an unknown opcode, an error -
-goes through the grammar (`reference`) and the linker, first the line alone, then everything from its computation on; so the
+goes through the grammar (`reference`) and the linker by itself (`statements`), and what follows is read fast again; so the
 two readers give equal modules, and errors are the grammar's.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlotext.findings.errors import TermError
 from hlotext.ir.nodes.computation import Computation
@@ -17,7 +17,7 @@ from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source
 from hlotext.ir.values.shape import Shape
-from hlotext.syntax import module_checks, reading
+from hlotext.syntax import fast, module_checks, reading
 from hlotext.syntax.fast import shortcuts
 from hlotext.syntax.fast.header_reader import Recover
 from hlotext.syntax.fast.line_parts import LineParts
@@ -27,21 +27,27 @@ from hlotext.syntax.language.boundaries import is_behind, is_module, next_module
 from hlotext.syntax.language.words import unquote
 from hlotext.syntax.linking.linker import Infer, Linker
 from hlotext.syntax.linking.scope import Scope
+from hlotext.syntax.source.limits import MAX_STATEMENT
 from hlotext.syntax.source.reporter import Reporter
 
 if TYPE_CHECKING:
-    from hlotext.syntax.reading.records import InstructionRecord
+    from hlotext.syntax.fast.statements import Statements
+    from hlotext.syntax.reading.records import SignatureRecord
 
-_CONTINUES = re.compile(r"[,(\[{]|T\s*\(")
-"""What shows that an op line which looks complete goes on below."""
+_NEXT = re.compile(rf"^(?:ENTRY[ \t]++)?+%?{patterns.IDENTIFIER}[ \t]*+[({{]", re.MULTILINE)
+"""A line that may be the header of a computation, since nothing stands before it."""
 
 _WIDEST = 32
 """Line end and blanks before op lines up to which they are read fast; each width has a pattern of its own."""
 
 
-Header = tuple[bool, str, int, str]
-"""The line that opens a computation: whether it is the entry, the name, the offset of its brace, and the result's shape,
-which stands before the brace (empty without a signature). (A plain tuple, like the next one: there are many.)"""
+Result: TypeAlias = "str | SignatureRecord"
+"""The shape that a header says a computation gives: the text before its brace, empty without a signature; or a record, of a
+header in another form."""
+
+Header: TypeAlias = tuple[bool, str, int, Result]
+"""The line that opens a computation: whether it is the entry, the name, the offset of its brace, and the result. (A plain
+tuple, like the next one: there are many.)"""
 
 Closing = tuple[int, str | None]
 """The end of a computation: the offset behind its closing brace and its thread, and the thread as it is quoted."""
@@ -61,11 +67,13 @@ class Scanner:
     recover_head: Recover | None = None
     """Reads what the grammar cannot of the header before them."""
 
-    def __init__(self, module: Module, reporter: Reporter, infer: Infer | None) -> None:
+    def __init__(
+        self, module: Module, reporter: Reporter, infer: Infer | None, linker: Linker | None = None
+    ) -> None:
         self.source: Source = reporter.source
         self.text = reporter.source.text
         self.reporter = reporter
-        self.linker = self.new_linker(module, reporter, infer)
+        self.linker = self.new_linker(module, reporter, infer) if linker is None else linker
         self._header = patterns.computation_header().match
         self._plain_header = patterns.plain_header().match
         self._next_header = patterns.plain_header(behind_brace=True).match
@@ -75,6 +83,10 @@ class Scanner:
         self._tail = Tails(module, self.linker.computations).read
         self._results: dict[tuple[str, int], Shape | None] = {}
         """Results in headers that were found to fit a root's shape: by text and the shape's id, with the shape."""
+        self._statements: Statements | None = None
+        self._loose = {mark: patterns.op_line("", mark, bounded=True).scanner for mark in ("%", "")}  # type: ignore[attr-defined]
+        self._position = 0
+        """From where on computations are being read; the linker knows where the last one of them begins."""
 
     def new_linker(self, module: Module, reporter: Reporter, infer: Infer | None) -> Linker:
         """What makes nodes of what is read."""
@@ -86,7 +98,7 @@ class Scanner:
         """Reads computations from an offset on, up to the next module or the end; gives the offset behind the last."""
         text, blank = self.text, patterns.blank().match
         while True:
-            position = self._usual_computations(position, end)
+            position = self._position = self._usual_computations(position, end)
             match = blank(text, position, end)
             start = match.end() if match is not None else position
             if start >= end or is_module(text, start):
@@ -114,6 +126,17 @@ class Scanner:
                 match = self._plain_header(text, position, end)
         return position
 
+    def forget_last(self) -> int:
+        """Forgets the computation with the error that was raised, or before it; gives the offset where it begins.
+
+        What stands before is right, and somebody may read on from there.
+        """
+        start, computations, pending = self.linker.mark
+        if start < 0:
+            return self._position
+        self.linker.forget(computations, pending)
+        return start
+
     def _other_computation(self, start: int, end: int) -> int:
         """Reads one computation; gives the offset behind it, or `start` when it stands before something else."""
         header = self.header(start, end)
@@ -121,13 +144,13 @@ class Scanner:
         if header is None:
             if linker.computations and is_behind(self.text, start, next_module(self.text, start)):
                 return start
-            return self._rest(start, end)
+            return self._rest(start, end) if (behind := self._one_alone(start, end)) is None else behind
         is_entry, name, brace, result = header
         scope = linker.begin(name, start, is_entry, brace)
         form = self._form(scope, brace + 1, end)
         return self._go_on(scope, form, brace + 1, result, end)
 
-    def _go_on(self, scope: Scope, form: LineForm | None, position: int, result: str, end: int) -> int:
+    def _go_on(self, scope: Scope, form: LineForm | None, position: int, result: Result, end: int) -> int:
         """Reads a computation from an offset in its body on; gives the offset behind it."""
         linker, computation = self.linker, scope.computation
         earlier, pending = len(linker.module._computations) - 1, len(linker.pending)
@@ -135,28 +158,30 @@ class Scanner:
             closing = self._to_brace(scope, form, position, end)
         except UnfitError:
             # Forget what was read of it and let the grammar see the whole computation.
-            linker.taken.difference_update(c.name for c in linker.module._computations[earlier:])
-            del linker.module._computations[earlier:]
-            del linker.pending[pending:]
-            linker.computations.pop(computation.name, None)
-            if linker.module._entry is computation:
-                linker.module._entry = None
+            linker.forget(earlier, pending)
             return self._rest(computation._start, end)
         return self._close(scope, *closing, result)
 
     def header(self, start: int, end: int) -> Header | None:
-        """The header of a computation that stands at an offset; None when the grammar must look at it."""
+        """The header of a computation that stands at an offset; None when the grammar must look at more than it."""
         match = self._header(self.text, start, end)
         if match is None:
-            return None
+            return self._odd_header(start, end)
         entry, name, signature, _ = match.groups()
         result = ""
         if signature is not None:
             found = self._result(signature)
             if found is None:
-                return None
+                return self._odd_header(start, end)
             result = found
         return entry is not None, name.removeprefix("%"), match.end() - 1, result
+
+    def _odd_header(self, start: int, end: int) -> Header | None:
+        """The header of a computation in another form, as the grammar reads it."""
+        record = self.statements.header(start, end)
+        if record is None:
+            return None
+        return record.is_entry, record.name, record.brace, record.signature or ""
 
     def _goes_on(self, position: int, end: int) -> bool:
         """Whether a comma follows a closing brace on one of the lines below."""
@@ -175,7 +200,7 @@ class Scanner:
             place, separator = parameter.end(), parameter[2]
         return text[place:-2]
 
-    def _close(self, scope: Scope, end: int, thread: str | None, result: str) -> int:
+    def _close(self, scope: Scope, end: int, thread: str | None, result: Result) -> int:
         """Checks a computation that ends at an offset, whose lines have been read; gives the offset."""
         computation = scope.computation
         computation._end = end
@@ -193,7 +218,9 @@ class Scanner:
         root = computation._root
         if not result or not instructions or (root is None and scope.is_damaged):
             return end
-        if (result, id((root or instructions[-1])._shape)) not in self._results:
+        if not isinstance(result, str):
+            self.linker.check_signature(computation, result)
+        elif (result, id((root or instructions[-1])._shape)) not in self._results:
             self._check_result(computation, result)
         return end
 
@@ -214,6 +241,26 @@ class Scanner:
         module_checks.signature(self.reporter, computation, shape, position, end)
         shape = computation.root._shape
         self._results[text, id(shape)] = shape
+
+    @property
+    def statements(self) -> Statements:
+        """What reads odd statements of the text."""
+        if self._statements is None or self._statements.source is not self.source:
+            self._statements = fast.statements.Statements(self.source)
+        return self._statements
+
+    def _one_alone(self, start: int, end: int) -> int | None:
+        """The grammar reads what may be one computation; None where it needs to see more, or something is wrong."""
+        found = _NEXT.search(self.text, start + 1, end)
+        try:
+            record = reading.reference.parse(
+                self.source, "headerless_module", start, end if found is None else found.start()
+            )
+        except reading.reference.ParseError:
+            return None
+        for computation in record.computations:
+            self.linker.add_computation(computation)
+        return int(record.end)
 
     def _rest(self, start: int, end: int) -> int:
         """The grammar reads everything from here to the next module."""
@@ -247,41 +294,98 @@ class Scanner:
 
     def _to_brace(self, scope: Scope, form: LineForm | None, position: int, end: int) -> Closing:
         """Reads the op lines of a computation from an offset on up to its closing brace. Raises UnfitError."""
-        if form is None:
-            raise UnfitError
-        scanner, mark = form
+        text = self.text
         while True:
-            position = self._lines(scope, scanner(self.text, position, end).match, position, mark)
-            closing = self.closing(position, end)
-            if closing is not None:
-                if self._goes_on(closing[0], end):
-                    raise UnfitError
-                return closing
+            if form is not None:
+                position = self._lines(scope, form[0](text, position, end).match, position, form[1])
+                closing = self.closing(position, end)
+                if closing is not None:
+                    if closing[1] is None and self._goes_on(closing[0], end):
+                        raise UnfitError
+                    return closing
             scope.computation._name_mark = None
-            position = self._slow_line(scope, position, end)
+            stop = min(end, self.statements.module_end(position))
+            start = self.statements.skip(position, stop)
+            odd = fast.statements.CLOSING.match(text, start, end)
+            if odd is not None:
+                if odd[1] is None and self._goes_on(odd.end(), end):
+                    raise UnfitError
+                return odd.end(), odd[1]
+            position = self._odd_lines(scope, start, stop)
+            form = self._form(scope, position, end) or form
+            scope.computation._name_mark = None
 
     def closing(self, position: int, end: int) -> Closing | None:
         """The end of a computation, if it stands at an offset in the form in which XLA writes it."""
         match = self._closing(self.text, position, end)
         return (match.end(), match[1]) if match is not None else None
 
-    def _slow_line(self, scope: Scope, position: int, end: int) -> int:
-        """The grammar reads the next op line; gives the offset behind it."""
-        if len(scope.defined) != len(scope.computation._instructions):
-            raise UnfitError  # a name stands twice, which comes before anything that may be wrong here
-        blank = patterns.blank().match(self.text, position, end)
-        start = blank.end() if blank is not None else position
-        stop = self.text.find("\n", start, end)
-        stop = end if stop < 0 else stop
-        try:
-            record: InstructionRecord = reading.reference.parse(self.source, "instruction", start, stop)
-        except reading.reference.ParseError:
-            raise UnfitError from None
-        following = patterns.blank().match(self.text, record.end, end)
-        if following is not None and _CONTINUES.match(self.text, following.end()):
+    def _odd_lines(self, scope: Scope, start: int, end: int) -> int:
+        """Reads the op line at an offset, whatever its form; gives the offset behind it."""
+        computation = scope.computation
+        if len(scope.defined) != len(computation._instructions):
+            # A name stands twice, which comes before anything that may be wrong here.
+            module_checks.duplicates(self.reporter, computation)
             raise UnfitError
+        here, start = start, self._with_line_before(scope, start)
+        behind = self._loose_line(scope, start, end) if start == here else None
+        if behind is not None:
+            return behind
+        records, failure = self.statements.read(start, end)
+        if (
+            not records
+            or (failure is not None and not failure.is_between_lines)
+            or (start < here and records[0].end <= here)
+        ):
+            if start - computation._start <= MAX_STATEMENT and not self.reporter.is_trying:
+                raise UnfitError  # the grammar says best what is wrong when it has seen the whole computation
+            # Without a guess at where the statement ends, and from the op line before on, which might have gone on here.
+            written = (i._start for i in reversed(computation._instructions) if i._place is not None)
+            first = next(written, start)
+            found, failure = reading.reference.op_lines(self.source, first, end, computation._brace)
+            records = tuple(record for record in found if record.start >= start)
+        for record in records:
+            self.linker.add_instruction(scope, record)
+        if failure is not None and not (records and failure.is_between_lines):
+            failure.report(self.reporter)
+            raise UnfitError
+        return records[-1].end
+
+    def _with_line_before(self, scope: Scope, start: int) -> int:
+        """The offset of an op line that goes on at an offset although it looked complete: it is unread. Else that offset."""
+        computation = scope.computation
+        last = computation._instructions[-1] if computation._instructions else None
+        if last is None or type(last._place) is not int or not self.statements.is_continuation(start):
+            return start
+        computation._instructions.pop()
+        del scope.defined[last._name]
+        if last._opcode == "parameter":
+            scope.parameters.pop()
+        if computation._root is last:
+            computation._root = None
+        computation._parts_read = None
+        return last._start
+
+    def _loose_line(self, scope: Scope, start: int, end: int) -> int | None:
+        """Reads an op line that is usual but for what stands before it or for what it names; None where it is not."""
+        text = self.text
+        before = text.rfind("\n", 0, start)
+        if text[before + 1 : start].strip(" ") or text.startswith("}", start):
+            return None
+        mark = "%" if text.startswith(("%", "ROOT %"), start) else ""
+        scanner = self._loose[mark]
+        behind: int = self._lines(scope, scanner(text, start, end).match, start, mark)
+        if behind > start:
+            return behind
+        match: re.Match[str] | None = scanner(text, start, end).match()
+        if match is None or self.statements.goes_on_below(match.end(), end):
+            return None
+        record = fast.line_records.record(match, mark)
+        if record is None:
+            return None
+        scope.computation._parts_read = None
         self.linker.add_instruction(scope, record)
-        return record.end
+        return match.end()
 
     def _lines(
         self, scope: Scope, matches: Callable[[], re.Match[str] | None], position: int, mark: str

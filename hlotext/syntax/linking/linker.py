@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         OperandRecord,
         OperationRecord,
         PartialRecord,
+        SignatureRecord,
     )
 
 Infer = Callable[[Instruction], Shape]
@@ -65,11 +66,14 @@ class Linker:
         """There may be an `async-start` in the module."""
         self.has_lost_computations = False
         """The name of a computation could not be made out."""
+        self.mark = -1, 0, 0
+        """Where the last computation begins, and how many computations and pending attributes there were before it."""
 
     # ---- computations
 
     def begin(self, name: str, start: int, is_entry: bool, brace: int = -1) -> Scope:
         """Opens a computation; its instructions follow."""
+        self.mark = start, len(self.module._computations), len(self.pending)
         computation = opened(name, self.module, start, brace)
         if (first := self.computations.get(name)) is not None:
             related: list[Place] = [("first defined here", first._start, first._brace)]
@@ -92,11 +96,26 @@ class Linker:
             self.add_instruction(scope, instruction)
         self.finish(scope)
         if record.signature is not None:
-            signature = record.signature
-            blank = patterns.blank().match(self.reporter.source.text, signature.position)
-            start = signature.position if blank is None else blank.end()
-            module_checks.signature(self.reporter, scope.computation, signature.result, start, signature.end)
+            self.check_signature(scope.computation, record.signature)
         return scope.computation
+
+    def check_signature(self, computation: Computation, signature: SignatureRecord) -> None:
+        """The result that a header names must be what the root gives."""
+        blank = patterns.blank().match(self.reporter.source.text, signature.position)
+        start = signature.position if blank is None else blank.end()
+        module_checks.signature(self.reporter, computation, signature.result, start, signature.end)
+
+    def forget(self, computations: int, pending: int) -> None:
+        """Forgets all computations but so many, and all pending attributes but so many."""
+        listed = self.module._computations
+        for computation in listed[computations:]:
+            self.taken.discard(computation.name)
+            if self.computations.get(computation.name) is computation:
+                del self.computations[computation.name]
+            if self.module._entry is computation:
+                self.module._entry = None
+        del listed[computations:]
+        del self.pending[pending:]
 
     def add_partial(self, record: PartialRecord) -> None:
         """Links what stands before a syntax error, since an error of another kind in there comes first."""

@@ -14,6 +14,9 @@ from hlotext.syntax.source.reporter import Place, Reporter
 
 _DEFINITION = late(rf"^[ \t]*+(?:ROOT[ \t]+)?(%?({IDENTIFIER}))[ \t]*+=", re.MULTILINE | re.ASCII)
 
+_SINGLE = 2
+"""Names that are looked for by themselves before all definitions are noted."""
+
 _NAME_CHARACTER = late(r"[\w.\-%]")
 
 
@@ -24,12 +27,14 @@ class Undefined:
         self.reporter = reporter
         self._places: dict[str, list[int]] | None = None
         """Where the lines that define a name stand, by name."""
+        self._looked = 0
+        """Names that were looked for without those."""
         self._body = (0, 0)
         """A piece of the text, from somewhere to the end of a computation."""
 
     def instruction(self, code: str, what: str, name: str, position: int, known: Collection[str]) -> None:
         """Reports an instruction that is named at an offset, but not defined before it."""
-        places = self._all_places().get(name, [])
+        places = self._places_of(name)
         following = bisect.bisect_right(places, position)
         related: list[Place] = []
         message = f"{what} {name} is not defined"
@@ -57,6 +62,21 @@ class Undefined:
         """Where the line begins on which something stands."""
         source = self.reporter.source
         return position - source.position(position)[1] + 1
+
+    def _places_of(self, name: str) -> list[int]:
+        """Where the lines begin that define a name. The first few names are looked for by themselves: that is sooner done."""
+        text = self.reporter.source.text
+        if self._places is not None or self._looked >= _SINGLE or "\r" in text:
+            return self._all_places().get(name, [])
+        self._looked += 1
+        found = []
+        place = text.find(name)
+        while place >= 0:
+            match = _DEFINITION().match(text, text.rfind("\n", 0, place) + 1)
+            if match is not None and match.start(2) == place and match[2] == name:
+                found.append(match.start(1))
+            place = text.find(name, place + len(name))
+        return found
 
     def _all_places(self) -> dict[str, list[int]]:
         if self._places is None:

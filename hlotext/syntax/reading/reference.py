@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import lark
@@ -34,90 +36,132 @@ class ParseError(Exception):
 
     def __init__(
         self,
-        finding: Finding,
+        finding: Callable[[], Finding],
         read: PartialRecord,
         *,
         is_at_end: bool = False,
         is_between_lines: bool = False,
+        is_complete: bool = False,
         unclosed: int | None = None,
     ) -> None:
-        super().__init__(finding.message)
+        super().__init__()
         self.finding = finding
+        """What is wrong, which takes longer to say than to find out; many are only tries."""
         self.read = read
         """What stands before the error; an error of another kind in there comes first."""
         self.is_at_end = is_at_end
         """More text might have helped."""
         self.is_between_lines = is_between_lines
         """The text ends where an op line is complete, and a next one could begin."""
+        self.is_complete = is_complete
+        """What stands before the error is all that was asked for."""
         self.unclosed = unclosed
         """The bracket that is not closed where the text ends; None elsewhere."""
 
     def report(self, reporter: Reporter) -> None:
         """Says it."""
-        finding = self.finding
+        finding = self.finding()
         related = [] if self.unclosed is None else [("this is not closed", self.unclosed, self.unclosed + 1)]
         reporter.error(finding.code, finding.message, finding.start, finding.end, finding.help, related)
 
 
-def parse(source: Source, rule: str, start: int = 0, end: int | None = None, *, goes_on: bool = False) -> Any:
+def parse(
+    source: Source,
+    rule: str,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    goes_on: bool = False,
+    opened: int | None = None,
+) -> Any:
     """The record of a piece of the source read by one rule; offsets are the source's. Raises ParseError.
 
-    `goes_on` says that before the piece stands what may end there: where the piece begins, the end is expected too.
+    `goes_on` says that before the piece stands what may end there: where the piece begins, the end is expected too. `opened`
+    is where the brackets are counted from that a text leaves open which ends too early.
     """
     text = source.text
     end = len(text) if end is None else end
     try:
         return terms.parse_slice(rule, text, start, end)
     except TermError as error:
-        finding = Finding(
-            error.message, error.position, word_end(text, error.position), error.help, error.code
-        )
-        raise ParseError(finding, _read_before_term_error(rule, text, start, end)) from None
+        wrong = Finding(error.message, error.position, word_end(text, error.position), error.help, error.code)
+        raise ParseError(lambda: wrong, _read_before_term_error(rule, text, start, end)) from None
     except lark.exceptions.UnexpectedToken as error:
-        names = frozenset(error.accepts or error.expected)
         parser = error.interactive_parser
+        expected = frozenset(error.expected)
+        before: Any = parser.copy(deepcopy_values=False)  # type: ignore[no-untyped-call]
+
+        def accepted() -> frozenset[str]:
+            return frozenset(before.accepts() or expected)
+
         if error.token.type == "$END":
-            raise _at_end(text, start, end, names, parser) from None
+            raise _at_end(text, start if opened is None else opened, end, accepted, parser) from None
         at, history = error.token.start_pos or 0, error.token_history
     except lark.exceptions.UnexpectedCharacters as error:
-        names = frozenset(error.allowed or ())
         parser = error.interactive_parser
+        expected = frozenset(error.allowed or ())
+
+        def accepted() -> frozenset[str]:
+            return expected
+
         at, history = cast(int, error.pos_in_stream), error.token_history
     if history and history[-1] is not None:
         # The lexer met what cannot stand there, so the last token is the one before it.
         tracker: Any = terms.parser().options.postlex
         tracker.end = history[-1].end_pos
-    if goes_on and (blank := patterns.blank().match(text, start, end)) is not None and blank.end() == at:
-        names |= {"$END"}
-    place = Stumble(text, at, end, names, _attribute(parser))
+    blank = patterns.blank().match(text, start, end)
+    more = frozenset({"$END"} if goes_on and blank is not None and blank.end() == at else ())
+    attribute = _attribute(parser)
+
+    def finding() -> Finding:
+        return describe(Stumble(text, at, end, accepted() | more, attribute))
+
+    place = Stumble(text, at, end, frozenset(), attribute)
     # Terminals look ahead, so the last word may be refused for what does not follow it.
     behind = patterns.blank().match(text, place.after, end)
     is_last = behind is not None and behind.end() == end
     is_at_end = is_last or text.startswith(("/*", '"', "'", "{"), at)
-    raise ParseError(describe(place), _read_by(parser), is_at_end=is_at_end)
+    is_complete = expected == {"$END"}
+    raise ParseError(finding, _read_by(parser), is_at_end=is_at_end, is_complete=is_complete)
 
 
-def op_lines(source: Source, start: int, end: int) -> tuple[tuple[InstructionRecord, ...], ParseError | None]:
+def op_lines(
+    source: Source, start: int, end: int, opened: int | None = None
+) -> tuple[tuple[InstructionRecord, ...], ParseError | None]:
     """The op lines of a piece of a body, as many as can be read, and why no more: None behind a closing brace."""
     try:
-        records: tuple[InstructionRecord, ...] = parse(source, "body_rest", start, end)
+        records: tuple[InstructionRecord, ...] = parse(source, "body_rest", start, end, opened=opened)
     except ParseError as failure:
         # Its traceback would keep the frames of all callers alive, and with them itself.
         failure.__traceback__ = failure.__context__ = None
-        return failure.read.instructions, failure
+        return failure.read.instructions, None if failure.is_complete else failure
     return records, None
 
 
-def _at_end(text: str, start: int, end: int, names: frozenset[str], parser: Any) -> ParseError:
+def _accepts(parser: Any, name: str) -> bool:
+    """Whether a token could follow; asking what all could takes twenty times as long."""
+    if name not in parser.choices():
+        return False
+    cursor = parser.copy(deepcopy_values=False)
+    cursor.parser_state.parse_conf = copy.copy(cursor.parser_state.parse_conf)
+    cursor.parser_state.parse_conf.callbacks = {}
+    try:
+        cursor.feed_token(lark.Token(name, ""))
+    except lark.exceptions.UnexpectedToken:
+        return False
+    return True
+
+
+def _at_end(text: str, start: int, end: int, names: Callable[[], frozenset[str]], parser: Any) -> ParseError:
     """The error for a text that ends too early."""
+    is_between_lines = _accepts(parser, "ROOT") and _accepts(parser, "RBRACE")
     read = _read_by(parser)
     first = read.unfinished.start if read.unfinished is not None else start
-    finding = Finding(f"the text ends here, but {expected_words(names)} is expected", end, end)
     return ParseError(
-        finding,
+        lambda: Finding(f"the text ends here, but {expected_words(names())} is expected", end, end),
         read,
         is_at_end=True,
-        is_between_lines="ROOT" in names and "RBRACE" in names,
+        is_between_lines=is_between_lines,
         unclosed=unclosed(text, first, end),
     )
 
@@ -137,6 +181,7 @@ def _attribute(parser: Any) -> str:
 def _read_before_term_error(rule: str, text: str, start: int, end: int) -> PartialRecord:
     """What stands before a wrong value: Lark gives no state then, so the parser goes there once more."""
     with terms._lock:
+        terms.enter(rule)
         parser: Any = terms.parser().parse_interactive(lark.TextSlice(text, start, end), start=rule)
         with contextlib.suppress(lark.exceptions.VisitError, TermError):
             parser.exhaust_lexer()
@@ -157,9 +202,9 @@ def _read_by(parser: Any) -> PartialRecord:
     entry = stack.pop(0) if stack and _is_token(stack[0], "ENTRY") else None
     if not stack or not _is_token(stack[0], "NAME"):
         return PartialRecord(head, computations)
-    name = stack.pop(0)
+    name, signature = stack.pop(0), None
     if stack and isinstance(stack[0], SignatureRecord):
-        stack.pop(0)
+        signature = stack.pop(0)
     start = (name if entry is None else entry).start_pos
     if stack and isinstance(stack[0], InlineBody):
         brace, instructions = stack[0].position, stack[0].instructions
@@ -169,7 +214,7 @@ def _read_by(parser: Any) -> PartialRecord:
         return PartialRecord(head, computations)
     end = parser.lexer_thread.state.line_ctr.char_pos
     unfinished = ComputationRecord(
-        bare(name), entry is not None, None, instructions, "main", start, brace, end
+        bare(name), entry is not None, signature, instructions, "main", start, brace, end
     )
     return PartialRecord(head, computations, unfinished)
 

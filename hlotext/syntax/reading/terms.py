@@ -28,6 +28,9 @@ STARTS = (
 )  # fmt: skip
 """Rules that can be read on their own."""
 
+_INSIDE = frozenset({"instruction", "body_rest"})
+"""Those that stand in a body."""
+
 _lock = threading.RLock()
 """The builder learns from the token tracker where it is, so one text is read at a time."""
 
@@ -62,6 +65,12 @@ def _without_lines() -> type[lark.lexer.LexerThread]:
     return Thread
 
 
+def enter(rule: str) -> None:
+    """Says which rule is read next: some begin inside the braces of a computation."""
+    tracker: Any = parser().options.postlex
+    tracker.opened = int(rule in _INSIDE)
+
+
 def parse_slice(rule: str, text: str, start: int, end: int) -> Any:
     """The value of a piece of text read by one rule; positions are offsets in the whole text.
 
@@ -70,6 +79,7 @@ def parse_slice(rule: str, text: str, start: int, end: int) -> Any:
     import lark
 
     with _lock:
+        enter(rule)
         try:
             return parser().parse(lark.TextSlice(text, start, end), start=rule)
         except lark.exceptions.VisitError as error:

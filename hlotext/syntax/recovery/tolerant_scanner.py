@@ -11,18 +11,18 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from hlotext.findings.errors import TermError
+from hlotext.findings.errors import HloSyntaxError, TermError
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
 from hlotext.syntax import reading
 from hlotext.syntax.fast import shortcuts
-from hlotext.syntax.fast.scanner import Closing, Header, Scanner
-from hlotext.syntax.language import grammar, patterns
+from hlotext.syntax.fast.scanner import Closing, Header, LineForm, Result, Scanner, UnfitError
+from hlotext.syntax.fast.statements import CALL, CLOSING, OP_LINE
+from hlotext.syntax.language import patterns
 from hlotext.syntax.language.boundaries import begins_computation, begins_line, next_module
-from hlotext.syntax.linking.linker import Infer
+from hlotext.syntax.linking.linker import Infer, Linker
 from hlotext.syntax.linking.scope import Scope
 from hlotext.syntax.recovery.head_recovery import recover_head
-from hlotext.syntax.source.limits import MAX_STATEMENT
 from hlotext.syntax.source.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -37,37 +37,25 @@ _HEADER = re.compile(
     r"(?:\{(?=[ \t]*+(?:[\r\n]|\Z))|\((?=[^\r\n]*(?:\)[ \t]*->|\{[ \t]*+(?:[\r\n]|\Z))))"
 )
 """The header of a computation, be the rest of its line broken: a name, and a brace that ends the line or a signature."""
-_OP_LINE = re.compile(rf"(?P<root>ROOT[ \t]++)?+(?P<name>{_NAME})[ \t]*+=[ \t]*+")
-"""How an op line begins."""
 _NAMED_LINE = re.compile(rf"(?P<root>ROOT[ \t]++)?+(?P<name>%{patterns.IDENTIFIER})[ \t]++")
 """How one begins whose `=` is missing."""
 _USUAL_LINE = re.compile(rf"(?P<indent>(?:\r?\n|\A) *+)(?:ROOT )?(?P<mark>%?){patterns.IDENTIFIER} = ")
 """How one begins as XLA writes it."""
 _KNOWN_LINE = re.compile(
-    rf"{_START}(?:{_OP_LINE.pattern.replace('?P<root>', '?:').replace('?P<name>', '?:')}"
+    rf"{_START}(?:{OP_LINE.pattern.replace('?P<root>', '?:').replace('?P<name>', '?:')}"
     rf"|\}}|ENTRY\b|HloModule[ \t\r\n]|{_HEADER.pattern.replace('?P<entry>', '?:').replace('?P<name>', '?:')})"
 )
 _GUESS = re.compile(rf"ENTRY[ \t]++({_NAME})|(%{patterns.IDENTIFIER})")
 """A name in a broken line: probably that of the computation whose header this was."""
-_CLOSING = re.compile(rf"\}}(?:[ \t\r\n]*+,[ \t\r\n]*+execution_thread=[ \t\r\n]*+({patterns.quoted()}))?")
 _STRAY = re.compile(r"\}(?:[ \t\r\n]*+\})*+")
 """Braces that close nothing."""
 _SHAPE = re.compile(rf"({patterns.shape()})(?=[ \t])")
-_BRACKET = re.compile(rf"{patterns.quoted()}|/\*[^*\r\n]*+\*/|//[^\r\n]*+|[(){{}}\[\]]|\r\n?|\n")
-_BEFORE_BODY = re.compile(
-    rf"(?:{grammar.terminals()['COMPUTATION_ATTRIBUTE']}|_computations=\s*\{{|,|\{{)\s*\Z"
-)
-"""What stands before a computation's body in place of its name."""
-_LINE_END = re.compile(r"[\r\n]|\Z")
 _BLANK = " \t\r\n"
 """What separates; Python knows more blanks, which are no part of HLO."""
-_BLANKS = re.compile(r"[ \t\r\n]++|//[^\r\n]*+")
 _WIDEST = 32
 """Blanks before op lines up to which they are read fast."""
 _TRIES = 8
-"""How often more lines are added to an op line that is not complete, or to a header."""
-_CALL = 200
-"""Characters that the grammar could read in the time that calling it in vain takes."""
+"""How often more lines are added to a header."""
 
 
 class TolerantScanner(Scanner):
@@ -75,15 +63,15 @@ class TolerantScanner(Scanner):
 
     recover_head = staticmethod(recover_head)
 
-    def __init__(self, module: Module, reporter: Reporter, infer: Infer | None) -> None:
-        super().__init__(module, reporter, infer)
-        self._effort = 2 * len(self.text) + MAX_STATEMENT
-        """Characters that the grammar may still be given in vain."""
+    def __init__(
+        self, module: Module, reporter: Reporter, infer: Infer | None, linker: Linker | None = None
+    ) -> None:
+        super().__init__(module, reporter, infer, linker)
         self._line: re.Match[str] | None = None
         """The last op line that was looked for, and from where on there is none."""
         self._no_line_from = len(self.text) + 1
-        self._no_comment_from = len(self.text) + 1
-        """From where on no comment ends."""
+        self._skip = self.statements.skip
+        self._line_end = self.statements.line_end
 
     # ---- computations
 
@@ -91,6 +79,7 @@ class TolerantScanner(Scanner):
         """Reads computations from an offset on, up to the next module or the end; gives the offset behind the last."""
         end = next_module(self.text, position)
         while True:
+            position = self._right_computations(position, end)
             start = self._skip(position, end)
             if start >= end:
                 return position
@@ -101,6 +90,27 @@ class TolerantScanner(Scanner):
                 return position
             else:
                 position = self._odd(start, end)
+
+    def _right_computations(self, position: int, end: int) -> int:
+        """Reads computations as `parse` does, as long as they are right; gives the offset behind the last."""
+        self._position = position
+        self.linker.mark = -1, 0, 0
+        try:
+            with self.reporter.trying():
+                return self._usual_computations(position, end)
+        except (HloSyntaxError, UnfitError):
+            return self.forget_last()
+
+    def _go_on(self, scope: Scope, form: LineForm | None, position: int, result: Result, end: int) -> int:
+        return self._close(scope, *self._to_brace(scope, form, position, end), result)
+
+    def _odd_lines(self, scope: Scope, start: int, end: int) -> int:
+        if self.statements.is_continuation(start):
+            raise UnfitError
+        behind = self._loose_line(scope, start, end)
+        if behind is None or len(scope.defined) != len(scope.computation._instructions):
+            raise UnfitError  # `_body` reads it, which knows what to do when it is wrong
+        return behind
 
     def _is_foreign(self, start: int, end: int) -> bool:
         """Whether nothing from here on belongs to the module, such as the rest of a log."""
@@ -114,7 +124,7 @@ class TolerantScanner(Scanner):
 
     def _odd(self, start: int, end: int) -> int:
         """Reads what stands where a computation should begin, in another form or broken; gives the offset behind it."""
-        if _OP_LINE.match(self.text, start, end):
+        if OP_LINE.match(self.text, start, end):
             return self._without_header(start, end)
         record, failure = self._piece(start, end)
         if failure is not None:
@@ -149,8 +159,8 @@ class TolerantScanner(Scanner):
                     return None, failure
                 first = first or failure
                 # What looked like the next header may have been the rest of this one.
-                self._effort -= stop - start + _CALL
-                if not is_header or not failure.is_at_end or stop == end or self._effort < 0:
+                self.statements.effort -= stop - start + CALL
+                if not is_header or not failure.is_at_end or stop == end or self.statements.effort < 0:
                     break
         return None, first
 
@@ -165,7 +175,7 @@ class TolerantScanner(Scanner):
         if header is None:
             # Junk, or a header that cannot be recognised any more: then op lines follow.
             line_end = self._end_of_junk(start, end)
-            if not _OP_LINE.match(text, self._skip(line_end, end)):
+            if not OP_LINE.match(text, self._skip(line_end, end)):
                 return line_end
         guess = header["name"] if header is not None else None
         if guess is None and (named := _GUESS.search(text, start, line_end)) is not None:
@@ -236,7 +246,7 @@ class TolerantScanner(Scanner):
         start = self._skip(position, end)
         if start >= end:
             return self._unclosed(scope, position, end)
-        closing = _CLOSING.match(self.text, start, end)
+        closing = CLOSING.match(self.text, start, end)
         if closing is not None:
             return closing.end(), closing[1]
         if begins_line(self.text, start) and (_HEADER.match(self.text, start, end) or self._is_entry(start)):
@@ -263,74 +273,28 @@ class TolerantScanner(Scanner):
     # ---- op lines
 
     def _op_lines(self, scope: Scope, start: int, end: int) -> int:
-        """The grammar reads the op lines that begin on this line; gives the offset behind them, or behind a broken one."""
-        stop = self._line_end(start, end)
-        records, failure = reading.reference.op_lines(self.source, start, stop)
-        for _ in range(_TRIES):
-            if failure is None or not failure.is_at_end or self._effort < 0:
-                break
-            if failure.is_between_lines and not self._goes_on_below(stop, end):
-                break
-            longer, is_whole = self._extent(start, stop, end)
-            if longer == stop:
-                break
-            more, again = reading.reference.op_lines(self.source, start, longer)
-            if again is not None and not again.is_between_lines:
-                self._effort -= longer - start + _CALL
-            if again is None or again.is_at_end or len(more) > len(records):
-                records, failure, stop = more, again, longer
-            else:
-                failure = again
-            if not is_whole:
-                break
+        """Reads the op lines that begin at an offset; gives the offset behind them, or behind a broken one."""
+        first = start
+        if len(scope.defined) == len(scope.computation._instructions):
+            first = self._with_line_before(scope, start)
+        behind = self._loose_line(scope, start, end) if first == start else None
+        if behind is not None:
+            return behind
+        records, failure = self.statements.read(first, end)
         for record in records:
             self.linker.add_instruction(scope, record)
-        if records:
+        if records and records[-1].end > start:
             return records[-1].end
+        if records:  # the line before was complete
+            records, failure = reading.reference.op_lines(self.source, start, self._line_end(start, end))
         assert failure is not None
         return self._broken_line(scope, start, end, failure)
-
-    def _goes_on_below(self, stop: int, end: int) -> bool:
-        """Whether what follows a line can only belong to it."""
-        return self.text.startswith((",", "(", "[", "{"), self._skip(stop, end))
-
-    def _extent(self, start: int, stop: int, end: int) -> tuple[int, bool]:
-        """Where an op line may end that goes on below `stop`: where the brackets are closed, at least one line below.
-
-        And whether it is worth while to look further; not where another op line begins before they are closed.
-        """
-        text = self.text
-        least = self._line_end(self._skip(stop, end), end)
-        opened: list[int] = []
-        limit = min(end, start + MAX_STATEMENT)
-        for match in _BRACKET.finditer(text, start, limit):
-            token = match[0]
-            if token in "([{":
-                opened.append(match.start())
-            elif token in ")]}":
-                if not opened:
-                    return least, False
-                opened.pop()
-            elif token[0] in "\r\n" and match.start() >= least:
-                if not opened:
-                    return match.start(), True
-                if not self._is_body(opened[-1]) and _OP_LINE.match(text, self._skip(match.end(), end)):
-                    return least, False
-        self._effort -= limit - start
-        return least, not opened
-
-    def _is_body(self, bracket: int) -> bool:
-        """Whether a bracket opens the body of a computation written in place of its name."""
-        if self.text[bracket] != "{" or not _BEFORE_BODY.search(self.text[max(0, bracket - 60) : bracket]):
-            return False
-        after = self._skip(bracket + 1, len(self.text))
-        return _OP_LINE.match(self.text, after) is not None
 
     def _broken_line(self, scope: Scope, start: int, end: int, failure: ParseError) -> int:
         """Keeps a line that cannot be read, with the lines below that look like nothing known; gives the offset behind."""
         failure.report(self.reporter)
         stop = self._end_of_junk(start, end)
-        head = _OP_LINE.match(self.text, start, end) or _NAMED_LINE.match(self.text, start, end)
+        head = OP_LINE.match(self.text, start, end) or _NAMED_LINE.match(self.text, start, end)
         if head is None:
             self.linker.add_bad(scope, start, stop, "", None, is_root=False)
         else:
@@ -352,25 +316,6 @@ class TolerantScanner(Scanner):
         return shape
 
     # ---- places
-
-    def _skip(self, position: int, end: int) -> int:
-        """The offset behind blanks and comments."""
-        text = self.text
-        while True:
-            if (match := _BLANKS.match(text, position, end)) is not None:
-                position = match.end()
-            elif text.startswith("/*", position) and position < self._no_comment_from:
-                close = text.find("*/", position + 2, end)
-                if close < 0:
-                    self._no_comment_from = position
-                    return position
-                position = close + 2
-            else:
-                return position
-
-    def _line_end(self, position: int, end: int) -> int:
-        match = _LINE_END.search(self.text, position, end)
-        return end if match is None else match.start()
 
     def _next_line(self, position: int, end: int) -> re.Match[str] | None:
         """The next op line in the usual form from an offset on; None where there is none in this module."""

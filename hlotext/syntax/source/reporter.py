@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hlotext import findings
@@ -28,6 +29,8 @@ class Reporter:
         """Notes count as errors."""
         self.tolerant = tolerant
         """Errors are collected, not raised."""
+        self.is_trying = False
+        """Whoever reads only tries whether all is right; what is said where it is not matters little."""
         self.diagnostics: list[Diagnostic] = []
         """What was found, in the order in which it was found."""
         self._said: set[tuple[object, ...]] = set()
@@ -54,6 +57,15 @@ class Reporter:
         if not self.tolerant:
             raise HloSyntaxError(diagnostic) from None
         self._keep(diagnostic, (code, diagnostic.span, diagnostic.message))
+
+    @contextmanager
+    def trying(self) -> Iterator[None]:
+        """Inside, errors are raised by one that collects them, too."""
+        tolerant, self.tolerant, self.is_trying = self.tolerant, False, True
+        try:
+            yield
+        finally:
+            self.tolerant, self.is_trying = tolerant, False
 
     def note(self, code: str, message: str, start: int, end: int | None = None, help: str = "") -> None:
         """Keeps a note, one for each thing that is not known; when strict it is an error."""

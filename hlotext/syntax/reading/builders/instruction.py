@@ -39,9 +39,11 @@ class TokenTracker:
 
     def __init__(self) -> None:
         self.end = 0
+        self.opened = 0
+        """Brackets that stand open where the text begins that is read."""
 
     def process(self, stream: Iterator[Token]) -> Iterable[Token]:
-        end = depth = 0
+        end, depth = 0, self.opened
         for token in stream:
             self.end = end
             end = token.end_pos or 0

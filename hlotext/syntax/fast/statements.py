@@ -1,0 +1,212 @@
+"""Odd statements: op lines in a form that the fast reader's expressions do not cut, one by one through the grammar.
+
+An op line may go on over several lines, and only the grammar knows where it ends. It is given the line, then the line with
+those below it up to where the brackets are closed, so that what is right behind it is read fast again. That is a guess at how
+much text it needs and nothing else: what it reads, it reads as it does everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hlotext.ir.nodes.source import Source
+from hlotext.syntax import reading
+from hlotext.syntax.fast import line_records
+from hlotext.syntax.language import grammar, patterns
+from hlotext.syntax.language.boundaries import next_module
+from hlotext.syntax.reading.records import InstructionRecord
+from hlotext.syntax.reading.reference import ParseError
+from hlotext.syntax.source.limits import MAX_STATEMENT
+
+_NAME = rf"%?{patterns.IDENTIFIER}"
+OP_LINE = re.compile(rf"(?P<root>ROOT[ \t]++)?+(?P<name>{_NAME})[ \t]*+=[ \t]*+")
+"""How an op line begins."""
+CLOSING = re.compile(rf"\}}(?:[ \t\r\n]*+,[ \t\r\n]*+execution_thread=[ \t\r\n]*+({patterns.quoted()}))?")
+"""The brace that closes a computation, wherever it stands, and its thread."""
+_BRACKET = re.compile(rf"{patterns.quoted()}|/\*[^*\r\n]*+\*/|//[^\r\n]*+|[(){{}}\[\]]|\r\n?|\n")
+_BEFORE_BODY = re.compile(
+    rf"(?:{grammar.terminals()['COMPUTATION_ATTRIBUTE']}|_computations=\s*\{{|,|\{{)\s*\Z"
+)
+"""What stands before a computation's body in place of its name."""
+_LINE_END = re.compile(r"[\r\n]|\Z")
+_BLANKS = re.compile(r"[ \t\r\n]++|//[^\r\n]*+")
+_CONTINUES = re.compile(r"[,(\[{]|T\s*\(")
+"""What shows that an op line which looks complete goes on below."""
+_HEADER = re.compile(rf"(?:ENTRY\b\s*+)?+{_NAME}\s*+[({{]")
+"""How the header of a computation begins, be it over several lines."""
+_BODY = re.compile(r"\{(?=[ \t]*+(?:[\r\n]|//))")
+"""A brace that ends a line: that of a body."""
+_TRIES = 8
+"""How often more lines are added to an op line that is not complete."""
+CALL = 200
+"""Characters that the grammar could read in the time that calling it in vain takes."""
+
+
+class Statements:
+    """Reads the odd statements of one text."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._text = source.text
+        self.effort = 2 * len(self._text) + MAX_STATEMENT
+        """Characters that the grammar may still be given in vain."""
+        self._no_comment_from = len(self._text) + 1
+        """From where on no comment ends."""
+        self._module = 0, 0
+        """A piece of the module that was looked at last: from somewhere to its end."""
+
+    # ---- op lines
+
+    def read(self, start: int, end: int) -> tuple[tuple[InstructionRecord, ...], ParseError | None]:
+        """The op lines that begin on the line at an offset, at least one where that is right; else why there is none."""
+        stop = self.line_end(start, end)
+        guess = self._guess(start, end)
+        if guess is not None:
+            if guess > stop and (record_ := self._joined(start, guess)) is not None:
+                return (record_,), None
+            try:
+                record: InstructionRecord = reading.reference.parse(self.source, "instruction", start, guess)
+            except ParseError as failure:
+                failure.__traceback__ = failure.__context__ = None
+                self.effort -= guess - stop
+            else:
+                return (record,), None
+        records, failure_ = reading.reference.op_lines(self.source, start, stop)
+        for _ in range(_TRIES):
+            if failure_ is None or not failure_.is_at_end or self.effort < 0:
+                break
+            if failure_.is_between_lines and not self.goes_on_below(stop, end):
+                break
+            longer, is_whole = self._extent(start, stop, end)
+            if longer == stop:
+                break
+            more, again = reading.reference.op_lines(self.source, start, longer)
+            if again is not None and not again.is_between_lines:
+                self.effort -= longer - start + CALL
+            if again is None or again.is_at_end or len(more) > len(records):
+                records, failure_, stop = more, again, longer
+            else:
+                failure_ = again
+            if not is_whole:
+                break
+        return records, failure_
+
+    def goes_on_below(self, stop: int, end: int) -> bool:
+        """Whether what follows a line can only belong to it."""
+        return self.is_continuation(self.skip(stop, end))
+
+    def _joined(self, start: int, end: int) -> InstructionRecord | None:
+        """The op line between two offsets as one line of the usual form; None where it is not."""
+        found = line_records.joined(self._text, start, end)
+        if found is None:
+            return None
+        line, piece = found
+        mark = "%" if line.startswith(("%", "ROOT %")) else ""
+        match = patterns.op_line("", mark, bounded=True).fullmatch(line)
+        return None if match is None else line_records.record(match, mark, piece)
+
+    def _guess(self, start: int, end: int) -> int | None:
+        """Where the op line at an offset ends that is probably right: all brackets closed, and nothing of it below."""
+        text = self._text
+        opened: list[int] = []
+        limit = min(end, start + MAX_STATEMENT)
+        for match in _BRACKET.finditer(text, start, limit):
+            token = match[0]
+            if token in "([{":
+                opened.append(match.start())
+            elif token in ")]}":
+                if not opened:
+                    return match.start()  # the end of the body
+                opened.pop()
+            elif token[0] in "\r\n":
+                if not opened:
+                    if not self.goes_on_below(match.start(), end):
+                        return match.start()
+                elif OP_LINE.match(text, self.skip(match.end(), end)):
+                    return None  # broken, or with a computation's body in place of its name
+        if opened or limit < end:
+            self.effort -= limit - start
+            return None
+        return end
+
+    def is_continuation(self, position: int) -> bool:
+        """Whether what stands at an offset can only belong to the op line before it."""
+        return _CONTINUES.match(self._text, position) is not None
+
+    def _extent(self, start: int, stop: int, end: int) -> tuple[int, bool]:
+        """Where an op line may end that goes on below `stop`: where the brackets are closed, at least one line below.
+
+        And whether it is worth while to look further; not where another op line begins before they are closed.
+        """
+        text = self._text
+        least = self.line_end(self.skip(stop, end), end)
+        opened: list[int] = []
+        limit = min(end, start + MAX_STATEMENT)
+        for match in _BRACKET.finditer(text, start, limit):
+            token = match[0]
+            if token in "([{":
+                opened.append(match.start())
+            elif token in ")]}":
+                if not opened:
+                    return least, False
+                opened.pop()
+            elif token[0] in "\r\n" and match.start() >= least:
+                if not opened:
+                    return match.start(), True
+                if not self._is_body(opened[-1]) and OP_LINE.match(text, self.skip(match.end(), end)):
+                    return least, False
+        self.effort -= limit - start
+        return least, not opened
+
+    def _is_body(self, bracket: int) -> bool:
+        """Whether a bracket opens the body of a computation written in place of its name."""
+        if self._text[bracket] != "{" or not _BEFORE_BODY.search(self._text[max(0, bracket - 60) : bracket]):
+            return False
+        after = self.skip(bracket + 1, len(self._text))
+        return OP_LINE.match(self._text, after) is not None
+
+    # ---- headers
+
+    def header(self, start: int, end: int) -> reading.records.ComputationRecord | None:
+        """The header of a computation without its body, in whatever form; None where there is none."""
+        if self.effort < 0 or _HEADER.match(self._text, start, end) is None:
+            return None
+        brace = _BODY.search(self._text, start, min(end, start + MAX_STATEMENT))
+        stop = min(end, start + MAX_STATEMENT) if brace is None else brace.end()
+        if brace is not None:
+            try:
+                reading.reference.parse(self.source, "headerless_module", start, stop)
+            except ParseError as failure:
+                failure.__traceback__ = failure.__context__ = None
+                found = failure.read.unfinished
+                if found is not None and found.brace == brace.start() and not failure.read.computations:
+                    return found
+        self.effort -= stop - start + CALL
+        return None
+
+    # ---- places
+
+    def skip(self, position: int, end: int) -> int:
+        """The offset behind blanks and comments."""
+        text = self._text
+        while True:
+            if (match := _BLANKS.match(text, position, end)) is not None:
+                position = match.end()
+            elif text.startswith("/*", position) and position < self._no_comment_from:
+                close = text.find("*/", position + 2, end)
+                if close < 0:
+                    self._no_comment_from = position
+                    return position
+                position = close + 2
+            else:
+                return position
+
+    def module_end(self, position: int) -> int:
+        """Where the module ends in which an offset stands: at the next one's header, or with the text."""
+        if not self._module[0] <= position < self._module[1]:
+            self._module = position, next_module(self._text, position)
+        return self._module[1]
+
+    def line_end(self, position: int, end: int) -> int:
+        match = _LINE_END.search(self._text, position, end)
+        return end if match is None else match.start()
