@@ -357,6 +357,7 @@ class Scanner:
         last = computation._instructions[-1] if computation._instructions else None
         if last is None or type(last._place) is not int or not self.statements.is_continuation(start):
             return start
+        start = last._start
         computation._instructions.pop()
         del scope.defined[last._name]
         if last._opcode == "parameter":
@@ -364,7 +365,7 @@ class Scanner:
         if computation._root is last:
             computation._root = None
         computation._parts_read = None
-        return last._start
+        return start
 
     def _loose_line(self, scope: Scope, start: int, end: int) -> int | None:
         """Reads an op line that is usual but for what stands before it or for what it names; None where it is not."""
