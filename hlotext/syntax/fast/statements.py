@@ -122,8 +122,10 @@ class Statements:
                 if not opened:
                     if not self.goes_on_below(match.start(), end):
                         return match.start()
-                elif OP_LINE.match(text, self.skip(match.end(), end)):
-                    return None  # broken, or with a computation's body in place of its name
+                elif OP_LINE.match(text, self.skip(match.end(), end)) and not (
+                    _BODY.match(text, opened[-1]) and self._is_body(opened[-1])
+                ):
+                    return None  # broken, or closed nowhere
         if opened or limit < end:
             self.effort -= limit - start
             return None

@@ -1,0 +1,133 @@
+"""Odd lines in an otherwise usual module: the grammar sees them and little else, and both readers make the same of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+import hlotext as hlo
+from hlotext.ir.nodes.compare import difference
+from hlotext.syntax.read import as_source, read_modules
+from hlotext.syntax.reading import terms
+
+BODY = "".join(
+    f'  %x{i} = f32[4]{{0}} add(%x{i - 1}, %p), metadata={{op_name="a/{i}"}}\n' for i in range(1, 200)
+)
+TEXT = (
+    "HloModule m\n\n%f (q: f32[4]) -> f32[4] {\n  %q = f32[4]{0} parameter(0)\n  ROOT %n = f32[4]{0} negate(%q)\n}\n\n"
+    "ENTRY %e (p: f32[4]) -> f32[4] {\n  %p = f32[4]{0} parameter(0)\n  %x0 = f32[4]{0} call(%p), to_apply=%f\n"
+    f"{BODY}  ROOT %r = f32[4]{{0}} negate(%x199)\n}}\n"
+)
+LINE = '  %x77 = f32[4]{0} add(%x76, %p), metadata={op_name="a/77"}\n'
+RIGHT: dict[str, Callable[[str], str]] = {
+    "wrapped between operands": lambda line: line.replace(", ", ",\n    ", 1),
+    "wrapped before an attribute": lambda line: line.replace("), ", "),\n     ", 1),
+    "wrapped before a comma": lambda line: line.replace("), ", ")\n     , ", 1),
+    "wrapped in metadata": lambda line: line.replace("={", "={\n  "),
+    "unknown opcode": lambda line: line.replace(" add(", " frobnicate("),
+    "unknown attribute": lambda line: line.replace(", metadata", ", no_such={1,2}, metadata"),
+    "comment above": lambda line: f"  // a comment\n{line}",
+    "comment inside": lambda line: line.replace("%p)", "/* a */ %p)"),
+    "empty line": lambda line: f"\n{line}",
+    "indented": lambda line: f"     {line}",
+    "no percent signs": lambda line: line.replace("%", ""),
+    "two on one line": lambda line: line.replace("\n", "  %y = f32[4]{0} negate(%p)\n"),
+    "inline body": lambda line: line + "  %y = f32[4]{0} map(%p), dimensions={0}, to_apply={\n"
+    "    %a = f32[] parameter(0)\n    ROOT %b = f32[] negate(%a)\n  }\n",
+}  # fmt: skip
+WRONG: dict[str, Callable[[str], str]] = {
+    "undefined operand": lambda line: line.replace("%x76", "%nowhere"),
+    "undefined callee": lambda line: line.replace("add(%x76, %p)", "call(%x76), to_apply=%nowhere"),
+    "broken": lambda line: line.replace("[4]", "[[4"),
+    "operand type": lambda line: line.replace("%x76", "f32[5] %x76"),
+}
+HEADERS: dict[str, tuple[str, str]] = {
+    "wrapped": ("(p: f32[4]) -> f32[4] {", "(p: f32[4])\n    -> f32[4] {"),
+    "comment": ("(p: f32[4]) -> f32[4] {", "(p: f32[4]) -> /* a */ f32[4] {"),
+    "blanks": ("ENTRY %e (p: f32[4]) -> f32[4] {", "ENTRY   %e  (p: f32[4])  ->  f32[4]   {"),
+}
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many characters the grammar is given each time."""
+    sizes: list[int] = []
+    parse_slice = terms.parse_slice
+
+    def counted(rule: str, text: str, start: int, end: int) -> object:
+        sizes.append(end - start)
+        return parse_slice(rule, text, start, end)
+
+    monkeypatch.setattr(terms, "parse_slice", counted)
+    return sizes
+
+
+@pytest.mark.parametrize("change", RIGHT.values(), ids=RIGHT)
+def test_what_is_behind_an_odd_line_is_read_fast(change: Callable[[str], str], given: list[int]) -> None:
+    """Strictly and tolerantly."""
+    text = TEXT.replace(LINE, change(LINE))
+    assert text != TEXT
+    module = hlo.parse(text)
+    result = hlo.parse_tolerant(text)
+    assert sum(given) < 40 * len(LINE)
+    assert str(module) == text == str(result.module)
+    assert not [d for d in result.diagnostics if d.severity is hlo.Severity.ERROR]
+    by_grammar = read_modules(as_source(text), reader="reference")[0][0]
+    assert difference(module, by_grammar) is None
+    assert difference(module, result.module) is None
+
+
+@pytest.mark.parametrize("change", WRONG.values(), ids=WRONG)
+def test_what_is_behind_a_wrong_line_is_read_fast(change: Callable[[str], str], given: list[int]) -> None:
+    """One error, and everything else is there."""
+    text = TEXT.replace(LINE, change(LINE))
+    result = hlo.parse_tolerant(text)
+    assert sum(given) < 40 * len(LINE)
+    assert len(result.diagnostics) == 1
+    assert len(result.module.entry) in (202, 203)
+    assert str(result.module) == text
+    codes = []
+    for reader in ("fast", "reference"):
+        with pytest.raises(hlo.HloSyntaxError) as failure:
+            read_modules(as_source(text), reader=reader)  # type: ignore[arg-type]
+        codes.append(str(failure.value))
+    assert codes[0] == codes[1]
+    assert codes[0] == str(result.diagnostics[0])
+
+
+@pytest.mark.parametrize(("old", "new"), HEADERS.values(), ids=HEADERS)
+def test_what_is_behind_an_odd_header_is_read_fast(old: str, new: str, given: list[int]) -> None:
+    text = TEXT.replace(old, new)
+    assert text != TEXT
+    for module in (hlo.parse(text), hlo.parse_tolerant(text).module):
+        assert str(module) == text
+        assert difference(module, read_modules(as_source(text), reader="reference")[0][0]) is None
+    assert sum(size for size in given if size != len(text)) < 40 * len(LINE)
+    wrong = text.replace("-> f32[4]   {", "-> f32[5] {").replace("    -> f32[4] {", "-> f32[5] {")
+    wrong = wrong.replace("-> /* a */ f32[4] {", "-> /* a */ f32[5] {")
+    with pytest.raises(hlo.HloSyntaxError, match="X113"):
+        hlo.parse(wrong)
+
+
+def test_a_pasted_entry_needs_no_grammar(given: list[int]) -> None:
+    """Its callees are not defined, which is said of each, and that is all."""
+    lines = "".join(f"  %y{i} = f32[4]{{0}} call(%p), to_apply=%missing.{i}\n" for i in range(50))
+    first, last = "  %p = f32[4]{0} parameter(0)\n", "  ROOT %r = f32[4]{0} negate(%p)\n"
+    text = f"ENTRY %e (p: f32[4]) -> f32[4] {{\n{first}{lines}{last}}}\n"
+    result = hlo.parse_tolerant(text)
+    assert sum(given) < 500
+    assert [d.code for d in result.diagnostics] == ["X104"] * 50
+    for diagnostic in result.diagnostics:
+        assert re.match(r"%missing", text[diagnostic.span.start :])
+
+
+def test_places_are_found_without_all_line_ends() -> None:
+    """The first few are counted, later ones looked up; both say the same."""
+    text = "a\nbb\n\nccc\n" * 30
+    counted, noted = as_source(text), as_source(text)
+    starts = noted._line_starts
+    for offset in (5, 200, 0, 17, *range(0, len(text), 7)):
+        line = sum(start <= offset for start in starts)
+        assert counted.position(offset) == (line, offset - starts[line - 1] + 1)
