@@ -12,6 +12,7 @@ from corpus.programs import (
     parallel,
     types,
     unseen,
+    unseen_more,
     wasteful,
 )
 from corpus.programs.registry import PLATFORMS, REGISTRY, Place, Program
@@ -30,5 +31,6 @@ __all__ = [
     "parallel",
     "types",
     "unseen",
+    "unseen_more",
     "wasteful",
 ]

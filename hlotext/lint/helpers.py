@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlotext.analysis import Communication, arrays_of, invariant_instructions, total_of
+from hlotext.analysis import Communication, arrays_of, causing_frames, invariant_instructions, total_of
 from hlotext.analysis.sizes import VIEWS
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
@@ -232,6 +232,25 @@ def has_effect(instruction: Instruction) -> bool:
 def is_callback(instruction: Instruction) -> bool:
     """Whether a custom call runs Python on the host."""
     return "callback" in str(instruction.attributes.get("custom_call_target", ""))
+
+
+def is_in_branch(instruction: Instruction, context: Context) -> bool:
+    """Whether it runs only where a conditional takes its branch."""
+    caller = context.graph.caller(instruction.computation)
+    for _ in range(_FARTHEST):
+        if caller is None or caller.opcode == "conditional":
+            break
+        caller = context.graph.caller(caller.computation)
+    return caller is not None
+
+
+def is_of_package(instruction: Instruction) -> bool:
+    """Whether the Python line that it is there for is one of an installed package, which users do not change."""
+    frames = causing_frames(instruction)
+    return bool(frames) and any(f"{name}/" in frames[0].file.replace("\\", "/") for name in _INSTALLED)
+
+
+_INSTALLED = ("site-packages", "dist-packages")
 
 
 def is_librarys(instruction: Instruction) -> bool:

@@ -20,6 +20,7 @@ from hlotext.analysis import (
     census,
     communications,
     is_optimized,
+    written_bytes,
 )
 from hlotext.findings.codes import Code
 from hlotext.findings.errors import Severity
@@ -96,6 +97,17 @@ class Context:
     def flops(self, product: Instruction) -> int:
         """Operations of a matrix product or convolution in all its runs, as XLA counts them."""
         return int(self._cost.of(product).flops) * self.runs(product)
+
+    @functools.cached_property
+    def written(self) -> int:
+        """Bytes that all instructions write to memory of their own, in all their runs: what a cost in bytes is a share of."""
+        return sum(written_bytes(one) * self.runs(one) for one in self.graph.stepped_instructions())
+
+    @functools.cached_property
+    def product_flops(self) -> int:
+        """Operations of all matrix products and convolutions, in all their runs."""
+        by_opcode = self.census.by_opcode
+        return sum(self.flops(one) for opcode in ("dot", "convolution") for one in by_opcode.get(opcode, ()))
 
     @functools.cached_property
     def _cost(self) -> cost.Analysis:

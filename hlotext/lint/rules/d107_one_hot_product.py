@@ -25,6 +25,8 @@ class OneHotProduct(Rule):
 
     min_flops: int = 10_000_000
     """Operations in all runs from which on it is worth a finding."""
+    min_percent: float = 1
+    """Percent of the operations of all matrix products that it takes, likewise."""
     min_classes: int = 128
     """The number of rows to pick from, from which on it is worth a finding."""
 
@@ -35,7 +37,7 @@ class OneHotProduct(Rule):
         if classes < self.min_classes:
             return
         flops = context.flops(instruction)
-        if flops >= self.min_flops:
+        if flops >= self.min_flops and 100 * flops >= self.min_percent * context.product_flops:
             yield Report(
                 instruction,
                 f"{instruction.opcode} with a one-hot matrix of {classes:,} classes runs{times(context.runs(instruction))}: "

@@ -21,14 +21,19 @@ class LargeConstant(Rule):
 
     min_bytes: int = 1 << 20
     """Bytes from which on it is worth a finding."""
+    min_folded_bytes: int = 16 << 20
+    """The same of what the program computes and the compiler has computed in advance."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         size = size_of(instruction.shape)
-        if size >= self.min_bytes:
+        metadata = instruction.metadata
+        # What JAX captures has no name; what is folded keeps that of the operation.
+        is_folded = metadata is not None and bool(metadata.op_name)
+        if size >= (self.min_folded_bytes if is_folded else self.min_bytes):
             yield Report(
                 instruction,
                 f"a constant of {byte_text(size)} is part of the program",
-                "pass it as an argument, or compute it",
+                "compute it from an argument" if is_folded else "pass it as an argument, or compute it",
                 size,
                 is_held=True,
             )

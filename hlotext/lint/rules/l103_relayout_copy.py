@@ -23,6 +23,8 @@ class RelayoutCopy(Rule):
 
     min_bytes: int = 4 << 20
     """Bytes written in all runs, from which on it is worth a finding."""
+    min_percent: float = 1
+    """Percent of all that the module writes that this takes, likewise."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         if not changes_layout(instruction) or not context.is_stepped(instruction):
@@ -30,7 +32,7 @@ class RelayoutCopy(Rule):
         if comes_from_argument(instruction.operands[0], context) or not is_in_main_memory(instruction):
             return
         runs, size = context.runs(instruction), written_bytes(instruction)
-        if size * runs >= self.min_bytes:
+        if size * runs >= max(self.min_bytes, self.min_percent * context.written / 100):
             yield Report(
                 instruction,
                 f"copy writes {byte_text(size)}{times(runs)} only to change the layout from "

@@ -23,6 +23,8 @@ class ParameterRelayout(Rule):
 
     min_bytes: int = 4 << 20
     """Bytes of the argument from which on it is worth a finding."""
+    min_percent: float = 1
+    """Percent of all that the module writes that this takes, likewise."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         if not context.is_stepped(instruction):
@@ -31,7 +33,8 @@ class ParameterRelayout(Rule):
         if moved is None or not comes_from_argument(moved, context):
             return
         runs, size = context.runs(instruction), written_bytes(instruction)
-        if size_of(moved.shape) >= self.min_bytes:
+        is_much = 100 * size * runs >= self.min_percent * context.written
+        if size_of(moved.shape) >= self.min_bytes and is_much:
             yield Report(
                 instruction,
                 f"every call writes an argument of {byte_text(size_of(moved.shape))} in another order{times(runs)}",

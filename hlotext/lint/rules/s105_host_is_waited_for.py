@@ -10,7 +10,7 @@ from hlotext.analysis import Backend, byte_text, memory_space, total_of
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import is_librarys, size_of, times, works
+from hlotext.lint.helpers import is_librarys, is_of_package, size_of, times, works
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.started import as_by_default
 
@@ -53,7 +53,7 @@ class HostIsWaitedFor(Rule):
 
     def _loop(self, loop: Instruction, context: Context) -> Iterator[Report]:
         body = loop.attributes.get("body")
-        if not isinstance(body, Computation) or is_librarys(loop) or _written(body) > self.max_bytes:
+        if not isinstance(body, Computation) or _is_fixed(loop) or _written(body) > self.max_bytes:
             return
         trips = dict(context.graph.loops()).get(loop)
         rounds = f", {trips * context.runs(loop):,} times" if trips is not None else ""
@@ -69,7 +69,7 @@ class HostIsWaitedFor(Rule):
         runs = context.runs(conditional)
         index = conditional.operands[0].shape if conditional.operands else None
         written = max((_written(body) for body in conditional.called_computations), default=0)
-        if is_librarys(conditional) or written > self.max_bytes or index is None:
+        if _is_fixed(conditional) or written > self.max_bytes or index is None:
             return
         if context.loop_around(conditional.computation) is None:
             return
@@ -100,6 +100,11 @@ class HostIsWaitedFor(Rule):
                     "let the compiler copy asynchronously (copy-start), or keep the array on one side",
                     size * context.runs(copy),
                 )
+
+
+def _is_fixed(instruction: Instruction) -> bool:
+    """Whether it is part of a library's function, which users do not change."""
+    return is_librarys(instruction) or is_of_package(instruction)
 
 
 def _written(body: Computation) -> int:
