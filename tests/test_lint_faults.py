@@ -1,8 +1,8 @@
 """Programs with one classic fault each, compiled for CPU, TPU and GPU: found by default, unless the compiler repaired them.
 
 The programs are in corpus/programs/faults.py, but for one that JAX cannot write: it gives every size a number before it
-compiles, so that dynamic sizes come as StableHLO, tests/data/lint/dynamic_shape.mlir. tests/data/lint/faults.csv says what is to
-be found in each module, one of several codes, or why nothing is left to be found.
+compiles, so that dynamic sizes come as StableHLO, tests/data/lint/dynamic_shape.mlir. tests/data/lint/faults.csv says what is
+to be found in each module, one of several codes, or why nothing is left to be found.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -957,3 +958,356 @@ def more_two_by_four_products(place: Place) -> Work:
 
     put = lambda s: place.sharded(mesh, s, P("x", "y"))  # noqa: E731
     return Work(chain, [put((4096, 4096)), [put((4096, 4096))] * 4])
+
+
+# ---- a few more, most of them over several devices
+
+
+def _plain_step(loss):
+    def step(params, *data):
+        value, grads = jax.value_and_grad(loss)(params, *data)
+        return jax.tree.map(lambda p, g: p - 0.01 * g.astype(p.dtype), params, grads), value
+
+    return step
+
+
+@program(devices=8)
+def more_sharded_vision(place: Place) -> Work:
+    """Convolutions over batches on all devices, batch statistics over all of them, nothing donated."""
+    mesh = place.mesh(data=8)
+
+    def conv(x, w, s=1):
+        return lax.conv_general_dilated(x, w, (s, s), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    def norm(x):
+        return (x - x.mean((0, 1, 2))) * lax.rsqrt(x.var((0, 1, 2)) + 1e-5)
+
+    def loss(p, x, y):
+        for n, w in enumerate(p["convs"]):
+            x = jax.nn.relu(norm(conv(x, w, 1 + n % 2)))
+        logs = jax.nn.log_softmax(x.mean((1, 2)) @ p["out"])
+        return -jnp.take_along_axis(logs, y[:, None], 1).mean()
+
+    put = lambda s: place.sharded(mesh, s, P())  # noqa: E731
+    widths = [3, 64, 128, 256, 512, 1024]
+    convs = [put((3, 3, a, b)) for a, b in itertools.pairwise(widths)]
+    images = place.sharded(mesh, (256, 96, 96, 3), P("data"))
+    labels = place.sharded(mesh, (256,), P("data"), "int32")
+    return Work(_plain_step(loss), [{"convs": convs, "out": put((1024, 100))}, images, labels])
+
+
+@program(devices=8)
+def more_sequence_model_over_words(place: Place) -> Work:
+    """A recurrent scan over words while the batch is spread, parameters spread by rows."""
+    mesh = place.mesh(data=2, model=4)
+
+    def loss(p, x, y):
+        def step(h, x):
+            z, r, n = jnp.split(x @ p["w"] + h @ p["u"], 3, -1)
+            z, r = jax.nn.sigmoid(z), jax.nn.sigmoid(r)
+            h = (1 - z) * h + z * jnp.tanh(n * r)
+            return h, h
+
+        start = jnp.zeros((x.shape[1], p["u"].shape[0]))
+        _, hs = lax.scan(step, start, x)
+        return jnp.square(hs @ p["out"] - y).mean()
+
+    put = lambda s, *spec: place.sharded(mesh, s, P(*spec))  # noqa: E731
+    params = {
+        "w": put((512, 3072), None, "model"),
+        "u": put((1024, 3072), None, "model"),
+        "out": put((1024, 512), "model"),
+    }
+    data = put((128, 64, 512), None, "data")
+    return Work(_plain_step(loss), [params, data, data])
+
+
+@program(devices=8)
+def more_gathered_parameters(place: Place) -> Work:
+    """Parameters in eight parts, put together by hand before each layer, gradients scattered."""
+    mesh = place.mesh(shard=8)
+
+    def step(params, x, y):
+        def loss(p):
+            h = x
+            for a, b in p:
+                a, b = (lax.all_gather(w, "shard", tiled=True) for w in (a, b))
+                h = h + jax.nn.gelu(h @ a) @ b
+            return jnp.square(h - y).mean()
+
+        grads = jax.grad(loss)(params)
+        return jax.tree.map(lambda p, g: p - 0.01 * g / 8, params, grads)
+
+    apply = jax.shard_map(
+        step, mesh=mesh, in_specs=(P("shard"), P("shard"), P("shard")), out_specs=P("shard")
+    )
+    put = lambda s: place.sharded(mesh, s, P("shard"), "bfloat16")  # noqa: E731
+    params = [(put((1024, 4096)), put((4096, 1024)))] * 4
+    return Work(apply, [params, put((4096, 1024)), put((4096, 1024))], {"donate_argnums": (0,)})
+
+
+@program(devices=8)
+def more_graph_over_devices(place: Place) -> Work:
+    """Messages along edges that are spread over devices, nodes on all of them."""
+    mesh = place.mesh(edge=8)
+
+    def loss(p, x, senders, receivers, y):
+        for w in p:
+            sent = jax.nn.relu(x @ w)[senders]
+            x = x + jnp.zeros_like(x).at[receivers].add(sent)
+        return jnp.square(x - y).mean()
+
+    put = lambda s, *spec, dtype="float32": place.sharded(mesh, s, P(*spec), dtype)  # noqa: E731
+    ids = put((1 << 20,), "edge", dtype="int32")
+    nodes = put((65536, 128))
+    return Work(_plain_step(loss), [[put((128, 128))] * 3, nodes, ids, ids, nodes])
+
+
+@program(devices=8)
+def more_long_sequence(place: Place) -> Work:
+    """Attention with the sequence spread, the compiler left to find out how."""
+    mesh = place.mesh(sequence=8)
+
+    def loss(p, x):
+        for w in p:
+            q, k, v = (x @ w[n] for n in "qkv")
+            split = lambda y: y.reshape(*y.shape[:2], 8, -1)  # noqa: E731
+            scores = jnp.einsum("bqhd,bkhd->bhqk", split(q), split(k)) * 0.088
+            x = x + jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), split(v)).reshape(x.shape) @ w["o"]
+        return jnp.square(x).mean()
+
+    put = lambda s, *spec: place.sharded(mesh, s, P(*spec), "bfloat16")  # noqa: E731
+    params = [{n: put((1024, 1024)) for n in "qkvo"}] * 2
+    return Work(_plain_step(loss), [params, put((1, 8192, 1024), None, "sequence")])
+
+
+@program(devices=8)
+def more_embedding_by_exchange(place: Place) -> Work:
+    """Rows of a table that is spread over devices, asked for and sent by all_to_all."""
+    mesh = place.mesh(shard=8)
+
+    def look_up(table, ids):
+        size, mine = table.shape[0], lax.axis_index("shard")
+        asked = lax.all_gather(ids, "shard")
+        here = asked - mine * size
+        found = jnp.where(((here >= 0) & (here < size))[..., None], table[jnp.clip(here, 0, size - 1)], 0)
+        return lax.psum_scatter(found, "shard", tiled=False)
+
+    apply = jax.shard_map(look_up, mesh=mesh, in_specs=(P("shard"), P("shard")), out_specs=P("shard"))
+    table = place.sharded(mesh, (1 << 20, 128), P("shard"))
+    return Work(apply, [table, place.sharded(mesh, (65536,), P("shard"), "int32")])
+
+
+@program(devices=8)
+def more_sort_over_devices(place: Place) -> Work:
+    """Samples sorted by splitters: sorted here, cut, exchanged, sorted again."""
+    mesh = place.mesh(part=8)
+
+    def order(x):
+        x = jnp.sort(x)
+        splitters = jnp.sort(lax.all_gather(x[:: x.shape[0] // 8], "part", tiled=True))[8::8]
+        target = jnp.searchsorted(splitters, x)
+        room = x.shape[0] // 4
+        slot = jnp.arange(x.shape[0]) - jnp.searchsorted(target, target)
+        sent = jnp.full((8, room), jnp.inf).at[target, jnp.minimum(slot, room - 1)].set(x)
+        return jnp.sort(lax.all_to_all(sent, "part", 0, 0, tiled=True).reshape(-1))
+
+    apply = jax.shard_map(order, mesh=mesh, in_specs=P("part"), out_specs=P("part"))
+    return Work(apply, [place.sharded(mesh, (1 << 23,), P("part"))])
+
+
+@program(devices=8)
+def more_power_iteration(place: Place) -> Work:
+    """The largest eigenvector of a matrix that is spread by rows, a hundred products."""
+    mesh = place.mesh(row=8)
+
+    def run(a, v):
+        def step(_, v):
+            v = lax.all_gather(a @ v, "row", tiled=True)
+            return v / jnp.linalg.norm(v)
+
+        return lax.fori_loop(0, 100, step, v)
+
+    apply = jax.shard_map(run, mesh=mesh, in_specs=(P("row"), P()), out_specs=P(), check_vma=False)
+    return Work(apply, [place.sharded(mesh, (16384, 16384), P("row")), place.sharded(mesh, (16384,), P())])
+
+
+@program(devices=8)
+def more_lasso(place: Place) -> Work:
+    """Proximal gradients for least squares, rows spread, one sum in each of three hundred rounds."""
+    mesh = place.mesh(row=8)
+
+    def fit(a, b):
+        def step(_, x):
+            g = a.T @ (a @ x - b)
+            x = x - 1e-4 * lax.psum(g, "row")
+            return jnp.sign(x) * jnp.maximum(jnp.abs(x) - 1e-3, 0)
+
+        return lax.fori_loop(0, 300, step, jnp.zeros(a.shape[1]))
+
+    apply = jax.shard_map(fit, mesh=mesh, in_specs=(P("row"), P("row")), out_specs=P())
+    return Work(
+        apply, [place.sharded(mesh, (65536, 2048), P("row")), place.sharded(mesh, (65536,), P("row"))]
+    )
+
+
+@program()
+def more_siamese(place: Place) -> Work:
+    """Two pictures through one net, Adam by hand, no donation."""
+
+    def embed(p, x):
+        for w in p["convs"]:
+            x = lax.conv_general_dilated(x, w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+            x = jax.nn.relu(x)
+        return x.reshape(x.shape[0], -1) @ p["out"]
+
+    def loss(p, a, b, same):
+        apart = jnp.square(embed(p, a) - embed(p, b)).sum(-1)
+        return (same * apart + (1 - same) * jnp.maximum(1 - jnp.sqrt(apart + 1e-6), 0) ** 2).mean()
+
+    def step(p, m, s, *data):
+        g = jax.grad(loss)(p, *data)
+        m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, g)
+        s = jax.tree.map(lambda s, g: 0.999 * s + 0.001 * g * g, s, g)
+        return jax.tree.map(lambda p, m, s: p - 1e-3 * m / (jnp.sqrt(s) + 1e-8), p, m, s), m, s
+
+    widths = [3, 32, 64, 128]
+    convs = [place.array((5, 5, a, b)) for a, b in itertools.pairwise(widths)]
+    params = {"convs": convs, "out": place.array((16 * 16 * 128, 256))}
+    pictures = place.array((64, 128, 128, 3))
+    return Work(step, [params, params, params, pictures, pictures, place.array((64,))])
+
+
+@program()
+def more_autoregressive_pixels(place: Place) -> Work:
+    """Pixels one after the other, each from those before it through masked layers."""
+
+    def sample(w1, w2, w3, key):
+        def pixel(n, state):
+            x, key = state
+            key, now = random.split(key)
+            h = jax.nn.relu(x @ w1)
+            logits = jax.nn.relu(h @ w2) @ w3
+            value = random.bernoulli(now, jax.nn.sigmoid(logits[:, n])).astype(x.dtype)
+            return x.at[:, n].set(value), key
+
+        return lax.fori_loop(0, 784, pixel, (jnp.zeros((64, 784)), key))[0]
+
+    shapes = [(784, 1024), (1024, 1024), (1024, 784)]
+    return Work(sample, [*map(place.array, shapes), place.array((2,), "uint32")])
+
+
+@program()
+def more_cellular(place: Place) -> Work:
+    """A neural cellular automaton: ninety-six steps of a small net at every cell, with gradients through time."""
+
+    def loss(p, x, goal):
+        def step(x, _):
+            y = lax.conv_general_dilated(
+                x,
+                p["look"],
+                (1, 1),
+                "SAME",
+                dimension_numbers=("NHWC", "HWIO", "NHWC"),
+                feature_group_count=16,
+            )
+            return x + jax.nn.relu(y @ p["a"]) @ p["b"], None
+
+        x, _ = lax.scan(step, x, None, length=96)
+        return jnp.square(x[..., :4] - goal).mean()
+
+    params = {
+        "look": place.array((3, 3, 1, 48)),
+        "a": place.array((48, 128)),
+        "b": place.array((128, 16)),
+    }
+    return Work(_plain_step(loss), [params, place.array((8, 72, 72, 16)), place.array((8, 72, 72, 4))])
+
+
+@program()
+def more_speculative(place: Place) -> Work:
+    """A draft proposes four words, the large model judges them at once; both caches come and go."""
+
+    def attend(x, keys, values, at):
+        where = jnp.arange(keys.shape[1])[None, None] <= at + jnp.arange(x.shape[1])[None, :, None]
+        scores = jnp.where(where, jnp.einsum("bqd,bkd->bqk", x, keys), -1e9)
+        return jnp.einsum("bqk,bkd->bqd", jax.nn.softmax(scores), values)
+
+    def forward(p, cache, tokens, at):
+        x = p["embed"][tokens]
+        new = []
+        for w, (keys, values) in zip(p["layers"], cache, strict=True):
+            keys = lax.dynamic_update_slice(keys, x @ w[0], (0, at, 0))
+            values = lax.dynamic_update_slice(values, x @ w[1], (0, at, 0))
+            x = x + attend(x @ w[2], keys, values, at) @ w[3]
+            new.append((keys, values))
+        return x @ p["embed"].T, new
+
+    def step(small, large, cs, cl, token, at):
+        words = [token]
+        for n in range(4):
+            logits, cs = forward(small, cs, words[-1][:, None], at + n)
+            words.append(logits[:, 0].argmax(-1).astype(jnp.int32))
+        tokens = jnp.stack(words, 1)
+        logits, cl = forward(large, cl, tokens, at)
+        agreed = (logits[:, :-1].argmax(-1) == tokens[:, 1:]).cumprod(-1).sum(-1)
+        return agreed, logits.argmax(-1), cs, cl
+
+    def model(width, layers):
+        half = "bfloat16"
+        w = [place.array((width, width), half)] * 4
+        params = {"embed": place.array((32000, width), half), "layers": [w] * layers}
+        return params, [(place.array((4, 2048, width), half),) * 2] * layers
+
+    (small, cs), (large, cl) = model(512, 2), model(2048, 4)
+    return Work(step, [small, large, cs, cl, place.array((4,), "int32"), place.array((), "int32")])
+
+
+@program()
+def more_control(place: Place) -> Work:
+    """Model-predictive control by sampled plans: a small dynamics net rolled out for many plans."""
+
+    def plan(weights, state, mean, key):
+        def improve(mean, key):
+            noise = random.normal(key, (1024, *mean.shape))
+            plans = mean + 0.3 * noise
+
+            def roll(state, action):
+                x = jnp.concatenate([state, action], -1)
+                for w in weights[:-1]:
+                    x = jnp.tanh(x @ w)
+                state = state + x @ weights[-1]
+                return state, -jnp.square(state).sum(-1)
+
+            start = jnp.broadcast_to(state, (1024, state.shape[0]))
+            _, rewards = lax.scan(roll, start, jnp.moveaxis(plans, 1, 0))
+            weight = jax.nn.softmax(rewards.sum(0))
+            return jnp.einsum("n,nta->ta", weight, plans), None
+
+        return lax.scan(improve, mean, random.split(key, 10))[0]
+
+    weights = [place.array(s) for s in ((24, 256), (256, 256), (256, 16))]
+    return Work(plan, [weights, place.array((16,)), place.array((50, 8)), place.array((2,), "uint32")])
+
+
+@program()
+def more_elastic_net_path(place: Place) -> Work:
+    """Coordinate descent, one coordinate after the other, fifty sweeps."""
+
+    def fit(a, y):
+        square = jnp.square(a).sum(0)
+
+        def sweep(_, state):
+            def one(j, state):
+                w, r = state
+                column = a[:, j]
+                old = w[j]
+                rho = column @ r + square[j] * old
+                new = jnp.sign(rho) * jnp.maximum(jnp.abs(rho) - 0.1, 0) / (square[j] + 0.1)
+                return w.at[j].set(new), r + column * (old - new)
+
+            return lax.fori_loop(0, a.shape[1], one, state)
+
+        return lax.fori_loop(0, 50, sweep, (jnp.zeros(a.shape[1]), y))[0]
+
+    return Work(fit, [place.array((4096, 256)), place.array((4096,))])

@@ -19,7 +19,7 @@ class AllReduceThenSlice(Rule):
     title = "an all-reduce of which each device keeps only its part"
     needs_optimized = True
 
-    min_bytes: int = 1 << 20
+    min_bytes: int = 1 << 17
     """Bytes of the reduced array from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
