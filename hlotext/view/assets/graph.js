@@ -571,7 +571,7 @@
     rows.append(...cells.map(([s, x, size, at]) => {
       const cell = make("button", size > 26 ? W.scopes.name[s] || "(whole module)" : "");
       cell.type = "button";
-      cell.style.cssText = `left:${x}px;top:${at * row}px;width:${Math.max(2, size - 1)}px;background:color-mix(in srgb, ${hue(s)} ${Math.max(38, 74 - 8 * at)}%, white);${size > 26 ? "" : "padding:0"}`;
+      cell.style.cssText = `left:${x}px;top:${at * row}px;width:${Math.max(2, size - 1)}px;background:color-mix(in srgb, ${hue(s)} calc(${Math.max(38, 74 - 8 * at)}% * var(--strength)), var(--mix));${size > 26 ? "" : "padding:0"}`;
       cell.setAttribute("aria-label", `${scopeText(s)}, ${bytes(sums.bytes[s])}`);
       cell.addEventListener("click", () => { state.scope = s === state.scope && s ? W.scopes.parent[s] : s; overview(); });
       for (const event of ["pointerenter", "focus"]) cell.addEventListener(event, () => tell(s));

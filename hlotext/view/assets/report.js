@@ -156,7 +156,7 @@
         cell.setAttribute("aria-label", lines(n).filter(Boolean).join(", "));
         if (around.includes(n) && n !== top) cell.classList.add("around");
         const strength = depth[n] < level ? 38 : Math.max(42, 78 - 9 * (depth[n] - level));
-        cell.style.cssText = `left:${x}px;top:${at * row}px;width:${Math.max(2, size - 1)}px;background:color-mix(in srgb, ${hue(n)} ${strength}%, white)`;
+        cell.style.cssText = `left:${x}px;top:${at * row}px;width:${Math.max(2, size - 1)}px;background:color-mix(in srgb, ${hue(n)} calc(${strength}% * var(--strength)), var(--mix))`;
         return cell;
       }));
       if (focus !== undefined) (box.querySelector(`[data-n="${focus}"]`) || box.firstChild).focus();
@@ -223,6 +223,7 @@
       for (const glyph of [quads.selection_glyph, quads.hover_glyph]) if (glyph?.setv) glyph.setv({ line_color: of("--mark") });
     };
     if (data.chart === "memory") for (const one of figures) one.left[0].formatter.doFormat = (ticks) => ticks.map((tick) => bytes(Math.round(tick)));
+    if (data.chart === "memory") main.below[0].formatter.doFormat = (ticks) => ticks.map((tick) => Number.isInteger(tick) ? grouped(tick) : "");
     ours();
     painters.push(ours);
 

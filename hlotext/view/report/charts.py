@@ -79,6 +79,7 @@ def _figure(x: Range1d, y: Range1d, height: int, tools: list[Any], **more: Any) 
         **more,
     )
     found.outline_line_color = None
+    found.border_line_color = None
     found.axis.axis_line_color = None
     found.axis.major_tick_line_color = None
     found.axis.minor_tick_line_color = None
@@ -100,7 +101,9 @@ def _memory(data: Mapping[str, Any]) -> dict[str, Any]:
     low, high = _outline(data, moments)
     top = max([*high, 1.0])
     live = _figure(steps, Range1d(0, 1.12 * top), 120, _moving(), name="live")
-    live.varea(x=low, y1=np.zeros(len(low)), y2=high, fill_color=PALETTE[0], fill_alpha=0.25)
+    static = np.full(len(low), float(data["static"]))
+    live.varea(x=low, y1=static, y2=high, fill_color=PALETTE[0], fill_alpha=0.3)
+    live.varea(x=low, y1=np.zeros(len(low)), y2=static, fill_color=OTHERS, fill_alpha=0.25)
     live.line(x=low, y=high, line_color=PALETTE[0], line_width=1.5)
     live.yaxis.ticker = AdaptiveTicker(base=1024, mantissas=_BINARY, desired_num_ticks=3)
     live.xaxis.visible = False

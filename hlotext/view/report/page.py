@@ -168,6 +168,7 @@ def _environment() -> jinja2.Environment:
     )
     found.filters["chart_data"] = lambda chart: Markup(chart_data(chart))
     found.filters["breakable"] = breakable
+    found.filters["codes"] = codes
     return found
 
 
@@ -177,3 +178,9 @@ def breakable(text: str) -> Markup:
     for mark in ("/", "_", "."):
         safe = safe.replace(mark, f"{mark}<wbr>")
     return Markup(safe)
+
+
+def codes(text: str) -> Markup:
+    """Prose of ours in which what stands between backticks is a command or a name."""
+    parts = str(markupsafe.escape(shown(text))).split("`")
+    return Markup("".join(f"<code>{part}</code>" if n % 2 else part for n, part in enumerate(parts)))
