@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any
 
 from hlotext.ir import collector as _collector
@@ -25,6 +26,7 @@ with _collector.paused(pays=False):
     from hlotext.ir.nodes.computation import Computation
     from hlotext.ir.nodes.instruction import Instruction
     from hlotext.ir.nodes.module import Module
+    from hlotext.ir.values import value as _value
     from hlotext.ir.values.literal import Literal
     from hlotext.ir.values.shape import Layout, Shape, Tile
     from hlotext.syntax.linking import linker as _linker
@@ -279,7 +281,18 @@ def _proto_of(module: Module, fill_elided: bool) -> bytes:
 
 _printing.install_proto_writer(_proto_of)
 
-del _edit, _linker, _printing, _sockets
+
+def _html(value: object) -> str | None:
+    """What a notebook shows of a value; what draws it is imported with the first."""
+    import importlib
+
+    html: Callable[[object], str | None] = importlib.import_module("hlotext.view.notebook").html
+    return html(value)
+
+
+_value.install_view(_html)
+
+del _edit, _linker, _printing, _sockets, _value
 
 
 def __dir__() -> list[str]:

@@ -15,6 +15,7 @@ from hlotext.cost.sizes import padded_size
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.value import mimebundle
 
 Key = Literal["scope", "line", "opcode", "computation"]
 """What costs can be added up by."""
@@ -97,6 +98,8 @@ class Analysis:
     @property
     def bytes_accessed(self) -> float:
         return self._counting.figures[self.module.entry][2]
+
+    _repr_mimebundle_ = mimebundle
 
     @functools.cached_property
     def run(self) -> RunCost:

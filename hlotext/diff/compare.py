@@ -16,6 +16,7 @@ from hlotext.diff.pairing import Pairing
 from hlotext.diff.structure import LEFT_OUT, names_nodes
 from hlotext.diff.totals import Totals
 from hlotext.ir import collector
+from hlotext.ir.values.value import mimebundle
 
 _PASSES = "strip-metadata,canonical-names"
 """What is done to a module before it becomes a golden file."""
@@ -68,6 +69,8 @@ class Diff:
             return ""
         scopes = analysis.scopes(node.computation.module)
         return "/".join(scopes.folded(scopes.of(node)))
+
+    _repr_mimebundle_ = mimebundle
 
     def __repr__(self) -> str:
         counts = self.changes.counts()

@@ -13,6 +13,7 @@ from hlotext.analysis.chips import chip as chip_named
 from hlotext.ir import collector
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.value import mimebundle
 from hlotext.memory import peaks, platforms
 from hlotext.memory.aliases import Buffer, find_buffers
 from hlotext.memory.allocations import Allocation
@@ -40,7 +41,7 @@ class Model:
     sharing: Sharing
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class Assignment:
     """Who lives where and when. Computed from the text (`assign`), or read from XLA's files (`load`)."""
 
@@ -66,6 +67,12 @@ class Assignment:
     """What the analyses found on the way, for what is computed."""
     lines: Mapping[str, str] = MappingProxyType({})
     """For what is not in the text: the instruction as a file shows it, by name."""
+
+    def __repr__(self) -> str:
+        name = self.module.name if self.module is not None else "?"
+        return f"<Assignment of {name}: {len(self.values)} values in {len(self.allocations)} allocations>"
+
+    _repr_mimebundle_ = mimebundle
 
     def memory_spaces(self) -> tuple[int, ...]:
         """The memory spaces that hold anything, ascending."""

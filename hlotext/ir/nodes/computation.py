@@ -12,6 +12,7 @@ from hlotext.ir.nodes import gate, printing
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.value import mimebundle
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.module import Module
@@ -242,6 +243,8 @@ class Computation:
 
     def __str__(self) -> str:
         return printing.printer().computation(self)
+
+    _repr_mimebundle_ = mimebundle
 
     def __repr__(self) -> str:
         return f"<Computation %{self._name} with {len(self._instructions)} instructions>"

@@ -15,6 +15,7 @@ from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.value import mimebundle
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.computation import Computation
@@ -391,6 +392,8 @@ class Instruction:
 
     def __str__(self) -> str:
         return printing.printer().instruction(self)
+
+    _repr_mimebundle_ = mimebundle
 
     def __repr__(self) -> str:
         return f"<Instruction %{self._name} = {self._shape} {self._opcode}>"

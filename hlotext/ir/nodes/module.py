@@ -17,6 +17,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.value import mimebundle
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.naming import NameUniquer
@@ -346,6 +347,8 @@ class Module:
 
     def __str__(self) -> str:
         return printing.printer().source(self)
+
+    _repr_mimebundle_ = mimebundle
 
     def __repr__(self) -> str:
         return f"<Module {self._name} with {len(self._computations)} computations>"

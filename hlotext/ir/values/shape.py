@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.ir.values.types import BUFFER, OPAQUE, TOKEN, TUPLE, ElementType
-from hlotext.ir.values.value import Value
+from hlotext.ir.values.value import Value, mimebundle
 
 UNBOUNDED_SIZE = -(2**63)
 """Size of a dimension printed `?`, as XLA's `Shape::kUnboundedSize`."""
@@ -127,6 +127,8 @@ class Shape:
     """Levels of tuples in each other: 0 for an array, 1 for a tuple of arrays."""
     _text: str | None = attrs.field(default=None, eq=False, init=False)
     _text_without_layout: str | None = attrs.field(default=None, eq=False, init=False)
+
+    _repr_mimebundle_ = mimebundle
 
     @dynamic_dimensions.default
     def _all_static(self) -> tuple[bool, ...]:

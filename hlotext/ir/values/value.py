@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import attrs
@@ -21,3 +22,25 @@ class Value:
             f"{field.name}={getattr(self, field.name)!r}" for field in self.__attrs_attrs__ if field.repr
         )
         return f"{type(self).__qualname__}({', '.join(fields)})"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return mimebundle(self)
+
+
+# ---- in notebooks
+
+_views: list[Callable[[Any], str | None]] = []
+
+
+def install_view(view: Callable[[Any], str | None]) -> None:
+    """Makes this what draws values and nodes in notebooks: HTML, or None for what it does not know."""
+    _views[:] = [view]
+
+
+def mimebundle(value: Any, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    """What Jupyter asks of the last value of a cell (`_repr_mimebundle_`): its `repr`, and HTML where something draws it."""
+    bundle = {"text/plain": repr(value)}
+    found = _views[0](value) if _views else None
+    if found is not None:
+        bundle["text/html"] = found
+    return bundle
