@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 
@@ -14,6 +15,7 @@ from hlotext.edit.cloning import clone_computation, clone_instruction
 from hlotext.ir.nodes import compare
 from hlotext.ir.nodes.module import ENTRY_LAYOUT
 from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import AttributeUse, Printing
 from hlotext.ir.values.configs import FrontendAttributes
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.builder import Builder
@@ -267,6 +269,12 @@ def check(module: hlo.Module, before: Before) -> None:
     assert difference is None, difference
 
 
+def _is_default(use: AttributeUse, value: Any) -> bool:
+    if use.printed is Printing.IF_ANY_NOT_DEFAULT and isinstance(value, tuple):
+        return all(entry == use.default for entry in value)
+    return use.default is not None and use.default == value
+
+
 def without_defaults(module: hlo.Module) -> hlo.Module:
     """A copy without attributes that say what their absence says, and with the layout that an absent one stands for."""
     copy = module.clone()
@@ -278,7 +286,7 @@ def without_defaults(module: hlo.Module) -> hlo.Module:
             instruction._attributes = {
                 name: value
                 for name, value in instruction._attributes.items()
-                if name not in uses or uses[name].default is None or uses[name].default != value
+                if name not in uses or not _is_default(uses[name], value)
             }
         if instruction.opcode == "map":  # printed as its operands say, whatever it says itself
             instruction._attributes.pop("dimensions", None)
