@@ -31,6 +31,7 @@ FLOORS = (
 )
 """Rooms from the ground up; every other room stands above all of these."""
 INNER_FLOORS = {
+    "ir": ("errors", "doors", "collector", "memo", "values", "tables", "nodes"),
     "syntax": (
         *("source", "language", "hints", "literals", "reading", "checks", "module_checks"),
         *("linking", "fast", "recovery", "lazy"),
@@ -49,23 +50,23 @@ PRIVATE = {
 """Private attributes of nodes that a room still uses."""
 SHORT = {
     "__main__",  # `python -m hlotext`
-    "dumps.notes",
-    "edit.names",
+    "dumps.notes",  # what every reader of a folder gives
+    "edit.names",  # asked by the gate and by every pass that makes names
     "findings.codes",  # what every table of codes is made of
     "ir.doors",  # used by every room
     "ir.errors",
     "ir.tables.opcode_rows.examples",
     "ir.values.value",  # what every value is
-    "layout.permutations",
-    "memory.errors",
+    "layout.permutations",  # plain numbers, without shapes
+    "memory.errors",  # raised in every file of the room
     "reports.report",  # what every writer gets
-    "rewrite.opcode_methods",
-    "semantics.effects",
-    "semantics.infer.errors",
-    "semantics.words",
+    "rewrite.opcode_methods",  # beside its generated stub
+    "semantics.effects",  # one question, asked by readers, passes and checks
+    "semantics.infer.errors",  # raised in every file of the room
+    "semantics.words",  # said in the messages of every file
     "testing.filecheck",  # needs a package of its own
 }
-"""Files of fewer than thirty lines."""
+"""Files of fewer than thirty lines, and why they are files."""
 LINES = (
     "add.936 = bf16[8,1,1280,16384]{3,2,0,1:T(8,128)(2,1)} add(exponential.183, broadcast.3115)",
     "%fusion.3 = bf16[32,32,4096]{2,1,0:T(8,128)(2,1)S(1)} "

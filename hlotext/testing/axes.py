@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from hlotext.analysis import Communication, DeviceMesh, MeshSource, axes_of, mesh_of
+from hlotext.analysis import Communication, DeviceMesh, MeshSource, axes_of, mesh_of, parse_mesh
 from hlotext.ir.nodes.module import Module
 
 
 def sizes_of(mesh: Any) -> Mapping[str, int]:
     """The sizes of a mesh by the names of its axes, major to minor. Raises ValueError for sizes that are none."""
+    if isinstance(mesh, str):
+        parsed = parse_mesh(mesh)
+        return dict(zip(parsed.names, parsed.sizes, strict=True))
     sizes: Mapping[str, Any] = mesh if isinstance(mesh, Mapping) else mesh.shape
     for axis, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
@@ -35,7 +38,7 @@ def check_mesh(mesh: Any, module: Module) -> None:
 
 
 def device_mesh(mesh: Any) -> DeviceMesh:
-    """A jax Mesh, or a mapping from axis name to size, major to minor: its devices by their position in it."""
+    """A jax Mesh, a mapping from axis name to size, major to minor, or a text: its devices by their position in it."""
     sizes = sizes_of(mesh)
     return DeviceMesh(tuple(sizes), tuple(map(int, sizes.values())))
 

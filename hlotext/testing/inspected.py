@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def inspect(value: Any, mesh: Any = None) -> Hlo:
     """The questions about a jax `Lowered` or `Compiled`, text, a path or a module.
 
-    `mesh` (a jax Mesh, or a mapping from axis name to size) lets collectives be told apart by axis.
+    `mesh` (a jax Mesh, a mapping from axis name to size, or a text as `dp=2,tp=4`) lets collectives be told apart by axis.
     """
     return Hlo(module_of(value), mesh)
 
