@@ -57,6 +57,7 @@ MODELS = {
 """XLA's name of a pass -> ours."""
 ON_PLATFORM: dict[tuple[str, str], str] = {
     ("fusion", "cpu"): "cpu-fusion",
+    ("layout-assignment", "cpu"): "cpu-layout-assignment",
 }
 """XLA's name of a pass and a platform -> ours, where each platform has a pass of its own or one of them alone a model."""
 WITHOUT_LAYOUTS = {"cse": "cse{is_layout_sensitive=false}"}

@@ -55,6 +55,7 @@ MODELS: dict[str, str] = {
     "gpu-convert-async-collectives-to-sync": "hlotext.compiler.async_collectives:ConvertAsyncCollectivesToSync",
     "cpu-fusion": "hlotext.compiler.cpu_fusing:CpuFusion",
     "memory-scheduler": "hlotext.compiler.scheduling:MemoryScheduler",
+    "cpu-layout-assignment": "hlotext.compiler.layout_models:CpuLayoutAssignment",
     "post-scheduling-copies": "hlotext.compiler.copies:PostSchedulingCopies",
 }
 """Models of passes of XLA's that a room above has, by name: the module and the class, imported when they are asked for."""

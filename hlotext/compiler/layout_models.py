@@ -1,0 +1,104 @@
+"""Layout assignment as XLA's compilers do it, with the reason of every layout and of every copy."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from hlotext.compiler.decision import Decision, Outcome
+from hlotext.compiler.layout_applying import Applying
+from hlotext.compiler.layout_backends import CpuBackend
+from hlotext.compiler.layout_engine import Backend, Engine
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.aliasing import OutputToOperandAliasing
+from hlotext.memory.definitions import shape_of
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.editor import Editor
+
+
+def layout_assignment(module: Module, platform: str = "cpu") -> Outcome:
+    """The layouts that XLA would give a module that has not been through layout assignment, and why.
+
+    Raises ValueError for platforms whose rules are not known here.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("ENTRY e { x = f32[8,4]{1,0} parameter(0)  t = f32[4,8]{1,0} transpose(x), dimensions={1,0}"
+    ...     "  ROOT n = f32[4,8]{1,0} negate(t) }")
+    >>> for decision in layout_assignment(m).decisions[1:3]:
+    ...     print(decision.because)
+    t lies {0,1}: it makes the transpose a bitcast of its operand x, which lies {1,0}
+    n lies {1,0}: as its operand t
+    """
+    if platform not in BACKENDS:
+        raise ValueError(f"the layouts of {platform} are not known; those of {', '.join(BACKENDS)} are")
+    copy = module.clone()
+    with copy.transaction():
+        applying = _assign(copy, BACKENDS[platform]())
+    return Outcome(copy, tuple(applying.decisions))
+
+
+@attrs.frozen
+class CpuLayoutAssignment(Pass):
+    """Gives every array the layout that XLA's CPU compiler gives it, with copies where operands lie otherwise.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("ENTRY e { x = f32[8,4]{1,0} parameter(0)  t = f32[4,8]{1,0} transpose(x), dimensions={1,0}"
+    ...     "  ROOT n = f32[4,8]{1,0} negate(t) }")
+    >>> CpuLayoutAssignment().run(m).statistics
+    {'copies': 1}
+    """
+
+    name: ClassVar[str] = "cpu-layout-assignment"
+    summary: ClassVar[str] = "Assigns layouts as XLA's CPU compiler does."
+    is_one_round: ClassVar[bool] = True
+
+    def run(self, module: Module) -> PassResult:
+        return PassResult.of({"copies": _assign(module, CpuBackend()).copies})
+
+
+BACKENDS: dict[str, type[CpuBackend]] = {"cpu": CpuBackend}
+"""The backends whose rules are known."""
+
+
+def _assign(module: Module, backend: Backend) -> Applying:
+    editor = Editor(module)
+    computations = [c for c in nonfusion_computations(module) if len(c)]
+    for computation in computations:
+        for i in list(computation.instructions):
+            _copy_aliased(editor, i)
+    engine = Engine(module, computations, backend)
+    engine.run()
+    header = module.attributes.get("entry_computation_layout")
+    applying = Applying(engine, editor)
+    applying.run()
+    if header is not None and module.attributes.get("entry_computation_layout") != header:
+        module.attributes["entry_computation_layout"] = header
+    return applying
+
+
+def _copy_aliased(editor: Editor, i: Instruction) -> None:
+    """Operands whose memory an instruction with fixed layouts takes over are copied first (`AddCopyForOperand`)."""
+    numbers = []
+    if i.opcode == "send":
+        numbers = [0]
+    elif i.opcode == "custom-call" and "operand_layout_constraints" in i.attributes:
+        said = i.attributes.get("output_to_operand_aliasing")
+        if isinstance(said, OutputToOperandAliasing):
+            numbers = list(dict.fromkeys(alias.operand_index for alias in said.aliases))
+    for number in numbers:
+        operand = i.operands[number]
+        if operand.opcode == "copy" and len(operand.users) == 1:
+            continue
+        editor.place = i
+        names = ("sharding", "metadata", "frontend_attributes")
+        noted = {name: operand.attributes[name] for name in names if name in operand.attributes}
+        copy = editor.add("copy", shape_of(operand), (operand,), attributes=noted)
+        given = list(i.operands)
+        given[number] = copy
+        i.change(operands=given, typed=False)
+    editor.place = None
+
+
+__all__ = ["CpuLayoutAssignment", "Decision", "layout_assignment"]

@@ -1,0 +1,239 @@
+"""What layouts are assigned to: buffers, where each comes from, and the constraints on them.
+
+A buffer is an array that an instruction makes; tuples, get-tuple-elements and the like hand buffers on
+(`TuplePointsToAnalysis`, `BufferLayoutConstraint`, `OperandLayoutConstraint`, `ComputationLayoutConstraint`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.aliasing import OutputToOperandAliasing
+from hlotext.ir.values.shape import Layout, Shape
+from hlotext.memory.definitions import shape_of
+
+Index = tuple[int, ...]
+Order = tuple[int, ...]
+"""Dimensions from minor to major."""
+Orders = dict[Index, Order]
+"""The orders of the arrays of a shape."""
+
+HANDED_ON = frozenset({"add-dependency", "bitcast", "domain", "opt-barrier"})
+"""Opcodes whose result is their first operand."""
+
+MOST_CHANGES = 2
+"""How often a layout that is not demanded may change (`kMaxLayoutProp`), so that propagation ends."""
+
+
+@attrs.define(eq=False, repr=False)
+class Buffer:
+    """An array that an instruction makes."""
+
+    instruction: Instruction
+    index: Index
+    rank: int
+    number: int
+    """Its place in the order in which XLA numbers buffers."""
+    aliases: list[Instruction] = attrs.field(factory=list)
+    """Instructions whose whole result it is."""
+    constraint: BufferConstraint | None = None
+
+
+@attrs.define(eq=False, repr=False)
+class BufferConstraint:
+    """How an array is to lie."""
+
+    buffer: Buffer
+    order: Order
+    is_mandatory: bool
+    is_dfs: bool
+    priority: int
+    because: str
+    changes: int = 1
+
+
+@attrs.define(eq=False, repr=False)
+class OperandConstraint:
+    """How an instruction wants an operand."""
+
+    instruction: Instruction
+    number: int
+    orders: Orders
+    is_mandatory: bool
+    is_dfs: bool
+    priority: int
+    because: str
+
+    @property
+    def operand(self) -> Instruction:
+        """The operand."""
+        return self.instruction.operands[self.number]
+
+    @property
+    def order(self) -> Order:
+        """The order of an operand that is an array."""
+        return self.orders[()]
+
+
+@attrs.define(eq=False, repr=False)
+class Interface:
+    """How the parameters and the result of a computation lie, as its callers see it."""
+
+    computation: Computation
+    parameters: list[Orders]
+    result: Orders
+    priority: int
+    has_parameters: bool = False
+    has_result: bool = False
+    is_mandatory: bool = True
+    is_dfs: bool = True
+    result_shape: Shape | None = None
+    """Of the program: its result with all that the header says of layouts."""
+    operands: dict[tuple[Instruction, int], OperandConstraint] = attrs.field(factory=dict)
+    """What its instructions want, by instruction and operand number."""
+
+
+Constraint = BufferConstraint | OperandConstraint | Interface
+
+
+# ---- shapes and orders
+
+
+def arrays(shape: Shape) -> Iterator[tuple[Index, Shape]]:
+    """The arrays of a shape, with their indices."""
+    for index, leaf in shape.leaves():
+        if leaf.is_array:
+            yield index, leaf
+
+
+def order_of(shape: Shape) -> Order:
+    """The order of an array, the descending one where the text has none."""
+    return shape.layout.minor_to_major if shape.layout is not None else descending(shape.rank)
+
+
+def orders_of(shape: Shape) -> Orders:
+    """The orders of all arrays of a shape."""
+    return {index: order_of(leaf) for index, leaf in arrays(shape)}
+
+
+def descending(rank: int) -> Order:
+    """Row-major."""
+    return tuple(range(rank - 1, -1, -1))
+
+
+def default_orders(shape: Shape) -> Orders:
+    """Row-major orders of all arrays of a shape."""
+    return {index: descending(leaf.rank) for index, leaf in arrays(shape)}
+
+
+def with_orders(shape: Shape, orders: Orders) -> Shape:
+    """A shape whose arrays lie in these orders."""
+    return with_layouts(shape, {index: Layout(order) for index, order in orders.items()})
+
+
+def with_layouts(shape: Shape, given: Mapping[Index, Layout | None], index: Index = ()) -> Shape:
+    """A shape whose arrays have these layouts."""
+    if shape.is_tuple:
+        parts = tuple(with_layouts(part, given, (*index, n)) for n, part in enumerate(shape.tuple_shapes))
+        return shape if parts == shape.tuple_shapes else Shape.tuple(parts)
+    layout = given.get(index)
+    return shape.with_layout(layout) if shape.is_array and shape.rank and layout is not None else shape
+
+
+def without(order: Order, deleted: tuple[int, ...]) -> Order:
+    """The order when dimensions are gone (`LayoutUtil::DeleteDimension`)."""
+    gone = frozenset(deleted)
+    kept = sorted(d for d in order if d not in gone)
+    places = {d: n for n, d in enumerate(kept)}
+    return tuple(places[d] for d in order if d not in gone)
+
+
+def at_most_rank_1(shape: Shape) -> bool:
+    """Whether all arrays have one dimension at most (`IsAtMostRank1`)."""
+    return all(leaf.rank <= 1 for _, leaf in arrays(shape))
+
+
+def text(order: Order) -> str:
+    """An order as HLO writes it."""
+    return "{" + ",".join(map(str, order)) + "}"
+
+
+# ---- where arrays come from
+
+
+class Sources:
+    """The buffer behind every array of every instruction."""
+
+    def __init__(self, module: Module, computations: list[Computation]) -> None:
+        self.buffers: list[Buffer] = []
+        self._of: dict[Instruction, dict[Index, Buffer]] = {}
+        for computation in computations:
+            for i in computation.instructions:
+                self.add(i)
+
+    def add(self, i: Instruction) -> None:
+        """Finds the buffers of an instruction whose operands are known."""
+        found = self._of[i] = self._find(i)
+        if shape_of(i).is_array and () in found:
+            found[()].aliases.append(i)
+
+    def of(self, i: Instruction) -> dict[Index, Buffer]:
+        """The buffers by index."""
+        return self._of[i]
+
+    def is_own(self, i: Instruction, index: Index) -> bool:
+        """Whether an instruction makes the array there."""
+        buffer = self._of[i].get(index)
+        return buffer is not None and buffer.instruction is i
+
+    def is_handed_on(self, i: Instruction, number: int) -> bool:
+        """Whether a part of an operand is a part of the result (`AnyOperandBufferForwarded`)."""
+        if i.opcode not in _MAY_HAND_ON and not _aliases(i):
+            return False
+        own = set(map(id, self._of[i].values()))
+        given = self._of[i.operands[number]].values()
+        return any(id(buffer) in own for buffer in given) or (
+            i.opcode in HANDED_ON or i.opcode == "tuple" or (i.opcode == "get-tuple-element" and not own)
+        )
+
+    def _find(self, i: Instruction) -> dict[Index, Buffer]:
+        opcode = i.opcode
+        shape = shape_of(i)
+        if opcode in HANDED_ON and i.operands:
+            return dict(self._of[i.operands[0]])
+        if opcode == "tuple":
+            return {
+                (n, *index): buffer for n, o in enumerate(i.operands) for index, buffer in self._of[o].items()
+            }
+        if opcode == "get-tuple-element":
+            number = i.attributes["index"]
+            given = self._of[i.operands[0]]
+            return {index: given[number, *index] for index, _ in arrays(shape)}
+        if opcode == "copy" and shape.is_tuple:
+            return dict(self._of[i.operands[0]])
+        found: dict[Index, Buffer] = {}
+        aliased = _aliases(i)
+        for index, leaf in arrays(shape):
+            target = aliased.get(index)
+            known = self._of[i.operands[target[0]]].get(target[1]) if target is not None else None
+            if known is None:
+                known = Buffer(i, index, leaf.rank, len(self.buffers))
+                self.buffers.append(known)
+            found[index] = known
+        return found
+
+
+_MAY_HAND_ON = HANDED_ON | {"tuple", "get-tuple-element", "copy"}
+
+
+def _aliases(i: Instruction) -> dict[Index, tuple[int, Index]]:
+    """Which results of a custom call or fusion are operands, as it says."""
+    said = i.attributes.get("output_to_operand_aliasing")
+    if not isinstance(said, OutputToOperandAliasing):
+        return {}
+    return {a.output_shape_index: (a.operand_index, a.operand_shape_index) for a in said.aliases}
