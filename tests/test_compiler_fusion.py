@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import json
 import lzma
 import random
@@ -120,3 +122,23 @@ def test_no_log_makes_a_cycle(seed: int) -> None:
     assert {e.code for e in hlo.verify(outcome.module)} <= {e.code for e in hlo.verify(module)}
     assert any(d.rule == "log does not fit" for d in outcome.decisions)
     hlo.parse(str(outcome.module))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "cpu_fusing",
+            "decision",
+            "duplication",
+            "fusing",
+            "fusion_rules",
+            "kept_whole",
+            "layout_models",
+            "models",
+        ),
+        "priority",
+    ],
+)
+def test_examples(name: str) -> None:
+    assert not doctest.testmod(importlib.import_module(f"hlotext.compiler.{name}")).failed

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hlotext.compiler.cpu_fusing import FusionOutcome, cpu_fusion
     from hlotext.compiler.decision import Decision, Outcome
     from hlotext.compiler.explaining import Explanation, Group, explain
+    from hlotext.compiler.layout_models import layout_assignment
     from hlotext.compiler.priority import priority_fusion
     from hlotext.compiler.scheduling import Candidate, schedule, schedules
     from hlotext.compiler.views import View, overlaps, rematerialized
@@ -34,6 +35,7 @@ _HOMES = {
     "cpu_fusing": ("FusionOutcome", "cpu_fusion"),
     "copies": ("copy_insertion", "post_scheduling_copies"),
     "decision": ("Decision", "Outcome"),
+    "layout_models": ("layout_assignment",),
     "priority": ("priority_fusion",),
     "explaining": ("Explanation", "Group", "explain"),
     "asking": ("Answer", "why", "why_in"),
@@ -65,6 +67,7 @@ __all__ = [
     "explain",
     "fusion_wrapper",
     "overlaps",
+    "layout_assignment",
     "post_scheduling_copies",
     "priority_fusion",
     "rematerialized",

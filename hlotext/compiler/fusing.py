@@ -298,7 +298,7 @@ def _fusion(
 ) -> Instruction:
     """The fusion with its computation."""
     module = editor.module
-    builder = Builder.new(module, module.computation_names.unique("fused_computation"), before=home)
+    builder = Builder.new(module, "fused_computation", before=home)
     made: dict[Member | Node, Instruction] = {}
     for operand in body.operands:
         made[operand] = builder.parameter(operand.shape)

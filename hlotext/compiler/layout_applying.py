@@ -22,7 +22,12 @@ class Applying:
         self._engine = engine
         self._editor = editor
         self.decisions: list[Decision] = []
-        self.copies = 0
+        self._made: list[Instruction] = []
+
+    @property
+    def copies(self) -> int:
+        """How many copies were made."""
+        return len(self._made)
 
     def run(self) -> None:
         """Gives every array its layout, callees first (`AssignLayouts`)."""
@@ -62,21 +67,21 @@ class Applying:
             operand = i.operands[number]
             if _lies(operand, wish.orders):
                 continue
-            copy = self._copy_in_branch(i, number, wish.orders)
-            if copy is None:
+            before = len(self._made)
+            if self._copy_in_branch(i, number, wish.orders) is None:
                 self._editor.place = i
-                copy = self._copied(operand, wish.orders)
                 given = list(i.operands)
-                given[number] = copy
+                given[number] = self._copied(operand, wish.orders)
                 i.change(operands=given, typed=False)
-            if copy.opcode == "copy":
-                because = (
-                    f"{i.name} wants {operand.name} as {text(wish.orders[()])} ({wish.because}), "
-                    f"which lies {text(order_of(shape_of(operand)))}"
-                )
-            else:
-                because = f"{i.name} wants {operand.name} in other layouts: {wish.because}"
-            self.decisions.append(Decision(copy.name, "copy", because, (operand.name, i.name), _COPY))
+            self._explain(before, "copy", f"{i.name} wants it so: {wish.because}", (operand.name, i.name))
+
+    def _explain(self, start: int, rule: str, why: str, others: tuple[str, ...]) -> None:
+        """Says of the copies that were just made why they are there."""
+        for copy in self._made[start:]:
+            given = copy.operands[0]
+            orders = f"{text(order_of(shape_of(given)))} to {text(order_of(shape_of(copy)))}"
+            because = f"{copy.name} lays {given.name} out from {orders}: {why}"
+            self.decisions.append(Decision(copy.name, rule, because, others, _COPY))
 
     def _copy_in_branch(self, i: Instruction, number: int, orders: Orders) -> Instruction | None:
         """What only one branch of a conditional takes is copied inside of it, so that others do not pay."""
@@ -103,8 +108,9 @@ class Applying:
         """A copy with other layouts; of a tuple one of each array that lies otherwise (`CreateCopyWithNewLayout`)."""
         shape = shape_of(i)
         if not shape.is_tuple:
-            self.copies += 1
-            return self._editor.add("copy", with_orders(shape, orders), (i,), attributes=_noted(i))
+            copy = self._editor.add("copy", with_orders(shape, orders), (i,), attributes=_noted(i))
+            self._made.append(copy)
+            return copy
         parts = []
         for number, part in enumerate(shape.tuple_shapes):
             own = {index[1:]: order for index, order in orders.items() if index[0] == number}
@@ -122,10 +128,10 @@ class Applying:
         root = computation.root
         if not _lies(root, interface.result):
             self._editor.place = None
-            copy = self._copied(root, interface.result)
-            computation.root = copy
-            because = f"the result of {computation.name} is to lie otherwise than {root.name} does"
-            self.decisions.append(Decision(copy.name, "copy of the result", because, (root.name,), _SOURCE))
+            before = len(self._made)
+            computation.root = self._copied(root, interface.result)
+            why = f"the result of {computation.name} is to lie so"
+            self._explain(before, "copy of the result", why, (root.name,))
         if interface.result_shape is not None:
             root = computation.root
             given = {index: leaf.layout for index, leaf in arrays(interface.result_shape)}

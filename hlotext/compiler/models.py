@@ -14,6 +14,7 @@ from hlotext.compiler.copies import (
 )
 from hlotext.compiler.cpu_fusing import cpu_fusion
 from hlotext.compiler.decision import Outcome
+from hlotext.compiler.layout_models import layout_assignment
 from hlotext.compiler.priority import priority_fusion
 from hlotext.compiler.scheduling import schedule
 from hlotext.compiler.wrapping import fusion_wrapper
@@ -44,6 +45,7 @@ MODELS: dict[tuple[str, str | None], Model] = {
     ("SCHEDULE", "cpu"): _alone(schedule),
     ("SCHEDULE", "gpu"): _alone(schedule),
     ("removing_unnecessary_copies", None): _alone(removing_copies),
+    ("layout-assignment", "cpu"): _alone(layout_assignment),
     ("priority-fusion", "gpu"): _priority_fusion,
 }
 """By XLA's name of the pass and the platform; None: on every platform."""

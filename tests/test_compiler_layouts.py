@@ -1,0 +1,71 @@
+"""Layout assignment as XLA's CPU compiler does it: layouts are whole, and every one and every copy has a reason."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlotext as hlo
+from hlotext import compiler
+from hlotext.compiler.layout_values import arrays, order_of
+from hlotext.edit import integrity
+from hlotext.memory.definitions import shape_of
+from tests import pass_pairs
+
+PAIRS = [pair for pair in pass_pairs.sampled() if pair.name == "layout-assignment"]
+
+LOOP = """HloModule m, entry_computation_layout={(f32[8,4]{1,0})->(f32[8,4]{0,1}, s32[])}
+body {
+  s = (f32[8,4]{1,0}, s32[]) parameter(0)
+  a = f32[8,4]{1,0} get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  m = s32[] add(n, one)
+  b = f32[8,4]{1,0} negate(a)
+  ROOT r = (f32[8,4]{1,0}, s32[]) tuple(b, m)
+}
+condition {
+  t = (f32[8,4]{1,0}, s32[]) parameter(0)
+  k = s32[] get-tuple-element(t), index=1
+  ten = s32[] constant(10)
+  ROOT c = pred[] compare(k, ten), direction=LT
+}
+ENTRY e {
+  x = f32[8,4]{1,0} parameter(0)
+  zero = s32[] constant(0)
+  i = (f32[8,4]{1,0}, s32[]) tuple(x, zero)
+  ROOT w = (f32[8,4]{1,0}, s32[]) while(i), condition=condition, body=body
+}
+"""
+
+
+@pytest.mark.parametrize("text", [LOOP, *(pair.before for pair in PAIRS)])
+def test_every_layout_has_a_reason(text: str) -> None:
+    module = hlo.parse(text)
+    outcome = compiler.layout_assignment(module)
+    assert str(module) == text
+    assert integrity.problems(outcome.module) == []
+    assert {d.code for d in hlo.verify(outcome.module)} <= {d.code for d in hlo.verify(module)}
+    hlo.parse(str(outcome.module))
+    told = {decision.instruction for decision in outcome.decisions}
+    for i in outcome.module.entry:
+        made = i.opcode not in ("tuple", "get-tuple-element", "while")
+        if made and any(leaf.rank > 1 for _, leaf in arrays(shape_of(i))):
+            assert i.name in told, i
+
+
+def test_result_and_loop() -> None:
+    """The state of a loop lies alike everywhere; the program's result is copied where it is to lie otherwise."""
+    outcome = compiler.layout_assignment(hlo.parse(LOOP))
+    root = outcome.module.entry.root
+    assert root.opcode == "tuple"
+    assert order_of(shape_of(root).tuple_shapes[0]) == (0, 1)
+    assert [d.rule for d in outcome.decisions if "result of e" in d.because] == ["copy of the result"]
+    loop = next(i for i in outcome.module.entry if i.opcode == "while")
+    body = loop.attributes["body"]
+    shapes = {str(s.shape) for s in (loop, loop.operands[0], body.root, body.parameters[0])}
+    assert len(shapes) == 1
+
+
+def test_other_platforms_are_refused() -> None:
+    with pytest.raises(ValueError, match="layouts of tpu are not known"):
+        compiler.layout_assignment(hlo.parse(LOOP), "tpu")
