@@ -146,3 +146,26 @@ def mutated(data: bytes, generator: random.Random) -> bytes:
         else:
             out = out[: max(1, place)] if generator.random() < 0.1 else out
     return bytes(out)
+
+
+def test_a_recorded_trace() -> None:
+    """Two programs of JAX on a CPU, of which one ran three times; the trace is cut to what is about them."""
+    path = support.DATA / "proto" / "two_programs.xplane.pb"
+    trace = hlo.proto.read_trace(path.read_bytes(), str(path))
+    assert [(module.name, module.program_id, module.runs) for module in trace.modules] == [
+        ("jit_g", 2, 1),
+        ("jit__lambda", 0, 3),
+    ]
+    loop, product = trace.modules
+    assert product.module.name == "jit__lambda"
+    sine = product.module.entry["wrapped_sine"]
+    time = product.time_of(sine)
+    assert time is not None
+    assert (time.count, round(time.seconds * 1e9)) == (3, 73208)
+    assert loop.times["ynn_fusion"].count == 5  # inside of the loop
+    assert loop.seconds is not None
+    assert loop.seconds > loop.times["while.6"].seconds
+    modules = hlo.load_all(path)
+    assert [module.name for module in modules] == ["jit_g", "jit__lambda"]
+    with pytest.raises(hlo.ProtoError, match="this trace holds 2 modules"):
+        hlo.load(path)

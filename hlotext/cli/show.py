@@ -13,6 +13,7 @@ from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
 from hlotext.cli.output import Output, output
 from hlotext.cli.run_figures import ModuleFacts, module_facts
 from hlotext.cli.show_summary import show_summary
+from hlotext.cli.show_trace import show_trace, trace_json, trace_of
 from hlotext.ir.nodes.module import Module
 
 if TYPE_CHECKING:
@@ -46,27 +47,32 @@ def command(files: tuple[str, ...], name: str | None, limit: int | None, output_
 
     Bytes are those that the layouts ask for, padding included. Memory is counted by what is written: arrays
     that follow each other in the same place count both, views and what stands in fusions count nothing.
-    A FILE that is a single op line is shown as with -i.
+    A FILE that is a single op line is shown as with -i. Of a profiler's trace (.xplane.pb): which modules ran, how often, how
+    long, and what their operations took.
 
     \b
     Examples:
       hlotext show module_0001.jit_step.after_optimizations.txt
       hlotext show dump.txt.gz -i fusion.3
+      hlotext show trace.xplane.pb
       hlotext show --format json dump.txt | jq '.modules[0].collective_groups'
 
     Exit status: 0 fine, 1 there is no instruction of that NAME, 2 unreadable input.
     """
-    inputs = Inputs(files)
+    traces = {place: trace for place in files if name is None and (trace := trace_of(place)) is not None}
+    inputs = Inputs([place for place in files if place not in traces])
     if name is not None:
         from hlotext.cli.show_name import show_name  # it loads the printer, like the next
 
         show_name(inputs, name, limit, output_format)
     elif output_format == "json":
-        write_json(
-            {"modules": [facts for place in inputs.used(_summaries) for facts in _json(*place, limit)]}
-        )
+        found_traces = [trace_json(place, trace, limit) for place, trace in traces.items()]
+        modules = [facts for place in inputs.used(_summaries) for facts in _json(*place, limit)]
+        write_json({"modules": modules, **({"traces": found_traces} if found_traces else {})})
     else:
         report = output()
+        for place, trace in traces.items():
+            show_trace(report, place, trace, _DEFAULT_LIMIT if limit is None else limit or None)
         for place, (found, notes) in inputs.used(_facts):
             _show(report, place, found, notes, limit)
     inputs.finish()

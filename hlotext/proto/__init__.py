@@ -8,7 +8,7 @@ from hlotext.ir import doors
 
 if TYPE_CHECKING:
     from hlotext.proto.errors import MissingProtobuf, ProtoError
-    from hlotext.proto.files import Modules, kind_of, read_first, read_modules, wrapped
+    from hlotext.proto.files import TRACE, Modules, kind_of, read_first, read_modules, wrapped
     from hlotext.proto.json import from_json, to_json
     from hlotext.proto.reader import read_module
     from hlotext.proto.traces import OpTime, Trace, TracedModule, read_trace
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "errors": ("MissingProtobuf", "ProtoError"),
-    "files": ("Modules", "kind_of", "read_first", "read_modules", "wrapped"),
+    "files": ("TRACE", "Modules", "kind_of", "read_first", "read_modules", "wrapped"),
     "json": ("from_json", "to_json"),
     "reader": ("read_module",),
     "traces": ("OpTime", "Trace", "TracedModule", "read_trace"),
@@ -27,6 +27,7 @@ _HOMES = {
 __getattr__ = doors.door(__name__, **_HOMES)
 
 __all__ = [
+    "TRACE",
     "MissingProtobuf",
     "Modules",
     "OpTime",

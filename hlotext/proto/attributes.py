@@ -45,6 +45,8 @@ class Tools:
         self.shape_bytes = ShapeWriter(self.classes)
         self.exact_shape_bytes = ShapeWriter(self.classes, is_filled=False)
         """Shapes without a layout stay so, as in the entry's signature where the compiler is to choose."""
+        self.groups: dict[tuple[int, bytes], Any] = {}
+        """Replica groups by their bytes: many collectives differ in nothing but their channel."""
         self.fill = fill
         """Whether elided literals are written as zeros."""
         self.inner_module_text: Callable[[bytes], str] = _no_module
@@ -226,13 +228,20 @@ def _write_aliasing(value: OutputToOperandAliasing, t: Tools) -> bytes:
 
 def _groups(f: Fields, t: Tools) -> Any:
     """The groups of a collective; the deprecated list where there is no other (`DeviceListFromProto`)."""
-    if (found := f.raw(92)) is not None:
-        return shardings.read_iota_groups(found, t.classes)
-    if (found := f.raw(93)) is not None:
-        return shardings.read_mesh_groups(found, t.classes)
-    if 49 in f:
-        return shardings.read_groups(f.raws(49), t.classes)
-    return shardings.read_group_list(f.raw(87) or b"", t.classes)
+    for number, read in (
+        (92, shardings.read_iota_groups),
+        (93, shardings.read_mesh_groups),
+        (87, shardings.read_group_list),
+    ):
+        raw = f.raw(number) if number in f or number == 87 else None
+        if raw is None and (number != 87 or 49 in f):
+            continue
+        key = number, raw or b""
+        known = t.groups.get(key)
+        if known is None:
+            known = t.groups[key] = read(raw or b"", t.classes)
+        return known
+    return shardings.read_groups(f.raws(49), t.classes)
 
 
 def _write_groups(value: Any, t: Tools) -> bytes:

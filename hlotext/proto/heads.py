@@ -64,7 +64,9 @@ class Heads:
         self._starts: dict[bytes, tuple[str, Shape, str]] = {}
         self._common: dict[tuple[int, bytes], Any] = {}
         self._for_shapes: dict[Any, dict[str, Any]] = {}
-        self._kept: list[Head] = []
+        self.together: dict[tuple[int, int], dict[str, Any]] = {}
+        """Attributes with metadata, by the ids of both."""
+        self.kept: list[Any] = []
 
     def head(self, key: tuple[bytes, bytes, bytes]) -> Head:
         """The head of three pieces: opcode and shape, the fields before the id, and those behind the called computations."""
@@ -128,7 +130,7 @@ class Heads:
         if found is None:
             found = {**self._own(head.opcode, head.fields, operands, head.shape), **head.attributes}
             self._for_shapes[key] = found
-            self._kept.append(head)  # ids are told apart as long as what they are of lives
+            self.kept.append(head)  # ids are told apart as long as what they are of lives
         return found
 
     def _own(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -91,7 +92,11 @@ class Batch:
             self._column(found, number, what)
             for number, what in ((_NAME, "name"), (_OPCODE, "opcode"), (_SHAPE, "shape"))
         )
-        self.names = [str(data[a:b], "utf-8", "replace") for a, b in _spans(names.start, names.end)]
+        # Bytes as characters, so that one slice is a name; the few that are not ASCII are decoded behind.
+        characters = self.buffer.characters
+        self.names = [characters[a:b] for a, b in _spans(names.start, names.end)]
+        if not "".join(self.names).isascii():
+            self.names = [name.encode("latin-1").decode("utf-8", "replace") for name in self.names]
         middle_start, middle_end = self._middle(found)
         # What the text would call the line but for its name, metadata and operands: equal bytes are one head.
         self.head_keys = [
@@ -245,14 +250,20 @@ class Batch:
         nodes, places, bounds = self.nodes, self.operands, self.operand_bounds
         append, new, line = nodes.append, object.__new__, Form.LINE
         known, make_head, check = self.heads.known, self.heads.head, self.heads.check
-        metadata_of, predecessors = self.metadata_of, self.predecessors
+        metadata_of, predecessors, names, head_keys = (
+            self.metadata_of,
+            self.predecessors,
+            self.names,
+            self.head_keys,
+        )
+        together, kept = self.heads.together, self.heads.kept
+        self.calls = {}
         b = bounds[first]
         for row in range(first, last):
-            key = self.head_keys[row]
             try:
-                head = known[key]
+                head = known[head_keys[row]]
             except KeyError:
-                head = make_head(key)
+                head = make_head(head_keys[row])
             a, b = b, bounds[row + 1]
             count = b - a
             operands: tuple[Instruction, ...]
@@ -268,13 +279,18 @@ class Batch:
             if head.is_odd:
                 attributes = self._odd(row, head, operands, computations)
             if metadata_of is not None and (metadata := metadata_of[row]) is not None:
-                attributes = {**attributes, "metadata": metadata}
+                key = id(attributes), id(metadata)
+                try:
+                    attributes = together[key]
+                except KeyError:
+                    kept.append(attributes)  # an id tells what it is of as long as that lives
+                    attributes = together[key] = {**attributes, "metadata": metadata}
             if predecessors and row in predecessors:
                 before = tuple([nodes[place] for place in predecessors[row]])
                 attributes = {**attributes, "control-predecessors": before}
             # What `Instruction(...)` would do, in half of its time.
             instruction = new(Instruction)
-            instruction._name = self.names[row]
+            instruction._name = names[row]
             instruction._opcode = head.opcode
             instruction._shape = head.shape
             instruction._operands = operands
@@ -355,20 +371,29 @@ def _spans(starts: Ints, ends: Ints) -> Any:
 
 def callees(opcode: str, called: list[Computation], operands: tuple[Instruction, ...]) -> dict[str, Any]:
     """The called computations as attributes; they come in XLA's stored order."""
+    index: Shape | None = operands[0].shape if operands and opcode == "conditional" else None
+    names = _names_of_calls(opcode, index is not None and index.element_type.name == "pred")
+    if names is None:
+        raise ProtoError(f"opcode {opcode} calls computations in a way that this release does not know")
+    if isinstance(names, str):
+        return {names: tuple(called)}
+    if len(names) != len(called):
+        raise ProtoError(
+            f"{opcode} calls {len(names)} computations, but {len(called)} are given", "called_computation_ids"
+        )
+    return dict(zip(names, called, strict=True))
+
+
+@functools.cache
+def _names_of_calls(opcode: str, is_predicate: bool) -> str | tuple[str, ...] | None:
+    """The attributes that name computations, or the one that lists them; None for an opcode that is not known."""
     row = opcodes.opcode(opcode)
     if row is None:
-        raise ProtoError(f"opcode {opcode} calls computations in a way that this release does not know")
+        return None
     names = row.stored_called_names
     if opcode == "conditional":
-        index: Shape | None = operands[0].shape if operands else None
-        is_predicate = index is not None and index.element_type.name == "pred"
         names = names[:2] if is_predicate else names[2:]
     uses = [use for name in names if (use := row.attribute(name)) is not None]
     if uses and uses[0].calls is Calls.LIST:
-        return {uses[0].name: tuple(called)}
-    named = [use.name for use in uses if use.printed is not Printing.INPUT_ONLY]
-    if len(named) != len(called):
-        raise ProtoError(
-            f"{opcode} calls {len(named)} computations, but {len(called)} are given", "called_computation_ids"
-        )
-    return dict(zip(named, called, strict=True))
+        return uses[0].name
+    return tuple([use.name for use in uses if use.printed is not Printing.INPUT_ONLY])

@@ -204,27 +204,28 @@ class _Reader:
             raise self.buffer.error(f"computation {part.name} has no instructions", path=part.path)
         batch.build(number, computation, self.by_id)
         by_id = batch.by_id[first:last]  # as XLA keeps them
-        ids = {batch.ids[place]: place for place in by_id}
-        root = ids.get(part.root_id & 0xFFFFFFFF)
-        if root is None:
-            raise self.buffer.error(
-                f"no instruction has the root's id {part.root_id}", path=f"{part.path}.root_id"
-            )
-        nodes = batch.nodes
-        computation._root = nodes[root]
+        local = part.root_id & 0xFFFFFFFF
+        nodes, keys = batch.nodes, batch.ids[first:last]
+        try:
+            computation._root = nodes[first + keys.index(local)]
+        except ValueError:
+            path = f"{part.path}.root_id"
+            raise self.buffer.error(f"no instruction has the root's id {part.root_id}", path=path) from None
         if batch.calls:
             self.calls[computation] = [batch.calls[place] for place in by_id if place in batch.calls]
         planned = None if schedule is None else schedule.get(part.id)
-        if planned is not None:
-            places = [ids.get(key & 0xFFFFFFFF, -1) for key in planned]
-            if len(places) != len(ids) or set(places) != set(ids.values()):
+        if planned is None:
+            places = order.post_order(batch.operands, batch.operand_bounds, batch.predecessors, by_id)
+            computation._instructions = [nodes[place] for place in places]
+        else:
+            ids = dict(zip(keys, nodes[first:last], strict=True))
+            found = [ids.pop(key & 0xFFFFFFFF, None) for key in planned]
+            if ids or None in found:
                 raise self.buffer.error(
                     f"the schedule of computation {part.name} does not hold each instruction once",
                     path="schedule",
                 )
-        else:
-            places = order.post_order(batch.operands, batch.operand_bounds, batch.predecessors, by_id)
-        computation._instructions = [nodes[place] for place in places]
+            computation._instructions = found
         self.by_id[part.id] = computation
         return computation
 

@@ -57,6 +57,14 @@ class Buffer:
     array: Any
     """`data` and `PADDING` zeros, as uint8."""
     name: str = ""
+    _characters: str | None = None
+
+    @property
+    def characters(self) -> str:
+        """The bytes as characters of the same numbers."""
+        if self._characters is None:
+            self._characters = self.data.decode("latin-1")
+        return self._characters
 
     @classmethod
     def of(cls, data: bytes, name: str = "") -> Buffer:
