@@ -70,14 +70,26 @@ def bar_lines(rows: Sequence[Bar], static: int, width: int) -> Iterator[str]:
 
 # ---- SVG
 
-_WIDTH, _HEIGHT, _LEFT, _TOP = 1000, 460, 86, 48
+_WIDTH, _HEIGHT, _LEFT, _TOP = 1000, 480, 86, 48
+_BASE = 40
+"""From the foot of the time line to the legend."""
+_STATIC_SHARE = 0.15
+"""Of the height, at most, for what is held all the time: it has no structure to look at."""
+_STYLE = (
+    "<style>.ground{fill:#fff}.static{fill:#e8e8e8;stroke:#999}.grid{stroke:#ccc}.peak{stroke:#000}.note{fill:#555}"
+    ".label{fill:#111;pointer-events:none}"
+    "@media screen and (prefers-color-scheme:dark){text{fill:#e8ebf0}.ground{fill:#11141a}.static{fill:#2a303a;stroke:#666}"
+    ".grid{stroke:#39404c}.peak{stroke:#fff}.note{fill:#9aa5b6}.label{fill:#111}}</style>"
+)
+"""Light, and always so in print; dark where the reader's screen is."""
 
 
 def offsets_svg(assignment: Assignment, memory_space: int = 0, limit: int = 4000) -> str:
     """What lies where and when in the temporaries of a memory space, above what is held all the time.
 
-    A rectangle for each value, wide as its life and high as its bytes, its colour by scope; a tooltip says the rest. Of more
-    than `limit` values the largest are drawn, which the picture says. It needs no scripts and prints in grey as well.
+    A rectangle for each value, wide as its life and high as its bytes, its colour by scope; a tooltip says the rest. What is
+    held all the time is one strip at the foot, not to scale where it is most. Of more than `limit` values the largest are
+    drawn, which the picture says. It needs no scripts and prints in grey as well.
     """
     moments = max(1, len(assignment.schedule))
     pieces = [
@@ -99,28 +111,43 @@ def offsets_svg(assignment: Assignment, memory_space: int = 0, limit: int = 4000
     def x(time: float) -> float:
         return _LEFT + time * (_WIDTH - _LEFT - 10) / moments
 
+    tall = _HEIGHT - _TOP - _BASE
+    foot = min(static / total, _STATIC_SHARE) * tall if heap else static / total * tall
+
     def y(offset: float) -> float:
-        return _TOP + (1 - offset / total) * (_HEIGHT - _TOP - 40)
+        """Where a byte lies; what is static has a scale of its own."""
+        if offset <= static:
+            return _HEIGHT - _BASE - (foot * offset / static if static else 0)
+        return _HEIGHT - _BASE - foot - (offset - static) / heap * (tall - foot)
 
     name = assignment.module.name if assignment.module is not None else "memory"
     title = f"{name}: {space_name(assignment, memory_space)}, {byte_text(static + heap)}"
-    note = ["estimated places"] if any(a.is_estimated for *_, a in pieces) else []
+    note = ["places of temporaries over the schedule"]
+    note += ["estimated"] if any(a.is_estimated for *_, a in pieces) else []
     if left_out:
         note.append(f"{left_out} smaller values are not drawn")
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT + 22 * -(-len(colours) // 4)}" '
         'font-family="sans-serif" font-size="11">',
         f"<title>{escape.html(title)}</title>",
-        '<rect width="100%" height="100%" fill="white"/>',
+        _STYLE,
+        '<rect class="ground" width="100%" height="100%"/>',
         f'<text x="{_LEFT}" y="20" font-size="14">{escape.html(title)}</text>',
-        f'<text x="{_LEFT}" y="36" fill="#555">{escape.html("; ".join(["offset over time", *note]))}</text>',
+        f'<text class="note" x="{_LEFT}" y="36">{escape.html("; ".join(note))}</text>',
     ]
     if static:
-        out.append(
-            f'<rect x="{_LEFT}" y="{y(static):.1f}" width="{x(moments) - _LEFT:.1f}" height="{y(0) - y(static):.1f}" '
-            f'fill="#e8e8e8" stroke="#999" stroke-width=".5"><title>arguments, results and constants: '
-            f"{byte_text(static)}</title></rect>"
+        is_shrunk = foot < static / total * tall
+        held = (
+            f"arguments, results and constants: {byte_text(static)}{' (not to scale)' if is_shrunk else ''}"
         )
+        out.append(
+            f'<rect class="static" x="{_LEFT}" y="{y(static):.1f}" width="{x(moments) - _LEFT:.1f}" '
+            f'height="{y(0) - y(static):.1f}" stroke-width=".5"><title>{held}</title></rect>'
+        )
+        if foot >= _LABEL_HEIGHT:
+            out.append(
+                f'<text class="note" x="{_LEFT + 6}" y="{(y(0) + y(static)) / 2 + 4:.1f}">{held}</text>'
+            )
     for value, offset, size, _ in pieces:
         first, last = value.live_range or (0, 0)
         row = scope_of.get((value.name, value.index))
@@ -131,12 +158,19 @@ def offsets_svg(assignment: Assignment, memory_space: int = 0, limit: int = 4000
             f'height="{max(0.4, low - high):.1f}" fill="{colour}" stroke="white" stroke-width=".3">'
             f"<title>{escape.html(_tooltip(str(value), first, last, offset, size, row))}</title></rect>"
         )
+        wide = x(last + 1) - x(first)
+        if wide >= _LABEL_WIDTH and low - high >= _LABEL_HEIGHT:
+            shown = _cut(value.name, int(wide / 7))
+            out.append(
+                f'<text class="label" x="{x(first) + 4:.1f}" y="{high + 11:.1f}">{escape.html(shown)}</text>'
+            )
     peak = assignment.peak(memory_space)
     out.append(
-        f'<line x1="{x(peak.time + 0.5):.1f}" x2="{x(peak.time + 0.5):.1f}" y1="{_TOP}" y2="{y(0):.1f}" '
-        f'stroke="black" stroke-dasharray="4 3"><title>peak: {byte_text(peak.bytes)} at {peak.time}</title></line>'
+        f'<line class="peak" x1="{x(peak.time + 0.5):.1f}" x2="{x(peak.time + 0.5):.1f}" y1="{_TOP}" y2="{y(0):.1f}" '
+        f'stroke-dasharray="4 3"><title>peak: {byte_text(peak.bytes)} at {peak.time}</title></line>'
+        f'<text class="note" x="{x(peak.time + 0.5):.1f}" y="{_TOP - 3}" text-anchor="middle">peak</text>'
     )
-    out += _axes(total, moments, x, y)
+    out += _axes(static, heap, moments, x, y)
     for number, (scope, colour) in enumerate(colours.items()):
         left, top = _LEFT + number % 4 * 228, _HEIGHT + number // 4 * 22
         shown = scope if len(scope) <= 32 else f"…{scope[-31:]}"
@@ -163,16 +197,26 @@ def _tooltip(name: str, first: int, last: int, offset: int, size: int, row: Live
     return "\n".join(part for part in parts if part)
 
 
+_LABEL_WIDTH, _LABEL_HEIGHT = 60, 14
+"""From which size on a rectangle has its name in it."""
+
+
+def _cut(name: str, length: int) -> str:
+    return name if len(name) <= length else f"{name[: max(1, length - 1)]}…"
+
+
 def _axes(
-    total: int, moments: int, x: Callable[[float], float], y: Callable[[float], float]
+    static: int, heap: int, moments: int, x: Callable[[float], float], y: Callable[[float], float]
 ) -> Iterator[str]:
-    for number in range(5):
-        size = total * number // 4
+    """Bytes of the temporaries, which begin above what is static, and moments of the schedule."""
+    for number in range(5 if heap else 1):
+        size = heap * number // 4
+        height = y(static + size)
         yield (
-            f'<text x="{_LEFT - 6}" y="{y(size) + 4:.1f}" text-anchor="end">{byte_text(size)}</text>'
-            f'<line x1="{_LEFT}" x2="{x(moments):.1f}" y1="{y(size):.1f}" y2="{y(size):.1f}" stroke="#ccc" '
-            'stroke-width=".5"/>'
+            f'<text x="{_LEFT - 6}" y="{height + 4:.1f}" text-anchor="end">{byte_text(size)}</text>'
+            f'<line class="grid" x1="{_LEFT}" x2="{x(moments):.1f}" y1="{height:.1f}" y2="{height:.1f}" stroke-width=".5"/>'
         )
+    for number in range(5):
         time = (moments - 1) * number // 4
         yield f'<text x="{x(time):.1f}" y="{y(0) + 16:.1f}" text-anchor="middle">{time}</text>'
 
@@ -188,7 +232,8 @@ def padding_svg(groups: Sequence[Group], title: str) -> str:
         f"<title>{escape.html(title)}</title>",
         '<defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
         '<rect width="5" height="5" fill="#fbe3cf"/><line y2="5" stroke="#e08020" stroke-width="3"/></pattern></defs>',
-        '<rect width="100%" height="100%" fill="white"/>',
+        _STYLE,
+        '<rect class="ground" width="100%" height="100%"/>',
         f'<text x="10" y="20" font-size="14">{escape.html(title)} (padding hatched)</text>',
     ]
     for number, group in enumerate(rows):
