@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
-from hlotext import compiler, dumps
+from hlotext import compiler, dumps, memory
 from hlotext.dumps.kinds import BY_NAME, KINDS
 from hlotext.dumps.names import read_names
 from tests.dump_cases import DUMPS, unpacked
@@ -293,3 +293,26 @@ def test_twenty_thousand_files(tmp_path: Path) -> None:
     assert [c.number for c in folder] == list(range(5_000))
     assert [step.number for step in folder[4_999].steps] == [0, 1, 2, 3]
     assert {note.code for note in folder[7].notes} == {"no-final-text", "no-first-text"}
+
+
+@pytest.mark.parametrize(
+    "folder", ["cpu.donation.cpu_1", "gpu.mlp_train.h100_1x1x1", "tpu.donation.v5e_2x2x1"]
+)
+def test_memory_as_the_files_of_a_dump_say(folder: str) -> None:
+    """Allocations and lives of XLA's own files, on the final text."""
+    [found] = dumps.open(DUMPS.parent / "memory" / folder).compilations
+    read = found.memory
+    assert read is not None
+    assert not read.is_computed
+    assert found.after is not None
+    assert not memory.differences(read, memory.assign(found.after))
+
+
+def test_no_memory_without_files(tmp_path: Path) -> None:
+    name = "module_0001.jit_f.cpu_after_optimizations"
+    (tmp_path / f"{name}.txt").write_text("HloModule f\n\nENTRY e {\n  ROOT p = f32[2] parameter(0)\n}\n")
+    assert dumps.open(tmp_path).compilations[0].memory is None
+    (tmp_path / f"{name}-buffer-assignment.txt").write_text("nothing of the kind")
+    [found] = dumps.open(tmp_path).compilations
+    assert found.memory is None
+    assert any("files about memory" in note.message for note in found.notes)

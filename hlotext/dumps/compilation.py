@@ -17,6 +17,7 @@ from hlotext.dumps.notes import Note
 from hlotext.dumps.records import FusionStep, HostTransfer, Options, PassRun, Tuned
 from hlotext.dumps.step import Step
 from hlotext.dumps.timeline import Row, notes, timeline
+from hlotext.findings.errors import HloSyntaxError
 from hlotext.syntax.source.inputs import InputError
 from hlotext.textproto import Message
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from hlotext.dumps.births import Birth
     from hlotext.dumps.causes import Cause
     from hlotext.dumps.provenance import Link, Provenance
+    from hlotext.memory import Assignment
     from hlotext.thunks import Thunks
 
 T = TypeVar("T")
@@ -248,6 +250,27 @@ class Compilation:
                     self._notes.append(Note("unreadable", str(error), file.path))
         return None
 
+    @functools.cached_property
+    def memory(self) -> Assignment | None:
+        """The memory of the final text as XLA's files say that it is assigned; None without such files.
+
+        What they do not hold (buffers, a value's own bytes) is None; `hlotext.memory.assign(compilation.after)` computes it.
+        """
+        texts = {}
+        for kind, suffix in _MEMORY_FILES.items():
+            text = self._read(kind, str)
+            if text is not None:
+                texts[suffix] = text
+        if not texts:
+            return None
+        try:
+            return hlo.memory.read(texts, self.after)
+        except (HloSyntaxError, InputError, hlo.memory.MemoryModelError) as error:
+            self._notes.append(
+                Note("unreadable", f"the files about memory: {error}", self.last.path if self.last else "")
+            )
+            return None
+
     def pass_run(self, step: Step) -> PassRun | None:
         """The run of the pass that wrote a step's file; None where the metadata does not tell."""
         return self._runs.get(step.file.name.path.rsplit("/", 1)[-1])
@@ -280,6 +303,15 @@ class Compilation:
 
     def __repr__(self) -> str:
         return f"<Compilation {self.number} {self.name} with {len(self.files)} files>"
+
+
+_MEMORY_FILES = {
+    "buffer-assignment": "-buffer-assignment.txt",
+    "buffer-values": "-buffer-assignment-values.txt",
+    "live-range": "-live-range.txt",
+    "memory-usage": "-memory-usage-report.txt",
+}
+"""The kinds of the files that tell of memory, and how their names end."""
 
 
 def _debug_options(config: Message) -> dict[str, tuple[str, ...]]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hlotext.memory.compare import Difference, differences
     from hlotext.memory.errors import MemoryModelError
     from hlotext.memory.files.places import has_files
-    from hlotext.memory.files.reading import load, load_beside
+    from hlotext.memory.files.reading import load, load_beside, read
     from hlotext.memory.files.writing import texts
     from hlotext.memory.peaks import Peak, Statistics
     from hlotext.memory.values import Use, Value
@@ -28,7 +28,7 @@ __getattr__ = door(
         "compare": ("Difference", "differences"),
         "errors": ("MemoryModelError",),
         "files.places": ("has_files",),
-        "files.reading": ("load", "load_beside"),
+        "files.reading": ("load", "load_beside", "read"),
         "files.writing": ("texts",),
         "peaks": ("Peak", "Statistics"),
         "values": ("Use", "Value"),
@@ -50,5 +50,6 @@ __all__ = [
     "has_files",
     "load",
     "load_beside",
+    "read",
     "texts",
 ]

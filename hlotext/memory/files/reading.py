@@ -67,7 +67,7 @@ def load_beside(place: str | None) -> tuple[Assignment | None, str]:
 
 
 def read(texts: Mapping[str, str], module: Module | None = None) -> Assignment:
-    """An assignment from the texts of XLA's files, by suffix (`places.SUFFIXES`), and from that of the module.
+    """An assignment from the texts of XLA's files, by suffix as `texts` gives them, and from the module that they are of.
 
     Raises MemoryModelError for texts that hold nothing of the kind, or of another module.
     """
