@@ -784,7 +784,7 @@
       else if (count > 60 && W.scopes.name.length > 3) overview();
       else { state.hops = 12; $("hops").value = 12; focusOn(Math.max(0, M.roots[W.entry])); }
     }
-    globalThis.hlotextGraph = { state, show, focusOn, choose, toggle, search, boxes: () => boxes, view: () => view };
+    globalThis.hlotextGraph = { state, show, focusOn, choose, toggle, search, boxes: () => boxes, largest: () => M.written.indexOf(M.written.reduce((a, b) => Math.max(a, b), 0)), view: () => view };
     requestAnimationFrame(() => { root.dataset.ready = String(Math.round(performance.now())); });
   });
 })();

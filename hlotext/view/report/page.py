@@ -131,7 +131,9 @@ def _tiles(subject: Subject) -> Iterator[Tile]:
     flows = subject.traffic.flows
     if flows:
         total = sum(flow.total or 0 for flow in flows)
-        yield Tile("sent", byte_text(total), f"{len(flows):,} transfers, each device")
+        yield Tile(
+            "sent", byte_text(total), f"{len(flows):,} transfer{'s' if len(flows) > 1 else ''}, each device"
+        )
     count = sum(len(computation) for computation in subject.module.computations)
     yield Tile("instructions", f"{count:,}", f"{len(subject.module.computations):,} computations")
 

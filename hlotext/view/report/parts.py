@@ -30,6 +30,9 @@ class Column:
     hatched: str = ""
     """The key of the column whose number is the hatched part of the bar: padding, or what is waited for."""
 
+    is_signed: bool = False
+    """Whether it is a difference, so that more is written with a plus."""
+
     @property
     def is_number(self) -> bool:
         """Aligned to the right."""
@@ -41,7 +44,8 @@ class Column:
             return ""
         if isinstance(value, str):
             return value
-        return str(_TEXTS[self.kind](value))
+        text = str(_TEXTS[self.kind](value)).replace("-", "−")
+        return f"+{text}" if self.is_signed and value > 0 else text
 
 
 def signed_bytes(count: float) -> str:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import attrs
+
 from hlotext.diff import Diff
 from hlotext.diff.report import totals
-from hlotext.view.report.parts import Column, Section, Table, cut
+from hlotext.view.report.parts import Column, Kind, Section, Table, cut
 
 _COUNTS = (
     Column("name", "total"),
     Column("old", "before", "count"),
     Column("new", "after", "count"),
-    Column("difference", "difference", "count"),
-    Column("percent", "in percent", "share"),
+    Column("difference", "difference", "count", is_signed=True),
+    Column("percent", "in percent", "share", is_signed=True),
 )
 _GROUPS = (
     Column("title", "what"),
     Column("count", "operations", "count", is_bar=True),
     Column("example", "for example", "code"),
 )
-_KINDS = {"bytes": "bytes", "flops": "amount"}
+_KINDS: dict[str, Kind] = {"bytes": "bytes", "flops": "amount"}
 
 
 def section(found: Diff) -> Section:
@@ -27,7 +29,7 @@ def section(found: Diff) -> Section:
     counts = found.changes.counts()
     said = ", ".join(f"{counts[kind]:,} {kind}" for kind in ("added", "removed", "changed") if counts[kind])
     tables = []
-    for unit, title in (("", "Numbers"), ("flops", "Operations of one run"), ("bytes", "Bytes")):
+    for unit, title in (("bytes", "Bytes"), ("flops", "Operations of one run"), ("", "Numbers")):
         rows = [
             (
                 total.name.replace("_", " "),
@@ -40,7 +42,7 @@ def section(found: Diff) -> Section:
             if total.unit == unit
         ]
         kind = _KINDS.get(unit, "count")
-        columns = [Column(c.key, c.title, kind if c.kind == "count" else c.kind) for c in _COUNTS]  # type: ignore[arg-type]
+        columns = [attrs.evolve(c, kind=kind if c.kind == "count" else c.kind) for c in _COUNTS]
         if rows:
             tables.append(Table(f"comparison-{unit or 'counts'}", title, columns, rows))
     tables.append(Table("comparison-changes", "Changes", _GROUPS, cut(groups), len(groups)))
