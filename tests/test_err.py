@@ -103,7 +103,7 @@ def test_packed_text_that_grows_too_large(
     pack: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A small file that unpacks to a huge one is refused before the memory is gone."""
-    monkeypatch.setattr(inputs, "MAX_UNPACKED", 1 << 20)
+    monkeypatch.setattr(inputs, "MAX_SOURCE", 1 << 20)
     path = tmp_path / "bomb"
     path.write_bytes(pack(b" " * (1 << 20)))
     with pytest.raises(hlo.HloSyntaxError, match="the text is empty but for blanks"):

@@ -38,6 +38,10 @@ STEPPED_INTO = frozenset({LOOP_BODY, LOOP_CONDITION, BRANCH, CALLED})
 """Uses whose computations run instruction by instruction, each writing its result to memory."""
 
 
+MOST_RUNS = 1 << 63
+"""How often a computation may run whose runs are counted: what is more often, no machine does, and no float may hold."""
+
+
 @attrs.frozen
 class CallEdge:
     """One instruction calls one computation.
@@ -72,7 +76,7 @@ class CallGraph:
     callers: Mapping[Computation, tuple[CallEdge, ...]]
     """Calls of each computation that is called at all, in the order of the text."""
     runs: Mapping[Computation, int | None]
-    """How often each computation runs when the module runs once; None where that depends on values.
+    """How often each computation runs when the module runs once; None where that depends on values, or is over `MOST_RUNS`.
 
     Those that are never reached from the entry are missing.
     """
@@ -219,9 +223,8 @@ def _runs(
         for edge in callees.get(computation, ()):
             factor = _runs_per_call(edge, trips)
             known = runs.get(edge.callee, 0)
-            runs[edge.callee] = (
-                None if outer is None or factor is None or known is None else known + outer * factor
-            )
+            count = None if outer is None or factor is None or known is None else known + outer * factor
+            runs[edge.callee] = None if count is None or count > MOST_RUNS else count
     return runs
 
 

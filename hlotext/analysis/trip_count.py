@@ -33,9 +33,10 @@ def _known_trip_count(loop: Instruction) -> int | None:
     if config is None or "known_trip_count" not in config.text:
         return None
     try:
-        return int(config.json()["known_trip_count"]["n"])
-    except (ValueError, KeyError, TypeError):
+        count = int(config.json()["known_trip_count"]["n"])
+    except (ValueError, KeyError, TypeError, OverflowError):
         return None
+    return count if 0 <= count < 1 << 63 else None  # an int64 in XLA's `KnownTripCount`
 
 
 def counted_trips(loop: Instruction) -> int | None:

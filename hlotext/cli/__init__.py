@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import click
 
 from hlotext import __version__
 from hlotext.findings import escape
+from hlotext.syntax.source import inputs
 
 COMMANDS = {
     "show": "What is in a module, or one instruction of it.",
@@ -52,6 +55,7 @@ UNREADABLE = 2
 """Exit status for wrong usage, unreadable input, and a failure of hlotext itself."""
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
+_UNWRITABLE = (errno.ENOSPC, errno.EBADF, errno.EIO, errno.EDQUOT, errno.EFBIG)
 
 
 class _Commands(click.Group):
@@ -96,6 +100,9 @@ class _Commands(click.Group):
         sys.exit(status if isinstance(status, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
+        if sys.stdout is None:
+            click.echo("hlotext: standard output is closed", err=True)
+            ctx.exit(UNREADABLE)
         try:
             if sys.stdout.isatty() and not ctx.params.get("no_pager"):
                 from hlotext.cli.pager import paged
@@ -111,6 +118,16 @@ class _Commands(click.Group):
             # The reader has seen enough. What is still to be written goes nowhere, without complaint.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(_BROKEN_PIPE)
+        except MemoryError:
+            click.echo("hlotext: out of memory", err=True)
+            ctx.exit(UNREADABLE)
+        except OSError as error:
+            if error.errno not in _UNWRITABLE or error.filename is not None:
+                _internal(ctx, error)
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            click.echo(f"hlotext: standard output cannot be written: {error.strerror}", err=True)
+            ctx.exit(UNREADABLE)
         except click.exceptions.Exit as ending:
             if ending.exit_code:
                 _write_failure(ctx)
@@ -121,13 +138,18 @@ class _Commands(click.Group):
         except click.Abort:
             raise
         except Exception as error:
-            if os.environ.get(DEBUG_VARIABLE):
-                traceback.print_exc()
-            message = escape.line(" ".join(f"{type(error).__name__}: {error}".split()))
-            click.echo(f"hlotext: internal error: {message} ({DEBUG_VARIABLE}=1 shows where)", err=True)
-            _write_failure(ctx, error)
-            ctx.exit(UNREADABLE)
+            _internal(ctx, error)
         return result
+
+
+def _internal(ctx: click.Context, error: Exception) -> NoReturn:
+    """Says that hlotext itself has failed."""
+    if os.environ.get(DEBUG_VARIABLE):
+        traceback.print_exc()
+    message = escape.line(" ".join(f"{type(error).__name__}: {error}".split()))
+    click.echo(f"hlotext: internal error: {message} ({DEBUG_VARIABLE}=1 shows where)", err=True)
+    _write_failure(ctx, error)
+    ctx.exit(UNREADABLE)
 
 
 def _write_failure(ctx: click.Context, error: Exception | None = None) -> None:
@@ -149,7 +171,12 @@ def _write_failure(ctx: click.Context, error: Exception | None = None) -> None:
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.option("--no-pager", is_flag=True, help="Never show long output in a pager.")
-def main(no_pager: bool) -> None:
+@click.option(
+    "--max-source",
+    metavar="SIZE",
+    help="Bytes that a source may hold or unpack to, such as 8G; 4G without this.",
+)
+def main(no_pager: bool, max_source: str | None) -> None:
     """Look into XLA's HLO text, check it and print it in other styles.
 
     \b
@@ -159,3 +186,12 @@ def main(no_pager: bool) -> None:
     A FILE may be packed (.gz, .xz, .zst); - is standard input. Exit status: 0 fine, 1 something was found,
     2 wrong usage or unreadable input.
     """
+    if max_source is not None:
+        # A variable, since processes that are started later see it too.
+        os.environ[inputs.LIMIT_VARIABLE] = max_source
+        try:
+            inputs.most_bytes()
+        except inputs.InputError:
+            raise click.BadParameter(
+                f"{max_source} is no size, such as 8G", param_hint="--max-source"
+            ) from None

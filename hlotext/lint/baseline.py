@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -87,10 +88,8 @@ class Baseline:
                     f"{name}: version {data['version']} of baselines is not known to this release"
                 )
             rows = data["findings"]
-            return cls(
-                tuple(Entry(**{field.name: row[field.name] for field in attrs.fields(Entry)}) for row in rows)
-            )
-        except (ValueError, KeyError, TypeError) as error:
+            return cls(tuple(map(_entry, rows)))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             if isinstance(error, BaselineError):
                 raise
             raise BaselineError(f"{name} is no baseline: {error}") from None
@@ -102,6 +101,16 @@ class Baseline:
             return cls.from_text(path.read_text("utf-8"), str(path))
         except (OSError, UnicodeDecodeError) as error:
             raise BaselineError(f"{path} cannot be read: {error}") from None
+
+
+def _entry(row: Any) -> Entry:
+    """One row of a file. Raises KeyError for what is missing, TypeError for what is of another type."""
+    values = {field.name: row[field.name] for field in attrs.fields(Entry)}
+    for name, value in values.items():
+        kind = int if name == "count" else str
+        if type(value) is not kind:
+            raise TypeError(f"{name} of a finding is {type(value).__name__}, not {kind.__name__}")
+    return Entry(**values)
 
 
 def _fingerprints(finding: Finding) -> tuple[str, ...]:

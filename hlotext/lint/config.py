@@ -198,10 +198,12 @@ def load_config(path: Path) -> Config:
     """The configuration in a file; an empty one where the file has no such table. Raises ConfigError."""
     try:
         data = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
-    tables = data.get("tool", {}).get("hlotext", {}) if path.name == "pyproject.toml" else data
     try:
+        tables: Any = data
+        if path.name == "pyproject.toml":
+            tables = _table("tool.hlotext", _table("tool", data.get("tool", {})).get("hlotext", {}))
         return config_from_table(_table("lint", tables.get("lint", {})))
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None

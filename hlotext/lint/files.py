@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import attrs
 from hlotext.dumps.texts import module_texts
 from hlotext.lint.config import Config
 from hlotext.lint.engine import Linted, lint_source
+from hlotext.lint.workers import Pool
 from hlotext.syntax.source.inputs import InputError, read_source
 
 _AFTER = ("hlo-final", "other")
@@ -54,12 +55,27 @@ def lint_files(files: Sequence[str], config: Config, jobs: int = 1) -> Iterator[
     # Rules and tables are loaded for the first file, before the processes part, which share what is there by then.
     yield lint_file(config, files[0])
     batches = _batches(files[1:], jobs)
-    with ProcessPoolExecutor(min(jobs, len(batches))) as pool:
-        # What takes longest begins first, so that no process is left alone with it at the end.
-        order = sorted(range(len(batches)), key=lambda number: -batches[number].weight)
-        futures = {n: pool.submit(_lint_batch, config, batches[n].files) for n in order}
-        for number in range(len(batches)):
-            yield from futures.pop(number).result()
+    # What takes longest begins first, so that no process is left alone with it at the end.
+    order = sorted(range(len(batches)), key=lambda number: -batches[number].weight)
+    done: dict[int, list[FileResult]] = {}
+    following = 0
+    with Pool(partial(lint_file, config), min(jobs, len(batches))) as pool:
+        for place, results in pool.run([batches[number].files for number in order], _died):
+            done[order[place]] = results
+            while following in done:
+                yield from done.pop(following)
+                following += 1
+
+
+def _died(file: str, status: int | None) -> FileResult:
+    """What is said of a file at which the process died that linted it."""
+    how = f"with exit status {status}"
+    if status is not None and status < 0:
+        try:
+            how = f"of {signal.Signals(-status).name}"
+        except ValueError:
+            how = f"of signal {-status}"
+    return FileResult(file, None, f"{file}: the process that linted it died {how}")
 
 
 @attrs.define
@@ -98,7 +114,3 @@ def _size(file: str) -> int:
     except OSError:
         return 1
     return 1 + size * (_PACKED if file.endswith((".gz", ".xz", ".zst")) else 1)
-
-
-def _lint_batch(config: Config, files: Sequence[str]) -> list[FileResult]:
-    return [lint_file(config, file) for file in files]

@@ -18,6 +18,7 @@ import os
 import re
 import stat
 import threading
+import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, ClassVar, cast
@@ -139,6 +140,8 @@ class Reader:
         """The header's attributes as they were read."""
         self._entry: Computation | None = None
         self._lock = threading.RLock()
+        with _LISTING:
+            _READERS.add(self)
         self._idle: list[_Scanner] = []
         """Scanners that are not in use. (The check of an asynchronous operation may look into what it wraps, while its own
         computation is being read; then there are two.)"""
@@ -399,6 +402,30 @@ def _forget(computation: Computation) -> None:
     computation.__class__ = UnreadComputation
     for field in _FROM_LINES:
         delattr(computation, field)
+
+
+_READERS: weakref.WeakSet[Reader] = weakref.WeakSet()
+_LISTING = threading.Lock()
+_HELD_LOCKS: list[Any] = []
+
+
+def _before_fork() -> None:
+    """Waits until no other thread reads: the child would wait for ever for a lock that such a thread holds."""
+    _LISTING.acquire()
+    _HELD_LOCKS.extend(reader._lock for reader in _READERS)
+    for lock in _HELD_LOCKS:
+        lock.acquire()
+
+
+def _after_fork() -> None:
+    for lock in _HELD_LOCKS:
+        lock.release()
+    _HELD_LOCKS.clear()
+    _LISTING.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 def notes(module: Module) -> list[Diagnostic]:

@@ -7,6 +7,7 @@ dumps are read without it.
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ _INSIDE = frozenset({"instruction", "body_rest"})
 
 _lock = threading.RLock()
 """The builder learns from the token tracker where it is, so one text is read at a time."""
+if hasattr(os, "register_at_fork"):  # a child would wait for ever for another thread that reads
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 @functools.cache

@@ -4,22 +4,46 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
 from collections.abc import Callable
 from typing import IO, Any
 
 from hlotext.ir.nodes.source import Source
-from hlotext.syntax.source.limits import MAX_UNPACKED
+from hlotext.syntax.source.limits import MAX_SOURCE
 
 
 class InputError(OSError):
     """A file that cannot be read or unpacked; `str()` is one line that names it."""
 
 
+LIMIT_VARIABLE = "HLOTEXT_MAX_SOURCE"
+"""The variable with the bytes that a source may hold; a number with K, M, G or T behind it for powers of 1,024."""
+
+
+def most_bytes() -> int:
+    """How many bytes a source may hold or unpack to, of every kind. Raises InputError where the variable is no size."""
+    said = os.environ.get(LIMIT_VARIABLE, "")
+    if not said:
+        return MAX_SOURCE
+    number, unit = (said[:-1], said[-1].upper()) if said[-1].isalpha() else (said, "")
+    if not (number.isdecimal() and number.isascii() and len(number) < 16 and unit in _UNITS and int(number)):
+        raise InputError(f"{LIMIT_VARIABLE} is a number of bytes, such as 8G, not {said[:40]!r}")
+    return int(number) << _UNITS[unit]
+
+
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def _too_large(name: str, what: str, most: int) -> InputError:
+    size = f"{most >> 30} GiB" if most >= 1 << 30 and not most % (1 << 30) else f"{most:,} bytes"
+    return InputError(f"{name} {what} more than {size}: {LIMIT_VARIABLE} raises the bound")
+
+
 def read_source(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Source:
     """The text of a path, `-` (standard input), or an open file; .gz, .xz and .zst are unpacked, told by their content.
 
-    Raises InputError when there is nothing to read, or the packed data is damaged.
+    Raises InputError when there is nothing to read, it is too much, or the packed data is damaged.
     """
     data, name = read_data(place)
     return Source(data if isinstance(data, str) else decode(data), name)
@@ -27,8 +51,12 @@ def read_source(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Source:
 
 def read_data(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes | str, str]:
     """What `read_source` reads, before it is decoded, and its name. Raises InputError."""
-    data, name = _bytes(place)
-    return (data if isinstance(data, str) else unpack(data, name)), name
+    try:
+        data, name = _bytes(place)
+        return (data if isinstance(data, str) else unpack(data, name)), name
+    except MemoryError:
+        name = str(place if isinstance(place, str | os.PathLike) else getattr(place, "name", "<stream>"))
+        raise InputError(f"{name} does not fit into memory") from None
 
 
 def is_binary(data: bytes | str) -> bool:
@@ -51,19 +79,64 @@ def decode(data: bytes) -> str:
 def _bytes(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes | str, str]:
     if isinstance(place, str | os.PathLike):
         if place == "-":
-            return sys.stdin.buffer.read(), "<stdin>"
+            if sys.stdin is None:
+                raise InputError("standard input is closed")
+            return _all(sys.stdin.buffer, "<stdin>"), "<stdin>"
         path = os.fspath(place)
         try:
-            with open(path, "rb") as file:
-                return file.read(), path
+            with open(path, "rb", opener=_open) as file:
+                return _all(file, path), path
         except IsADirectoryError:
             raise InputError(f"{path} is a directory") from None
         except FileNotFoundError:
             raise InputError(f"{path} does not exist") from None
+        except InputError:
+            raise
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise InputError(f"{path} cannot be read: {reason}") from None
-    return place.read(), str(getattr(place, "name", "<stream>"))
+    name = str(getattr(place, "name", "<stream>"))
+    return _all(place, name), name
+
+
+def _open(path: str, flags: int) -> int:
+    """Opens a file; of a pipe without a name on the other side, waits a while for somebody to write to it."""
+    if not hasattr(os, "O_NONBLOCK"):
+        return os.open(path, flags)
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    try:
+        if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            import select  # few sources are pipes
+
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            if not poll.poll(_PATIENCE * 1_000):
+                raise InputError(f"{path} is a pipe to which nothing was written for {_PATIENCE} seconds")
+        os.set_blocking(descriptor, True)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+_PATIENCE = 20
+"""Seconds."""
+
+
+def _all(file: IO[Any], name: str) -> Any:
+    """Everything in a file. Raises InputError where it is more than a source may hold."""
+    most = most_bytes()
+    pieces: list[Any] = []
+    size = 0
+    while size <= most and (piece := file.read(_READ)):
+        pieces.append(piece)
+        size += len(piece)
+    if size > most:
+        pieces.clear()
+        raise _too_large(name, "holds", most)
+    if len(pieces) == 1:
+        return pieces[0]
+    return ("" if pieces and isinstance(pieces[0], str) else b"").join(pieces)
 
 
 def unpack(data: bytes, name: str) -> bytes:
@@ -75,15 +148,20 @@ def unpack(data: bytes, name: str) -> bytes:
         with opener(io.BytesIO(data)) as file:
             # By pieces: a reader sets aside at once what it is asked for.
             pieces, size = [], 0
-            while size <= MAX_UNPACKED and (piece := file.read(_PIECE)):
+            most = most_bytes()
+            while size <= most and (piece := file.read(_PIECE)):
                 pieces.append(piece)
                 size += len(piece)
     except ImportError:
         raise InputError(f"{name}: reading .zst files needs the extra: pip install 'hlotext[zstd]'") from None
+    except MemoryError:
+        raise InputError(f"{name} does not fit into memory when it is unpacked") from None
+    except InputError:
+        raise
     except Exception as error:  # each packer has errors of its own
         raise InputError(f"{name} is a damaged compressed file: {error}") from None
-    if size > MAX_UNPACKED:
-        raise InputError(f"{name} unpacks to more than {MAX_UNPACKED >> 30} GiB")
+    if size > most:
+        raise _too_large(name, "unpacks to", most)
     return b"".join(pieces)
 
 
@@ -101,6 +179,8 @@ def unpacked(file: IO[bytes]) -> IO[bytes]:
 
 _PIECE = 1 << 18
 """Bytes that are unpacked at a time."""
+_READ = 1 << 26
+"""Bytes that are read at a time."""
 
 
 def _open_gzip(file: IO[bytes]) -> Any:

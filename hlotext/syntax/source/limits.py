@@ -32,8 +32,8 @@ MAX_MESSAGE = 1_000
 MAX_STATEMENT = 1 << 16
 """Characters that an op line over several lines may have in a text with errors."""
 
-MAX_UNPACKED = 4 << 30
-"""Bytes that a packed file or text may unpack to."""
+MAX_SOURCE = 4 << 30
+"""Bytes that a source may hold, or unpack to; the variable `HLOTEXT_MAX_SOURCE` says another number."""
 
 LEAST_LAZY = 256 << 20
 """Bytes of a file from which on `load` reads computations when they are touched."""
