@@ -240,7 +240,7 @@ def test_a_killed_worker_names_its_file(tmp_path: Path, monkeypatch: pytest.Monk
         path = tmp_path / f"{number:02}.txt"
         path.write_text(GOOD)
         files.append(str(path))
-    real = lint.files.lint_source
+    real = lint.engine.lint_source
 
     def deadly(source: hlo.Source, config: lint.Config) -> object:
         if source.name == files[17]:

@@ -144,4 +144,4 @@ def _serve(work: Callable[[Any], Any], pipe: Connection, other: Connection) -> N
 def _follow(parent: int) -> None:
     """Ends this process when its parent has ended, even if it was killed."""
     wait([parent])
-    os._exit(1)
+    os.kill(os.getpid(), signal.SIGTERM)
