@@ -58,7 +58,9 @@ class Candidate:
     name: str
     """A key of `SCHEDULERS`, or `text` for the order in which the module stands."""
     bytes: int
-    """The most that lives at once, results and arguments included, without gaps (`MinimumMemoryForModule`)."""
+    """The most that lives at once, results and arguments included, without gaps."""
+    compared: int
+    """What XLA compares (`MinimumMemoryForModule`): the same, but what is updated in place counts twice for a moment."""
     orders: Orders
     is_tried: bool
     """Whether the platform's compiler tries it."""
@@ -113,7 +115,9 @@ def schedule(module: Module, platform: str | None = None) -> Outcome:
         what = f"{candidate.name} needs {candidate.bytes:,} bytes at once"
         if candidate is best:
             others = " and ".join(c.name for c in found if c.is_tried and c is not best)
-            because = f"{what}, no more than {others}" if others else f"{what}; it is the only one tried"
+            because = f"{what}; it is the only one tried"
+            if others:
+                because = f"{what}, and by XLA's count {best.compared:,}, no more than {others}"
             decisions.append(Decision(root, "chosen order", because, (), "DefaultMemoryScheduler::Run"))
         else:
             tried = "it was tried" if candidate.is_tried else "this platform does not try it"
@@ -134,7 +138,7 @@ def schedules(module: Module, platform: str | None = None) -> tuple[Candidate, .
 
 def chosen(found: Sequence[Candidate]) -> Candidate:
     """The candidate that the platform's compiler takes."""
-    return min((c for c in found if c.is_tried), key=lambda c: c.bytes)
+    return min((c for c in found if c.is_tried), key=lambda c: c.compared)
 
 
 def candidates(module: Module, platform: str | None = None) -> tuple[Candidate, ...]:
@@ -154,12 +158,13 @@ def candidates(module: Module, platform: str | None = None) -> tuple[Candidate, 
     )
     counted = [v for v in flow.values if v.instruction is not None and v.instruction.opcode != "constant"]
 
-    def most(orders: Orders) -> int:
-        """`MinimumMemoryForModule`."""
+    def most(orders: Orders) -> tuple[int, int]:
+        """Bytes that live at once, and what XLA compares."""
         time = flatten(module, orders)
         find_live_ranges(flow, time, buffers)
         live = [v for v in counted if v.live_range is not None and v.instruction in time.times]
-        return _most_at_once(simulate(live, numbered, flow, sharing).events, numbered)
+        events = simulate(live, numbered, flow, sharing).events
+        return _live_bytes(events, numbered), _most_at_once(events, numbered)
 
     computations = [c for c in nonfusion_computations(module) if len(c)]
     found = []
@@ -167,13 +172,13 @@ def candidates(module: Module, platform: str | None = None) -> tuple[Candidate, 
         orders = {c: scheduler(c, sizes) for c in computations}
         if backend is Backend.GPU:
             orders = {c: post_process(order) for c, order in orders.items()}
-        found.append(Candidate(name, most(orders), orders, name in TRIED[backend]))
+        found.append(Candidate(name, *most(orders), orders, name in TRIED[backend]))
     text: Orders = {c: list(c) for c in computations}
-    found.append(Candidate("text", most(text), text, False))
+    found.append(Candidate("text", *most(text), text, False))
     return tuple(found)
 
 
-def _most_at_once(events: Sequence[Event], buffers: Buffers) -> int:
+def _live_bytes(events: Sequence[Event], buffers: Buffers) -> int:
     """The most bytes that live at once: the size of a buffer, as long as one of those that share its place lives."""
     users: dict[Value, int] = {}
     root_of: dict[Value, Value] = {}
@@ -196,6 +201,42 @@ def _most_at_once(events: Sequence[Event], buffers: Buffers) -> int:
             users[root] = users.get(root, 0) - 1
             if not users[root]:
                 now -= size_of.get(root, 0)
+        most = max(most, now)
+    return most
+
+
+def _most_at_once(events: Sequence[Event], buffers: Buffers) -> int:
+    """The most bytes that live at once, as XLA counts them when it compares schedules (`NoFragmentationStatsHeap`).
+
+    A value that shares a place counts as one more, so that what is updated in place counts twice for a moment: there sharing
+    is an allocation (`HeapAlgorithm::ShareWith`). Only where an operand that ends is written over is it freed before.
+    """
+    group: dict[Value, Value] = {}
+    size_of: dict[Value, int] = {}
+
+    def root(value: Value) -> Value:
+        while (above := group.get(value, value)) is not value:
+            group[value] = group.get(above, above)
+            value = above
+        return value
+
+    first: dict[int, Value] = {}
+    now = most = 0
+    for event in events:
+        value = event.value
+        if event.kind == "free":
+            now -= size_of[root(value)]
+            continue
+        number = buffers.number_of[value]
+        own = root(first.setdefault(number, value))
+        size_of.setdefault(own, buffers.sizes[number])
+        group[value] = own
+        if event.shared_with is not None:
+            other = root(event.shared_with)
+            if other is not own:
+                size_of[other] = max(size_of[other], size_of[own])
+                group[own] = other
+        now += size_of[root(value)]
         most = max(most, now)
     return most
 
