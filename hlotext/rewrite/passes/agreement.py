@@ -29,7 +29,7 @@ AGREEMENT = {
     "computation-deduplicator": Agreement("computation-deduplicator", 11, 11, 0, 0),
     "constant-folding": Agreement("constant_folding", 61, 61, 40, 40),
     "copy-insertion-adding": Agreement("adding_copies_to_resolve_interference", 44, 44, 0, 0),
-    "copy-insertion-removing": Agreement("removing_unnecessary_copies", 41, 37, 0, 0),
+    "copy-insertion-removing": Agreement("removing_unnecessary_copies", 41, 40, 0, 0),
     "copy-insertion-special": Agreement("adding_special-case_copies", 19, 18, 0, 0),
     "cpu-fusion": Agreement("fusion", 25, 25, 0, 0),
     "cpu-layout-assignment": Agreement("layout-assignment", 16, 14, 0, 0),
