@@ -72,7 +72,7 @@ class _Copier:
             run.add(self.header())
         else:
             run.copy(module._start, module._header_end)
-        read = [c for c in module.computations if not (c.is_inline or (c.is_implicit and c._start < 0))]
+        read = [c for c in module._computations if not (c._is_inline or (c._is_implicit and c._start < 0))]
         starts = [c._start for c in read]
         if module._removed or (starts and min(starts) < 0) or starts != sorted(starts):
             self._moved_computations(read)
@@ -270,7 +270,7 @@ class Style:
                 print_operand_index_annotation_interval=5
                 if text.find("/*index=", module._header_end) >= 0
                 else 0,
-                syntax_sugar_async_ops=any(c.is_implicit for c in module.computations),
+                syntax_sugar_async_ops=any([c._is_implicit for c in module._computations]),
             ),
             start[0] if start is not None and start[0].strip(" \t") else "\n  ",
         )
