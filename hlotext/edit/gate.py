@@ -7,17 +7,8 @@ from contextlib import contextmanager
 
 from hlotext.edit.cloning import clone_module as clone
 from hlotext.edit.header import remove_header, rename_module, set_header, set_stack_frames
-from hlotext.edit.instructions import (
-    change,
-    move_before,
-    remove_attribute,
-    rename,
-    renumber,
-    replace,
-    replace_operand,
-    replace_uses,
-    set_attribute,
-)
+from hlotext.edit.identity import move_before, rename, renumber
+from hlotext.edit.instructions import change, remove_attribute, set_attribute
 from hlotext.edit.journal import Transaction as transaction  # noqa: N813 - called like a function
 from hlotext.edit.structure import (
     add,
@@ -29,6 +20,7 @@ from hlotext.edit.structure import (
     set_root,
     set_thread,
 )
+from hlotext.edit.uses import replace, replace_operand, replace_uses
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.record import Listener
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hlotext.edit import asynchronous, calls, judge, marks, members, names, structure, values
+from hlotext.edit import asynchronous, calls, judge, marks, members, values
 from hlotext.edit.journal import Edit, Journal
 from hlotext.edit.members import (
     CONTROL,
@@ -42,13 +42,13 @@ _NOTES = frozenset({"metadata", "origin", "statistics", "backend_config"})
 def change(instruction: Instruction, changes: Mapping[str, Any], *, typed: bool) -> None:
     """See `Instruction.change`."""
     module = module_of(instruction)
-    _check_readable(instruction)
+    check_readable(instruction)
     new = _converted(instruction, changes)
     if new:
         apply(instruction, module, new, typed=typed)
 
 
-def _check_readable(instruction: Instruction) -> None:
+def check_readable(instruction: Instruction) -> None:
     if isinstance(instruction, BadInstruction):
         raise EditError(f"{instruction._name or 'this line'} could not be read, and stays as it stands")
 
@@ -152,7 +152,7 @@ def _attributes(instruction: Instruction, opcode: str, attributes: object) -> di
 def set_attribute(instruction: Instruction, name: str, value: Any) -> None:
     """See `Attributes`."""
     module = module_of(instruction)
-    _check_readable(instruction)
+    check_readable(instruction)
     old = instruction._attributes
     value = values.attribute(instruction, instruction._opcode, name, value)
     before = old.get(name)
@@ -281,12 +281,12 @@ def set_fields(journal: Journal, instruction: Instruction, fields: Mapping[str, 
 def set_operands(journal: Journal, user: Instruction, operands: tuple[Instruction, ...]) -> None:
     """Sets the operands of an instruction, and the users of old and new ones."""
     before = user._operands
-    _move_uses(user, before, operands)
-    journal.did(_move_uses, user, operands, before)
+    move_uses(user, before, operands)
+    journal.did(move_uses, user, operands, before)
     marks.own_lines(journal, operands)
 
 
-def _move_uses(user: Instruction, before: tuple[Instruction, ...], after: tuple[Instruction, ...]) -> None:
+def move_uses(user: Instruction, before: tuple[Instruction, ...], after: tuple[Instruction, ...]) -> None:
     user._operands = after
     old, new = set(before), set(after)
     for operand in before:
@@ -337,8 +337,8 @@ def _watch(
 ) -> None:
     """Watches what a change may make wrong."""
     module = edit.journal.module
-    alike = _same if module is not None and module.is_scheduled else same_shape
-    if "_operands" in new and len(new) == 1 and (module is None or not _has_memories(module)):
+    alike = same_type if module is not None and module.is_scheduled else same_shape
+    if "_operands" in new and len(new) == 1 and (module is None or not has_memories(module)):
         before, after = old["_operands"], new["_operands"]
         if len(before) == len(after) and all(
             a is b or alike(a._shape, b._shape) for a, b in zip(before, after, strict=True)
@@ -399,7 +399,7 @@ def _called(value: object) -> Iterable[Computation]:
     return [item for item in items if isinstance(item, Computation)]
 
 
-def _has_memories(module: Module) -> bool:
+def has_memories(module: Module) -> bool:
     """Whether a module has values in buffers or in the host's memory: there operands count by more than their shapes."""
     return any(judge.memories(module))
 
@@ -411,7 +411,7 @@ def _differ_in_notes(before: Mapping[str, Any], after: Mapping[str, Any]) -> boo
     )
 
 
-def _same(a: Shape | None, b: Shape | None) -> bool:
+def same_type(a: Shape | None, b: Shape | None) -> bool:
     return a == b
 
 
@@ -430,283 +430,3 @@ def _dependents(instruction: Instruction) -> list[Instruction]:
     if computation is not None and (instruction.is_root or instruction._opcode == "parameter"):
         found.extend(computation.calls)
     return found
-
-
-# ---- one operand
-
-
-def replace_operand(instruction: Instruction, number: object, operand: Instruction) -> None:
-    """See `Instruction.replace_operand`."""
-    before = instruction._operands
-    if not isinstance(number, int):
-        raise EditError(
-            f"the number of an operand of {instruction._name} is whole, not {values.shown(number)}"
-        )
-    old = before[number]
-    members.instruction(operand, f"an operand of {instruction._name}")
-    if old is operand:
-        return
-    place = range(len(before))[number]
-    module = module_of(instruction)
-    if len(before) <= _WIDE or module is None:
-        apply(instruction, module, {"_operands": _with(before, (place,), operand)}, typed=True)
-        return
-    # Of the many operands of a tuple one alone is looked at.
-    computation = instruction._computation
-    assert computation is not None
-    alike = _same if module.is_scheduled else same_shape
-    if (
-        not alike(old._shape, operand._shape)
-        or _has_memories(module)
-        or instruction._opcode in ROLES
-        or operand._opcode in ROLES
-        or old._opcode in ROLES
-    ):
-        apply(instruction, module, {"_operands": _with(before, (place,), operand)}, typed=True)
-        return
-    check_members(computation, instruction._name, (operand,), {})
-    moves = moves_before((operand,), instruction)
-    with Edit(module) as edit:
-        edit.suspect((old, operand))
-        marks.touch(edit.journal, instruction)
-        exchange(edit.journal, instruction, old, operand, place)
-        members.move_all(edit.journal, computation, moves, instruction)
-
-
-_WIDE = 16
-"""Operands beyond which they are not all looked at when one of them changes."""
-
-
-def exchange(
-    journal: Journal, user: Instruction, old: Instruction, new: Instruction, place: int | None = None
-) -> None:
-    """Makes an instruction take another operand in one place; without one, wherever it takes the old one."""
-    before = user._operands
-    module = journal.module
-    if len(before) <= _WIDE or module is None:
-        places = tuple(n for n, operand in enumerate(before) if operand is old) if place is None else (place,)
-        after = _with(before, places, new)
-        stays = old in after
-    else:
-        known = _places(module, before)
-        taken = known[old]
-        places = taken if place is None else (place,)
-        after = _with(before, places, new)
-        left = tuple(n for n in taken if n not in places) if place is not None else ()
-        stays = bool(left)
-        if stays:
-            known[old] = left
-        else:
-            del known[old]
-        known[new] = (*known.get(new, ()), *places)
-        module._wide = after, known
-    journal.did(_move_uses, user, after, before)
-    user._operands = after
-    if not stays and old._users is not None:
-        old._users.pop(user, None)
-    if new._users is not None:
-        new._users.setdefault(user, None)
-    marks.own_lines(journal, (new,))
-
-
-def _with(
-    operands: tuple[Instruction, ...], places: Iterable[int], operand: Instruction
-) -> tuple[Instruction, ...]:
-    found = list(operands)
-    for place in places:
-        found[place] = operand
-    return tuple(found)
-
-
-def _places(module: Module, operands: tuple[Instruction, ...]) -> dict[Instruction, tuple[int, ...]]:
-    """Where each of many operands stands; remembered of those that were looked at last.
-
-    Looking for one among thousands each time made the replacement of all of them, one by one, take twice as long.
-    """
-    if module._wide is not None and module._wide[0] is operands:
-        return module._wide[1]
-    found: dict[Instruction, list[int]] = {}
-    for place, operand in enumerate(operands):
-        found.setdefault(operand, []).append(place)
-    return {operand: tuple(places) for operand, places in found.items()}
-
-
-# ---- parameters' numbers
-
-
-def renumber(parameter: Instruction, number: object) -> None:
-    """See `Instruction.parameter_number`."""
-    module = module_of(parameter)
-    where = parameter._name
-    if parameter._opcode != "parameter":
-        raise EditError(f"{where} is {parameter._opcode}, and only a parameter has a number")
-    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise EditError(f"the number of parameter {where} is 0 or more, not {values.shown(number)}")
-    if number == parameter._argument:
-        return
-    computation = parameter._computation
-    with Edit(module) as edit:
-        if computation is not None:
-            edit.numbers(computation)
-            edit.watch(computation.calls, typed=False)
-            if computation.is_entry:
-                edit.watch_header(typed=False)
-        edit.journal.set(parameter, "_argument", number)
-        marks.touch(edit.journal, parameter)
-        if computation is not None:
-            marks.touch_signature(edit.journal, computation)
-
-
-# ---- names and places
-
-
-def rename(instruction: Instruction, name: str) -> None:
-    """See `Instruction.name`."""
-    module = module_of(instruction)
-    _check_readable(instruction)
-    name = names.checked(name, "instruction")
-    if name == instruction._name:
-        return
-    computation = instruction._computation
-    with Edit(module) as edit:
-        journal = edit.journal
-        if computation is not None:
-            if name in computation:
-                raise EditError(
-                    f"{computation._name} already has an instruction named {name}",
-                    "see `Module.instruction_names`",
-                )
-            _know(computation, instruction, instruction._name, name)
-            journal.did(_know, computation, instruction, name, instruction._name)
-        journal.set(instruction, "_name", name)
-        if module is not None:
-            module.instruction_names.register(name)
-        for touched in (instruction, *instruction.users, *instruction.control_successors):
-            marks.touch(journal, touched)
-        if computation is not None and instruction._opcode == "parameter":
-            marks.touch_signature(journal, computation)
-
-
-def _know(computation: Computation, instruction: Instruction, before: str, after: str) -> None:
-    """Makes an instruction found by another name."""
-    if computation._by_name is not None:
-        if computation._by_name.get(before) is instruction:  # a broken text may have a name twice
-            del computation._by_name[before]
-        computation._by_name[after] = instruction
-
-
-def move_before(instruction: Instruction, other: Instruction) -> None:
-    """See `Instruction.move_before`."""
-    module = module_of(instruction)
-    computation = instruction._computation
-    members.instruction(other, f"what {instruction._name} is to stand before")
-    if computation is None or other._computation is not computation:
-        raise EditError(f"{instruction.name} and {other.name} are not in one computation")
-    if other is instruction:
-        return
-    module_of(other)
-    order = computation.order
-    needed = (*instruction._operands, *instruction.control_predecessors)
-    if any(order[i] >= order[other] for i in needed) or any(
-        order[i] < order[other] for i in (*instruction.users, *instruction.control_successors)
-    ):
-        raise EditError(
-            f"{instruction.name} cannot stand before {other.name}, since it needs or is needed by what is between"
-        )
-    with Edit(module) as edit:
-        members.move_all(edit.journal, computation, [instruction], other)
-
-
-# ---- one in the place of another
-
-
-def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -> None:
-    """See `Instruction.replace_all_uses_with`.
-
-    `leaving`: the old one is taken out next, so that it may be half of an asynchronous operation whose other half stays.
-    """
-    module = module_of(old)
-    members.instruction(new, f"what takes the place of {old._name}")
-    computation = old._computation
-    if computation is None or new._computation is not computation:
-        raise EditError(f"{new.name} is not in the computation of {old.name}")
-    if old is new:
-        return
-    module_of(new)
-    if not same_shape(old._shape, new._shape):
-        raise EditError(f"{new.name} is {new._shape}, not {old._shape} as {old.name}")
-    users = [user for user in old.users if user is not new]
-    for user in users:
-        asynchronous.check_one(user, new, is_first=user._operands[0] is old)
-        if not leaving:
-            asynchronous.check_left(user, (old,))
-    order = computation.order
-    first = min(users, key=order.__getitem__, default=None)
-    moves = moves_before([new], first) if first is not None and order[new] >= order[first] else []
-    if any(user in moves for user in users):
-        raise EditError(f"{new.name} needs the result of a user of {old.name}")
-    is_root = computation.root is old
-    if is_root:
-        members.check_root(computation, new)
-    with Edit(module) as edit:
-        journal = edit.journal
-        _watch_replacement(edit, old, new, users)
-        edit.suspect((old, new))
-        for user in users:
-            marks.touch(journal, user)
-            exchange(journal, user, old, new)
-        if is_root:
-            journal.set(computation, "_root", new)
-        if first is not None:
-            members.move_all(journal, computation, moves, first)
-        if is_root:
-            marks.touch(journal, old)
-            marks.touch(journal, new)
-            marks.touch_signature(journal, computation)
-
-
-def _watch_replacement(edit: Edit, old: Instruction, new: Instruction, users: list[Instruction]) -> None:
-    """Watches what another layout, another buffer, or another sharding may make wrong."""
-    computation, module = old._computation, edit.journal.module
-    buffers = buffers_around(old, (new,))
-    is_root = old.is_root
-    if is_root and members.passes_sharding(old) and old.sharding != new.sharding:
-        edit.watch_all()
-    if not buffers and (
-        module is None or not ((module.is_scheduled and old._shape != new._shape) or _has_memories(module))
-    ):
-        return
-    edit.watch((*users, *buffers))
-    if is_root and computation is not None:
-        edit.watch(computation.calls)
-        if computation.is_entry:
-            edit.watch_header()
-
-
-def replace(old: Instruction, new: Instruction) -> None:
-    """See `Instruction.replace_with`."""
-    module = module_of(old)
-    members.instruction(new, f"what takes the place of {old._name}")
-    computation = old._computation
-    if computation is None:
-        raise EditError(f"{old.name} is in no computation")
-    if new is old:
-        return
-    if new._computation is not computation:
-        raise EditError(f"{new.name} is not in the computation of {old.name}")
-    with Edit(module):
-        is_done = any(asynchronous.is_finished_by(operand, old) for operand in old._operands)
-        leaving = old._opcode != "parameter" and not is_done
-        replace_uses(old, new, leaving=leaving)
-        for successor in old.control_successors:
-            kept = [p for p in successor.control_predecessors if p is not old]
-            if new is not successor and new not in kept:
-                kept.append(new)
-            apply(
-                successor,
-                module,
-                {"_attributes": {**successor._attributes, CONTROL: tuple(kept)}},
-                typed=True,
-            )
-        if leaving and not old.users and not old.is_root:
-            structure.remove(computation, (old,))

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from hlotext.edit import instructions, marks, structure, values
+from hlotext.edit import identity, instructions, marks, structure, values
 from hlotext.edit.entry_lists import argument_added, argument_removed
 from hlotext.edit.journal import Edit
 from hlotext.ir.errors import EditError
@@ -85,7 +85,7 @@ def remove_parameter(computation: Computation, number: int) -> None:
             _renumber_header(edit, module, number)
         structure.take_out(edit, computation, {parameter: None})
         for later in parameters[number + 1 :]:
-            instructions.renumber(later, (later.parameter_number or 0) - 1)
+            identity.renumber(later, (later.parameter_number or 0) - 1)
         for caller in callers:
             operands = caller.operands
             instructions.change(
@@ -108,7 +108,7 @@ def remove_unused_parameters(computation: Computation, parameters: Collection[In
         edit.watch(callers, typed=False)
         structure.take_out(edit, computation, dict.fromkeys(parameters))
         for number, parameter in enumerate(left):
-            instructions.renumber(parameter, number)
+            identity.renumber(parameter, number)
         for caller in callers:
             operands = tuple(o for number, o in enumerate(caller.operands) if number not in gone)
             instructions.change(caller, {"operands": operands}, typed=False)

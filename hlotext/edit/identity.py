@@ -1,0 +1,100 @@
+"""What an instruction is called, which parameter it is, and where it stands in its computation."""
+
+from __future__ import annotations
+
+from hlotext.edit import marks, members, names, values
+from hlotext.edit.instructions import (
+    check_readable,
+)
+from hlotext.edit.journal import Edit
+from hlotext.edit.members import (
+    module_of,
+)
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+
+# ---- parameters' numbers
+
+
+def renumber(parameter: Instruction, number: object) -> None:
+    """See `Instruction.parameter_number`."""
+    module = module_of(parameter)
+    where = parameter._name
+    if parameter._opcode != "parameter":
+        raise EditError(f"{where} is {parameter._opcode}, and only a parameter has a number")
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        raise EditError(f"the number of parameter {where} is 0 or more, not {values.shown(number)}")
+    if number == parameter._argument:
+        return
+    computation = parameter._computation
+    with Edit(module) as edit:
+        if computation is not None:
+            edit.numbers(computation)
+            edit.watch(computation.calls, typed=False)
+            if computation.is_entry:
+                edit.watch_header(typed=False)
+        edit.journal.set(parameter, "_argument", number)
+        marks.touch(edit.journal, parameter)
+        if computation is not None:
+            marks.touch_signature(edit.journal, computation)
+
+
+# ---- names and places
+
+
+def rename(instruction: Instruction, name: str) -> None:
+    """See `Instruction.name`."""
+    module = module_of(instruction)
+    check_readable(instruction)
+    name = names.checked(name, "instruction")
+    if name == instruction._name:
+        return
+    computation = instruction._computation
+    with Edit(module) as edit:
+        journal = edit.journal
+        if computation is not None:
+            if name in computation:
+                raise EditError(
+                    f"{computation._name} already has an instruction named {name}",
+                    "see `Module.instruction_names`",
+                )
+            _know(computation, instruction, instruction._name, name)
+            journal.did(_know, computation, instruction, name, instruction._name)
+        journal.set(instruction, "_name", name)
+        if module is not None:
+            module.instruction_names.register(name)
+        for touched in (instruction, *instruction.users, *instruction.control_successors):
+            marks.touch(journal, touched)
+        if computation is not None and instruction._opcode == "parameter":
+            marks.touch_signature(journal, computation)
+
+
+def _know(computation: Computation, instruction: Instruction, before: str, after: str) -> None:
+    """Makes an instruction found by another name."""
+    if computation._by_name is not None:
+        if computation._by_name.get(before) is instruction:  # a broken text may have a name twice
+            del computation._by_name[before]
+        computation._by_name[after] = instruction
+
+
+def move_before(instruction: Instruction, other: Instruction) -> None:
+    """See `Instruction.move_before`."""
+    module = module_of(instruction)
+    computation = instruction._computation
+    members.instruction(other, f"what {instruction._name} is to stand before")
+    if computation is None or other._computation is not computation:
+        raise EditError(f"{instruction.name} and {other.name} are not in one computation")
+    if other is instruction:
+        return
+    module_of(other)
+    order = computation.order
+    needed = (*instruction._operands, *instruction.control_predecessors)
+    if any(order[i] >= order[other] for i in needed) or any(
+        order[i] < order[other] for i in (*instruction.users, *instruction.control_successors)
+    ):
+        raise EditError(
+            f"{instruction.name} cannot stand before {other.name}, since it needs or is needed by what is between"
+        )
+    with Edit(module) as edit:
+        members.move_all(edit.journal, computation, [instruction], other)
