@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 
 import attrs
@@ -235,6 +236,7 @@ def _writes_layouts(module: Module) -> bool:
     return first is not None and first.layout is not None
 
 
+_is_implicit = operator.attrgetter("_is_implicit")
 _TABLES = re.compile(r"\s*[\r\n](?=[A-Za-z]\w*[ \t]*(?:\r\n?|\n)[ \t]*[0-9\r\n])")
 """What stands before the first table behind a header."""
 
@@ -270,7 +272,7 @@ class Style:
                 print_operand_index_annotation_interval=5
                 if text.find("/*index=", module._header_end) >= 0
                 else 0,
-                syntax_sugar_async_ops=any([c._is_implicit for c in module._computations]),
+                syntax_sugar_async_ops=any(map(_is_implicit, module._computations)),
             ),
             start[0] if start is not None and start[0].strip(" \t") else "\n  ",
         )
