@@ -104,11 +104,11 @@ def test_what_is_no_hlo_is_said_to_be(name: str, words: str) -> None:
 
 @pytest.mark.parametrize("name", READERS)
 def test_places_that_cannot_be_read(name: str, tmp_path: Path) -> None:
-    """A directory, a missing file, a file without permission, nothing on standard input."""
+    """A folder without modules, a missing file, a file without permission, nothing on standard input."""
     locked = tmp_path / "locked.txt"
     locked.write_text("HloModule m")
     locked.chmod(0)
-    cases = [(str(tmp_path), "directory"), (str(tmp_path / "none"), "not exist"), ("-", "empty")]
+    cases = [(str(tmp_path), "no text of a module"), (str(tmp_path / "none"), "not exist"), ("-", "empty")]
     if not os.access(locked, os.R_OK):
         cases.append((str(locked), "cannot be read"))
     for place, words in cases:

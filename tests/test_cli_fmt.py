@@ -182,12 +182,12 @@ def test_in_place(small: Path) -> None:
     small.chmod(0o640)
     expected = run("fmt", small).stdout
     result = run("fmt", "-i", small)
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "hlotext: 1 of 1 files changed\n")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "hlotext: 1 of 1 file changed\n")
     assert small.read_text() == expected
     assert stat.S_IMODE(small.stat().st_mode) == 0o640
     assert os.listdir(small.parent) == [small.name]
     before = small.stat().st_mtime_ns, small.stat().st_ino
-    assert "0 of 1 files changed" in run("fmt", "-i", small).stderr
+    assert "0 of 1 file changed" in run("fmt", "-i", small).stderr
     assert (small.stat().st_mtime_ns, small.stat().st_ino) == before
 
 

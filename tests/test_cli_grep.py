@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hlotext as hlo
+from hlotext import analysis
 from tests import support
 from tests.cli_support import run, run_json
 
@@ -36,3 +38,45 @@ def test_what_is_no_pattern() -> None:
     result = run("grep", "add(", FILE)
     assert result.exit_code == 2
     assert "expected an opcode" in result.stderr
+
+
+TPU = support.CORPUS / "tpu" / "mlp_train.v4_2x2x1.after_optimizations.txt"
+
+
+def count(*arguments: str) -> int:
+    """How many instructions a filter leaves."""
+    return int(run("grep", "-c", "_", TPU, *arguments).stdout.rpartition(":")[2])
+
+
+def test_counts_and_names() -> None:
+    """-c of every file, -l of those with a match."""
+    other = support.CORPUS / "handmade" / "map.txt"
+    assert run("grep", "-c", "dot(...)", FILE, other).stdout == f"{FILE}:3\n{other}:0\n"
+    assert run("grep", "-l", "dot(...)", FILE, other).stdout == f"{FILE}\n"
+    assert run("grep", "-c", "-l", "dot(...)", FILE).exit_code == 2
+
+
+def test_lines_are_short() -> None:
+    """Without metadata and configs, which --full shows."""
+    assert "metadata=" not in run("grep", "fusion(...)", TPU).stdout
+    assert "metadata=" in run("grep", "--full", "fusion(...)", TPU).stdout
+    assert all(line.count("\n") == 0 for line in run("grep", "_", TPU).stdout.splitlines())
+
+
+def test_by_line_function_and_scope() -> None:
+    """Each filter leaves some; what it leaves is what the analysis says of the module."""
+    module = hlo.load(TPU)
+    lines, found = analysis.places(module), analysis.scopes(module)
+    place, _ = next(iter(lines.values()))
+    everything = list(module.instructions())
+    here = [i for i in everything if i in lines and lines[i][0] == place]
+    assert count("--line", f"{place.file}:{place.line}") >= len(here) > 0
+    assert count("--line", f"{place.file.rpartition('/')[2]}:{place.line}") >= len(here)
+    assert count("--line", f"{place.file}:1-1000000") == count("--line", place.file)
+    functions = [i for i in everything if i in lines and lines[i][0].function == "mlp"]
+    assert count("--function", "mlp") == len(functions) > 0
+    below = [i for i in everything if "layer_0" in found.of(i).path]
+    assert count("--scope", "layer_0") == len(below) > 0
+    assert count("--scope", "layer_*") > len(below)
+    assert count("--scope", "nosuch") == 0
+    assert run("grep", "_", TPU, "--line", "a.py:5-2").exit_code == 2

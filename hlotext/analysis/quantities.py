@@ -17,6 +17,11 @@ def amount(count: float) -> str:
     return f"{value:.{max(0, 2 - (value >= 9.995) - (value >= 99.95))}f} {_UNITS[unit]}"
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """`1 instruction`, `12,345 instructions`; `plural` for nouns that take more than an s."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
 def seconds(time: float) -> str:
     """Seconds, three digits: `12.3 us`, `1.25 s`."""
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
-from hlotext.cli.common import FILES, Inputs
-from hlotext.cli.findings import FINDINGS_FORMAT, QUIET, Findings, read_problems
+from hlotext.cli.common import FILES, Inputs, which_option
+from hlotext.cli.findings import EXIT_ZERO, FINDINGS_FORMAT, OUTPUT_FILE, QUIET, Findings, read_problems
+
+if TYPE_CHECKING:
+    from hlotext.dumps.texts import Which
 
 
 @click.command()
 @FILES
+@which_option("all")
 @FINDINGS_FORMAT
+@OUTPUT_FILE
+@EXIT_ZERO
 @QUIET
-def command(files: tuple[str, ...], output_format: str, quiet: bool) -> None:
+def command(
+    files: tuple[str, ...],
+    which: Which,
+    output_format: str,
+    output_file: Path | None,
+    exit_zero: bool,
+    quiet: bool,
+) -> None:
     """Say all that is wrong with the text of each FILE, and what in it this release does not know.
 
     Not only the first error: broken lines, cut files and lines of a log are passed over. Whether what was read is right is
@@ -26,8 +42,8 @@ def command(files: tuple[str, ...], output_format: str, quiet: bool) -> None:
 
     Exit status: 0 fine (notes do not count), 1 errors, 2 wrong usage or files that cannot be opened.
     """
-    findings = Findings(files, output_format, quiet)
-    inputs = Inputs(files, with_errors=True)
+    findings = Findings(output_format, quiet, output_file, exit_zero)
+    inputs = Inputs(files, with_errors=True, which=which)
     for place, result in inputs:
         read_problems(result, place, findings)
     findings.finish(inputs)

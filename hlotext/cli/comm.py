@@ -8,6 +8,7 @@ import click
 
 from hlotext import cost
 from hlotext.analysis import DeviceMesh, Link, byte_text, parse_mesh
+from hlotext.analysis.quantities import counted
 from hlotext.analysis.wire import ALGORITHMS, Algorithm, latency_steps
 from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
 from hlotext.cli.figures import place_text, told
@@ -85,11 +86,17 @@ def _show(report: Output, found: cost.Traffic, limit: int) -> None:
         if link in links:
             total = links[link]
             facts.append(
-                (link.value, f"{_sum_text(total)} sent by each device in one run, {total.count} operations")
+                (
+                    link.value,
+                    f"{_sum_text(total)} sent by each device in one run, {counted(total.count, 'operation')}",
+                )
             )
     if found.copies:
         facts.append(
-            ("host copies", f"{byte_text(found.host_copy_bytes)} in one run, {len(found.copies)} copies")
+            (
+                "host copies",
+                f"{byte_text(found.host_copy_bytes)} in one run, {counted(len(found.copies), 'copy', 'copies')}",
+            )
         )
     report.facts(facts or [("communication", "none")])
     _show_matrix(report, found)

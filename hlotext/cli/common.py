@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -33,10 +33,25 @@ __all__ = [
     "write_json",
 ]
 
+if TYPE_CHECKING:
+    from hlotext.dumps.texts import Text, Which
+
 T = TypeVar("T")
 
-FILES = click.argument("files", nargs=-1, required=True, metavar="FILE...")
-"""One or more paths, or `-` for standard input."""
+FILES = click.argument("files", nargs=-1, required=True, metavar="FILE|DIR...")
+"""One or more paths: files, dump folders, packed ones, or `-` for standard input."""
+
+
+def which_option(default: Which) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--which`: of a folder which texts of each compilation."""
+    return click.option(
+        "--which",
+        type=click.Choice(["last", "ends", "all"]),
+        default=default,
+        show_default=True,
+        help="Of a DIR: the last text of each compilation, first and last, or every step.",
+    )
+
 
 FORMAT = click.option(
     "--format",
@@ -93,25 +108,27 @@ def _complain(text: str) -> None:
     click.echo(text, err=not (is_held() and sys.stderr.isatty()))
 
 
-def read(place: str, *, with_errors: bool = False) -> hlo.ParseResult:
-    """The modules of a path or of `-`, with notes on what this release does not know.
+def read(place: str | Text, *, with_errors: bool = False) -> hlo.ParseResult:
+    """The modules of a path, of `-` or of a file of a dump folder, with notes on what this release does not know.
 
     Raises Unreadable, for text that is no HLO only unless the caller wants to say its errors itself.
     """
+    where: dict[str, Any] = {"file": place if isinstance(place, str) else place.label}
     try:
-        data, name = read_data(place)
+        if isinstance(place, str):
+            data, name = read_data(place)
+            if is_binary(data):
+                return _read_proto(data, name)
+            source = as_source(data, name)
+        else:
+            source = place.source()
     except hlo.InputError as error:
-        raise Unreadable(str(error), where={"file": place}) from None
-    if is_binary(data):
-        return _read_proto(data, name)
-    source = as_source(data, name)
+        raise Unreadable(str(error), where=where) from None
     result = hlo.parse_tolerant(source.text, name=source.name)
     for diagnostic in result.diagnostics:
         if diagnostic.severity is hlo.Severity.ERROR and not with_errors:
-            place_in_text = {"file": place, "line": diagnostic.line, "column": diagnostic.column}
-            raise Unreadable(
-                one_line(diagnostic), str(diagnostic), {**place_in_text, "code": diagnostic.code}
-            )
+            where |= {"line": diagnostic.line, "column": diagnostic.column, "code": diagnostic.code}
+            raise Unreadable(one_line(diagnostic), str(diagnostic), where)
     return result
 
 
@@ -140,50 +157,103 @@ def _used_lazily(place: str, use: Callable[[tuple[hlo.Module, ...]], T]) -> tupl
 
 
 class Inputs:
-    """The files of a command, one by one: place and content; a progress bar on a terminal for large ones.
+    """The modules' texts of a command, one by one: place and content; a progress bar on a terminal for long work.
 
-    An unreadable file is reported and left out; `finish` then ends the command with exit status 2.
+    A path is a file, `-`, a dump folder or a packed one. Of a folder the texts of modules are taken, `which` of each
+    compilation (see `hlotext.dumps.module_texts`); what else lies there is known to be no module. What cannot be read is
+    reported and left out; `finish` then ends the command with exit status 2.
     """
 
-    def __init__(self, places: Iterable[str], *, with_errors: bool = False) -> None:
+    def __init__(self, places: Iterable[str], *, with_errors: bool = False, which: Which = "last") -> None:
         self._with_errors = with_errors
-        self._sizes = [(place, _file_size(place)) for place in places]
         self._failed = False
+        self.has_folders = False
+        """Whether a path is a folder, so that there may be many modules that nobody named."""
+        self.texts: list[str | Text] = []
+        """What is to be read, in order."""
+        self.places: list[str] = []
+        """How reports call these, with the folders that could not be read."""
+        for place in places:
+            if not is_folder(place):
+                self.texts.append(place)
+                self.places.append(place)
+                continue
+            from hlotext.dumps.texts import module_texts  # nobody else waits for it
+
+            self.has_folders = True
+            try:
+                found = list(module_texts([place], which))
+                if not found:
+                    raise Unreadable(f"there is no text of a module in {place}", where={"file": place})
+            except hlo.InputError as error:
+                self.places.append(place)
+                self._fail(Unreadable(str(error), where={"file": place}))
+            except Unreadable as error:
+                self.places.append(place)
+                self._fail(error)
+            else:
+                self.texts += found
+                self.places += (text.label for text in found)
 
     def __iter__(self) -> Iterator[tuple[str, hlo.ParseResult]]:
-        return self._each(lambda place, _: read(place, with_errors=self._with_errors))
+        return self._each(lambda text, _: read(text, with_errors=self._with_errors))
 
     def used(self, use: Callable[[tuple[hlo.Module, ...]], T]) -> Iterator[tuple[str, tuple[T, list[str]]]]:
-        """The place of each file, what `use` makes of its modules, and a line for all that this release does not know.
+        """The place of each text, what `use` makes of its modules, and a line for all that this release does not know.
 
         Of a large file computations are read as they are touched, so `use` should keep no node. Where that meets an error,
         the file is read at once, which says it with all others.
         """
 
-        def read_and_use(place: str, size: int) -> tuple[T, list[str]]:
-            if size >= LEAST_LAZY and (found := _used_lazily(place, use)) is not None:
+        def read_and_use(text: str | Text, size: int) -> tuple[T, list[str]]:
+            path = text if isinstance(text, str) else text.real_path
+            if size >= LEAST_LAZY and path is not None and (found := _used_lazily(path, use)) is not None:
                 return found
-            result = read(place)
+            result = read(text)
             return use(result.modules), list(map(one_line, result.diagnostics))
 
         return self._each(read_and_use)
 
-    def _each(self, get: Callable[[str, int], T]) -> Iterator[tuple[str, T]]:
-        bar = ReadingBar([size for _, size in self._sizes])
-        for place, size in self._sizes:
+    def _each(self, get: Callable[[str | Text, int], T]) -> Iterator[tuple[str, T]]:
+        sizes = [_size(text) for text in self.texts]
+        bar = ReadingBar(sizes)
+        for text, size in zip(self.texts, sizes, strict=True):
+            place = text if isinstance(text, str) else text.label
             try:
                 with bar.reading(place, size):
-                    found = get(place, size)
+                    found = get(text, size)
             except Unreadable as error:
-                error.show()
-                self._failed = True
+                self._fail(error)
                 continue
             yield place, found
+
+    def refuse_packed(self) -> None:
+        """For those who write files in place. Raises UsageError where one lies in a packed folder."""
+        if any(not isinstance(text, str) and text.archive is not None for text in self.texts):
+            raise click.UsageError("a file in a packed folder cannot be written in place")
+
+    def _fail(self, error: Unreadable) -> None:
+        error.show()
+        self._failed = True
 
     def finish(self) -> None:
         """To be called after the last file. Raises Exit if one was unreadable."""
         if self._failed:
             raise click.exceptions.Exit(UNREADABLE)
+
+
+def is_folder(place: str) -> bool:
+    """Whether a path is a dump folder, or a packed one."""
+    if place == "-" or not os.path.exists(place):
+        return False
+    if os.path.isdir(place):
+        return True
+    if "t" not in os.path.basename(place).lower().partition(".")[2].replace("txt", ""):
+        return False  # no kind of tar, and nothing that takes time is loaded
+
+    from hlotext.dumps.storage import is_archive
+
+    return is_archive(place)
 
 
 def one_line(diagnostic: hlo.Diagnostic) -> str:
@@ -194,9 +264,11 @@ def one_line(diagnostic: hlo.Diagnostic) -> str:
     return escape.line(" ".join(text.split()))
 
 
-def _file_size(place: str) -> int:
-    """Bytes of a file, 0 where that is not known."""
+def _size(text: str | Text) -> int:
+    """Bytes of a text as it lies there, 0 where that is not known."""
+    if not isinstance(text, str):
+        return text.file.size if text.file is not None else 0
     try:
-        return os.stat(place).st_size
+        return os.stat(text).st_size
     except (OSError, ValueError):
         return 0

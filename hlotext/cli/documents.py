@@ -32,24 +32,29 @@ def note_error(kind: str, message: str, where: Mapping[str, Any] | None = None) 
             errors.append(error)
 
 
-def write_json(value: Mapping[str, Any]) -> None:
+def json_text(value: Mapping[str, Any]) -> str:
     """The document of the running command: the version of its schema, `value`, and what went wrong so far."""
     ctx = click.get_current_context()
     ctx.meta[_IS_WRITTEN] = True
-    _write(ctx, ctx.command_path.partition(" ")[2], value)
+    return _text(ctx, ctx.command_path.partition(" ")[2], value)
+
+
+def write_json(value: Mapping[str, Any]) -> None:
+    """The same on standard output."""
+    click.echo(json_text(value))
 
 
 def write_failure(ctx: click.Context) -> None:
     """Where JSON is asked for and none was written, a document that only says what went wrong, if anything did."""
     if _WANTED in ctx.meta and not ctx.meta.get(_IS_WRITTEN) and ctx.meta.get(_ERRORS):
-        _write(ctx, ctx.meta[_WANTED], {})
+        click.echo(_text(ctx, ctx.meta[_WANTED], {}))
 
 
-def _write(ctx: click.Context, command: str, value: Mapping[str, Any]) -> None:
+def _text(ctx: click.Context, command: str, value: Mapping[str, Any]) -> str:
     errors = ctx.meta.get(_ERRORS)
     try:
         version = schemas.version(command)
     except LookupError:
         version = 1  # a command that is being written; a test asks for its schema
     rest = {name: part for name, part in value.items() if name != "version"}
-    click.echo(escape.json({"version": version, **rest, **({"errors": errors} if errors else {})}))
+    return escape.json({"version": version, **rest, **({"errors": errors} if errors else {})})

@@ -11,6 +11,7 @@ import click
 
 import hlotext as hlo
 from hlotext import compiler, dumps
+from hlotext.analysis.quantities import counted
 from hlotext.cli import answers
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, read, write_json
 from hlotext.cli.folders import chosen, opened
@@ -71,7 +72,7 @@ def list_(path: str, limit: int, output_format: str) -> None:
         )
         return
     out = output()
-    out.heading(f"{folder.path}: {_many(len(folder), 'compilation')}, {_many(len(folder.files), 'file')}")
+    out.heading(f"{folder.path}: {counted(len(folder), 'compilation')}, {counted(len(folder.files), 'file')}")
     for note in folder.notes:
         echo(f"  note: {note}")
     shown = folder.compilations[: limit or None]
@@ -195,7 +196,7 @@ def timeline(path: str, module: str | None, stage: str | None, show_all: bool, o
         return
     out = output()
     out.heading(
-        f"{c.name}, number {c.number}, {c.platform or 'platform unknown'}: {_many(len(c.steps), 'step')}"
+        f"{c.name}, number {c.number}, {c.platform or 'platform unknown'}: {counted(len(c.steps), 'step')}"
     )
     for note in (*c.notes, *(row.note for row in rows if row.note is not None)):
         echo(f"  note: {note}")
@@ -209,7 +210,7 @@ def timeline(path: str, module: str | None, stage: str | None, show_all: bool, o
     out.table(Table("steps", columns, [_cells(row, has_times) for row in shown]))
     quiet = len(rows) - len(shown)
     if quiet:
-        echo(f"  {_many(quiet, 'step')} changed nothing (--all shows them)")
+        echo(f"  {counted(quiet, 'step')} changed nothing (--all shows them)")
     if c.options is not None and c.options.dumps_every_change is False:
         echo("  Only some passes were dumped, so what a step shows may be the work of passes before it.")
 
@@ -224,7 +225,7 @@ def _cells(row: Row, has_times: bool) -> list[str]:
         numbers = (len(found.added), len(found.removed), len(found.changed), len(found.renamed))
         counts = [*(f"{n:,}" if n else "" for n in numbers), _signed(found.bytes) if len(found) else ""]
     time = [] if not has_times else ["" if row.milliseconds is None else f"{row.milliseconds:,.1f}"]
-    return [str(step.index), step.stage, _short(step.name, 34), *counts, *time]
+    return [str(step.index), step.stage, step.name, *counts, *time]
 
 
 def _row_json(row: Row) -> dict[str, Any]:
@@ -385,7 +386,7 @@ def copies(path: str, module: str | None, output_format: str) -> None:
     for cause in found:
         groups.setdefault((_step_name(cause.step), cause.cause), []).append(cause)
     out = output()
-    out.heading(f"{c.name}: {_many(len(found), 'copy', 'copies')}, {_bytes(_sum(found))}")
+    out.heading(f"{c.name}: {counted(len(found), 'copy', 'copies')}, {_bytes(_sum(found))}")
     rows = [
         [
             step,
@@ -458,11 +459,3 @@ def _bytes(number: int | None) -> str:
 
 def _signed(number: int | None) -> str:
     return "?" if number is None else f"{number:+,}"
-
-
-def _short(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}\N{HORIZONTAL ELLIPSIS}"
-
-
-def _many(number: int, one: str, more: str = "") -> str:
-    return f"{number:,} {one if number == 1 else more or one + 's'}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from pathlib import Path
 
 import attrs
 import click
@@ -11,7 +12,8 @@ import click
 import hlotext as hlo
 from hlotext import reports
 from hlotext.cli import UNREADABLE
-from hlotext.cli.common import Inputs, say, write_json
+from hlotext.cli.common import Inputs, Unreadable, say
+from hlotext.cli.documents import json_text
 from hlotext.cli.output import echo, emit_report, is_colourful, terminal_width
 from hlotext.cli.rule import RULES
 
@@ -26,6 +28,16 @@ FINDINGS_FORMAT = click.option(
     show_default=True,
     help="Text, which is full, is for people and may change; github writes annotations for GitHub Actions.",
 )
+OUTPUT_FILE = click.option(
+    "-o",
+    "--output-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the findings to a file instead of standard output.",
+)
+EXIT_ZERO = click.option(
+    "--exit-zero", is_flag=True, help="Exit with 0 whatever is found; 2 stays for what cannot be read."
+)
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No notes, and no line that counts.")
 
 
@@ -33,9 +45,10 @@ QUIET = click.option("-q", "--quiet", is_flag=True, help="No notes, and no line 
 class Findings:
     """What a command finds, file by file. As text it is shown at once, in the other formats by `finish`."""
 
-    _files: Sequence[str]
     _format: str
     _quiet: bool
+    _output_file: Path | None = None
+    _exit_zero: bool = False
     _found: list[hlo.Diagnostic] = attrs.field(factory=list)
 
     def add(self, diagnostics: Iterable[hlo.Diagnostic], module: str = "") -> None:
@@ -44,7 +57,7 @@ class Findings:
             if self._quiet and diagnostic.severity is hlo.Severity.NOTE:
                 continue
             finding = attrs.evolve(diagnostic, module=module)
-            if self._is_text:
+            if self._is_text and self._output_file is None:
                 show([finding], is_first=not self._found)
             self._found.append(finding)
 
@@ -57,24 +70,31 @@ class Findings:
 
         Raises Exit: with status 2 where something could not be read, with 1 where more than notes was found.
         """
-        if not self._is_text:
-            report = reports.Report(self._found, self._files, RULES.__getitem__, hlo.__version__)
-            write_report(report, self._format)
-        elif not self._quiet:
-            say(reports.summary(self._found, len(self._files)))
+        if not self._is_text or self._output_file is not None:
+            report = reports.Report(self._found, inputs.places, RULES.__getitem__, hlo.__version__)
+            write_report(report, "full" if self._is_text else self._format, self._output_file)
+        if self._is_text and not self._quiet:
+            say(reports.summary(self._found, len(inputs.places)))
         inputs.finish()
         if is_unreadable:
             raise click.exceptions.Exit(UNREADABLE)
-        if any(finding.severity is not hlo.Severity.NOTE for finding in self._found):
+        if any(finding.severity is not hlo.Severity.NOTE for finding in self._found) and not self._exit_zero:
             raise click.exceptions.Exit(FOUND)
 
 
-def write_report(report: reports.Report, output_format: str) -> None:
-    """A report in one of the formats for programs, code hosts and people."""
+def write_report(report: reports.Report, output_format: str, output_file: Path | None = None) -> None:
+    """A report in one of the formats for programs, code hosts and people, to standard output or a file. Raises Unreadable."""
     if output_format == "json":
-        write_json(reports.document(report))
+        text = json_text(reports.document(report)) + "\n"
     else:
-        emit_report(reports.WRITERS[output_format](report))
+        text = reports.WRITERS[output_format](report)
+    if output_file is None:
+        emit_report(text)
+        return
+    try:
+        output_file.write_text(text, encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise Unreadable(f"{output_file} cannot be written: {error.strerror}") from None
 
 
 def read_problems(result: hlo.ParseResult, place: str, findings: Findings) -> bool:

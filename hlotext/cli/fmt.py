@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import click
 
 import hlotext as hlo
+from hlotext.analysis.quantities import counted
 from hlotext.cli.common import FILES, Inputs, Unreadable, say
 from hlotext.cli.files import Rewriting
 from hlotext.cli.output import emit
@@ -89,7 +90,8 @@ def _write(files: tuple[str, ...], style: PrintStyle, lossy: bool) -> None:
         raise click.UsageError("- cannot be written in place")
     if style.losses and not lossy:
         raise click.UsageError(f"this style leaves out {_list(style.losses)}: -i needs --lossy")
-    inputs, changed, total = Inputs(files), 0, 0
+    inputs, changed, total = Inputs(files, which="all"), 0, 0
+    inputs.refuse_packed()
     with Rewriting() as rewriting:
         for place, result in inputs:
             total += 1
@@ -104,7 +106,7 @@ def _write(files: tuple[str, ...], style: PrintStyle, lossy: bool) -> None:
             changed += 1
         inputs.finish()
         rewriting.commit()
-    say(f"{changed:,} of {total:,} files changed")
+    say(f"{changed:,} of {counted(total, 'file')} changed")
 
 
 def _unprinted(text: str, result: hlo.ParseResult) -> list[str]:
@@ -123,7 +125,7 @@ _TEXT_BEHIND = "X206"
 
 def _compare(files: tuple[str, ...], style: PrintStyle, check: bool, show_diff: bool) -> None:
     """Says which files would change, and how; with `check` that is the exit status."""
-    inputs, changed, total = Inputs(files), 0, 0
+    inputs, changed, total = Inputs(files, which="all"), 0, 0
     for place, result in inputs:
         total += 1
         old, new = _text(result), style.text(result.modules)
@@ -137,7 +139,7 @@ def _compare(files: tuple[str, ...], style: PrintStyle, check: bool, show_diff: 
                 emit(line, _COLOURS.get(line[0]))
     inputs.finish()
     if check:
-        say(f"{changed:,} of {total:,} files would change")
+        say(f"{changed:,} of {counted(total, 'file')} would change")
         if changed:
             raise click.exceptions.Exit(WOULD_CHANGE)
 

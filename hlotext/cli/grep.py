@@ -2,22 +2,75 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
 
-from hlotext.cli.common import FORMAT, NOT_FOUND, Inputs, write_json
-from hlotext.cli.output import echo, emit, printable
+import hlotext as hlo
+from hlotext.analysis.selection import Selection
+from hlotext.cli.common import FORMAT, NOT_FOUND, Inputs, which_option, write_json
+from hlotext.cli.output import echo, emit_report, is_colourful, printable, styled, terminal_width
+from hlotext.cli.widths import Kind, cell_width, shorter
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.matchers import Match, PatternError, parse_pattern
+from hlotext.ir.values.print_options import PrintOptions
+from hlotext.matchers import Match, Pattern, PatternError, parse_pattern
+from hlotext.syntax.printing.xla_styles import TextPrinter
+
+if TYPE_CHECKING:
+    from hlotext.dumps.texts import Which
+
+_SHORT = PrintOptions(
+    print_metadata=False,
+    print_backend_config=False,
+    print_original_value=False,
+    print_frontend_attributes=False,
+)
+
+
+@attrs.frozen
+class _Asked:
+    """What the command line asks for, and how it is to be shown."""
+
+    pattern: Pattern
+    selection: Selection
+    full: bool
+    width: int | None
+    is_coloured: bool
 
 
 @click.command()
 @click.argument("pattern")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|DIR...")
+@click.option("-c", "--count", is_flag=True, help="Only how many there are in each FILE.")
+@click.option(
+    "-l", "--files-with-matches", "names_only", is_flag=True, help="Only the names of FILEs with a match."
+)
+@click.option("--full", is_flag=True, help="Whole lines: with metadata and configs, not cut to the terminal.")
+@click.option(
+    "--line", metavar="FILE[:LINE[-LINE]]", help="Only what these source lines are for: model.py:12-30."
+)
+@click.option("--function", metavar="NAME", help="Only what this function is for; * for any text.")
+@click.option(
+    "--scope", metavar="SCOPE", help="Only in this scope of op_name: layer_0/attention; * for any text."
+)
 @click.option("--why", metavar="NAME", help="Say why the instruction of that name does not match.")
+@which_option("last")
 @FORMAT
-def command(pattern: str, files: tuple[str, ...], why: str | None, output_format: str) -> None:
+def command(
+    pattern: str,
+    files: tuple[str, ...],
+    count: bool,
+    names_only: bool,
+    full: bool,
+    line: str | None,
+    function: str | None,
+    scope: str | None,
+    why: str | None,
+    which: Which,
+    output_format: str,
+) -> None:
     """Find instructions that match PATTERN: an op line with gaps.
 
     \b
@@ -34,49 +87,128 @@ def command(pattern: str, files: tuple[str, ...], why: str | None, output_format
     Examples:
       hlotext grep '%x = $S all-gather($A), dimensions={0}' dump.txt
       hlotext grep 'convert(convert(_))' *.after_optimizations.txt
+      hlotext grep -c 'all-*(...)' dumps/
+      hlotext grep _ dump.txt --scope 'layer_*/attention'
       hlotext grep 'bf16[*] dot(...)' --why dot.4 dump.txt
 
     Exit status: 0 something was found, 1 nothing, 2 wrong usage or unreadable input.
     """
     try:
         wanted = parse_pattern(pattern)
+        selection = Selection(line, function, scope)
     except PatternError as error:
         raise click.UsageError(f"{pattern!r} is no pattern: {error}") from None
-    inputs = Inputs(files)
-    found: list[dict[str, Any]] = []
-    explanations: list[dict[str, Any]] = []
-    for place, result in inputs:
-        for module in result.modules:
-            for instruction in module.instructions():
-                if why is not None:
-                    if instruction.name == why.removeprefix("%"):
-                        reason = wanted.explain(instruction)
-                        explanations.append(
-                            {
-                                "file": place,
-                                "instruction": instruction.name,
-                                "matches": not reason,
-                                "why": reason,
-                            }
-                        )
-                        if output_format == "text":
-                            echo(f"{printable(place)}: {reason or f'{instruction.name} matches'}")
-                elif (match := wanted.match(instruction)) is not None:
-                    found.append(_as_json(place, instruction, match))
-                    if output_format == "text":
-                        _show(place, instruction)
-    if output_format == "json":
-        write_json({"matches": found} if why is None else {"explanations": explanations})
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if count and names_only:
+        raise click.UsageError("-c counts and -l names: give one of them")
+    asked = _Asked(wanted, selection, full, terminal_width(), is_colourful())
+    inputs = Inputs(files, which=which)
+    if why is not None:
+        found = _explain(inputs, asked, why.removeprefix("%"), output_format)
+    else:
+        found = _search(inputs, asked, count, names_only, output_format)
     inputs.finish()
-    if not (found or explanations):
+    if not found:
         raise click.exceptions.Exit(NOT_FOUND)
 
 
-def _show(place: str, instruction: Instruction) -> None:
-    """`FILE:LINE:COLUMN: op line`."""
-    span = instruction.span
-    emit(printable(f"{place}:{span}" if span is not None else place), "cyan")
-    echo(f": {printable(str(instruction))}")
+def _search(inputs: Inputs, asked: _Asked, count: bool, names_only: bool, output_format: str) -> bool:
+    """Writes what matches; gives whether there is anything."""
+    matches: list[dict[str, Any]] = []
+    counts: dict[str, int] = {}
+    for place, result in inputs:
+        counts[place] = 0
+        for module in result.modules:
+            printer = _Lines(asked, place)
+            for instruction, match in _matching(module, asked):
+                counts[place] += 1
+                if output_format == "json":
+                    matches.append(_as_json(place, instruction, match))
+                elif not (count or names_only):
+                    printer.show(instruction)
+        if output_format == "text" and count:
+            echo(f"{printable(place)}:{counts[place]}")
+        elif output_format == "text" and names_only and counts[place]:
+            echo(printable(place))
+    if output_format == "json":
+        write_json({"matches": matches})
+    return any(counts.values())
+
+
+def _matching(module: hlo.Module, asked: _Asked) -> Iterator[tuple[Instruction, Match]]:
+    fits = None if asked.selection.is_everything else asked.selection.predicate(module)
+    for instruction in module.instructions():
+        match = asked.pattern.match(instruction)
+        if match is not None and (fits is None or fits(instruction)):
+            yield instruction, match
+
+
+def _explain(inputs: Inputs, asked: _Asked, name: str, output_format: str) -> bool:
+    """Writes why the instructions of a name do not match; gives whether there are any."""
+    found = []
+    for place, result in inputs:
+        for instruction in (i for module in result.modules for i in module.instructions() if i.name == name):
+            reason = asked.pattern.explain(instruction)
+            found.append({"file": place, "instruction": name, "matches": not reason, "why": reason})
+            if output_format == "text":
+                echo(f"{printable(place)}: {reason or f'{name} matches'}")
+    if output_format == "json":
+        write_json({"explanations": found})
+    return bool(found)
+
+
+class _Lines:
+    """Writes op lines without what is long and seldom asked for.
+
+    In pipes each is `FILE:LINE:COLUMN: op line`; on a terminal the file stands above its lines, which are as wide as that.
+    """
+
+    def __init__(self, asked: _Asked, place: str) -> None:
+        self._asked = asked
+        self._place = place
+        self._printer = TextPrinter(_SHORT)
+        self._is_first = True
+
+    def show(self, instruction: Instruction) -> None:
+        asked, span = self._asked, instruction.span
+        text = printable(str(instruction) if asked.full else self._short(instruction))
+        if asked.width is None:
+            echo(f"{printable(f'{self._place}:{span}' if span is not None else self._place)}: {text}")
+            return
+        if self._is_first:
+            emit_report(self._styled(printable(self._place), "cyan"))
+            self._is_first = False
+        number = f"{span.line if span is not None else '':>6}"
+        if not asked.full:
+            text = _fitted(text, printable(str(instruction.shape)), asked.width - len(number) - 2)
+        emit_report(f"{self._styled(number, 'dim')}  {self._highlighted(text, instruction)}")
+
+    def _short(self, instruction: Instruction) -> str:
+        computation = instruction.computation
+        if computation is None:
+            return str(instruction)
+        text = self._printer.instruction(instruction, self._printer.names(computation))
+        return f"ROOT {text}" if instruction.is_root and not text.startswith("ROOT ") else text
+
+    def _highlighted(self, text: str, instruction: Instruction) -> str:
+        """The opcode in front of its operands stands out, as what a pattern is mostly about."""
+        head, mark, rest = text.partition(f" {instruction.opcode}(")
+        return f"{head} {self._styled(instruction.opcode, 'bold red')}({rest}" if mark else text
+
+    def _styled(self, text: str, style: str) -> str:
+        return styled(text, style) if self._asked.is_coloured else text
+
+
+def _fitted(text: str, shape: str, width: int) -> str:
+    """The line in so many columns: a long shape gets shorter, then the end goes, behind a blank."""
+    excess = cell_width(text) - width
+    if excess > 0 and len(shape) > width // 3:
+        text = text.replace(shape, shorter(shape, max(len(shape) - excess, width // 3), Kind.SHAPE), 1)
+    if cell_width(text) <= width:
+        return text
+    kept = text[: width - 2].rpartition(" ")[0] or text[: width - 2]
+    return f"{kept} …"
 
 
 def _as_json(place: str, instruction: Instruction, match: Match) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -14,11 +14,13 @@ import click
 import hlotext as hlo
 from hlotext import lint, reports
 from hlotext.analysis import Backend
+from hlotext.analysis.quantities import counted
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
-from hlotext.cli.common import Unreadable, say
+from hlotext.cli.common import Unreadable, is_folder, say
 from hlotext.cli.files import Rewriting
-from hlotext.cli.findings import FOUND, QUIET, show, write_report
-from hlotext.cli.output import echo
+from hlotext.cli.findings import EXIT_ZERO, FOUND, OUTPUT_FILE, QUIET, show, write_report
+from hlotext.cli.output import Column, Kind, Table, echo, output
+from hlotext.dumps.texts import Text
 from hlotext.syntax.source.inputs import read_source
 
 FORMATS = tuple(reports.WRITERS)
@@ -63,6 +65,12 @@ FORMATS = tuple(reports.WRITERS)
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), help="Processes.  [default: one for each processor]"
 )
+@OUTPUT_FILE
+@EXIT_ZERO
+@click.option(
+    "--show-settings", is_flag=True, help="Show the settings and the rules that they choose, and end."
+)
+@click.option("--show-files", is_flag=True, help="List the files that would be looked at, and end.")
 @QUIET
 @click.option("--debug", is_flag=True, help="Show the traceback of a rule that fails.")
 def command(
@@ -82,6 +90,10 @@ def command(
     explain_silence: str | None,
     fix: bool,
     jobs: int | None,
+    output_file: Path | None,
+    exit_zero: bool,
+    show_settings: bool,
+    show_files: bool,
     quiet: bool,
     debug: bool,
 ) -> None:
@@ -104,11 +116,18 @@ def command(
             config_file, isolated, _split(select), _split(extend_select), _split(ignore), profile
         )
         config = attrs.evolve(config, source_root=source_root or config.source_root)
-        config.active_rules()
+        active = config.active_rules()
         known = lint.Baseline.load(baseline) if baseline is not None else lint.Baseline()
     except (lint.ConfigError, lint.RuleError, lint.BaselineError) as error:
         raise Unreadable(str(error)) from None
+    if show_settings:
+        _show_settings(config, active, config_file or (None if isolated else lint.find_config(Path.cwd())))
+        return
     files = _files(paths)
+    if show_files:
+        for file in files:
+            echo(_label(file))
+        return
     if explain_silence is not None:
         _explain(files, explain_silence.upper(), config)
         return
@@ -129,37 +148,70 @@ def command(
         for finding in compared.new
         if not (quiet and finding.severity is hlo.Severity.NOTE)
     ]
-    report = reports.Report(found, files, lint.code_of, hlo.__version__, gone, with_origin=True)
+    report = reports.Report(
+        found, list(map(_label, files)), lint.code_of, hlo.__version__, gone, with_origin=True
+    )
     if statistics:
         echo(reports.statistics(report), end="")
-    elif output_format == "full":
+    elif output_format == "full" and output_file is None:
         show(found, with_origin=True)
     else:
-        write_report(report, output_format)
+        write_report(report, output_format, output_file)
     if output_format in ("full", "concise") and not quiet:
         _say_counts(report, compared, baseline)
     if has_failed:
         raise click.exceptions.Exit(UNREADABLE)
-    if any(finding.severity is not hlo.Severity.NOTE for finding in found):
+    if any(finding.severity is not hlo.Severity.NOTE for finding in found) and not exit_zero:
         raise click.exceptions.Exit(FOUND)
 
 
 # ---- what to do
 
 
-def _explain(files: Sequence[str], code: str, config: lint.Config) -> None:
+def _show_settings(config: lint.Config, rules: Sequence[lint.Rule], file: Path | None) -> None:
+    """Each setting with its value, the file that they come from, and the rules that they choose."""
+    report = output()
+    report.heading(f"Settings of lint from {file if file is not None else 'no file'}")
+    report.facts(
+        (field.name, _value_text(getattr(config, field.name))) for field in attrs.fields(lint.Config)
+    )
+    columns = [Column("rule", "bold"), Column("what it finds", kind=Kind.PROSE)]
+    report.table(
+        Table("Rules that run", columns, [(rule.code, lint.code_of(rule.code).title) for rule in rules])
+    )
+
+
+def _value_text(value: object) -> str:
+    if isinstance(value, Backend):
+        return value.value
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {_value_text(one)}" for name, one in value.items()) or "none"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "not set" if value is None else str(value)
+
+
+def _label(file: str | Text) -> str:
+    return file if isinstance(file, str) else file.label
+
+
+def _explain(files: Sequence[str | Text], code: str, config: lint.Config) -> None:
     """Why a rule says nothing, for each module."""
     if code not in lint.all_rules():
         raise Unreadable(f"there is no rule {code}")
     for file in files:
         try:
-            silences = lint.explain_silence(read_source(file), code, config)
+            silences = lint.explain_silence(_source(file), code, config)
         except hlo.InputError as error:
             raise Unreadable(str(error)) from None
         for silence in silences:
-            echo(f"{file}: {silence.module}: {silence.reason}")
+            echo(f"{_label(file)}: {silence.module}: {silence.reason}")
             for line in silence.details:
                 echo(f"  {line}")
+
+
+def _source(file: str | Text) -> hlo.Source:
+    return read_source(file) if isinstance(file, str) else file.source()
 
 
 def _split(codes: str | None) -> tuple[str, ...] | None:
@@ -186,26 +238,31 @@ def _config(
     )
 
 
-def _files(paths: Sequence[str]) -> list[str]:
-    """The files of a command line, directories replaced by the modules in them. Raises Unreadable for an empty one."""
-    files: list[str] = []
+def _files(paths: Sequence[str]) -> list[str | Text]:
+    """The files of a command line, folders replaced by the modules in them. Raises Unreadable for an empty one."""
+    files: list[str | Text] = []
     for path in paths:
-        if path != "-" and os.path.isdir(path):
-            inside = lint.modules_in(Path(path))
+        if is_folder(path):
+            try:
+                inside = lint.texts_in(path)
+            except hlo.InputError as error:
+                raise Unreadable(str(error)) from None
             if not inside:
                 raise Unreadable(f"there is no module after optimization in {path}")
-            files += map(str, inside)
+            files += inside
         else:
             files.append(path)
     return files
 
 
-def _fix(files: Sequence[str], config: lint.Config, quiet: bool) -> None:
+def _fix(files: Sequence[str | Text], config: lint.Config, quiet: bool) -> None:
     """Rewrites the files that passes improve, all of them or none. Unreadable ones are left to the linter to report."""
     if "-" in files:
         raise click.UsageError("--fix writes files, so it cannot take standard input")
+    if any(isinstance(file, Text) for file in files):
+        raise click.UsageError("--fix writes files, so it cannot take a packed folder")
     with Rewriting() as rewriting:
-        for file in files:
+        for file in map(_label, files):
             try:
                 text, passes = lint.fix_text(read_source(file), config)
             except hlo.InputError:
@@ -218,7 +275,7 @@ def _fix(files: Sequence[str], config: lint.Config, quiet: bool) -> None:
 
 
 def _lint(
-    files: Sequence[str], config: lint.Config, jobs: int | None, show: bool
+    files: Sequence[str | Text], config: lint.Config, jobs: int | None, show: bool
 ) -> tuple[list[lint.Finding], bool]:
     """The findings of all files, and whether a file could not be read or a rule failed."""
     found: list[lint.Finding] = []
@@ -250,7 +307,7 @@ def _write(path: Path, baseline: lint.Baseline, quiet: bool) -> None:
     except OSError as error:
         raise Unreadable(f"{path} cannot be written: {error.strerror}") from None
     if not quiet:
-        say(f"{sum(entry.count for entry in baseline.entries):,} findings written to {path}")
+        say(f"{counted(sum(entry.count for entry in baseline.entries), 'finding')} written to {path}")
 
 
 def _shown(finding: lint.Finding, show_traceback: bool) -> lint.Finding:
@@ -263,8 +320,8 @@ def _shown(finding: lint.Finding, show_traceback: bool) -> lint.Finding:
 def _say_counts(report: reports.Report, compared: lint.Comparison, baseline: Path | None) -> None:
     say(reports.summary(report.findings, len(report.files)))
     if compared.known:
-        say(f"{len(compared.known):,} known findings left out")
+        say(f"{counted(len(compared.known), 'known finding')} left out")
     if compared.gone and baseline is not None:
         gone = sum(entry.count for entry in compared.gone)
         codes = ", ".join(sorted({entry.code for entry in compared.gone}))
-        say(f"{gone:,} known findings have gone ({codes}): --write-baseline {baseline} forgets them")
+        say(f"{counted(gone, 'known finding')} gone ({codes}): --write-baseline {baseline} forgets them")

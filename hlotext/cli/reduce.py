@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 import hlotext as hlo
+from hlotext.analysis.quantities import counted
 from hlotext.cli.common import Unreadable, read, say
 from hlotext.cli.output import emit
 from hlotext.rewrite.reduction import reduce
@@ -58,4 +59,4 @@ def command(file: str, arguments: tuple[str, ...], timeout: float, max_tests: in
             say(str(error))
             raise click.exceptions.Exit(1) from None
     emit(str(found.module))
-    say(f"{found.before:,} instructions became {found.after:,} in {found.tests:,} runs")
+    say(f"{counted(found.before, 'instruction')} became {found.after:,} in {counted(found.tests, 'run')}")

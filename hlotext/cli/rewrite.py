@@ -48,6 +48,8 @@ def command(
     if in_place and "-" in files:
         raise click.UsageError("- cannot be written in place")
     pipeline, inputs = Pipeline(tuple(passes), verify=not no_verify, dump_to=dump_to), Inputs(files)
+    if in_place:
+        inputs.refuse_packed()
     with Rewriting() as rewriting:
         for place, result in inputs:
             for module in result.modules:

@@ -9,7 +9,7 @@ import attrs
 import click
 
 from hlotext.analysis.call_graph import call_graph
-from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
+from hlotext.cli.common import FILES, FORMAT, Inputs, which_option, write_json
 from hlotext.cli.output import Output, output
 from hlotext.cli.run_figures import ModuleFacts, module_facts
 from hlotext.cli.show_summary import show_summary
@@ -18,8 +18,10 @@ from hlotext.ir.nodes.module import Module
 
 if TYPE_CHECKING:
     from hlotext.analysis.summary.details import InstructionDetails
+    from hlotext.dumps.texts import Which
 
 _DEFAULT_LIMIT = 10
+_DEFAULT_ROWS = 40
 _LISTS = frozenset(
     {
         "opcodes", "largest_arrays", "most_padded", "loops", "collective_groups", "collectives",
@@ -40,27 +42,32 @@ _LISTS = frozenset(
     metavar="N",
     help=f"Rows in each table; 0 for all.  [default: {_DEFAULT_LIMIT}; in json: all]",
 )
+@click.option("--full", is_flag=True, help="Of a DIR everything about each module, instead of a row.")
+@which_option("last")
 @FORMAT
-def command(files: tuple[str, ...], name: str | None, limit: int | None, output_format: str) -> None:
+def command(
+    files: tuple[str, ...], name: str | None, limit: int | None, full: bool, which: Which, output_format: str
+) -> None:
     """What is in each FILE: header, computations, opcodes, loops, the largest arrays, memory spaces and
     padding, collectives with their groups, custom calls, and the lines of Python that it comes from.
 
     Bytes are those that the layouts ask for, padding included. Memory is counted by what is written: arrays
     that follow each other in the same place count both, views and what stands in fusions count nothing.
-    A FILE that is a single op line is shown as with -i. Of a profiler's trace (.xplane.pb): which modules ran, how often, how
-    long, and what their operations took.
+    A FILE that is a single op line is shown as with -i. A DIR with several modules is shown as a table of them. Of a
+    profiler's trace (.xplane.pb): which modules ran, how often, how long, and what their operations took.
 
     \b
     Examples:
       hlotext show module_0001.jit_step.after_optimizations.txt
       hlotext show dump.txt.gz -i fusion.3
+      hlotext show dumps/ --limit 0
       hlotext show trace.xplane.pb
       hlotext show --format json dump.txt | jq '.modules[0].collective_groups'
 
     Exit status: 0 fine, 1 there is no instruction of that NAME, 2 unreadable input.
     """
     traces = {place: trace for place in files if name is None and (trace := trace_of(place)) is not None}
-    inputs = Inputs([place for place in files if place not in traces])
+    inputs = Inputs([place for place in files if place not in traces], which=which)
     if name is not None:
         from hlotext.cli.show_name import show_name  # it loads the printer, like the next
 
@@ -69,6 +76,15 @@ def command(files: tuple[str, ...], name: str | None, limit: int | None, output_
         found_traces = [trace_json(place, trace, limit) for place, trace in traces.items()]
         modules = [facts for place in inputs.used(_summaries) for facts in _json(*place, limit)]
         write_json({"modules": modules, **({"traces": found_traces} if found_traces else {})})
+    elif inputs.has_folders and len(inputs.texts) > 1 and not full:
+        from hlotext.cli.show_modules import show_modules
+
+        rows, unknown = [], []
+        for place, (summaries, notes) in inputs.used(_summaries):
+            rows += [(place, summary) for summary in summaries]
+            unknown += notes
+        shown = _DEFAULT_ROWS if limit is None else limit or None
+        show_modules(output(), ", ".join(files), rows, unknown, shown)
     else:
         report = output()
         for place, trace in traces.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
+from hlotext.analysis.quantities import counted
 from hlotext.analysis.sizes import Total, byte_text
 from hlotext.analysis.summary import CustomCall, OpcodeCount
 from hlotext.analysis.summary.arrays import ArrayGroup, MemorySpace, PaddedShape, Transfer
@@ -68,7 +69,7 @@ def _facts(summary: ModuleFacts) -> Iterator[tuple[str, str]]:
     yield "schedule", "scheduled" if summary.is_scheduled else "not scheduled"
     replicas, partitions = summary.replica_count, summary.num_partitions
     if replicas * partitions > 1:
-        yield "devices", f"{_plural(replicas, 'replica')} × {_plural(partitions, 'partition')}"
+        yield "devices", f"{counted(replicas, 'replica')} × {counted(partitions, 'partition')}"
     yield "entry", summary.entry
     yield "arguments", _total_text(summary.arguments)
     yield "results", _total_text(summary.results)
@@ -94,11 +95,11 @@ def _facts(summary: ModuleFacts) -> Iterator[tuple[str, str]]:
     configs = summary.configs
     if configs.backend_configs:
         size = byte_text(configs.backend_config_bytes)
-        yield "backend configs", f"on {configs.backend_configs:,} instructions, {size} of text"
+        yield "backend configs", f"on {counted(configs.backend_configs, 'instruction')}, {size} of text"
     if configs.metadata:
-        yield "metadata", f"on {configs.metadata:,} instructions"
+        yield "metadata", f"on {counted(configs.metadata, 'instruction')}"
     if configs.shardings:
-        yield "shardings", f"on {configs.shardings:,} instructions"
+        yield "shardings", f"on {counted(configs.shardings, 'instruction')}"
     files = [file.file for file in summary.source_files]
     if files:
         more = f" and {len(files) - _SHOWN_FILES:,} more" if len(files) > _SHOWN_FILES else ""
@@ -109,9 +110,9 @@ def _run_facts(run: RunFigures) -> Iterator[tuple[str, str]]:
     more = " at least" if run.is_at_least else ""
     yield "one run", f"{amount(run.flops)} flops, {byte_text(int(run.bytes_accessed))} moved{more}"
     if run.unknown_loops:
-        yield "", f"{_plural(run.unknown_loops, 'loop')} of unknown count, counted as one round"
+        yield "", f"{counted(run.unknown_loops, 'loop')} of unknown count, counted as one round"
     if run.unknown_calls:
-        yield "", f"{_plural(run.unknown_calls, 'custom call')} of unknown cost, counted as nothing"
+        yield "", f"{counted(run.unknown_calls, 'custom call')} of unknown cost, counted as nothing"
 
 
 def _uses(summary: ModuleFacts) -> Iterator[str]:
@@ -122,14 +123,10 @@ def _uses(summary: ModuleFacts) -> Iterator[str]:
             yield f"{use.computations:,} {name}"
 
 
-def _plural(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 def _total_text(total: Total) -> str:
     if not total.arrays:
         return "none"
-    text = f"{_plural(total.arrays, 'array')}, {byte_text(total.allocated_bytes)}"
+    text = f"{counted(total.arrays, 'array')}, {byte_text(total.allocated_bytes)}"
     if total.allocated_bytes != total.unpadded_bytes:
         text += f" ({_padding(total.allocated_bytes, total.unpadded_bytes)} of it padding)"
     return text + (f", {total.unsized} of unknown size" if total.unsized else "")
@@ -201,7 +198,7 @@ def _groups_text(row: CollectiveGroup) -> str:
     if row.group_count is None:
         return "" if row.kind.split()[-1] in _POINT_TO_POINT else "all devices"
     if "permute" in row.kind:
-        return _plural(row.group_count, "pair")
+        return counted(row.group_count, "pair")
     return f"{row.group_count:,} × {'different sizes' if row.group_size is None else f'{row.group_size:,}'}"
 
 

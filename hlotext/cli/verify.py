@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
 import hlotext as hlo
-from hlotext.cli.common import FILES, Inputs
-from hlotext.cli.findings import FINDINGS_FORMAT, QUIET, Findings, read_problems
+from hlotext.cli.common import FILES, Inputs, which_option
+from hlotext.cli.findings import EXIT_ZERO, FINDINGS_FORMAT, OUTPUT_FILE, QUIET, Findings, read_problems
+
+if TYPE_CHECKING:
+    from hlotext.dumps.texts import Which
 
 
 @click.command()
 @FILES
+@which_option("all")
 @FINDINGS_FORMAT
 @click.option(
     "--layouts",
@@ -26,9 +33,18 @@ from hlotext.cli.findings import FINDINGS_FORMAT, QUIET, Findings, read_problems
     show_default=True,
     help="Whether an operation may mix float types. auto: in text of the TPU compiler.",
 )
+@OUTPUT_FILE
+@EXIT_ZERO
 @QUIET
 def command(
-    files: tuple[str, ...], output_format: str, layouts: str, mixed_precision: str, quiet: bool
+    files: tuple[str, ...],
+    which: Which,
+    output_format: str,
+    layouts: str,
+    mixed_precision: str,
+    output_file: Path | None,
+    exit_zero: bool,
+    quiet: bool,
 ) -> None:
     """Check that each FILE is well-formed HLO, as XLA's own verifier would, and say all that is wrong.
 
@@ -43,8 +59,8 @@ def command(
 
     Exit status: 0 fine (notes do not count), 1 errors or warnings, 2 wrong usage or unreadable input.
     """
-    findings = Findings(files, output_format, quiet)
-    inputs = Inputs(files, with_errors=True)
+    findings = Findings(output_format, quiet, output_file, exit_zero)
+    inputs = Inputs(files, with_errors=True, which=which)
     is_unreadable = False
     for place, result in inputs:
         if read_problems(result, place, findings):

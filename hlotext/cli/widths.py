@@ -67,6 +67,8 @@ class Column:
     """Aligned to the right, and never shortened."""
     _kind: Kind | None = None
     _rank: int | None = None
+    least: int = 0
+    """Columns that it takes at least, where its cells are that long."""
 
     @property
     def kind(self) -> Kind:
@@ -155,7 +157,7 @@ def _budget(width: int, kept: Sequence[int]) -> int:
 def _bound(column: Column, natural: int, bounds: dict[Kind, int]) -> int:
     if column.is_number or column.kind is Kind.WORD:
         return natural
-    return min(natural, max(bounds[column.kind], cell_width(column.title)))
+    return min(natural, max(bounds[column.kind], cell_width(column.title), column.least))
 
 
 def _least(column: Column, natural: int) -> int:

@@ -8,7 +8,7 @@ from hlotext.lint.baseline import Baseline, BaselineError, Comparison, Entry
 from hlotext.lint.codes import INTERNAL, code_of, every_code
 from hlotext.lint.config import Config, ConfigError, config_from_table, find_config, load_config
 from hlotext.lint.engine import Linted, lint_source, run
-from hlotext.lint.files import FileResult, lint_file, lint_files, modules_in
+from hlotext.lint.files import FileResult, lint_file, lint_files, modules_in, texts_in
 from hlotext.lint.fix import fix_text
 from hlotext.lint.registry import ENTRY_POINTS, RuleError, all_rules, builtin_rules
 from hlotext.lint.rule import FAMILIES, Context, Report, Rule, make_context
@@ -49,4 +49,5 @@ __all__ = [
     "modules_in",
     "rule_table",
     "run",
+    "texts_in",
 ]

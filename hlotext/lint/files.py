@@ -10,7 +10,7 @@ from pathlib import Path
 
 import attrs
 
-from hlotext.dumps.texts import module_texts
+from hlotext.dumps.texts import Text, module_texts
 from hlotext.lint.config import Config
 from hlotext.lint.engine import Linted, lint_source
 from hlotext.lint.workers import Pool
@@ -18,6 +18,12 @@ from hlotext.syntax.source.inputs import InputError, read_source
 
 _AFTER = ("hlo-final", "other")
 """The kinds of files that rules are for: final texts, and those that no compiler named."""
+
+
+def texts_in(place: str) -> list[str | Text]:
+    """The modules after optimization in a folder, by path, or in a packed one. Raises InputError."""
+    found = [text for text in module_texts([place]) if text.file is None or text.file.kind in _AFTER]
+    return [text if text.archive is not None else text.path for text in found]
 
 
 def modules_in(folder: Path) -> list[Path]:
@@ -37,20 +43,25 @@ class FileResult:
     """Why it could not be read."""
 
 
-def lint_file(config: Config, file: str) -> FileResult:
-    """Lints one path, or `-`. Findings come without nodes, so that they can go to another process."""
+def lint_file(config: Config, file: str | Text) -> FileResult:
+    """Lints a path, `-`, or a text of a packed folder. Findings have no nodes, so that they can go to another process."""
+    name = file if isinstance(file, str) else file.label
     try:
-        linted = lint_source(read_source(file), config)
+        linted = lint_source(read_source(file) if isinstance(file, str) else file.source(), config)
     except InputError as error:
-        return FileResult(file, None, str(error))
+        return FileResult(name, None, str(error))
     findings = tuple(finding.detached() for finding in linted.findings)
-    return FileResult(file, attrs.evolve(linted, findings=findings))
+    return FileResult(name, attrs.evolve(linted, findings=findings))
 
 
-def lint_files(files: Sequence[str], config: Config, jobs: int = 1) -> Iterator[FileResult]:
-    """Lints files in several processes; results in the order of the files, each as soon as it is there."""
-    if jobs <= 1 or len(files) <= 1:
-        yield from map(partial(lint_file, config), files)
+def lint_files(texts: Sequence[str | Text], config: Config, jobs: int = 1) -> Iterator[FileResult]:
+    """Lints files in several processes; results in the order of the files, each as soon as it is there.
+
+    With texts of a packed folder among them it is one process, which unpacks it once.
+    """
+    files = [text for text in texts if isinstance(text, str)]
+    if jobs <= 1 or len(texts) <= 1 or len(files) < len(texts):
+        yield from map(partial(lint_file, config), texts)
         return
     # Rules and tables are loaded for the first file, before the processes part, which share what is there by then.
     yield lint_file(config, files[0])

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from hlotext.analysis import byte_text
+from hlotext.analysis.quantities import counted
 from hlotext.findings import escape
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Finding
@@ -152,9 +153,5 @@ def concise_line(finding: Finding) -> str:
 def summary(findings: Iterable[Finding], files: int) -> str:
     """One line that counts: `2 errors, 1 note in 3 files`."""
     counts = Counter(finding.severity for finding in findings)
-    parts = [_plural(counts[severity], severity.value) for severity in Severity if counts[severity]]
-    return f"{', '.join(parts) or 'nothing found'} in {_plural(files, 'file')}"
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
+    parts = [counted(counts[severity], severity.value) for severity in Severity if counts[severity]]
+    return f"{', '.join(parts) or 'nothing found'} in {counted(files, 'file')}"

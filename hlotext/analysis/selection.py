@@ -1,0 +1,83 @@
+"""Instructions chosen by where they come from: a source line, a function, a scope."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+
+import attrs
+
+from hlotext.analysis.scopes import places, scopes
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+
+_LINE = re.compile(r"(?P<file>.+?)(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?")
+
+
+@attrs.frozen
+class Selection:
+    """Where instructions are to come from. Lines and scopes of instructions without their own count as `places` and `scopes`
+    tell them, from what they belong to.
+    """
+
+    line: str | None = None
+    """`model.py`, `model.py:12` or `model.py:12-30`; a file is named by the end of its path, and may hold `*`."""
+    function: str | None = None
+    """The function's qualified name or its end behind a dot, and may hold `*`."""
+    scope: str | None = None
+    """A scope, `layer_0/attention`, with everything below it, or the end of one; and may hold `*`."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.line is not None and _bounds(self.line)[1] > _bounds(self.line)[2]:
+            raise ValueError(f"{self.line} is no range of lines such as model.py:12-30")
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing is asked for."""
+        return self.line is None and self.function is None and self.scope is None
+
+    def predicate(self, module: Module) -> Callable[[Instruction], bool]:
+        """Whether an instruction of the module is one of those."""
+        lines = places(module) if self.line is not None or self.function is not None else {}
+        found = scopes(module) if self.scope is not None else None
+
+        def fits(instruction: Instruction) -> bool:
+            if self.line is not None or self.function is not None:
+                known = lines.get(instruction)
+                if known is None:
+                    return False
+                place = known[0]
+                if self.line is not None and not _is_line(self.line, place.file, place.line):
+                    return False
+                if self.function is not None and not _is_end(self.function, place.function, "."):
+                    return False
+            return found is None or self.scope is None or _is_scope(self.scope, str(found.of(instruction)))
+
+        return fits
+
+
+def _bounds(line: str) -> tuple[str, int, int]:
+    """The file, and the first and last line that are meant."""
+    match = _LINE.fullmatch(line)
+    if match is None:
+        return line, 0, 1 << 62
+    if match["first"] is None:
+        return match["file"], 0, 1 << 62
+    return match["file"], int(match["first"]), int(match["last"] or match["first"])
+
+
+def _is_line(wanted: str, file: str, line: int) -> bool:
+    name, first, last = _bounds(wanted)
+    return first <= line <= last and _is_end(name.replace("\\", "/"), file.replace("\\", "/"), "/")
+
+
+def _is_end(wanted: str, text: str, separator: str) -> bool:
+    """Whether a name is the wanted one, or ends with it behind a separator."""
+    return fnmatchcase(text, wanted) or fnmatchcase(text, f"*{separator}{wanted}")
+
+
+def _is_scope(wanted: str, scope: str) -> bool:
+    """Whether the names of the wanted scope stand one behind the other in a scope."""
+    wanted = wanted.strip("/")
+    return any(fnmatchcase(scope, form) for form in (wanted, f"{wanted}/*", f"*/{wanted}", f"*/{wanted}/*"))

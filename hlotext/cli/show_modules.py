@@ -1,0 +1,83 @@
+"""The modules of a folder as one table, a row for each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from hlotext.analysis.quantities import amount, counted
+from hlotext.analysis.sizes import byte_text
+from hlotext.cli.output import Column, Kind, Output, Table
+from hlotext.cli.run_figures import ModuleFacts
+
+
+def show_modules(
+    report: Output,
+    title: str,
+    found: Sequence[tuple[str, ModuleFacts]],
+    notes: Iterable[str],
+    limit: int | None,
+) -> None:
+    """Writes one row for each module, in the order of the files; `limit` rows, all for None."""
+    names = _short_names([place for place, _ in found[:limit]])
+    rows = [
+        (name, *_cells(place, summary)) for name, (place, summary) in zip(names, found[:limit], strict=True)
+    ]
+    report.heading(f"{title}: {counted(len(found), 'module')}")
+    report.table(Table("Modules", _COLUMNS, rows, len(found) - len(rows)))
+    unknown = list(notes)
+    if unknown:
+        report.note(f"{counted(len(unknown), 'word')} not known to this release; check lists them")
+    report.note("--full tells everything about each.")
+
+
+_COLUMNS = (
+    Column("text", "cyan", rank=9, least=34),
+    Column("module", rank=3),
+    Column("instructions", is_number=True),
+    Column("arguments", is_number=True, rank=7),
+    Column("results", is_number=True, rank=2),
+    Column("peak", is_number=True, rank=8),
+    Column("flops", is_number=True, rank=7),
+    Column("moved", is_number=True),
+    Column("loops", is_number=True, rank=3),
+    Column("collectives", is_number=True, rank=5),
+    Column("file", "green", kind=Kind.PLACE, rank=1),
+)
+
+
+_ENDING = re.compile(r"(\.txt|\.hlo)?(\.gz|\.xz|\.zst)?$")
+
+
+def _short_names(places: Sequence[str]) -> list[str]:
+    """What tells the texts apart: names of files without what all of them end with, and with a folder where two are alike."""
+    names = [place.replace("\\", "/").split("/") for place in places]
+    parts = 1
+    while len({"/".join(name[-parts:]) for name in names}) < len(names) and parts < max(map(len, names)):
+        parts += 1
+    short = [_ENDING.sub("", "/".join(name[-parts:])) for name in names]
+    while (
+        len(short) > 1
+        and all("." in name for name in short)
+        and len({name.rpartition(".")[2] for name in short}) == 1
+    ):
+        short = [name.rpartition(".")[0] for name in short]
+    return [name.removeprefix("module_") for name in short]
+
+
+def _cells(place: str, summary: ModuleFacts) -> tuple[str, ...]:
+    run, peak = summary.run, summary.peak_memory
+    more = ">= " if run is not None and run.is_at_least else ""
+    communication = len(summary.collectives)
+    return (
+        summary.name,
+        f"{summary.instructions:,}",
+        byte_text(summary.arguments.allocated_bytes),
+        byte_text(summary.results.allocated_bytes),
+        byte_text(peak.bytes) if peak is not None else "",
+        f"{more}{amount(run.flops)}" if run is not None else "",
+        f"{more}{byte_text(int(run.bytes_accessed))}" if run is not None else "",
+        f"{len(summary.loops):,}" if summary.loops else "",
+        f"{communication:,}" if communication else "",
+        place,
+    )
