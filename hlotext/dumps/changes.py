@@ -10,7 +10,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext import analysis
-from hlotext.dumps.lines import Line, computations, lines_of, name_of
+from hlotext.dumps.lines import Line, computations, differing, lines_of, name_of
 from hlotext.ir.memo import memoised
 
 _REFERENCE = re.compile(r"%([A-Za-z_][\w.\-]*)", re.ASCII)
@@ -92,7 +92,7 @@ def changes(old: str, new: str) -> Changes:
     """What differs between two texts of one module, one pass apart. Only computations with another text are looked at."""
     if old == new:
         return Changes(is_same_text=True)
-    old_parts, new_parts = computations(old), computations(new)
+    old_parts, new_parts = map(computations, differing(old, new))
     same = set(old_parts).intersection(new_parts)
     return _Comparison(
         [part for part in old_parts if part not in same], [part for part in new_parts if part not in same]

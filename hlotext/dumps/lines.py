@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import hlotext as hlo
 from hlotext.syntax.language import patterns
@@ -57,9 +57,45 @@ _NAME = re.compile(r"%([A-Za-z_][\w.\-]*)", re.ASCII)
 _HEADER = re.compile(r"(?:\A|\n)(?:ENTRY )?%?([A-Za-z_][\w.\-]*) [^\n]*\{(?=\n|\Z)", re.ASCII)
 
 
+_END = "\n}"
+"""Where a computation ends."""
+
+
 def computations(text: str) -> list[str]:
     """The texts of the computations, each with what stands before its header."""
-    return text.split("\n}")
+    return text.split(_END)
+
+
+def differing(old: str, new: str) -> tuple[str, str]:
+    """Two texts without the computations that both begin and both end with.
+
+    Halves are compared, which copies memory and reads none of it: a pass that changes one computation of many costs no more
+    than that.
+    """
+    shorter = min(len(old), len(new))
+    begin = _common(shorter, lambda low, high: old[low:high] == new[low:high])
+    start = old.rfind(_END, 0, begin) + len(_END)
+    start = start if start >= len(_END) else 0
+    old_size, new_size = len(old), len(new)
+    end = _common(
+        shorter - begin,
+        lambda low, high: old[old_size - high : old_size - low] == new[new_size - high : new_size - low],
+    )
+    stop = old.find(_END, old_size - end)
+    stop = stop if stop >= 0 else old_size
+    return old[start:stop], new[start : stop + new_size - old_size]
+
+
+def _common(most: int, is_equal: Callable[[int, int], bool]) -> int:
+    """How far two texts are equal, at most so far."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if is_equal(low, middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def name_of(computation: str) -> str | None:

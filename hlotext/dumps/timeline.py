@@ -75,13 +75,17 @@ def _read(step: Step) -> tuple[str | None, Note | None]:
         return None, note or Note("unreadable", f"it is no HLO: {error.message}", step.path)
 
 
+_TAIL = 256
+"""Characters in which a text ends, blanks included, but for strange ones."""
+
+
 def _odd(step: Step, text: str) -> Note | None:
     name, own = module_name(text), step.compilation.name
     if name is None:
         return Note(
             "lying-name", "it is called like the text of a module, but does not begin like one", step.path
         )
-    if not text.rstrip().endswith("}"):
+    if not (text[-_TAIL:].rstrip() or text.rstrip()).endswith("}"):
         return Note("cut-off", "its text breaks off before the end", step.path)
     if _plain(name) != _plain(own) and step.file.name.module is not None:
         return Note("lying-name", f"it holds the module {name}", step.path)
