@@ -11,20 +11,26 @@ import click
 
 import hlotext as hlo
 from hlotext import dumps, memory
-from hlotext.analysis import byte_text
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, say, write_json
-from hlotext.cli.output import Column, Output, Table, echo, emit_report, output
+from hlotext.cli.memory_tables import (
+    moment_text,
+    show_arrays,
+    show_buffer,
+    show_differences,
+    show_groups,
+    show_spaces,
+    show_timeline,
+    show_what_if,
+)
+from hlotext.cli.output import Output, echo, emit_report, output
 from hlotext.memory import explanation, usage, what_if
 from hlotext.view import memory_picture
 
 _DIFFERENT = 1
 """Exit status where --check finds a difference."""
 _DEFAULT_LIMIT = 12
-_BARS = 24
-_WIDE = 100
-"""Columns from which on scopes have a column of their own."""
 
 
 @click.command()
@@ -230,221 +236,33 @@ def _show(
     notes = dict.fromkeys((*found.computed.notes, *shown.notes))
     report.facts([("memory", how), *(("note", note) for note in notes)])
     if differences is not None:
-        _show_differences(report, differences, asked.limit)
+        show_differences(report, differences, asked.limit)
     if asked.buffer is not None:
         for explained in asked.explanations():
-            _show_buffer(report, explained, asked.limit)
+            show_buffer(report, explained, asked.limit)
         return
     if asked.changes:
-        _show_what_if(report, asked.outcomes())
+        show_what_if(report, asked.outcomes())
         return
     if differences is not None:
         return
-    _show_spaces(report, shown)
+    show_spaces(report, shown)
     if timeline:
-        _show_timeline(shown, asked.memory_space)
+        show_timeline(shown, asked.memory_space)
         return
     arrays = asked.arrays()
-    where = f"{usage.space_name(shown, asked.memory_space)} at {_moment_text(shown, asked.time)}"
+    where = f"{usage.space_name(shown, asked.memory_space)} at {moment_text(shown, asked.time)}"
     if asked.by is not None:
-        _show_groups(report, usage.group_by(arrays, asked.by), asked.by, where, asked.limit)
+        show_groups(report, usage.group_by(arrays, asked.by), asked.by, where, asked.limit)
     else:
-        _show_arrays(report, arrays, where, asked.limit)
-
-
-def _moment_text(shown: memory.Assignment, time: int) -> str:
-    if not shown.schedule:
-        return "the start"
-    place = shown.schedule[time]
-    return f"{time}, {place if isinstance(place, str) else place.name}"
-
-
-def _show_spaces(report: Output, shown: memory.Assignment) -> None:
-    rows: list[tuple[str, ...]] = []
-    for space in shown.memory_spaces():
-        full = usage.space_usage(shown, space)
-        if not full.needed:
-            continue
-        mark = "~" if full.is_estimated else ""
-        rows.append(
-            (
-                f"{full.name} ({space})",
-                byte_text(full.capacity) if full.capacity is not None else "",
-                byte_text(full.static),
-                mark + byte_text(full.heap),
-                byte_text(full.peak),
-                f"{mark}{100 * full.fragmentation:.0f}%",
-                byte_text(full.padding),
-            )
-        )
-    titles: tuple[str, ...] = ("space", "capacity", "static", "heap", "peak", "unused", "padding")
-    if not any(row[1] for row in rows):
-        titles, rows = (titles[0], *titles[2:]), [(row[0], *row[2:]) for row in rows]
-    columns = [Column(title, is_number=title != "space") for title in titles]
-    report.table(
-        Table(
-            "Memory spaces (unused: of the heap at its fullest; ~: estimated)",
-            columns,
-            rows,
-        )
-    )
-    zero = usage.space_usage(shown, 0)
-    report.facts(
-        [
-            (
-                "static",
-                f"arguments {byte_text(zero.arguments)} ({byte_text(zero.aliased)} of them donated), "
-                f"other results {byte_text(zero.results)}, constants {byte_text(zero.constants)}",
-            )
-        ]
-    )
-
-
-def _show_arrays(report: Output, arrays: Sequence[usage.LiveArray], where: str, limit: int) -> None:
-    rows = arrays[:limit] if limit else arrays
-    total = sum(array.bytes for array in arrays)
-    columns = [
-        Column("bytes", is_number=True),
-        Column("pad", is_number=True),
-        Column("live", is_number=True),
-        Column("shape"),
-        Column("what"),
-        Column("scope"),
-        Column("line"),
-    ]
-    cells = []
-    for array in rows:
-        scope = array.scope if array.kind == "temporary" else array.kind
-        cells.append(
-            (
-                byte_text(array.bytes),
-                ""
-                if array.padding_factor is None or array.padding_factor < 1.005
-                else f"{array.padding_factor:.2g}x",
-                "all" if array.first is None else f"{array.first}-{array.last}",
-                array.shape,
-                _what(array),
-                scope,
-                usage.line_text(array.place),
-            )
-        )
-    report.table(Table(f"Live in {where}: {byte_text(total)}", columns, cells, len(arrays) - len(rows)))
-
-
-def _what(array: usage.LiveArray) -> str:
-    """What the program calls an argument; else the instruction, and of a loop's state also what fills it."""
-    if array.opcode == "parameter" and array.kind != "temporary" and array.op_name:
-        return array.op_name
-    return f"{array.label} < {array.writer}" if array.writer else array.label
-
-
-def _show_groups(report: Output, groups: Sequence[usage.Group], by: str, where: str, limit: int) -> None:
-    rows = groups[:limit] if limit else groups
-    total = sum(group.bytes for group in groups) or 1
-    columns = [
-        Column("bytes", is_number=True),
-        Column("share", is_number=True),
-        Column("padding", is_number=True),
-        Column("arrays", is_number=True),
-        Column(by),
-        Column("largest"),
-    ]
-    cells = [
-        (
-            byte_text(group.bytes),
-            f"{100 * group.bytes / total:.0f}%",
-            byte_text(group.padding) if group.padding else "",
-            str(group.arrays),
-            group.name,
-            group.largest,
-        )
-        for group in rows
-    ]
-    report.table(Table(f"Live in {where}, by {by}", columns, cells, len(groups) - len(rows)))
-
-
-def _show_timeline(shown: memory.Assignment, memory_space: int) -> None:
-    bars = memory_picture.bars(shown, memory_space, _BARS)
-    full = usage.space_usage(shown, memory_space)
-    echo(f"\nLive in {full.name} over time (light: static, {byte_text(full.static)}; > the peak)")
-    for line in memory_picture.bar_lines(bars, full.static, output().width or 100):
-        echo(line)
-
-
-def _show_buffer(report: Output, explained: explanation.BufferExplanation, limit: int) -> None:
-    life = _life(explained.live_range)
-    places = " (estimated)" if explained.is_estimated else ""
-    report.facts(
-        [
-            ("buffer", f"{explained.name}: {explained.shape}"),
-            ("lives", life),
-            (
-                "lies in",
-                f"allocation {explained.allocation} ({explained.kind}), memory space {explained.memory_space}, offset "
-                f"{explained.offset}{places}, {byte_text(explained.bytes)}",
-            ),
-        ]
-    )
-    columns = [Column("value"), Column("lives"), Column("bytes", is_number=True), Column("why")]
-    for title, sharers in (
-        ("Must share this memory", explained.must_share),
-        ("Lie in the same bytes at other times", explained.in_turn),
-    ):
-        rows = sharers[:limit] if limit else sharers
-        cells = [(s.name, _life(s.live_range), byte_text(s.bytes), s.why) for s in rows]
-        report.table(Table(title, columns, cells, len(sharers) - len(rows)))
-    refused = [(refusal.name, refusal.why) for refusal in explained.refusals]
-    report.table(
-        Table("Operands that it is not written over", [Column("operand"), Column("because")], refused)
-    )
-
-
-def _life(span: tuple[int, int] | None) -> str:
-    return "off the schedule" if span is None else f"{span[0]}-{span[1]}"
-
-
-def _show_what_if(report: Output, outcomes: Iterator[what_if.WhatIf]) -> None:
-    for outcome in outcomes:
-        report.facts(
-            [
-                ("what if", outcome.what),
-                (
-                    "peak",
-                    f"{byte_text(outcome.peak_before)} -> {byte_text(outcome.peak_after)} ({_signed(outcome.saved)})",
-                ),
-                ("needed", f"{byte_text(outcome.needed_before)} -> {byte_text(outcome.needed_after)}"),
-                *(("note", note) for note in outcome.notes),
-            ]
-        )
-
-
-def _signed(saved: int) -> str:
-    return f"{byte_text(saved)} less" if saved >= 0 else f"{byte_text(-saved)} more"
-
-
-def _show_differences(report: Output, differences: Sequence[memory.Difference], limit: int) -> None:
-    real = [difference for difference in differences if not difference.is_estimated]
-    estimated = len(differences) - len(real)
-    report.facts(
-        [
-            ("check", "what is computed is what XLA wrote" if not real else f"{len(real)} differences"),
-            *([("estimated", f"{estimated} places that the text does not tell differ")] if estimated else []),
-        ]
-    )
-    rows = real[:limit] if limit else real
-    cells = [(d.item, d.name, d.read, d.computed) for d in rows]
-    columns = [Column("item"), Column("of"), Column("XLA"), Column("computed")]
-    report.table(Table("Differences", columns, cells, len(real) - len(rows)))
-
-
-# ---- files and JSON
+        show_arrays(report, arrays, where, asked.limit)
 
 
 def _write_svg(place: str, asked: _Asked) -> None:
     shown = asked.found.shown
     if asked.by is not None:
         space = usage.space_name(shown, asked.memory_space)
-        title = f"{asked.found.module.name}: {space} at {_moment_text(shown, asked.time)}"
+        title = f"{asked.found.module.name}: {space} at {moment_text(shown, asked.time)}"
         text = memory_picture.padding_svg(usage.group_by(asked.arrays(), asked.by), title)
     else:
         text = memory_picture.offsets_svg(shown, asked.memory_space)

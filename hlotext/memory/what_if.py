@@ -169,6 +169,7 @@ def rematerialize(
 
 def _computed_again(before: Assignment, name: str, memory_space: int) -> tuple[Assignment, list[str]]:
     """The memory with one value computed again, and what is to be said of it."""
+    assert before.module is not None
     target = before.module.find(name)
     if not isinstance(target, Instruction):
         raise MemoryModelError(f"no instruction is named {name}")
@@ -187,6 +188,7 @@ def _computed_again(before: Assignment, name: str, memory_space: int) -> tuple[A
 def _with_again(
     before: Assignment, target: Instruction, makers: Sequence[Instruction], memory_space: int
 ) -> Assignment:
+    assert before.module is not None
     copy = before.module.clone()
     try:
         _compute_again(copy, target.name, [maker.name for maker in makers], before, memory_space)
