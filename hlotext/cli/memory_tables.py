@@ -14,6 +14,7 @@ _BARS = 24
 
 
 def moment_text(shown: memory.Assignment, time: int) -> str:
+    """A moment, and what runs then."""
     if not shown.schedule:
         return "the start"
     place = shown.schedule[time]
@@ -21,6 +22,7 @@ def moment_text(shown: memory.Assignment, time: int) -> str:
 
 
 def show_spaces(report: Output, shown: memory.Assignment) -> None:
+    """How full each memory space is."""
     rows: list[tuple[str, ...]] = []
     for space in shown.memory_spaces():
         full = usage.space_usage(shown, space)
@@ -62,6 +64,7 @@ def show_spaces(report: Output, shown: memory.Assignment) -> None:
 
 
 def show_arrays(report: Output, arrays: Sequence[usage.LiveArray], where: str, limit: int) -> None:
+    """What lives at a moment, one row each."""
     rows = arrays[:limit] if limit else arrays
     total = sum(array.bytes for array in arrays)
     columns = [
@@ -100,6 +103,7 @@ def _what(array: usage.LiveArray) -> str:
 
 
 def show_groups(report: Output, groups: Sequence[usage.Group], by: str, where: str, limit: int) -> None:
+    """Live bytes summed by something."""
     rows = groups[:limit] if limit else groups
     total = sum(group.bytes for group in groups) or 1
     columns = [
@@ -125,6 +129,7 @@ def show_groups(report: Output, groups: Sequence[usage.Group], by: str, where: s
 
 
 def show_timeline(shown: memory.Assignment, memory_space: int) -> None:
+    """Live bytes over time as bars."""
     bars = memory_picture.bars(shown, memory_space, _BARS)
     full = usage.space_usage(shown, memory_space)
     echo(f"\nLive in {full.name} over time (light: static, {byte_text(full.static)}; > the peak)")
@@ -133,6 +138,7 @@ def show_timeline(shown: memory.Assignment, memory_space: int) -> None:
 
 
 def show_buffer(report: Output, explained: explanation.BufferExplanation, limit: int) -> None:
+    """Who shares the memory of an instruction, and why not others."""
     life = _life(explained.live_range)
     places = " (estimated)" if explained.is_estimated else ""
     report.facts(
@@ -165,6 +171,7 @@ def _life(span: tuple[int, int] | None) -> str:
 
 
 def show_what_if(report: Output, outcomes: Iterator[what_if.WhatIf]) -> None:
+    """Peaks before and after changes."""
     for outcome in outcomes:
         report.facts(
             [
@@ -184,6 +191,7 @@ def _signed(saved: int) -> str:
 
 
 def show_differences(report: Output, differences: Sequence[memory.Difference], limit: int) -> None:
+    """Where what is computed is not what the files say."""
     real = [difference for difference in differences if not difference.is_estimated]
     estimated = len(differences) - len(real)
     report.facts(
