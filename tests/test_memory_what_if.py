@@ -39,7 +39,9 @@ def test_what_makes_the_operands_is_told() -> None:
         "what makes the operands of ynn_fusion.2 is computed again too: ynn_fusion.4,"
     )
     assert module.find("ynn_fusion.2") is not None
-    assert len(found.assignment.module.entry) > len(module.entry)
+    after = found.assignment.module
+    assert after is not None
+    assert len(after.entry) > len(module.entry)
 
 
 def test_what_cannot_be_computed_again_is_said() -> None:
