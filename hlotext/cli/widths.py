@@ -41,7 +41,7 @@ _FIRST = 3
 """By how much the first column, by which rows are told apart, is more important than elsewhere."""
 _KNOWN = {
     **dict.fromkeys(
-        ("name", "instruction", "operation", "value", "transfer", "critical path"), (Kind.NAME, 9)
+        ("name", "instruction", "operation", "value", "transfer", "critical path", "pass"), (Kind.NAME, 9)
     ),
     **dict.fromkeys(("shape", "one device"), (Kind.SHAPE, 8)),
     **dict.fromkeys(("line", "from", "source"), (Kind.PLACE, 7)),
