@@ -139,7 +139,7 @@ def test_light_and_dark(window: Browser, report: Path) -> None:
     window.open(report)
     draw_all(window)
     ground = "getComputedStyle(document.body).backgroundColor"
-    chart = "document.querySelector('figure[data-kind=memory]').hlotext.main.background_fill_color"
+    chart = "document.querySelector('figure[data-kind=memory]').hlotext.main.left[0].major_label_text_color"
     before = window.eval(ground), window.eval(chart)
     window.eval("document.getElementById('theme').click()")
     after = window.eval(ground), window.eval(chart)

@@ -211,7 +211,6 @@
     const ours = () => {
       const style = getComputedStyle(root), of = (name) => style.getPropertyValue(name).trim();
       for (const one of figures) {
-        one.setv({ background_fill_color: of("--ground"), border_fill_color: null });
         for (const axis of [...one.below, ...one.left])
           axis.setv({ major_label_text_color: of("--dim"), axis_label_text_color: of("--dim"), major_label_text_font: "system-ui, sans-serif", axis_label_text_font: "system-ui, sans-serif" });
         for (const grid of one.center) {

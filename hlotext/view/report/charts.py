@@ -80,6 +80,9 @@ def _figure(x: Range1d, y: Range1d, height: int, tools: list[Any], **more: Any) 
     )
     found.outline_line_color = None
     found.border_line_color = None
+    # The ground is the page's own: light or dark.
+    found.border_fill_color = None
+    found.background_fill_color = None
     found.axis.axis_line_color = None
     found.axis.major_tick_line_color = None
     found.axis.minor_tick_line_color = None
