@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -266,3 +267,54 @@ def test_the_command_writes_the_page(tmp_path: Path) -> None:
     assert run("report", tmp_path / "nothing", "-o", place).exit_code == 2
     assert run("report", CPU, CPU, CPU, "-o", place).exit_code == 2
     assert result.stdout == ""
+
+
+def test_padding_is_what_the_command_says() -> None:
+    """By scope, at the peak of the main memory."""
+    told = command("memory", TPU, "--by", "scope", "--chip", "v5e")
+    groups = {row["name"]: row for row in told["groups"]}
+    shown = rows_of(TPU, "padding-scopes")
+    assert {row["name"] for row in shown} == {name for name, row in groups.items() if row["padding"]}
+    for row in shown:
+        for key in ("bytes", "padding", "arrays", "largest"):
+            assert row[key] == groups[str(row["name"])][key]
+
+
+def test_differences_are_what_the_command_says(tmp_path: Path) -> None:
+    """Totals of both sides and what is between them."""
+    paths = []
+    for number, dump_ in enumerate((CPU, GPU)):
+        place = tmp_path / f"{number}.txt"
+        place.write_text(str(subject(dump_).module))
+        paths.append(place)
+    result = run("diff", *paths, "--format", "json")
+    told = json.loads(result.stdout)["totals"]
+    found = Page(report_page(*(subject(place) for place in paths)))
+    shown = [
+        row
+        for name, table in found.tables.items()
+        if name.startswith("ab-comparison") and "old" in table.keys
+        for row in table.records()
+    ]
+    assert len(shown) == len(told)
+    for row in shown:
+        total = told[str(row["name"]).replace(" ", "_")]
+        assert (row["old"], row["new"], row["difference"]) == (
+            total["old"],
+            total["new"],
+            total["difference"],
+        )
+
+
+def test_findings_are_what_the_command_says(tmp_path: Path) -> None:
+    """Codes, messages and bytes, the costliest first."""
+    dump_ = support.CORPUS / "gpu" / "transformer_decode.h100_1x1x1.after_optimizations.txt"
+    result = run("lint", dump_, "--format", "json", "--isolated")
+    told = json.loads(result.stdout)
+    rows = told["findings"] if isinstance(told, dict) else told
+    text = report_page(subject(dump_))
+    found = Page(text).tables.get("a-lint-findings")
+    assert (found is None) == (not rows)
+    if found is not None:
+        expected = sorted((row["code"], row.get("bytes") or 0) for row in rows)
+        assert sorted((str(r["code"]), int(float(r["bytes"] or 0))) for r in found.records()) == expected
