@@ -20,7 +20,14 @@ COPIES = next(step for step in STEPS if step.name == "adding_copies_to_resolve_i
 DUMP = "tests/data/dumps/cpu.mlp_train.tar.xz"
 
 
-@pytest.mark.parametrize("step", STEPS, ids=[step.name for step in STEPS])
+SOME = [
+    pytest.param(step, id=step.name, marks=() if number % 3 == 0 else pytest.mark.slow)
+    for number, step in enumerate(STEPS)
+]
+"""Every third by default."""
+
+
+@pytest.mark.parametrize("step", SOME)
 def test_every_operation_is_accounted_for(step: Step) -> None:
     found = compiler.explain(step.before, step.after, step.name, platform=step.platform, log=step.log)
     assert found.changes

@@ -65,7 +65,7 @@ def test_peaks() -> None:
 
 def test_every_scheduler_gives_an_order() -> None:
     """Each instruction once, behind what it needs; the text's own order does not matter for what is chosen, but for ties."""
-    for pair in pairs()[::3]:
+    for pair in pairs()[::7]:
         module = hlo.parse(pair.before)
         found = compiler.schedules(module, pair.platform)
         assert {c.name for c in found} == {*SCHEDULERS, "text"}
@@ -123,7 +123,7 @@ def test_large_graphs_are_quick() -> None:
     """A random graph: each scheduler walks it once."""
     chance = random.Random(5)
     lines = ["p0 = f32[16] parameter(0)"]
-    for number in range(1, 2000):
+    for number in range(1, 1000):
         a, b = chance.randrange(max(0, number - 50), number), chance.randrange(number)
         names = [f"p{n}" if n == 0 else f"v{n}" for n in (a, b)]
         lines.append(f"v{number} = f32[16] add({names[0]}, {names[1]})")
