@@ -148,6 +148,8 @@ def _show(explanation: Explanation, where: Step | None, limit: int) -> None:
             if same
             else "  the model makes another module: reasons may not be XLA's"
         )
+    if explanation.outcome is not None and explanation.outcome.is_from_log:
+        echo("  decisions, reasons and times are XLA's own, from its log")
     groups = explanation.groups
     rows = [[group.title, f"{len(group.changes):,}", _examples(group)] for group in groups]
     columns = (Column("what", "bold"), Column("operations", is_number=True), Column("for example"))

@@ -35,6 +35,8 @@ class Outcome:
     """A new module: the one that was given stays as it was."""
     decisions: tuple[Decision, ...] = ()
     """In the order in which they were taken."""
+    is_from_log: bool = attrs.field(default=False, kw_only=True)
+    """Whether decisions and reasons are XLA's own, read from its log; the module then lacks what the log does not hold."""
 
     def of(self, name: str) -> tuple[Decision, ...]:
         """What was decided about the instruction of that name, or with its help."""

@@ -111,7 +111,7 @@ class Explanation:
     @functools.cached_property
     def verdict(self) -> str | None:
         """Whether the model makes the module that XLA made: `agrees` or `differs`; None without a model."""
-        if self.outcome is None or self.outcome.module is self.before:
+        if self.outcome is None or self.outcome.module is self.before or self.outcome.is_from_log:
             return None
         if sum(map(len, self.after.computations)) > _MOST_COMPARED:
             return None

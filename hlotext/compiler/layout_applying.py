@@ -175,7 +175,7 @@ _RULES = (
     ("the program gives", "result of the program"),
     ("bitcast", "bitcast"),
     ("wants it so", "wanted by a user"),
-    ("as its operand", "as its operand"),
+    ("as it takes", "as its operand"),
     ("needs", "needed by the backend"),
     ("body", "loop state"),
     ("branch", "branches agree"),

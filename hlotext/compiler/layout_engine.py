@@ -360,13 +360,13 @@ class Engine:
             return
         priority = constraint.priority
         self._to_sources(
-            constraint.orders, operand, priority, f"{user.name} wants it so: {constraint.because}"
+            constraint.orders, operand, priority, _via(f"{user.name} wants it so", constraint.because)
         )
         if user.opcode == "custom-call":
             self._to_aliased_result(constraint)
         if not shape.is_array or user.attributes.get(CONSTRAINED_COLLECTIVES) is True:
             return
-        because = f"as its operand {operand.name}"
+        because = _via(f"as it takes its operand {operand.name}", constraint.because)
         if user.opcode == "all-reduce":
             part: Index = () if len(user.operands) == 1 else (constraint.number,)
             result = self.sources.of(user)[part]
@@ -437,7 +437,7 @@ class Engine:
         i = buffer.instruction
         if at_most_rank_1(shape_of(i)):
             return
-        why = f"{i.name} lies {text(order)}: {constraint.because}"
+        why = _via(f"{i.name} lies {text(order)}", constraint.because)
         if i.opcode == "all-reduce":
             number = 0 if len(i.operands) == 1 else buffer.index[0]
             self.set_operand({(): order}, i, number, why, priority=constraint.priority)
@@ -468,7 +468,7 @@ class Engine:
                 for number, operand in enumerate(user.operands):
                     if operand is alias and not self.sources.is_handed_on(user, number):
                         self.set_operand(
-                            {(): constraint.order}, user, number, f"{alias.name} lies so: {constraint.because}",
+                            {(): constraint.order}, user, number, _via(f"{alias.name} lies so", constraint.because),
                             mandatory=False, priority=constraint.priority,
                         )  # fmt: skip
         home = buffer.instruction.computation
@@ -556,6 +556,11 @@ def _update(
     known.order, known.because = order, because
     known.changes += 1
     return True
+
+
+def _via(near: str, because: str) -> str:
+    """A reason with the one that it comes from in the end; what lies between is left out."""
+    return f"{near}: {because.rsplit(': ', 1)[-1]}"
 
 
 def _rank(i: Instruction) -> int | None:

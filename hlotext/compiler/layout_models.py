@@ -29,7 +29,7 @@ def layout_assignment(module: Module, platform: str = "cpu") -> Outcome:
     >>> for decision in layout_assignment(m).decisions[1:3]:
     ...     print(decision.because)
     t lies {0,1}: it makes the transpose a bitcast of its operand x, which lies {1,0}
-    n lies {1,0}: as its operand t
+    n lies {1,0}: as it takes its operand t: negate n needs row-major operands on CPU
     """
     if platform not in BACKENDS:
         raise ValueError(f"the layouts of {platform} are not known; those of {', '.join(BACKENDS)} are")

@@ -94,7 +94,7 @@ def priority_fusion(module: Module, log: str) -> Outcome:
     with copy.transaction():
         replay = _Replay(copy, steps)
         replay.run()
-    return Outcome(copy, tuple(replay.decisions))
+    return Outcome(copy, tuple(replay.decisions), is_from_log=True)
 
 
 class _Replay:
@@ -226,7 +226,7 @@ def _join(graph: Graph, producer: Node, consumer: Node, *, name: str = "", keep:
 def _times(step: Step | None) -> str:
     if step is None or step.us_fused is None or step.us_unfused is None:
         return ""
-    return f"{step.us_fused:.3g} us fused, {step.us_unfused:.3g} us apart, by XLA's estimate"
+    return f"{step.us_fused:.4g} us fused, {step.us_unfused:.4g} us apart, by XLA's estimate"
 
 
 def _short(reason: str) -> str:
