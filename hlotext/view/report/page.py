@@ -177,7 +177,7 @@ def _environment() -> jinja2.Environment:
 def breakable(text: str) -> Markup:
     """A name that may be broken behind the characters at which its parts end."""
     safe = str(markupsafe.escape(shown(text)))
-    for mark in ("/", "_", "."):
+    for mark in ("/", "_"):
         safe = safe.replace(mark, f"{mark}<wbr>")
     return Markup(safe)
 
