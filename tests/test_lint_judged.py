@@ -1,6 +1,7 @@
 """What findings on programs that nobody tuned the rules to were worth: tests/data/lint/judged.csv.
 
 One row for each finding of the rules that are on by default, in modules of `corpus/programs/ordinary.py` for three platforms,
+of `unseen.py` and `unseen_more.py`, which use other libraries,
 of XLA's benchmarks (`xla/tools/benchmarks`, `xla/backends/cpu/benchmarks`), and in the dumps of the public repository
 ASKabalan/jaxdecomp-benchmarks. Every number was computed again by other means. `true` is right and worth knowing, `useless`
 is right and nothing that anybody would change, `false` is wrong.
@@ -37,10 +38,10 @@ def test_rules_on_by_default_have_earned_it() -> None:
 
 
 def test_the_judgements_are_enough() -> None:
-    """A hundred findings on twenty modules, 92 of them worth knowing."""
+    """Two hundred findings on twenty modules and more, 92 % of them worth knowing."""
     rows = _rows()
     assert {row["verdict"] for row in rows} <= {"true", "useless", "false"}
     assert all(row["why"] for row in rows)
-    assert len(rows) >= 100
+    assert len(rows) >= 200
     assert len({row["module"] for row in rows}) >= 20
-    assert sum(row["verdict"] == "true" for row in rows) >= 92
+    assert sum(row["verdict"] == "true" for row in rows) >= 0.92 * len(rows)

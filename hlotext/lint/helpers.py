@@ -234,14 +234,20 @@ def is_callback(instruction: Instruction) -> bool:
     return "callback" in str(instruction.attributes.get("custom_call_target", ""))
 
 
-def is_in_branch(instruction: Instruction, context: Context) -> bool:
-    """Whether it runs only where a conditional takes its branch."""
-    caller = context.graph.caller(instruction.computation)
-    for _ in range(_FARTHEST):
-        if caller is None or caller.opcode == "conditional":
-            break
-        caller = context.graph.caller(caller.computation)
-    return caller is not None
+def is_in_branch(instruction: Instruction) -> bool:
+    """Whether it runs only where a conditional takes its branch, whichever call leads to it."""
+    pending = [instruction.computation]
+    seen = set(pending)
+    while pending and len(seen) < _FARTHEST:
+        current = pending.pop()
+        callers = current.callers if current is not None else ()
+        if not callers:
+            return False
+        for caller in callers:
+            if caller.opcode != "conditional" and caller.computation not in seen:
+                seen.add(caller.computation)
+                pending.append(caller.computation)
+    return True
 
 
 def is_of_package(instruction: Instruction) -> bool:

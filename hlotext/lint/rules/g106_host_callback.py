@@ -37,7 +37,7 @@ class HostCallback(Rule):
             if instruction.computation is None or instruction.computation not in context.graph.runs:
                 continue
             # Of a branch nobody knows whether it is taken: errors are reported so, which do not happen.
-            if is_in_branch(instruction, context):
+            if is_in_branch(instruction):
                 continue
             yield self._report(instruction, context)
 

@@ -11,6 +11,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import size_of, times
 from hlotext.lint.moving import comes_from_argument, moved_array
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import uses
 
 
 @attrs.frozen
@@ -34,10 +35,24 @@ class ParameterRelayout(Rule):
             return
         runs, size = context.runs(instruction), written_bytes(instruction)
         is_much = 100 * size * runs >= self.min_percent * context.written
-        if size_of(moved.shape) >= self.min_bytes and is_much:
+        if size_of(moved.shape) >= self.min_bytes and is_much and not _is_kernel(instruction):
             yield Report(
                 instruction,
                 f"every call writes an argument of {byte_text(size_of(moved.shape))} in another order{times(runs)}",
                 "store it in the order that the program wants: transposed, or in the layout that automatic layouts choose",
                 2 * size * runs,
             )
+
+
+def _is_kernel(moved: Instruction) -> bool:
+    """Whether it is the kernel of a convolution: which order that wants is the choice of the library."""
+    found = uses(moved, ("bitcast",))
+    return any(
+        len(user.operands) > 1 and user.operands[1] is value and _is_convolution(user)
+        for user, value in found
+    )
+
+
+def _is_convolution(instruction: Instruction) -> bool:
+    target = str(instruction.attributes.get("custom_call_target", ""))
+    return instruction.opcode == "convolution" or target.startswith("__cudnn$conv")

@@ -58,7 +58,7 @@ class MissingDonation(Rule):
             ", and every call copies all of it" if cause == "cache" else ""
         )
         if saved is not None:
-            why += f": donating {'it' if len(found) == 1 else 'them'} lowers the peak by {byte_text(saved)}"
+            why += f": donating {'it' if len(found) == 1 else 'them'} lowers the peak by {byte_text(saved)} (estimated)"
         return Report(
             largest.parameter,
             f"{many} without being donated, {why}",

@@ -20,7 +20,7 @@ class NothingOverlapped(Rule):
     needs_schedule = True
     yields_to = frozenset({"C101", "C102", "C104", "C105", "C107", "C108"})
 
-    min_bytes: int = 1 << 16
+    min_bytes: int = 1 << 20
     """Bytes that each device sends, from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
