@@ -24,7 +24,7 @@ from hlotext.compiler.platforms import platform_of
 from hlotext.diff import Change
 from hlotext.dumps import Compilation, Step
 
-_UNSCHEDULED = ("fusion", "fusion-wrapper", "copy-insertion", "async-collective-creator")
+_UNSCHEDULED = ("layout-assignment", "fusion", "fusion-wrapper", "copy-insertion", "async-collective-creator")
 """Models that are asked about a module without a schedule."""
 _SCHEDULED = ("gpu-convert-async-collectives-to-sync", "post-scheduling-copies")
 """Models that are asked about a scheduled module."""

@@ -29,6 +29,8 @@ from hlotext.dumps import Step
 from hlotext.dumps.stages import stages
 
 AGREES, DIFFERS = "agrees", "differs"
+_ORDER_ALONE = ("SCHEDULE",)
+"""Passes that change nothing but the order, which a comparison of modules leaves out."""
 _MOST_COMPARED = 30_000
 """Operations up to which the model's module is compared with XLA's."""
 
@@ -111,7 +113,9 @@ class Explanation:
     @functools.cached_property
     def verdict(self) -> str | None:
         """Whether the model makes the module that XLA made: `agrees` or `differs`; None without a model."""
-        if self.outcome is None or self.outcome.module is self.before or self.outcome.is_from_log:
+        if self.outcome is None or self.outcome.module is self.before:
+            return None
+        if self.outcome.is_from_log or self.name in _ORDER_ALONE:
             return None
         if sum(map(len, self.after.computations)) > _MOST_COMPARED:
             return None
