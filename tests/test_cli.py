@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from hlotext.cli import COMMANDS, common, main
+from hlotext.cli import COMMANDS, GROUPS, common, main
 from tests import support
 from tests.cli_support import run, run_process
 
@@ -45,6 +45,17 @@ def test_help_lists_the_commands() -> None:
         assert name in result.stdout
         assert text in result.stdout
         assert command(name).help
+
+
+def test_help_has_groups() -> None:
+    """Every command stands in one group, and the first screen has no line of more than 80 columns."""
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert len(grouped) == len(set(grouped))
+    assert set(COMMANDS) <= set(grouped)
+    text = run("--help").stdout
+    assert "More:" not in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert [line[:-1] for line in text.splitlines() if line[:-1] in GROUPS] == list(GROUPS)
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:

@@ -48,6 +48,28 @@ COMMANDS = {
 }
 """The sub-commands by name and what `--help` says of each; `hlotext/cli/NAME.py` holds it as `command`."""
 
+GROUPS = {
+    "Look": (
+        "show",
+        "grep",
+        "dump",
+        "memory",
+        "cost",
+        "time",
+        "comm",
+        "shard",
+        "thunks",
+        "table",
+        "sql",
+        "graph",
+        "report",
+    ),
+    "Judge": ("check", "verify", "lint", "diff"),
+    "Change": ("fmt", "rewrite", "extract", "reduce", "convert"),
+    "Explain": ("explain", "rule", "layout", "opcodes", "passes", "schema"),
+}
+"""What `--help` lists together, in its order; what is in none comes last."""
+
 DEBUG_VARIABLE = "HLOTEXT_DEBUG"
 """Set to anything but nothing, a failure of hlotext itself shows its traceback."""
 
@@ -72,8 +94,13 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # Not click's own: that one loads every command to ask it for its help.
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        left = dict(COMMANDS)
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, left.pop(name)) for name in names if name in left])
+        if left:
+            with formatter.section("More"):
+                formatter.write_dl(list(left.items()))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "json" in " ".join(args):

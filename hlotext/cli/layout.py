@@ -16,7 +16,7 @@ from hlotext import layout
 from hlotext.cli import UNREADABLE
 from hlotext.cli.common import FORMAT, Unreadable, say, write_json
 from hlotext.cli.documents import note_error
-from hlotext.cli.output import Column, Output, Table, echo, output, shortened
+from hlotext.cli.output import Column, Output, Table, echo, output, shortened, terminal_width
 from hlotext.view import LayoutPicture
 
 _FAULT = 1
@@ -212,11 +212,22 @@ def _answer(shape: hlo.Shape, questions: _Questions) -> _Answers:
         tuple(_at_index(shape, index) for index in questions.indices),
         tuple(_OffsetAnswer(offset, layout.indices_at_byte(shape, offset)) for offset in questions.offsets),
         tuple(_of_slice(shape, ranges) for ranges in questions.slices),
-        str(LayoutPicture(shape)) if questions.text else None,
+        _picture(shape) if questions.text else None,
     )
     if questions.svg:
         _write(questions.svg, LayoutPicture(shape).svg())
     return answers
+
+
+def _picture(shape: hlo.Shape) -> str:
+    """The picture with as many columns as the terminal has room for."""
+    width = terminal_width()
+    picture = LayoutPicture(shape)
+    text = picture.text()
+    while width is not None and picture.most_columns > 4 and max(map(len, text.splitlines())) > width:
+        picture = attrs.evolve(picture, most_columns=picture.most_columns - 1)
+        text = picture.text()
+    return text
 
 
 def _at_index(shape: hlo.Shape, index: tuple[int, ...]) -> _IndexAnswer:

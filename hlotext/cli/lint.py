@@ -24,6 +24,8 @@ from hlotext.dumps.texts import Text
 from hlotext.syntax.source.inputs import read_source
 
 FORMATS = tuple(reports.WRITERS)
+_MANY = 20
+"""Files from which on a progress bar is worth it."""
 
 
 @click.command()
@@ -281,7 +283,7 @@ def _lint(
     found: list[lint.Finding] = []
     has_failed = False
     number = 1 if "-" in files else jobs or os.cpu_count() or 1
-    is_slow = show and len(files) > 1 and sys.stderr.isatty()
+    is_slow = show and len(files) > _MANY and sys.stderr.isatty()
     results = lint.lint_files(files, config, number)
     with _bar(results, len(files)) if is_slow else nullcontext(results) as shown:
         for result in shown:

@@ -30,11 +30,30 @@ def full(report: Report) -> str:
 def full_text(finding: Finding, with_origin: bool = False, width: int | None = None) -> str:
     """One finding: place and message, the line with a caret, where it comes from and what it costs, what to do.
 
-    With a `width` lines of the source are cut around the caret, and sentences go on in the next line.
+    With a `width`, which terminals have, the place stands above the message, lines of the source are cut around the caret,
+    and sentences go on in the next line.
     """
     if width is not None:
-        return "\n".join(_fitted(_lines(finding, with_origin), width))
+        return "\n".join([*_head(finding, width), *_fitted(_lines(finding, with_origin)[1:], width)])
     return "\n".join(_lines(finding, with_origin)) if with_origin else str(finding)
+
+
+def _head(finding: Finding, width: int) -> list[str]:
+    """The place, without folders where it is too long, and the message."""
+    place, (_, message) = escape.line(finding.place), concise_line(finding).split(_mark(finding), 1)
+    if len(place) > width:
+        place = f"...{place[len(place) - width + 3 :]}"
+    return [place, *_wrapped(f"{_mark(finding)}{message}", width, "    ")]
+
+
+def _mark(finding: Finding) -> str:
+    return f"{finding.severity.value}[{finding.code}]"
+
+
+def _wrapped(line: str, width: int, indent: str) -> list[str]:
+    return textwrap.wrap(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    ) or [line]
 
 
 def _fitted(lines: list[str], width: int) -> list[str]:
@@ -42,10 +61,7 @@ def _fitted(lines: list[str], width: int) -> list[str]:
     for number, line in enumerate(lines):
         match = _LINE.fullmatch(line)
         if match is None:
-            indent = "    " if number else "  "
-            out += textwrap.wrap(
-                line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-            ) or [line]
+            out += _wrapped(line, width, "    ")
         elif match["rest"].strip("^ ") or not out or not match["rest"]:
             # The line of the source: what is below it says where the caret is.
             below = _LINE.fullmatch(lines[number + 1]) if number + 1 < len(lines) else None
@@ -120,11 +136,12 @@ def coloured(finding: Finding, with_origin: bool = False, width: int | None = No
     """The same as `full_text`, coloured: severity, place, caret and help."""
     from rich.text import Text
 
-    style = _STYLES[finding.severity]
-    mark = f"{finding.severity.value}[{finding.code}]"
-    first, *others = full_text(finding, with_origin, width).split("\n")
-    place, found, message = first.partition(mark)
-    text = Text.assemble((place, "dim"), (mark, style), (message, "bold")) if found else Text(first, "bold")
+    style, mark = _STYLES[finding.severity], _mark(finding)
+    lines = full_text(finding, with_origin, width).split("\n")
+    count = 1 if width is None else len(_head(finding, width))
+    head, others = "\n".join(lines[:count]), lines[count:]
+    place, _, message = head.partition(mark)
+    text = Text.assemble((place, "dim"), (mark, style), (message, "bold"))
     for line in others:
         match = _LINE.fullmatch(line)
         if match is not None:
