@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
+from hlotext import memory
 from hlotext.ir.nodes.compare import difference
 from tests import support
 
@@ -169,3 +170,43 @@ def test_a_recorded_trace() -> None:
     assert [module.name for module in modules] == ["jit_g", "jit__lambda"]
     with pytest.raises(hlo.ProtoError, match="this trace holds 2 modules"):
         hlo.load(path)
+
+
+def named(value: memory.Value) -> list[tuple[str, tuple[int, ...]]]:
+    """Where a value is seen."""
+    return [(i if isinstance(i, str) else i.name, index) for i, index in value.positions]
+
+
+def test_the_buffer_assignment_of_a_dump() -> None:
+    """What `memory.load` makes of an `HloProto` is what it makes of XLA's text files of the same compilation."""
+    folder = support.DATA / "proto" / "memory"
+    name = "module_0000.jit_loss.cpu_after_optimizations"
+    texts, proto = memory.load(folder / f"{name}.txt"), memory.load(folder / f"{name}.hlo.pb")
+    assert len(proto.values) == len(texts.values) == 67
+    for mine, theirs in zip(proto.values, texts.values, strict=True):
+        assert (mine.number, mine.name, mine.index, mine.is_phi) == (
+            theirs.number, theirs.name, theirs.index, theirs.is_phi
+        )  # fmt: skip
+        assert mine.live_range == theirs.live_range
+        assert sorted(named(mine)) == sorted(named(theirs))
+    for a, b in zip(proto.allocations, texts.allocations, strict=True):
+        for field in (
+            "number",
+            "bytes",
+            "is_parameter",
+            "is_output",
+            "is_constant",
+            "is_temporary",
+            "maybe_live_out",
+        ):
+            assert getattr(a, field) == getattr(b, field), (a.number, field)
+        assert [(s.value.number, s.offset, s.bytes) for s in a.slices] == [
+            (s.value.number, s.offset, s.bytes) for s in b.slices
+        ]
+    assert proto.peak().bytes == texts.peak().bytes
+    assert proto.buffers is not None
+    assert sorted(map(len, proto.buffers)) == sorted(
+        map(len, memory.assign(hlo.load(folder / f"{name}.txt")).buffers or ())
+    )
+    module, dumped = hlo.load(folder / f"{name}.hlo.pb"), hlo.load(folder / f"{name}.txt")
+    assert [i.name for i in module.instructions()] == [i.name for i in dumped.instructions()]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hlotext.ir import doors
 
 if TYPE_CHECKING:
+    from hlotext.proto.buffers import Buffers, read_buffers
     from hlotext.proto.errors import MissingProtobuf, ProtoError
     from hlotext.proto.files import TRACE, Modules, kind_of, read_first, read_modules, wrapped
     from hlotext.proto.json import from_json, to_json
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from hlotext.proto.writer import write_module
 
 _HOMES = {
+    "buffers": ("Buffers", "read_buffers"),
     "errors": ("MissingProtobuf", "ProtoError"),
     "files": ("TRACE", "Modules", "kind_of", "read_first", "read_modules", "wrapped"),
     "json": ("from_json", "to_json"),
@@ -28,6 +30,7 @@ __getattr__ = doors.door(__name__, **_HOMES)
 
 __all__ = [
     "TRACE",
+    "Buffers",
     "MissingProtobuf",
     "Modules",
     "OpTime",
@@ -36,6 +39,7 @@ __all__ = [
     "TracedModule",
     "from_json",
     "kind_of",
+    "read_buffers",
     "read_first",
     "read_module",
     "read_modules",

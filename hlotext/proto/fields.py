@@ -53,7 +53,7 @@ class Fields:
         values = self._values.get(number)
         if values is None:
             return None
-        if type(values[0]) is int:
+        if any(type(value) is int for value in values):
             raise ProtoError(f"field {number} has another wire type")
         return values[0] if len(values) == 1 else b"".join(values)  # type: ignore[return-value,arg-type]
 

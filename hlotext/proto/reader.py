@@ -13,6 +13,7 @@ import numpy as np
 
 from hlotext.ir import collector
 from hlotext.ir.nodes.computation import Computation, opened
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
 from hlotext.ir.values.print_options import PrintOptions
 from hlotext.proto import header, order, wire
@@ -34,6 +35,16 @@ def read_module(data: bytes, name: str = "", start: int = 0, end: int | None = N
     """The module of a serialized `HloModuleProto`, which may be a part of a file. Raises ProtoError."""
     with collector.paused(pays=len(data) > 1 << 20):
         return _Reader(Buffer.of(data, name), start, len(data) if end is None else end).module()
+
+
+def read_module_and_ids(
+    data: bytes, name: str, start: int, end: int
+) -> tuple[Module, dict[int, Instruction]]:
+    """A module inside of a file, and its instructions by the ids under which the file speaks of them. Raises ProtoError."""
+    with collector.paused(pays=len(data) > 1 << 20):
+        reader = _Reader(Buffer.of(data, name), start, end)
+        reader.instructions = {}
+        return reader.module(), reader.instructions
 
 
 class _Part:
@@ -63,6 +74,8 @@ class _Reader:
         self.parts: list[_Part] = []
         self.carried: list[bytes] = []
         self.depth = 0
+        self.instructions: dict[int, Instruction] | None = None
+        """By id, where somebody asks for them."""
         self.by_id: dict[int, Computation] = {}
         self.calls: dict[Computation, list[list[Computation]]] = {}
 
@@ -211,6 +224,9 @@ class _Reader:
         except ValueError:
             path = f"{part.path}.root_id"
             raise self.buffer.error(f"no instruction has the root's id {part.root_id}", path=path) from None
+        if self.instructions is not None:
+            for key, node in zip(keys, nodes[first:last], strict=True):
+                self.instructions[part.id << 32 | key] = node
         if batch.calls:
             self.calls[computation] = [batch.calls[place] for place in by_id if place in batch.calls]
         planned = None if schedule is None else schedule.get(part.id)

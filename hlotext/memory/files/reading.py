@@ -17,6 +17,7 @@ from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assignment import Assignment
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.files import places
+from hlotext.memory.files.protos import assignment_of_proto
 from hlotext.memory.files.records import (
     AllocationRecord,
     Notes,
@@ -36,12 +37,15 @@ from hlotext.syntax.source.inputs import InputError
 def load(place: str | os.PathLike[str]) -> Assignment:
     """The memory of a module as XLA's own files tell it: a folder, the module's text, or one of the four files.
 
-    The others are found beside it by name, packed ones too. What the files do not hold (buffers, a value's own bytes) is
-    None. `notes` says what was missing, not understood, or does not agree.
+    Or an `HloProto` (`.hlo.pb`), which holds values and allocations itself. The other files are found beside it by name,
+    packed ones too. What the files do not hold (buffers, a value's own bytes) is None. `notes` says what was missing, not
+    understood, or does not agree.
 
     Raises MemoryModelError (a ValueError) where there is no such file, a folder holds several modules, or the files speak
     of another module than the text; InputError for what cannot be read, HloSyntaxError for a text that is no HLO.
     """
+    if (found := assignment_of_proto(place)) is not None:
+        return found
     files = places.find(place)
     if not any(suffix in files for suffix in (places.ALLOCATIONS, places.VALUES, places.RANGES)):
         raise MemoryModelError(f"beside {os.fspath(place)} there is none of XLA's files about memory")
