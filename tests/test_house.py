@@ -24,6 +24,7 @@ FLOORS = (
         "edit",
         "textproto",
         "syntax",
+        "proto",
         "verify",
         "analysis",
     ),

@@ -21,11 +21,12 @@ BATCH = 40
 BATCHES = [FILES[start : start + BATCH] for start in range(0, len(FILES), BATCH)]
 
 OTHERWISE = {
-    "custom_calls": "XLA's reader keeps no sign of zero",
     "literals": "XLA's reader of texts makes a constant of bounded size static",
     "literals_full": "XLA's reader of texts loses the sign of zero, and E(4) of constants",
     "literals_full_short_text": "the same",
+    "fsdp_tp_128": "the sign of zero",
     "gspmd_kinds": "the sign of zero",
+    "sharded_sort_fft_conv": "the sign of zero",
     "pallas_flash_attention_grad": "the sign of zero",
     "automatic_layouts": "XLA's reader fills in the layouts that the compiler is to choose",
 }
@@ -49,8 +50,11 @@ def test_reading_prints_what_xla_prints(number: int) -> None:
         proto, printed = answer
         module = hlo.proto.read_module(proto)
         assert module.to_text(hlo.PrintOptions(print_large_constants=True)) == printed, path
+        if any(i.opcode == "async-start" for i in module.instructions()):
+            continue  # the short spelling hides names that the proto has
         found = difference(module, hlo.parse(printed))
-        assert found is None or "epsilon" in found or "constant" in found, (path, found)
+        # The text has six digits of epsilon, the proto all bits.
+        assert found is None or "attribute epsilon" in found, (path, found)
 
 
 @pytest.mark.slow
