@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -12,6 +12,7 @@ from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Printing
 from hlotext.ir.values.configs import BackendConfig
 from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ElementType, TypeKind
 from hlotext.proto import attributes as table
@@ -20,11 +21,11 @@ from hlotext.proto.attributes import Tools
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.fields import Fields
 from hlotext.proto.literals import read_literal
-from hlotext.proto.metadata import payload_of, text
+from hlotext.proto.metadata import payload_of, read_metadata, text
 from hlotext.proto.wire import VARINT
 from hlotext.semantics import conditions
 
-_OPCODE, _SHAPE, _LITERAL, _PARAMETER, _CALLED = 2, 3, 8, 9, 38
+_OPCODE, _SHAPE, _METADATA, _LITERAL, _PARAMETER, _CALLED = 2, 3, 7, 8, 9, 38
 _SHARDING, _CONFIG, _FRONTEND, _STATISTICS, _ORIGIN, _ACCURACY, _PAYLOAD = 40, 43, 68, 82, 88, 91, 99
 _LONGEST = 1 << 12
 """Bytes of a head that is remembered; longer ones are large literals, which hardly come twice."""
@@ -54,22 +55,69 @@ class Head:
     """For which operands XLA's conditions are known to be met: their number, or the ids of their shapes."""
 
 
+Parts: TypeAlias = tuple[str, Shape, dict[str, Any], int | Literal | None, bool, bool, set[Any], Head]
+"""The fields of a head that every instruction needs, and the head."""
+
+
 class Heads:
     """The heads of one module."""
 
     def __init__(self, tools: Tools, payloads: list[bytes]) -> None:
         self.tools = tools
         self.payloads = payloads
-        self.known: dict[tuple[bytes, bytes, bytes], Head] = {}
+        self.known: dict[tuple[bytes, bytes], Parts] = {}
+        """What instructions with these bytes between name and ids, and behind these, have in common."""
+        self._bases: dict[tuple[bytes, bytes, bytes], Head] = {}
+        self._metadata: dict[bytes, Metadata | None] = {}
         self._starts: dict[bytes, tuple[str, Shape, str]] = {}
         self._common: dict[tuple[int, bytes], Any] = {}
         self._for_shapes: dict[Any, dict[str, Any]] = {}
-        self.together: dict[tuple[int, int], dict[str, Any]] = {}
-        """Attributes with metadata, by the ids of both."""
         self.kept: list[Any] = []
 
-    def head(self, key: tuple[bytes, bytes, bytes]) -> Head:
-        """The head of three pieces: opcode and shape, the fields before the id, and those behind the called computations."""
+    def parts(self, key: tuple[bytes, bytes]) -> Parts:
+        """The head of two pieces: the fields from the opcode up to the id, and those behind the called computations."""
+        before, rest = key
+        start = middle = 0
+        metadata = b""
+        fields = set()
+        for number, kind, a, b in wire.scan(before, 0, len(before)):
+            if number in fields and number <= _METADATA:
+                raise ProtoError(f"field {number} is given twice")
+            fields.add(number)
+            if number <= _SHAPE:
+                start = middle = b
+            elif number == _METADATA and kind == wire.BYTES:
+                metadata, middle = before[a:b], b
+            elif number < _LITERAL:
+                middle = b
+        for number, name in ((_OPCODE, "opcode"), (_SHAPE, "shape")):
+            if number not in fields:
+                raise ProtoError(f"an instruction has no {name}", name)
+        base = self._base((before[:start], before[middle:], rest))
+        head = base
+        if metadata:
+            found = self._metadata.get(metadata, self)
+            if found is self:
+                found = _at("metadata", lambda: read_metadata(metadata, self.tools.classes, self.payloads))
+                self._metadata[metadata] = found
+            if isinstance(found, Metadata) and found.is_printed:
+                head = Head(
+                    base.opcode, base.shape, {**base.attributes, "metadata": found}, base.argument, base.fields,
+                    base.is_odd, base.is_simple, base.met,
+                )  # fmt: skip
+        made = (
+            head.opcode, head.shape, head.attributes, head.argument, head.is_odd, head.is_simple, head.met, head,
+        )  # fmt: skip
+        if len(before) + len(rest) <= _LONGEST:
+            self.known[key] = made
+        return made
+
+    def _base(self, key: tuple[bytes, bytes, bytes]) -> Head:
+        found = self._bases.get(key)
+        return found if found is not None else self._make(key)
+
+    def _make(self, key: tuple[bytes, bytes, bytes]) -> Head:
+        """The head of three pieces without metadata: opcode and shape, fields up to the id, fields behind the calls."""
         start, middle, rest = key
         known = self._starts.get(start)
         if known is None:
@@ -94,7 +142,7 @@ class Heads:
             depends or row is None or bool(row.stored_called_names), is_simple,
         )  # fmt: skip
         if sum(map(len, key)) <= _LONGEST:
-            self.known[key] = head
+            self._bases[key] = head
         return head
 
     def _start(self, raw: bytes) -> tuple[str, Shape, str]:

@@ -12,13 +12,11 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Calls, Printing
-from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.shape import Shape
 from hlotext.proto import pool, wire
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.heads import Head, Heads
 from hlotext.proto.literals import field
-from hlotext.proto.metadata import MetadataReader
 from hlotext.proto.wire import BYTES, VARINT, Buffer, Column, Ints
 
 _NAME, _OPCODE, _SHAPE, _METADATA, _LITERAL, _ID, _OPERANDS, _PREDECESSORS, _CALLED = (
@@ -39,10 +37,9 @@ _LOCAL = 0xFFFFFFFF
 class Batch:
     """The instructions of some computations."""
 
-    def __init__(self, buffer: Buffer, heads: Heads, metadata: MetadataReader) -> None:
+    def __init__(self, buffer: Buffer, heads: Heads) -> None:
         self.buffer = buffer
         self.heads = heads
-        self.metadata = metadata
         self.paths: list[str] = []
         self.bounds = [0]
         self.nodes: list[Instruction] = []
@@ -88,25 +85,23 @@ class Batch:
         found, rests = wire.columns(self.buffer, starts, ends, last=_CALLED)
         self._check_order(found)
         data = self.buffer.data
-        names, opcode, shape = (
-            self._column(found, number, what)
-            for number, what in ((_NAME, "name"), (_OPCODE, "opcode"), (_SHAPE, "shape"))
-        )
+        names, opcode = self._column(found, _NAME, "name"), self._column(found, _OPCODE, "opcode")
         # Bytes as characters, so that one slice is a name; the few that are not ASCII are decoded behind.
         characters = self.buffer.characters
         self.names = [characters[a:b] for a, b in _spans(names.start, names.end)]
         if not "".join(self.names).isascii():
             self.names = [name.encode("latin-1").decode("utf-8", "replace") for name in self.names]
-        middle_start, middle_end = self._middle(found)
-        # What the text would call the line but for its name, metadata and operands: equal bytes are one head.
+        # What lies between the name and the ids, and what lies behind them: instructions with equal bytes are one head.
+        stops = rests.copy()
+        for number in (_CALLED, _PREDECESSORS, _OPERANDS, _ID):
+            if number in found:
+                stops[found[number].rows[::-1]] = found[number].at[::-1]
         self.head_keys = [
-            (data[a:b], data[c:d], data[e:f])
-            for a, b, c, d, e, f in zip(
-                opcode.at.tolist(), shape.end.tolist(), middle_start.tolist(), middle_end.tolist(),
-                rests.tolist(), ends.tolist(), strict=True,
+            (data[a:b], data[c:d])
+            for a, b, c, d in zip(
+                opcode.at.tolist(), stops.tolist(), rests.tolist(), ends.tolist(), strict=True
             )
-        ]  # fmt: skip
-        self.metadata_of = self._metadata(found)
+        ]
         self._find_operands(found)
 
     def _check_order(self, found: dict[int, Column]) -> None:
@@ -137,39 +132,6 @@ class Batch:
         wrong = column.wire_type != kind
         if wrong.any():
             raise self.error(f"{what} has another wire type", int(column.rows[wrong][0]), what)
-
-    def _middle(self, found: dict[int, Column]) -> tuple[Ints, Ints]:
-        """Where the fields between metadata and id lie, which are the opcode's own; literals are among them."""
-        start = np.zeros(self.count, dtype=np.int64)
-        end = np.zeros(self.count, dtype=np.int64)
-        for number in sorted(found, reverse=True):
-            column = found[number]
-            if _LITERAL <= number < _ID:
-                start[column.rows[::-1]] = column.at[::-1]
-                end[column.rows] = np.maximum(end[column.rows], column.end)
-        return start, end
-
-    def _metadata(self, found: dict[int, Column]) -> list[Metadata | None] | None:
-        column = found.get(_METADATA)
-        if column is None:
-            return None
-        self._expect(column, BYTES, "metadata")
-        filled = column.start < column.end
-        if not filled.any():
-            return None
-        data = self.buffer.data
-        raws = [data[a:b] for a, b in _spans(column.start[filled], column.end[filled])]
-        rows = column.rows[filled].tolist()
-        if len(set(rows)) != len(rows):
-            raise Unordered(rows[0])
-        values, wrong = self.metadata.read(raws)
-        if wrong is not None:
-            number, message = wrong
-            raise self.error(message, rows[number], "metadata")
-        of: list[Metadata | None] = [None] * self.count
-        for row, value in zip(rows, values, strict=True):
-            of[row] = value
-        return of
 
     def _find_operands(self, found: dict[int, Column]) -> None:
         """The places of operands and control predecessors, found by their ids all at once."""
@@ -249,21 +211,15 @@ class Batch:
         """
         nodes, places, bounds = self.nodes, self.operands, self.operand_bounds
         append, new, line = nodes.append, object.__new__, Form.LINE
-        known, make_head, check = self.heads.known, self.heads.head, self.heads.check
-        metadata_of, predecessors, names, head_keys = (
-            self.metadata_of,
-            self.predecessors,
-            self.names,
-            self.head_keys,
-        )
-        together, kept = self.heads.together, self.heads.kept
+        known, make_head, check = self.heads.known, self.heads.parts, self.heads.check
+        predecessors, names, head_keys = self.predecessors, self.names, self.head_keys
         self.calls = {}
         b = bounds[first]
         for row in range(first, last):
             try:
-                head = known[head_keys[row]]
+                opcode, shape, attributes, argument, is_odd, is_simple, met, head = known[head_keys[row]]
             except KeyError:
-                head = make_head(head_keys[row])
+                opcode, shape, attributes, argument, is_odd, is_simple, met, head = make_head(head_keys[row])
             a, b = b, bounds[row + 1]
             count = b - a
             operands: tuple[Instruction, ...]
@@ -275,34 +231,25 @@ class Batch:
                 operands = tuple([nodes[place] for place in places[a:b]])
             else:
                 operands = ()
-            attributes = head.attributes
-            if head.is_odd:
+            if is_odd:
                 attributes = self._odd(row, head, operands, computations)
-            if metadata_of is not None and (metadata := metadata_of[row]) is not None:
-                key = id(attributes), id(metadata)
-                try:
-                    attributes = together[key]
-                except KeyError:
-                    kept.append(attributes)  # an id tells what it is of as long as that lives
-                    attributes = together[key] = {**attributes, "metadata": metadata}
             if predecessors and row in predecessors:
                 before = tuple([nodes[place] for place in predecessors[row]])
                 attributes = {**attributes, "control-predecessors": before}
             # What `Instruction(...)` would do, in half of its time.
             instruction = new(Instruction)
             instruction._name = names[row]
-            instruction._opcode = head.opcode
-            instruction._shape = head.shape
+            instruction._opcode = opcode
+            instruction._shape = shape
             instruction._operands = operands
             instruction._attributes = attributes
-            instruction._argument = head.argument
+            instruction._argument = argument
             instruction._computation = computation
             instruction._place = None
             instruction._form = line
             instruction._is_touched = False
             instruction._users = None
-            met = head.met
-            if head.is_simple:
+            if is_simple:
                 if count not in met:
                     check(head, instruction)
             elif tuple([id(operand._shape) for operand in operands]) not in met:

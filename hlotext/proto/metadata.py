@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from hlotext.ir.values.metadata import Metadata
 from hlotext.proto import wire
 from hlotext.proto.errors import ProtoError
@@ -63,72 +61,6 @@ def read_metadata(raw: bytes, classes: Classes, payloads: list[bytes]) -> Metada
     if len(fields) == 2 and "op_name" in fields and "stack_frame_id" in fields:
         return Metadata.of_source(fields["op_name"], fields["stack_frame_id"])
     return Metadata(**fields)
-
-
-class MetadataReader:
-    """The metadata of one module, by their bytes."""
-
-    def __init__(self, classes: Classes, payloads: list[bytes]) -> None:
-        self._classes = classes
-        self._payloads = payloads
-        self._known: dict[bytes, Metadata | None] = {}
-
-    def read(self, raws: list[bytes]) -> tuple[list[Metadata | None], tuple[int, str] | None]:
-        """The metadata of each of these bytes, None where the text would not show it.
-
-        And the first that is none: its number, and what is wrong.
-        """
-        known = self._known
-        new = [raw for raw in dict.fromkeys(raws) if raw not in known]
-        if new:
-            try:
-                self._read_new(new)
-            except ProtoError:
-                for number, raw in enumerate(raws):
-                    try:
-                        self._one(raw)
-                    except ProtoError as error:
-                        return [], (number, error.bare_message)
-        return [known[raw] for raw in raws], None
-
-    def _read_new(self, raws: list[bytes]) -> None:
-        """Name and frame are what nearly all have and nothing else: these are read by columns."""
-        data = b"".join(raws)
-        ends = np.cumsum(np.array([len(raw) for raw in raws], dtype=np.int64))
-        starts = np.concatenate((np.zeros(1, dtype=np.int64), ends[:-1]))
-        found, _ = wire.columns(wire.Buffer.of(data), starts, ends)
-        names, frames = found.get(_OP_NAME), found.get(_FRAME)
-        usual = np.zeros(len(raws), dtype=np.int64)
-        texts: list[str] = [""] * len(raws)
-        numbers: list[int] = [0] * len(raws)
-        if names is not None and frames is not None:
-            is_usual = (names.wire_type == wire.BYTES).all() and (frames.wire_type == wire.VARINT).all()
-            if is_usual:
-                for column in (names, frames):
-                    np.add.at(usual, column.rows, 1)
-                for number, column in found.items():
-                    if number not in (_OP_NAME, _FRAME):
-                        usual[column.rows] = -9
-                for row, a, b in zip(
-                    names.rows.tolist(), names.start.tolist(), names.end.tolist(), strict=True
-                ):
-                    texts[row] = text(data[a:b])
-                for row, a in zip(frames.rows.tolist(), frames.start.tolist(), strict=True):
-                    numbers[row] = a
-        made = Metadata.of_source
-        for raw, count, name, frame in zip(raws, usual.tolist(), texts, numbers, strict=True):
-            if count == 2 and name and frame:
-                self._known[raw] = made(name, frame)
-            else:
-                self._one(raw)
-
-    def _one(self, raw: bytes) -> None:
-        if raw not in self._known:
-            found = read_metadata(raw, self._classes, self._payloads)
-            self._known[raw] = found if found is not None and found.is_printed else None
-
-
-_OP_NAME, _FRAME = 2, 15
 
 
 def payload_of(raw: bytes, classes: Classes, payloads: list[bytes]) -> bytes:

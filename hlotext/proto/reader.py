@@ -21,7 +21,7 @@ from hlotext.proto.attributes import Tools
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.heads import Heads
 from hlotext.proto.instructions import Batch
-from hlotext.proto.metadata import MetadataReader, text
+from hlotext.proto.metadata import text
 from hlotext.proto.wire import BYTES, VARINT, Buffer
 
 MAX_INNER = 4
@@ -88,9 +88,8 @@ class _Reader:
         payloads = self.fields.get(_PAYLOADS, [])
         computations: list[Computation] = []
         heads = Heads(self.tools, payloads)
-        metadata = MetadataReader(self.tools.classes, payloads)
         for parts in self._batches():
-            batch = Batch(self.buffer, heads, metadata)
+            batch = Batch(self.buffer, heads)
             for part in parts:
                 batch.add(part.path, part.starts, part.ends)
             batch.read()
