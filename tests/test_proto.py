@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,17 @@ def test_broken_protos_are_said_with_their_place() -> None:
     ) as caught:
         hlo.proto.read_module(proto.replace(b"\x06reduce", b"\x06redure"))
     assert caught.value.offset
+
+
+@pytest.mark.parametrize("piece", [b"\x1a\x00", b"\x1a\x02\x12\x00", b"\x1a\x0c" + b"\x12\x00" * 6])
+def test_many_empty_messages_are_refused_at_once(piece: bytes) -> None:
+    """A few bytes for each, so that objects for all of them would take far more memory than the file."""
+    proto = b"\x0a\x01m\x30\x01" + piece * 200_000
+    tracemalloc.start()
+    with pytest.raises(hlo.ProtoError, match="has no"):
+        hlo.proto.read_module(proto)
+    assert tracemalloc.get_traced_memory()[1] < 4 * len(proto)
+    tracemalloc.stop()
 
 
 def test_mutants_are_errors_or_modules() -> None:

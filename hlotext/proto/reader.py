@@ -26,6 +26,8 @@ from hlotext.proto.wire import BYTES, VARINT, Buffer
 
 MAX_INNER = 4
 """Modules inside of each other, by way of the table of original values."""
+LEAST = 8
+"""Bytes that an instruction takes at least. What has fewer is refused before anything is made for it."""
 BATCH = 1 << 22
 """Bytes of instructions that are taken apart at a time: what that needs is a small multiple of it."""
 _NAME, _COMPUTATIONS, _ENTRY_ID, _SCHEDULE, _FRAMES, _PAYLOADS = 1, 3, 6, 7, 17, 22
@@ -129,6 +131,9 @@ class _Reader:
         position = start
         for number, kind, a, b in wire.scan(data, start, end, name):
             if number == _COMPUTATIONS and kind == BYTES:
+                if b - a < LEAST:
+                    where = f"computations[{len(self.parts)}]"
+                    raise self.buffer.error("a computation has no instructions", a, where)
                 self.parts.append(self._part(f"computations[{len(self.parts)}]", a, b))
             elif header.is_carried(number):
                 self.carried.append(data[position:b])
@@ -157,6 +162,9 @@ class _Reader:
                 behind = start + 2
                 if size >= 128:
                     size, behind = wire.varint(data, start + 1, end, name)
+                elif size < LEAST:
+                    where = f"{path}.instructions[{len(part.starts)}]"
+                    raise self.buffer.error("an instruction has no name, opcode or shape", start, where)
                 stop = behind + size
                 if stop > end or stop < behind:
                     break

@@ -214,7 +214,7 @@ class _Events:
         starts: list[int] = []
         ends: list[int] = []
         for number, kind, a, b in wire.scan(data, start, end, self.buffer.name):
-            if number == 4 and kind == wire.BYTES:
+            if number == 4 and kind == wire.BYTES and a < b:
                 starts.append(a)
                 ends.append(b)
             elif number == 2 and kind == wire.BYTES:
