@@ -292,3 +292,48 @@ class UsesBefore:
             if not self._in_other_branch:
                 return True
         return False
+
+
+def instruction_ids(module: Module) -> dict[Instruction, int]:
+    """A number for each instruction: parameters first, what is called before its caller (`assign_ids_dfs`)."""
+    found: dict[Instruction, int] = {}
+    seen: set[Computation] = set()
+    stack: list[_Visit] = []
+    for start in (module.entry, *module.computations):
+        if start not in seen:
+            seen.add(start)
+            stack.append(_Visit(start, found))
+        while stack:
+            visit = stack[-1]
+            callee = next((c for c in visit.callees if c not in seen), None)
+            if callee is not None:
+                seen.add(callee)
+                stack.append(_Visit(callee, found))
+                continue
+            if visit.current is not None:
+                found[visit.current] = len(found)
+            if not visit.advance():
+                stack.pop()
+    return found
+
+
+class _Visit:
+    """A computation that is being numbered."""
+
+    def __init__(self, computation: Computation, found: dict[Instruction, int]) -> None:
+        for parameter in computation.parameters:
+            found[parameter] = len(found)
+        self._rest = iter([i for i in computation if i.opcode != "parameter"])
+        self.current: Instruction | None = None
+        self.callees: tuple[Computation, ...] = ()
+
+    def advance(self) -> bool:
+        """Goes to the next instruction; False where there is none."""
+        self.current = next(self._rest, None)
+        if self.current is None:
+            self.callees = ()
+            return False
+        i = self.current
+        is_loop = i.opcode == "while"
+        self.callees = (i.attributes["condition"], i.attributes["body"]) if is_loop else i.called_computations
+        return True

@@ -20,7 +20,7 @@ from hlotext.analysis import Backend
 from hlotext.analysis.chips import CHIPS
 from hlotext.compiler.adding_copies import in_place_pairs
 from hlotext.compiler.decision import Decision
-from hlotext.compiler.ordering import Ordering, UsesBefore
+from hlotext.compiler.ordering import Ordering, UsesBefore, instruction_ids
 from hlotext.compiler.platforms import platform_of
 from hlotext.compiler.regions import MERGE_FIRST_RESULT, MERGE_LAST_SOURCE, Region, Regions
 from hlotext.ir.nodes.computation import Computation
@@ -153,7 +153,7 @@ class _Remover:
         self.heads: set[_Node] = set()
         self.gone: set[Instruction] = set()
         self.forget_edits()
-        self._ids = _ids(module)
+        self._ids = instruction_ids(module)
         nodes: dict[Value, _Node] = {}
         for buffer in find_buffers(self.flow, self.pairs):
             self._add_row(buffer, nodes)
@@ -393,48 +393,3 @@ def _shown(node: _Node) -> str:
     """A value in words."""
     index = ".".join(map(str, node.value.index))
     return f"element {index} of {node.writer.name}" if index else node.writer.name
-
-
-def _ids(module: Module) -> dict[Instruction, int]:
-    """A number for each instruction: parameters first, what is called before its caller (`assign_ids_dfs`)."""
-    found: dict[Instruction, int] = {}
-    seen: set[Computation] = set()
-    stack: list[_Visit] = []
-    for start in (module.entry, *module.computations):
-        if start not in seen:
-            seen.add(start)
-            stack.append(_Visit(start, found))
-        while stack:
-            visit = stack[-1]
-            callee = next((c for c in visit.callees if c not in seen), None)
-            if callee is not None:
-                seen.add(callee)
-                stack.append(_Visit(callee, found))
-                continue
-            if visit.current is not None:
-                found[visit.current] = len(found)
-            if not visit.advance():
-                stack.pop()
-    return found
-
-
-class _Visit:
-    """A computation that is being numbered."""
-
-    def __init__(self, computation: Computation, found: dict[Instruction, int]) -> None:
-        for parameter in computation.parameters:
-            found[parameter] = len(found)
-        self._rest = iter([i for i in computation if i.opcode != "parameter"])
-        self.current: Instruction | None = None
-        self.callees: tuple[Computation, ...] = ()
-
-    def advance(self) -> bool:
-        """Goes to the next instruction; False where there is none."""
-        self.current = next(self._rest, None)
-        if self.current is None:
-            self.callees = ()
-            return False
-        i = self.current
-        is_loop = i.opcode == "while"
-        self.callees = (i.attributes["condition"], i.attributes["body"]) if is_loop else i.called_computations
-        return True
