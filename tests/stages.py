@@ -1,0 +1,142 @@
+"""Everything that is done with a text: the list that the armed module, the fuzzer and the bench of linearity go through.
+
+It is made from the registries of passes, printing presets, formats and commands, so what is new there is in it. A command
+needs its lines in `LINES`, or a reason in `WITHOUT_MODULE`; a test says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import attrs
+
+import hlotext as hlo
+from hlotext.cli import COMMANDS
+from hlotext.cli.lint import FORMATS
+from hlotext.rewrite.passes import PASSES, Pass
+from hlotext.rewrite.passes.base import PassLimitError
+from tests import cli_support
+from tests.fuzz import oracle
+
+FILE, OUT = "FILE", "OUT"
+"""What stands for the module's file, and for a file that may be written."""
+LINES: dict[str, tuple[str, ...]] = {
+    "show": ("show FILE", "show FILE --format json", "show FILE -i e", "show FILE -i x"),
+    "fmt": ("fmt FILE", "fmt --style short FILE", "fmt --check --diff FILE"),
+    "convert": ("convert FILE -o OUT",),
+    "check": tuple(f"check FILE --format {kind}" for kind in ("text", "json", "github", "sarif")),
+    "verify": tuple(f"verify FILE --format {kind}" for kind in ("text", "json", "github", "sarif")),
+    "lint": (
+        *(f"lint FILE --isolated --select ALL --format {kind}" for kind in FORMATS),
+        "lint FILE --isolated --select ALL --statistics",
+    ),
+    "grep": ("grep add FILE", "grep *a*a*a*b FILE", "grep dot(...) FILE --format json"),
+    "rewrite": ("rewrite -p dce,cse FILE",),
+    "extract": ("extract x FILE",),
+    "memory": ("memory FILE --platform tpu", "memory FILE --platform cpu --format json"),
+    "thunks": ("thunks FILE --platform gpu", "thunks FILE --platform cpu --format json"),
+    "cost": ("cost FILE", "cost FILE --by scope", "cost FILE --by line", "cost FILE --format json"),
+    "time": ("time FILE --chip v5e", "time FILE --chip v5e --format json"),
+    "comm": ("comm FILE", "comm FILE --format json"),
+    "shard": ("shard FILE", "shard FILE --format json"),
+    "diff": ("diff FILE FILE", "diff FILE FILE --format json"),
+    "graph": ("graph FILE -o OUT", "graph FILE --format dot"),
+    "report": ("report FILE -o OUT",),
+}
+"""Command lines of each command that takes a module."""
+WITHOUT_MODULE = {
+    "rule": "reads codes",
+    "passes": "lists passes",
+    "reduce": "runs another program many times",
+    "dump": "takes folders of a compilation",
+    "explain": "takes two steps of a compilation",
+    "layout": "takes shapes",
+    "opcodes": "lists opcodes",
+    "schema": "lists schemas",
+}
+"""Commands that take none, or more than one text can be."""
+
+
+MODULES = frozenset({"fmt", "rewrite", "extract", "convert"})
+"""Commands whose output, in a pipe, is the text of a module itself."""
+
+
+@attrs.frozen
+class Stage:
+    """One thing that is done with a text."""
+
+    name: str
+    run: Callable[[bytes], str]
+    """Does it; gives what a person would be shown. Raises what should not be raised."""
+
+
+def _read(data: bytes) -> str:
+    oracle.check(data, styles=())
+    return ""
+
+
+def _module(data: bytes) -> hlo.Module:
+    return hlo.parse_tolerant(data).module
+
+
+def _print(style: hlo.PrintOptions, data: bytes) -> str:
+    _module(data).to_text(style)
+    return ""
+
+
+def _pass(kind: type[Pass], data: bytes) -> str:
+    module = _module(data)
+    with suppress(PassLimitError):
+        kind().run(module)
+    str(module)
+    return ""
+
+
+def _rename(data: bytes) -> str:
+    """Every instruction gets a name, and loses its metadata; what the module must keep may be refused."""
+    module = _module(data)
+    for number, instruction in enumerate(list(module.instructions())):
+        with suppress(hlo.EditError):
+            instruction.name = f"renamed.{number}"
+        with suppress(hlo.EditError):
+            kept = {k: v for k, v in instruction.attributes.items() if k != "metadata"}
+            instruction.change(attributes=kept)
+    str(module)
+    return ""
+
+
+def _clone(data: bytes) -> str:
+    module = _module(data)
+    assert str(module.clone()) == str(module)
+    return ""
+
+
+def _command(line: str, data: bytes) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "m.txt"
+        path.write_bytes(data)
+        words = {FILE: str(path), OUT: str(Path(folder) / "out")}
+        result = cli_support.run(*(words.get(word, word) for word in line.split()))
+    if "internal error" in result.stderr or result.exit_code not in (0, 1, 2):
+        raise AssertionError(f"exit status {result.exit_code}: {result.stderr.strip()}")
+    return result.stderr if line.split()[0] in MODULES else result.stdout + result.stderr
+
+
+def _stages() -> Iterator[Stage]:
+    yield Stage("read", _read)
+    for number, style in enumerate(oracle.STYLES):
+        yield Stage(f"print {number}", functools.partial(_print, style))
+    yield Stage("edit", _rename)
+    yield Stage("clone", _clone)
+    for name, kind in PASSES.items():
+        yield Stage(f"pass {name}", functools.partial(_pass, kind))
+    for command in COMMANDS:
+        for line in LINES.get(command, ()):
+            yield Stage(line, functools.partial(_command, line))
+
+
+STAGES = tuple(_stages())

@@ -1,0 +1,65 @@
+"""What is done with texts: nothing is left out of the list, and whatever a text is, each of it ends well."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hlotext.cli import COMMANDS
+from hlotext.rewrite.passes import PASSES
+from tests import stages
+from tests.fuzz import chain, mutate, seeds
+
+EXTRAS = frozenset({"convert", "report", "graph"})
+"""Commands that may need a library beyond the core install."""
+
+
+def test_every_command_and_pass_has_its_stage() -> None:
+    """A new command needs its lines in `tests/stages.py`; passes are there by themselves."""
+    assert set(stages.LINES) | set(stages.WITHOUT_MODULE) == set(COMMANDS)
+    assert not set(stages.LINES) & set(stages.WITHOUT_MODULE)
+    for command, lines in stages.LINES.items():
+        assert lines
+        assert all(line.split()[0] == command and stages.FILE in line.split() for line in lines)
+    assert {f"pass {name}" for name in PASSES} <= {stage.name for stage in stages.STAGES}
+    assert len({stage.name for stage in stages.STAGES}) == len(stages.STAGES)
+
+
+def _core() -> list[stages.Stage]:
+    return [stage for stage in stages.STAGES if stage.name.split()[0] not in EXTRAS]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_damaged_texts_through_drawn_stages(part: int) -> None:
+    """A piece of what `python -m tests.fuzz.chain` does; how long it takes is not judged here."""
+    texts = seeds.small()
+    found = _core()
+    for number in range(part, 160, 4):
+        problem = chain.examine(found[number % len(found)], mutate.case(texts, 77, number))
+        assert not problem or problem.startswith("slow"), f"case {number} of seed 77: {problem}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", stages.STAGES, ids=[stage.name for stage in stages.STAGES])
+def test_damaged_texts_through_each_stage(stage: stages.Stage) -> None:
+    if stage.name.split()[0] in EXTRAS:
+        pytest.importorskip("jinja2")
+    texts = seeds.small()
+    for number in range(20):
+        problem = chain.examine(stage, mutate.case(texts, 78, number))
+        assert not problem or problem.startswith("slow"), f"case {number} of seed 78: {problem}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", stages.STAGES, ids=[stage.name for stage in stages.STAGES])
+def test_an_armed_module_through_each_stage(stage: stages.Stage) -> None:
+    """Nothing of its text acts in a terminal or a log."""
+    from tests.test_escape import COMMAND, MODULE
+
+    if stage.name.split()[0] in EXTRAS:
+        pytest.importorskip("jinja2")
+    shown = stage.run(MODULE.encode("utf-8", "surrogateescape"))
+    assert all(c.isprintable() or c in "\n\t" for c in shown)
+    ours = r"::(?:error|warning|notice) file=" if "github" in stage.name else "$^"
+    assert not [line for line in shown.splitlines() if COMMAND.search(line) and not re.match(ours, line)]
