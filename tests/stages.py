@@ -18,7 +18,7 @@ import hlotext as hlo
 from hlotext.cli import COMMANDS
 from hlotext.cli.lint import FORMATS
 from hlotext.rewrite.passes import PASSES, Pass
-from hlotext.rewrite.passes.base import PassLimitError
+from hlotext.rewrite.passes.base import BrokenModuleError, PassLimitError
 from tests import cli_support
 from tests.fuzz import oracle
 
@@ -90,7 +90,7 @@ def _print(style: hlo.PrintOptions, data: bytes) -> str:
 
 def _pass(kind: type[Pass], data: bytes) -> str:
     module = _module(data)
-    with suppress(PassLimitError):
+    with suppress(PassLimitError, BrokenModuleError):
         kind().run(module)
     str(module)
     return ""

@@ -92,6 +92,9 @@ def bring_before(
     if computation._is_draft:
         return
     order = module.order
+    callees = tuple(callees)
+    if all(order[callee] < order[computation] for callee in callees):
+        return  # and so does all that they call
     late = [c for c in post_order(callees) if order[c] > order[computation]]
     if not late:
         return

@@ -1,5 +1,8 @@
 """How the time of reading grows with hostile texts: `python -m tests.bench.linearity [NAME...]`.
 
+With `--stages` how the time of every command, pass and print (`tests.stages`) grows with modules that are all of one kind:
+the exponent from n to 4n, 1 being linear.
+
 Each row is a shape of attack at n, 2n and 4n: seconds of processor time of `parse` (which ends at the first error) and of
 `parse_tolerant` (which does not), with every diagnostic written out. Growth is the time at 4n by that at n: 4 is linear.
 """
@@ -8,9 +11,11 @@ from __future__ import annotations
 
 import argparse
 import gc
+import math
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import hlotext as hlo
 
@@ -162,7 +167,64 @@ SHAPES: dict[str, tuple[int, Callable[[int], str]]] = {
 """Name -> n, and the text of size n."""
 
 
-def seconds(read: Callable[[str], None], text: str) -> float:
+_F = "%f (p.f: f32[4]) -> f32[4] {\n  %p.f = f32[4] parameter(0)\n  ROOT %n.f = f32[4] negate(%p.f)\n}\n\n"
+_LEVEL = "%f# (p.#: f32[4]) -> f32[4] {\n  %p.# = f32[4] parameter(0)\n  ROOT %c.# = f32[4] call(%p.#), to_apply=%f#-\n}\n\n"
+
+
+def _entry(lines: str, n: int, word: str) -> str:
+    """An entry with these lines, whose result holds an array for each number."""
+    shape = f"({_joined(n, 'f32[4]')})"
+    return (
+        f"ENTRY %e (p: f32[4]) -> {shape} {{\n  %p = f32[4] parameter(0)\n{lines}"
+        f"  ROOT %r = {shape} tuple({_joined(n, word)})\n}}\n"
+    )
+
+
+def _chained(n: int, line: str, before: str = "") -> str:
+    first = "  %x0 = f32[4] negate(%p)\n"
+    last = f"  ROOT %r = f32[4] negate(%x{n - 1})\n"
+    return (
+        f"HloModule m\n\n{before}ENTRY %e (p: f32[4]) -> f32[4] {{\n  %p = f32[4] parameter(0)\n"
+        f"{first}{_each(n, line, 1)}{last}}}\n"
+    )
+
+
+MODULES: dict[str, Callable[[int], str]] = {
+    "a chain": lambda n: _chained(n, '  %x# = f32[4] add(%x#-, %p), metadata={op_name="a/b#"}\n'),
+    "calls": lambda n: _chained(n, "  %x# = f32[4] call(%x#-), to_apply=%f\n", _F),
+    "one user": lambda n: f"HloModule m\n\n{_entry(_each(n, '  %x# = f32[4] sine(%p)' + chr(10)), n, '%x#')}",
+    "a chain of calls": lambda n: (
+        "HloModule m\n\n" + _F.replace("%f ", "%f0 ") + _each(n, _LEVEL, 1)
+        + f"ENTRY %e (p: f32[4]) -> f32[4] {{\n  %p = f32[4] parameter(0)\n"
+        f"  ROOT %r = f32[4] call(%p), to_apply=%f{n - 1}\n}}\n"
+    ),
+}  # fmt: skip
+"""Modules of one kind each."""
+
+
+def growth_of_stages(names: list[str], n: int) -> float:
+    """Prints a row for each stage and module; the largest exponent."""
+    from tests import stages
+
+    worst = 0.0
+    print(f"{'stage':<64}{'module':<20}      n      4n  exponent")
+    for stage in stages.STAGES:
+        if names and not any(name in stage.name for name in names):
+            continue
+        stage.run(MODULES["a chain"](4).encode())
+        for kind, make in MODULES.items():
+            least, most = (
+                min(seconds(stage.run, make(size).encode()) for _ in range(2)) for size in (n, 4 * n)
+            )
+            exponent = math.log(most / max(least, LEAST / 2), 4) if most > LEAST else 0.0
+            worst = max(worst, exponent)
+            mark = "  <--" if exponent > 1.2 else ""
+            print(f"{stage.name:<64}{kind:<20}{least:7.3f}{most:8.3f}{exponent:10.2f}{mark}", flush=True)
+    print(f"largest exponent {worst:.2f}")
+    return worst
+
+
+def seconds(read: Callable[[Any], Any], text: str | bytes) -> float:
     gc.collect()
     before = time.process_time()
     read(text)
@@ -189,7 +251,12 @@ def main(arguments: list[str]) -> int:
         "names", nargs="*", help="shapes whose names hold one of these words; all of them if none is given"
     )
     parser.add_argument("--scale", type=float, default=1.0, help="times n")
+    parser.add_argument("--stages", action="store_true", help="every command, pass and print instead")
+    parser.add_argument("-n", type=int, default=500, help="lines of the modules, with --stages")
     options = parser.parse_args(arguments)
+    if options.stages:
+        growth_of_stages(options.names, options.n)
+        return 0
     tolerantly(_body("I am no HLO\n"))  # loads the grammar
     print(
         f"{'shape of attack':<32}{'bytes at 4n':>12}   parse: n, 2n, 4n, growth       parse_tolerant: n, 2n, 4n, growth"

@@ -8,9 +8,12 @@ from typing import ClassVar
 
 import attrs
 
+from hlotext.findings.errors import Severity
 from hlotext.ir import collector
+from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
+from hlotext.verify import verify
 
 
 def nonfusion_computations(module: Module) -> list[Computation]:
@@ -24,6 +27,10 @@ MAX_GROWTH = 20_000
 
 class PassLimitError(ValueError):
     """A pass would make a module too large."""
+
+
+class BrokenModuleError(ValueError):
+    """A pass met something that no well-formed module holds; what `verify` says of it first."""
 
 
 class Growth:
@@ -96,9 +103,19 @@ class Pass:
 
             @functools.wraps(run)
             def whole(self: Pass, module: Module) -> PassResult:
-                with collector.paused(pays=False), module.transaction():
-                    result: PassResult = run(self, module)
-                    return result
+                try:
+                    with collector.paused(pays=False), module.transaction():
+                        result: PassResult = run(self, module)
+                        return result
+                except PassLimitError:
+                    raise
+                except Exception as error:
+                    problem = _first_problem(module)
+                    if problem is None:
+                        raise
+                    raise BrokenModuleError(
+                        f"{self.name} cannot run over a module that is not well-formed: {problem}"
+                    ) from error
 
             cls.run = whole  # type: ignore[method-assign]
 
@@ -108,6 +125,15 @@ class Pass:
             f"{f.name}={_text(getattr(self, f.name))}" for f in fields if getattr(self, f.name) != f.default
         ]
         return f"{self.name}{{{','.join(given)}}}" if given else self.name
+
+
+def _first_problem(module: Module) -> str | None:
+    """What is wrong with a module, if anything is: one line."""
+    bad = next((i for i in module.instructions() if isinstance(i, BadInstruction)), None)
+    if bad is not None:
+        return f"{bad.name or 'an op line'} could not be read"
+    found = next((f for f in verify(module) if f.severity is Severity.ERROR), None)
+    return None if found is None else f"{found.code} {found.message}"
 
 
 def _text(value: object) -> str:

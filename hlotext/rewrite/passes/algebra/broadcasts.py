@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.literal import Literal
-from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
 from hlotext.rewrite.builder import retyped
 from hlotext.rewrite.passes.algebra.chains import is_elementwise
 from hlotext.rewrite.passes.algebra.engine import (
@@ -124,7 +124,7 @@ def barrier_of_unused(s: Simplifier, i: Instruction) -> bool:
 def broadcast_of_as_many(s: Simplifier, i: Instruction) -> bool:
     """f32[4,1,3] broadcast(x), dimensions={0,2} => f32[4,1,3] reshape(x)"""
     x = i.operands[0]
-    if count(i) != count(x):
+    if UNBOUNDED_SIZE in (*sizes(i), *sizes(x)) or count(i) != count(x):
         return False
     same_rank = len(sizes(i)) == len(sizes(x))
     if list(dims(i)) == sorted(dims(i)) and not (same_rank and s.options.prefers_transposes):
