@@ -14,6 +14,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory.aliases import Buffer
 from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.definitions import Values
+from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.occupancy import Occupancy
 from hlotext.memory.sharing import Sharing
 from hlotext.memory.values import Value
@@ -302,7 +303,10 @@ class _FreeChunks:
 
     def take(self, size: int) -> tuple[int, int]:
         """Where the chunk begins that is taken, and the aligned offset in it."""
-        _, begin = self._by_size[bisect_left(self._by_size, (size, -1))]
+        place = bisect_left(self._by_size, (size, -1))
+        if place == len(self._by_size):
+            raise MemoryModelError(f"{size:,} bytes are more than any memory has")
+        _, begin = self._by_size[place]
         end = self._end_of[begin]
         offset = -(-begin // self._alignment) * self._alignment
         self._remove(begin, end)
