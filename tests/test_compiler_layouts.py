@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 import hlotext as hlo
@@ -10,6 +12,7 @@ from hlotext.compiler.layout_values import arrays, order_of
 from hlotext.edit import integrity
 from hlotext.memory.definitions import shape_of
 from tests import pass_pairs
+from tests.test_passes_broken import BROKEN
 
 PAIRS = [pair for pair in pass_pairs.sampled() if pair.name == "layout-assignment"]
 
@@ -69,3 +72,13 @@ def test_result_and_loop() -> None:
 def test_other_platforms_are_refused() -> None:
     with pytest.raises(ValueError, match="layouts of tpu are not known"):
         compiler.layout_assignment(hlo.parse(LOOP), "tpu")
+
+
+@pytest.mark.parametrize("text", BROKEN[::7])
+def test_broken_modules(text: str) -> None:
+    """Models answer, or say in an error of the library why they cannot."""
+    module = hlo.parse_tolerant(text).module
+    if module is not None:
+        for model in (compiler.layout_assignment, compiler.cpu_fusion):
+            with contextlib.suppress(ValueError):
+                model(module)

@@ -528,7 +528,7 @@ class Engine:
 
 
 def _entry_interface(entry: Computation, given: ComputationLayout | None) -> Interface:
-    if given is None:
+    if given is None or len(given.parameter_shapes) != len(entry.parameters):
         parameters = [orders_of(shape_of(p)) for p in entry.parameters]
         return Interface(entry, parameters, orders_of(shape_of(entry.root)), GIVEN, True, True)
     parameters = [orders_of(shape) for shape in given.parameter_shapes]

@@ -213,10 +213,13 @@ class Sources:
         if opcode == "get-tuple-element":
             number = i.attributes["index"]
             given = self._of[i.operands[0]]
-            return {index: given[number, *index] for index, _ in arrays(shape)}
+            found = {index: given.get((number, *index)) for index, _ in arrays(shape)}
+            if None in found.values():
+                raise ValueError(f"{i.name} takes an element that {i.operands[0].name} does not have")
+            return {index: buffer for index, buffer in found.items() if buffer is not None}
         if opcode == "copy" and shape.is_tuple:
             return dict(self._of[i.operands[0]])
-        found: dict[Index, Buffer] = {}
+        own: dict[Index, Buffer] = {}
         aliased = _aliases(i)
         for index, leaf in arrays(shape):
             target = aliased.get(index)
@@ -224,8 +227,8 @@ class Sources:
             if known is None:
                 known = Buffer(i, index, leaf.rank, len(self.buffers))
                 self.buffers.append(known)
-            found[index] = known
-        return found
+            own[index] = known
+        return own
 
 
 _MAY_HAND_ON = HANDED_ON | {"tuple", "get-tuple-element", "copy"}
