@@ -127,3 +127,21 @@ def test_settings_and_files_of_lint(tmp_path: Path) -> None:
     assert "77" in text
     result = run("lint", "--isolated", "--show-files", PACKED, SEVERAL)
     assert len(result.stdout.splitlines()) == 4
+
+
+def test_arguments_and_results() -> None:
+    """Each array with what the header says of its memory: results that lie in arguments' are named on both sides."""
+    file = support.CORPUS / "tpu" / "transformer_decode.v5e_2x2x1.after_optimizations.txt"
+    (found,) = run_json("show", "--arguments", file)["entries"]
+    donated = [row for row in found["argument_arrays"] if row["is_donated"]]
+    assert len(found["argument_arrays"]) == 21
+    assert len(donated) == 4
+    assert {row["label"] for row in donated} > {"cache[0][0]"}
+    aliases = {
+        tuple(row["index"]): row["aliased_with"] for row in found["result_arrays"] if row["aliased_with"]
+    }
+    assert {(row["number"], *row["index"]) for row in donated} == set(map(tuple, aliases.values()))
+    assert {tuple(row["aliased_with"]) for row in donated} == set(aliases)
+    text = run("show", "--arguments", file).stdout
+    assert "Arguments (21)" in text
+    assert "Results (5)" in text

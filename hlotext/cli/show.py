@@ -42,11 +42,22 @@ _LISTS = frozenset(
     metavar="N",
     help=f"Rows in each table; 0 for all.  [default: {_DEFAULT_LIMIT}; in json: all]",
 )
+@click.option(
+    "--arguments",
+    is_flag=True,
+    help="Arguments and results instead: shapes, layouts, shardings, bytes, donation, aliases.",
+)
 @click.option("--full", is_flag=True, help="Of a DIR everything about each module, instead of a row.")
 @which_option("last")
 @FORMAT
 def command(
-    files: tuple[str, ...], name: str | None, limit: int | None, full: bool, which: Which, output_format: str
+    files: tuple[str, ...],
+    name: str | None,
+    limit: int | None,
+    arguments: bool,
+    full: bool,
+    which: Which,
+    output_format: str,
 ) -> None:
     """What is in each FILE: header, computations, opcodes, loops, the largest arrays, memory spaces and
     padding, collectives with their groups, custom calls, and the lines of Python that it comes from.
@@ -61,6 +72,7 @@ def command(
       hlotext show module_0001.jit_step.after_optimizations.txt
       hlotext show dump.txt.gz -i fusion.3
       hlotext show dumps/ --limit 0
+      hlotext show dump.txt --arguments
       hlotext show trace.xplane.pb
       hlotext show --format json dump.txt | jq '.modules[0].collective_groups'
 
@@ -72,6 +84,10 @@ def command(
         from hlotext.cli.show_name import show_name  # it loads the printer, like the next
 
         show_name(inputs, name, limit, output_format)
+    elif arguments:
+        from hlotext.cli.show_arguments import show_arguments
+
+        show_arguments(inputs, limit or None, output_format)
     elif output_format == "json":
         found_traces = [trace_json(place, trace, limit) for place, trace in traces.items()]
         modules = [facts for place in inputs.used(_summaries) for facts in _json(*place, limit)]

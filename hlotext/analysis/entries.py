@@ -1,0 +1,97 @@
+"""The arguments and results of a module, array by array: what each is called, where it lies, and what shares its memory."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.analysis.shards import Shard, argument_shards, shards_of
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.aliasing import InputOutputAlias
+
+
+@attrs.frozen
+class Entry:
+    """One array that goes into a module or comes out of it."""
+
+    number: int
+    """Of an argument the parameter's number; of a result its place among the arrays."""
+    index: tuple[int, ...]
+    """Where in the parameter, or in the whole result, the array stands."""
+    label: str
+    """What the program calls it (`op_name` of a parameter: JAX's parameter path), else the instruction's name."""
+    shape: str
+    """As one device has it where the module is partitioned, without the layout."""
+    layout: str
+    """Empty where the text has none."""
+    sharding: str
+    """Empty where the text has none."""
+    device_bytes: int | None
+    global_bytes: int | None
+    """None where shapes are those of one device, or what a device holds is not known."""
+    is_donated: bool
+    """An argument whose memory the caller gives away: it is aliased, or `buffer_donor` names it."""
+    aliased_with: tuple[int, ...] | None
+    """Of an argument the index of the result in its memory, of a result the parameter's number and the index there."""
+
+
+def arguments(module: Module) -> tuple[Entry, ...]:
+    """The arrays of the arguments, in order. `input_output_alias` and `buffer_donor` of the header tell what is donated."""
+    aliases = {(one.parameter_number, one.parameter_index): one.output_index for one in _aliases(module)}
+    donors = module.attributes.get("buffer_donor")
+    given = {(one.param_number, one.param_index) for one in donors.entries} if donors is not None else set()
+    found = []
+    for shard in argument_shards(module):
+        number = shard.instruction.parameter_number or 0
+        place = (number, shard.index)
+        metadata = shard.instruction.metadata
+        name = metadata.op_name if metadata is not None and metadata.op_name else shard.instruction.name
+        label = name + "".join(f"[{part}]" for part in shard.index)
+        found.append(
+            _entry(shard, number, shard.index, label, place in aliases or place in given, aliases.get(place))
+        )
+    return tuple(found)
+
+
+def results(module: Module) -> tuple[Entry, ...]:
+    """The arrays of the result, in order."""
+    aliases = {one.output_index: (one.parameter_number, *one.parameter_index) for one in _aliases(module)}
+    root = module.entry.root
+    if root.sharding is None and root.opcode == "tuple":
+        parts = [
+            ((n, *s.index), s) for n, operand in enumerate(root.operands) for s in shards_of(module, operand)
+        ]
+    else:
+        parts = [(shard.index, shard) for shard in shards_of(module, root)]
+    return tuple(
+        _entry(shard, number, index, shard.instruction.name, False, aliases.get(index))
+        for number, (index, shard) in enumerate(parts)
+    )
+
+
+def _entry(
+    shard: Shard,
+    number: int,
+    index: tuple[int, ...],
+    label: str,
+    is_donated: bool,
+    aliased: tuple[int, ...] | None,
+) -> Entry:
+    shape = shard.shard_shape if shard.shape is None else shard.shape
+    plain = shape.text_without_layout()
+    return Entry(
+        number,
+        index,
+        label,
+        plain,
+        str(shape).removeprefix(plain),
+        "" if shard.sharding is None else str(shard.sharding),
+        shard.device_bytes,
+        shard.global_bytes,
+        is_donated,
+        aliased,
+    )
+
+
+def _aliases(module: Module) -> tuple[InputOutputAlias, ...]:
+    config = module.attributes.get("input_output_alias")
+    return tuple(config.entries) if config is not None else ()
