@@ -12,6 +12,7 @@ from hlotext.analysis.call_graph import call_graph
 from hlotext.cli.common import FILES, FORMAT, Inputs, which_option, write_json
 from hlotext.cli.output import Output, output
 from hlotext.cli.run_figures import ModuleFacts, module_facts
+from hlotext.cli.show_modules import show_modules
 from hlotext.cli.show_summary import show_summary
 from hlotext.cli.show_trace import show_trace, trace_json, trace_of
 from hlotext.ir.nodes.module import Module
@@ -93,8 +94,6 @@ def command(
         modules = [facts for place in inputs.used(_summaries) for facts in _json(*place, limit)]
         write_json({"modules": modules, **({"traces": found_traces} if found_traces else {})})
     elif inputs.has_folders and len(inputs.texts) > 1 and not full:
-        from hlotext.cli.show_modules import show_modules
-
         rows, unknown = [], []
         for place, (summaries, notes) in inputs.used(_summaries):
             rows += [(place, summary) for summary in summaries]
