@@ -27,6 +27,7 @@ def bundle(value: Any) -> dict[str, str]:
 def values() -> dict[str, Any]:
     module = hlo.load(STEP)
     fusion = module.find("fusion.19")
+    assert isinstance(fusion, hlo.Instruction)
     assert fusion.shape is not None
     wrong = hlo.parse("ENTRY e {\n  p = f32[2] parameter(0)\n  ROOT r = f32[3] negate(p)\n}\n")
     return {

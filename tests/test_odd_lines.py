@@ -61,7 +61,7 @@ def tokens(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def counted(self: TokenTracker, stream: Iterator[Any]) -> Iterator[Any]:
         for token in process(self, stream):
-            places.append(token.start_pos)
+            places.append(token.start_pos or 0)
             yield token
 
     monkeypatch.setattr(TokenTracker, "process", counted)
@@ -95,7 +95,7 @@ def test_what_is_behind_a_wrong_line_is_read_fast(change: Callable[[str], str], 
     codes = []
     for reader in ("fast", "reference"):
         with pytest.raises(hlo.HloSyntaxError) as failure:
-            read_modules(as_source(text), reader=reader)  # type: ignore[arg-type]
+            read_modules(as_source(text), reader=reader)
         codes.append(str(failure.value))
     assert codes[0] == codes[1]
     assert codes[0] == str(result.diagnostics[0])
