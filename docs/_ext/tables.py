@@ -130,7 +130,7 @@ def attribute_page() -> None:
 
 def code_pages() -> None:
     """One page for each code of a finding."""
-    rules = data("rule")
+    rules = data("rule")["codes"]
     groups: dict[str, list[dict[str, Any]]] = {}
     for rule in rules:
         groups.setdefault(rule["code"][0], []).append(rule)
