@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from typing import Any
 
 import numpy as np
 
+from hlotext.ir.memo import memoised
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.tables import opcodes
@@ -331,7 +331,7 @@ def callees(opcode: str, called: list[Computation], operands: tuple[Instruction,
     return dict(zip(names, called, strict=True))
 
 
-@functools.cache
+@memoised(1_000)
 def _names_of_calls(opcode: str, is_predicate: bool) -> str | tuple[str, ...] | None:
     """The attributes that name computations, or the one that lists them; None for an opcode that is not known."""
     row = opcodes.opcode(opcode)

@@ -60,12 +60,14 @@ def read_data(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[byte
 
 
 def is_binary(data: bytes | str) -> bool:
-    """Whether this is no text: bytes that no text has stand among the first ones."""
-    if isinstance(data, str) or data.startswith(b"HloModule"):
+    """Whether this is a proto: it begins as those of XLA do, and bytes that no text has stand among the first ones."""
+    if isinstance(data, str) or data[:1] not in _FIRST_KEYS:
         return False
     return bool(data[:_PROBED].translate(None, _TEXT))
 
 
+_FIRST_KEYS = frozenset({b"\x0a", b"\x12", b"\x1a"})
+"""Keys of the fields 1 to 3, of which the first that a message has comes first: names, modules, computations, planes."""
 _PROBED = 4096
 _TEXT = bytes({*range(32, 256), *b"\t\n\v\f\r\x1b"})
 """Bytes that text may have: logs may bring escape sequences of terminals."""
