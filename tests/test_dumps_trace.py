@@ -46,6 +46,7 @@ def test_traces(name: str, tmp_path: Path) -> None:
     assert count["high right"] >= 0.97 * count["high"]
 
 
+@pytest.mark.slow
 def test_traces_without_metadata(tmp_path: Path) -> None:
     """The structure alone tells eight of ten."""
     total: Counter[str] = Counter()

@@ -26,7 +26,9 @@ BROKEN = sorted((support.DATA / "err").glob("*.hlo")) + sorted(support.INVALID.i
 RIGHT = sorted((support.DATA / "ok").glob("*.hlo")) + support.corpus_files(["handmade"])
 
 
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize(
+    "shard", [pytest.param(n, marks=pytest.mark.slow if n > 2 else ()) for n in range(SHARDS)]
+)
 def test_damaged_texts(shard: int) -> None:
     """Bytes, tokens and lines out of place: nothing but HloSyntaxError, nothing lost, everything printed."""
     small = seeds.small()
@@ -46,6 +48,7 @@ def test_known_texts(path: Path) -> None:
     assert is_right or path not in RIGHT
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(generate.modules())
 def test_right_modules(text: str) -> None:

@@ -22,9 +22,6 @@ from hlotext.rewrite.passes.base import PassLimitError
 from hlotext.syntax.source import inputs
 from tests import cli_support
 
-# Other tests may have brought JAX, which warns of forks.
-pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
-
 TUPLE = "(s32[], f32[4])"
 LOOPS = (
     f"HloModule m\n\n%c (q: {TUPLE}) -> pred[] {{\n  %q = {TUPLE} parameter(0)\n  ROOT %k = pred[] constant(true)\n}}\n\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -128,6 +129,7 @@ def test_private_attributes_stay_in_their_room(room: str) -> None:
     assert used - own - PRIVATE.get(room, set()) == set()
 
 
+@functools.cache
 def modules() -> dict[str, Path]:
     """Every module of hlotext with its file."""
     found = {}

@@ -65,6 +65,7 @@ def test_stubs_name_what_is_there() -> None:
         assert name in made or name in vars(m), name
 
 
+@pytest.mark.slow
 def test_mypy_finds_typos(tmp_path: Path) -> None:
     """With `--strict` each wrong program has an error in its line, and the right one has none."""
     mypy = pytest.importorskip("mypy.api")
