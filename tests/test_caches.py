@@ -126,6 +126,7 @@ print(before - first, resident() - first)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
 def test_long_tuples_are_forgotten() -> None:
     """A hundred distinct tuples of a thousand arrays, each in every cache of shapes, are given back."""

@@ -70,6 +70,7 @@ def test_nothing_differs(path: Path) -> None:
     assert diff.compare(module, other).is_equal
 
 
+@pytest.mark.slow
 def test_one_seeded_change_each() -> None:
     """Exactly that one, in its place, of 97 % of all."""
     random = Random(20)

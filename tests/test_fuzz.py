@@ -27,7 +27,7 @@ RIGHT = sorted((support.DATA / "ok").glob("*.hlo")) + support.corpus_files(["han
 
 
 @pytest.mark.parametrize(
-    "shard", [pytest.param(n, marks=pytest.mark.slow if n > 2 else ()) for n in range(SHARDS)]
+    "shard", [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(SHARDS)]
 )
 def test_damaged_texts(shard: int) -> None:
     """Bytes, tokens and lines out of place: nothing but HloSyntaxError, nothing lost, everything printed."""

@@ -75,7 +75,9 @@ def said(*arguments: str | Path) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize(
-    "path", FILES, ids=lambda path: f"{path.parent.name}/{path.name.partition('.txt')[0]}"
+    "path",
+    [pytest.param(path, marks=pytest.mark.slow if number % 4 else ()) for number, path in enumerate(FILES)],
+    ids=[f"{path.parent.name}/{path.name.partition('.txt')[0]}" for path in FILES],
 )
 def test_a_summary_is_the_same(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every fact and note of every module, and every error, whichever way the file is read."""

@@ -20,9 +20,10 @@ BROKEN = [
 ]
 
 
+@pytest.mark.parametrize("part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 @pytest.mark.parametrize("kind", PASSES.values(), ids=PASSES)
-def test_broken_modules(kind: type[Pass]) -> None:
-    for text in BROKEN:
+def test_broken_modules(kind: type[Pass], part: int) -> None:
+    for text in BROKEN[part::3]:
         module = hlo.parse_tolerant(text).module
         if module is not None:
             kind().run(module)

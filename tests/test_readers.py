@@ -90,6 +90,7 @@ def test_readers_agree_on_damaged_lines(shard: int) -> None:
     check()
 
 
+@pytest.mark.slow
 @settings(max_examples=1000, derandomize=True, database=None, deadline=None)
 @given(st.sampled_from(mutation.small_texts()), damages(dict(mutation.LINE_DAMAGES), 2))
 def test_readers_agree_on_texts_with_damaged_lines(text: str, done: list[tuple[str, int, int]]) -> None:

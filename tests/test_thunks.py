@@ -204,6 +204,7 @@ def _tampered(text: str, dump: Dump, generator: random.Random) -> str | None:
     return text.replace(line, f"  %{instruction.name} = {instruction.shape} bitcast(%{same.name})\n", 1)
 
 
+@pytest.mark.slow
 def test_a_tampered_folder_is_noticed(tmp_path: Path) -> None:
     """A reordered schedule, a dropped thunk or other options: wherever XLA's answer differs, the check says so."""
     noticed = 0
