@@ -456,3 +456,14 @@ def test_random_edits_with_right_and_wrong_values(is_lazy: bool, capsys: pytest.
     """The command, on the smaller modules of the corpus."""
     arguments = [str(support.CORPUS), "--count", "300", "--size", "5000", *["--lazy"][:is_lazy]]
     assert fuzz.main(arguments) == 0, capsys.readouterr().out
+
+
+def test_a_single_op_line_beside_a_computation() -> None:
+    """It stands in a computation of its own then, with what it takes as parameters, so that all can be read again."""
+    module = hlo.parse("ROOT r = f32[4]{0} add(f32[4]{0} x, f32[4]{0} y)")
+    made = hlo.Computation("made")
+    made.add(hlo.Instruction("p", "parameter", module.entry.root.shape, (), {}, 0))
+    module.add(made)
+    again = hlo.parse(str(module))
+    assert [i.opcode for i in again.entry] == ["parameter", "parameter", "add"]
+    assert {c.name for c in again.computations} == {"made", again.entry.name}

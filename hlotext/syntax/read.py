@@ -66,6 +66,10 @@ def _read(source: Source, reporter: Reporter, infer: Infer | None, reader: Reade
         return _Reading(source, reporter, infer, reader).modules()
 
 
+_EXPLAINED = 1 << 16
+"""Length of text up to which what is wrong is said by the grammar: a tenth of a second."""
+
+
 class _Reading:
     """Reads one text."""
 
@@ -154,11 +158,12 @@ class _Reading:
             return self._by_reference(start)
         module = self._module("", start)
         if not self.reporter.tolerant:
-            position = self._head(module, start, None)
-            scanner = Scanner(module, self.reporter, self.infer)
-            end = scanner.computations(position, len(self.text))
-            self._finish(module, scanner.linker)
-            return module, end
+            try:
+                return self._strictly(module, start)
+            except HloSyntaxError:
+                if len(self.text) - start > _EXPLAINED:
+                    raise
+                return self._by_reference(start)  # which knows best what may have been meant
         errors = self.reporter.count(Severity.ERROR)
         position = self._head(module, start, recovery.tolerant_scanner.TolerantScanner.recover_head)
         scanner = Scanner(module, self.reporter, self.infer)
@@ -174,6 +179,14 @@ class _Reading:
             end = scanner.computations(behind, len(self.text))
             if self.reporter.count(Severity.ERROR) == errors:
                 self.reporter.take([failure.diagnostic])
+        self._finish(module, scanner.linker)
+        return module, end
+
+    def _strictly(self, module: Module, start: int) -> tuple[Module, int]:
+        """One module by the fast reader. Raises HloSyntaxError at the first error."""
+        position = self._head(module, start, None)
+        scanner = Scanner(module, self.reporter, self.infer)
+        end = scanner.computations(position, len(self.text))
         self._finish(module, scanner.linker)
         return module, end
 

@@ -68,19 +68,17 @@ def joined(text: str, start: int, end: int) -> tuple[str, Piece] | None:
     parts: list[str] = []
     cuts, places = [0], [start]
     length, position, depth = 0, start, 0
+    has_braces = False
     for match in _BREAK.finditer(text, start, end):
         part = text[position : match.start()]
         if '"' in part and part.count('"') % 2:
             return None  # within a string; it holds no quotes that are escaped either
         depth += part.count("{") - part.count("}")
-        if (
-            (depth and "={" in text[start:position])
-            or "//" in part
-            or "/*" in part
-            or "\\" in part
-            or not part
-        ):
+        has_braces = has_braces or "={" in part
+        if (depth and has_braces) or "//" in part or "/*" in part or "\\" in part or not part:
             return None
+        if not parts and "=" not in part:
+            return None  # for the grammar a name alone in its line begins nothing
         after = text[match.end() : match.end() + 1]
         blank = "" if part[-1] in "([" or after in (",", ")", "]") else " "
         parts += (part, blank)

@@ -60,7 +60,8 @@ class Statements:
     def read(self, start: int, end: int) -> tuple[tuple[InstructionRecord, ...], ParseError | None]:
         """The op lines that begin on the line at an offset, at least one where that is right; else why there is none."""
         stop = self.line_end(start, end)
-        guess = self._guess(start, end)
+        # For the grammar a name alone in its line begins nothing.
+        guess = self._guess(start, end) if "=" in self._text[start:stop] else None
         if guess is not None:
             if guess > stop and (record_ := self._joined(start, guess)) is not None:
                 return (record_,), None
