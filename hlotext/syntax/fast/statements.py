@@ -36,6 +36,7 @@ _HEADER = re.compile(rf"(?:ENTRY\b\s*+)?+{_NAME}\s*+[({{]")
 """How the header of a computation begins, be it over several lines."""
 _BODY = re.compile(r"\{(?=[ \t]*+(?:[\r\n]|//))")
 """A brace that ends a line: that of a body."""
+_NAME_ALONE = re.compile(r"[ \t]*+(?!ROOT\b)%?[A-Za-z_][\w.\-]*+[ \t\r\n]*+")
 _TRIES = 8
 """How often more lines are added to an op line that is not complete."""
 CALL = 200
@@ -61,7 +62,8 @@ class Statements:
         """The op lines that begin on the line at an offset, at least one where that is right; else why there is none."""
         stop = self.line_end(start, end)
         # For the grammar a name alone in its line begins nothing.
-        guess = self._guess(start, end) if "=" in self._text[start:stop] else None
+        is_alone = _NAME_ALONE.fullmatch(self._text, start, stop) is not None
+        guess = self._guess(start, end) if not is_alone else None
         if guess is not None:
             if guess > stop and (record_ := self._joined(start, guess)) is not None:
                 return (record_,), None
@@ -73,7 +75,7 @@ class Statements:
             else:
                 return (record,), None
         records, failure_ = reading.reference.op_lines(self.source, start, stop)
-        for _ in range(_TRIES):
+        for _ in range(_TRIES if not is_alone else 0):
             if failure_ is None or not failure_.is_at_end or self.effort < 0:
                 break
             if failure_.is_between_lines and not self.goes_on_below(stop, end):
