@@ -193,8 +193,9 @@ def measure(folder: Path, only: Container[str] | None = None) -> None:
         f'    "{ours}": Agreement("{", ".join(names[ours])}", {", ".join(map(str, counts[ours]))}),'
         for ours in sorted(counts)
     ]
-    text = HEAD.format(date=datetime.date.today().isoformat(), rows="\n".join(lines))
-    TABLE.write_text(text, encoding="utf-8")
+    head = TABLE.read_text("utf-8").partition("DATE = ")[0]
+    rows = ROWS.format(date=datetime.date.today().isoformat(), rows="\n".join(lines))
+    TABLE.write_text(head + rows, encoding="utf-8")
 
 
 def sample(folder: Path, only: Container[str] | None = None) -> None:
@@ -212,28 +213,7 @@ def sample(folder: Path, only: Container[str] | None = None) -> None:
     print(f"{len(best)} pairs, {len(rows)} bytes, {SAMPLE.stat().st_size} packed")
 
 
-HEAD = '''"""How often passes do what XLA's do; made by `python -m tests.pass_pairs`, do not edit."""
-
-from __future__ import annotations
-
-import attrs
-
-
-@attrs.frozen
-class Agreement:
-    """Of how many recorded steps of XLA a pass makes the same module."""
-
-    xla: str
-    """XLA's names of the pass."""
-    changed: int
-    """Steps in which XLA's pass changed something."""
-    changed_equal: int
-    unchanged: int
-    """Steps in which it changed nothing."""
-    unchanged_equal: int
-
-
-DATE = "{date}"
+ROWS = '''DATE = "{date}"
 """When that was measured, on the programs of JAX 0.10 that the corpus is made of, for CPU, GPU and TPU."""
 
 AGREEMENT = {{
@@ -241,6 +221,7 @@ AGREEMENT = {{
 }}
 """By the name of the pass; others are no counterparts of XLA's."""
 '''
+"""What is made anew of the table; what stands above it stays."""
 
 
 def main(folder: str, *options: str) -> None:

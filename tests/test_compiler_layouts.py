@@ -8,7 +8,8 @@ import pytest
 
 import hlotext as hlo
 from hlotext import compiler
-from hlotext.compiler.layout_values import arrays, order_of
+from hlotext.analysis import arrays_of
+from hlotext.compiler.layout_values import order_of
 from hlotext.edit import integrity
 from hlotext.memory.definitions import shape_of
 from tests import pass_pairs
@@ -52,7 +53,7 @@ def test_every_layout_has_a_reason(text: str) -> None:
     told = {decision.instruction for decision in outcome.decisions}
     for i in outcome.module.entry:
         made = i.opcode not in ("tuple", "get-tuple-element", "while")
-        if made and any(leaf.rank > 1 for _, leaf in arrays(shape_of(i))):
+        if made and any(leaf.rank > 1 for _, leaf in arrays_of(shape_of(i))):
             assert i.name in told, i
 
 

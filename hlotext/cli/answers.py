@@ -8,7 +8,7 @@ from typing import Any
 
 import hlotext as hlo
 from hlotext import dumps
-from hlotext.compiler import Answer
+from hlotext.compiler import Answer, Decision
 
 
 def facts(answers: Iterable[Answer]) -> list[tuple[str, str]]:
@@ -38,17 +38,22 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "changes": [
             {"kind": change.kind, "what": change.what, "name": change.name} for change in answer.changes
         ],
-        "decisions": [
-            {
-                "instruction": d.instruction,
-                "rule": d.rule,
-                "because": d.because,
-                "others": list(d.others),
-                "source": d.source,
-            }
-            for d in answer.decisions
-        ],
+        "decisions": decisions_json(answer.decisions),
     }
+
+
+def decisions_json(decisions: Iterable[Decision]) -> list[dict[str, Any]]:
+    """What models decided, for JSON."""
+    return [
+        {
+            "instruction": d.instruction,
+            "rule": d.rule,
+            "because": d.because,
+            "others": list(d.others),
+            "source": d.source,
+        }
+        for d in decisions
+    ]
 
 
 def is_module_alone(path: str) -> bool:

@@ -9,6 +9,7 @@ import click
 
 import hlotext as hlo
 from hlotext import compiler
+from hlotext.cli.answers import decisions_json
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, write_json
 from hlotext.cli.folders import chosen
 from hlotext.cli.output import Column, Table, echo, output
@@ -232,16 +233,7 @@ def _as_json(explanation: Explanation, where: Step | None, names: tuple[str, ...
         "counts": dict(explanation.counts()),
         "groups": groups,
         "verdict": explanation.verdict,
-        "decisions": [
-            {
-                "instruction": d.instruction,
-                "rule": d.rule,
-                "because": d.because,
-                "others": list(d.others),
-                "source": d.source,
-            }
-            for d in decisions
-        ],
+        "decisions": decisions_json(decisions),
         "views": [
             {
                 "title": v.title,

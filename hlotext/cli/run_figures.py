@@ -59,8 +59,7 @@ def module_facts(module: Module) -> ModuleFacts:
     """The facts of a module with at least one computation. Of a large file that is read as it is touched nothing stays."""
     summary = summarize(module)
     run, peak_memory = _run_and_peak(module, summary.instructions)
-    found = {field.name: getattr(summary, field.name) for field in attrs.fields(Summary)}
-    return ModuleFacts(**found, run=run, peak_memory=peak_memory)
+    return ModuleFacts(**attrs.asdict(summary, recurse=False), run=run, peak_memory=peak_memory)
 
 
 def _run_and_peak(module: Module, instructions: int) -> tuple[RunFigures | None, PeakMemory | None]:

@@ -16,7 +16,7 @@ from hlotext.ir.values.enums import FusionKind
 from hlotext.ir.values.shape import Shape
 from hlotext.memory.definitions import shape_of
 from hlotext.rewrite.builder import Builder
-from hlotext.rewrite.passes.editor import NOT_COPIED, Editor, relay_control, set_control
+from hlotext.rewrite.passes.editor import NOT_COPIED, Editor, redirect, set_control
 
 
 @attrs.define(eq=False, repr=False)
@@ -273,7 +273,7 @@ class Graph:
             new = _fusion(editor, self.computation, node, node.body, results)
             results[node] = new
             set_aside = node.origin
-            _replace(editor, set_aside, new)
+            redirect(set_aside, new)
         gone = [node.origin for node in self._removed if node.origin.computation is self.computation]
         for origin in gone:
             _drop_control(origin)
@@ -328,14 +328,6 @@ def _fusion(
 def _inner_attributes(old: Instruction) -> dict[str, Any]:
     """What a copy inside a fusion has: all but control dependencies, which end at the fusion."""
     return {k: v for k, v in old.attributes.items() if k != "control-predecessors"}
-
-
-def _replace(editor: Editor, old: Instruction, new: Instruction) -> None:
-    """`HloComputation::ReplaceInstruction`, but what is replaced goes later, with all that does."""
-    predecessors, successors = old.control_predecessors, old.control_successors
-    old.replace_all_uses_with(new)
-    if predecessors or successors:
-        relay_control(old, new, predecessors, successors)
 
 
 def _drop_control(old: Instruction) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from hlotext.analysis import reductions
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
+from hlotext.layout import major_to_minor
 
-WARP = 32
 MIN_DIMENSION, MIN_DIMENSION_2, MIN_TOTAL = 16, 8, 64 * 128
 """Sizes from which a transpose goes through shared memory (`ir_emission_utils.h`)."""
 MAX_BITS_MINOR = 64
@@ -30,62 +31,8 @@ def is_fast_reduction(i: Instruction) -> bool:
     """Whether a reduction is over adjacent dimensions, and large enough (`IsReductionFromOrToContiguousDimensions`)."""
     if i.opcode != "reduce" or not i.operands or i.operands[0].shape is None:
         return False
-    shape = i.operands[0].shape
-    reduced = tuple(i.attributes.get("dimensions", ()))
-    kept = [d for d in range(len(shape.dimensions)) if d not in reduced]
-    if not (_are_adjacent(shape, kept) or _are_adjacent(shape, reduced)):
-        return False
-    is_row, (_, middle, minor) = reduction_kind(shape, reduced)
-    if is_row:
-        return minor >= WARP or (minor > 0 and WARP % minor == 0)
-    return not (
-        middle < WARP
-        or (middle < 2 * WARP and minor < WARP)
-        or (middle < 4 * WARP and minor < 8)
-        or (middle < 8 * WARP and minor < 3)
-    )
-
-
-def reduction_kind(shape: Shape, reduced: Sequence[int]) -> tuple[bool, tuple[int, int, int]]:
-    """Whether rows are reduced, and the three sizes (`GetReductionKindAndContiguousComponents`)."""
-    kept = [d for d in range(len(shape.dimensions)) if d not in reduced]
-    if not kept:
-        return True, (1, 1, math.prod(shape.dimensions))
-    if _are_adjacent(shape, kept):
-        major, middle, minor = _around(shape, kept)
-        if middle == 1:
-            return True, (1, 1, major * minor)
-        if minor == 1:
-            return False, (1, major, middle)
-        return True, (major, middle, minor)
-    major, middle, minor = _around(shape, reduced)
-    return (True, (1, major, middle)) if minor == 1 else (False, (major, middle, minor))
-
-
-def _minor_to_major(shape: Shape) -> tuple[int, ...]:
-    if shape.layout is not None:
-        return tuple(shape.layout.minor_to_major)
-    return tuple(reversed(range(len(shape.dimensions))))
-
-
-def _are_adjacent(shape: Shape, dimensions: Sequence[int]) -> bool:
-    """Whether dimensions lie beside each other (`AreDimensionsConsecutive`)."""
-    places = sorted(_minor_to_major(shape).index(d) for d in dimensions)
-    return not places or places[-1] - places[0] == len(places) - 1
-
-
-def _around(shape: Shape, dimensions: Sequence[int]) -> tuple[int, int, int]:
-    """Elements of the dimensions above, in, and below adjacent ones (`PartitionShapeByMiddleDimensions`)."""
-    sizes = [1, 1, 1]
-    at = 2
-    for dimension in _minor_to_major(shape):
-        inside = dimension in dimensions
-        if at == 2 and inside:
-            at = 1
-        elif at == 1 and not inside:
-            at = 0
-        sizes[at] *= shape.dimensions[dimension]
-    return sizes[0], sizes[1], sizes[2]
+    kind = reductions.kind_of(i.operands[0].shape, tuple(i.attributes.get("dimensions", ())))
+    return kind is not None and reductions.is_faster(*kind)
 
 
 # ---- transposes
@@ -100,7 +47,7 @@ def is_tiled_transpose(i: Instruction) -> bool:
     if i.opcode != "transpose" or not i.operands or i.shape is None or i.operands[0].shape is None:
         return False
     source = i.operands[0].shape
-    if any(list(_minor_to_major(s)) != sorted(_minor_to_major(s), reverse=True) for s in (source, i.shape)):
+    if any(list(major_to_minor(s)) != sorted(major_to_minor(s)) for s in (source, i.shape)):
         return False
     sizes, permutation = normalized(source, i.attributes.get("dimensions", ()))
     if len(permutation) < 2:

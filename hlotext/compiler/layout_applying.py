@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from hlotext.analysis import arrays_of
 from hlotext.compiler.decision import Decision
 from hlotext.compiler.layout_engine import Engine
-from hlotext.compiler.layout_values import Index, Orders, arrays, order_of, text, with_layouts, with_orders
+from hlotext.compiler.layout_values import Index, Orders, order_of, with_layouts, with_orders
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Layout, Shape
 from hlotext.memory.definitions import shape_of
 from hlotext.rewrite.passes.editor import Editor
+from hlotext.semantics.words import index_text
 
 _SOURCE = "LayoutAssignment::AssignLayouts"
 _COPY = "LayoutAssignment::CopyOperandIfLayoutsDiffer"
@@ -52,7 +54,9 @@ class Applying:
         for index, buffer in own.items():
             if buffer.instruction is i and buffer.rank > 1 and buffer.constraint is not None:
                 place = "".join(f"{{{n}}}" for n in index)
-                because = f"{i.name}{place} lies {text(buffer.constraint.order)}: {buffer.constraint.because}"
+                because = (
+                    f"{i.name}{place} lies {index_text(buffer.constraint.order)}: {buffer.constraint.because}"
+                )
                 self.decisions.append(
                     Decision(i.name, _rule(buffer.constraint.because), because, (), _SOURCE)
                 )
@@ -79,7 +83,7 @@ class Applying:
         """Says of the copies that were just made why they are there."""
         for copy in self._made[start:]:
             given = copy.operands[0]
-            orders = f"{text(order_of(shape_of(given)))} to {text(order_of(shape_of(copy)))}"
+            orders = f"{index_text(order_of(shape_of(given)))} to {index_text(order_of(shape_of(copy)))}"
             because = f"{copy.name} lays {given.name} out from {orders}: {why}"
             self.decisions.append(Decision(copy.name, rule, because, others, _COPY))
 
@@ -134,7 +138,7 @@ class Applying:
             self._explain(before, "copy of the result", why, (root.name,))
         if interface.result_shape is not None:
             root = computation.root
-            given = {index: leaf.layout for index, leaf in arrays(interface.result_shape)}
+            given = {index: leaf.layout for index, leaf in arrays_of(interface.result_shape)}
             root.change(shape=with_layouts(shape_of(root), given), typed=False)
 
 
@@ -158,7 +162,7 @@ def _lies(i: Instruction, orders: Orders) -> bool:
 
 
 def _agree(shape: Shape, orders: Orders) -> bool:
-    return all(orders.get(index, order_of(leaf)) == order_of(leaf) for index, leaf in arrays(shape))
+    return all(orders.get(index, order_of(leaf)) == order_of(leaf) for index, leaf in arrays_of(shape))
 
 
 def _rule(because: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from hlotext.analysis import arrays_of
 from hlotext.compiler.layout_engine import Engine
-from hlotext.compiler.layout_values import Interface, Orders, arrays, default_orders, descending, order_of
+from hlotext.compiler.layout_values import Interface, Orders, default_orders, order_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
+from hlotext.layout.permutations import descending
 from hlotext.memory.definitions import shape_of
 
 COLUMN_MAJOR_BYTES = 32
@@ -121,4 +123,4 @@ def _gains_from_columns(i: Instruction) -> bool:
 
 def _with_major(shape: Shape, along: int) -> Orders:
     """The orders of a shape with one dimension moved to the major end (`ShapeUtil::MoveDimToMajor`)."""
-    return {index: (*(d for d in order_of(leaf) if d != along), along) for index, leaf in arrays(shape)}
+    return {index: (*(d for d in order_of(leaf) if d != along), along) for index, leaf in arrays_of(shape)}

@@ -12,6 +12,7 @@ from collections import deque
 from typing import Protocol
 
 from hlotext import layout as layouts
+from hlotext.analysis import arrays_of
 from hlotext.compiler.layout_values import (
     MOST_CHANGES,
     Buffer,
@@ -23,13 +24,10 @@ from hlotext.compiler.layout_values import (
     Order,
     Orders,
     Sources,
-    arrays,
     at_most_rank_1,
     default_orders,
-    descending,
     order_of,
     orders_of,
-    text,
     without,
 )
 from hlotext.ir.nodes.computation import Computation
@@ -37,8 +35,9 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import ComputationLayout, Layout, Shape
-from hlotext.layout.permutations import inverse
+from hlotext.layout.permutations import descending, inverse
 from hlotext.memory.definitions import shape_of
+from hlotext.semantics.words import index_text
 
 DEFAULT, BEGINNING, GIVEN = -2, 0, 3
 """Priorities: of nothing, of the first round, of what the program's interface says (`LayoutConstraint`)."""
@@ -379,11 +378,11 @@ class Engine:
         if keeps or user.opcode == "reduce":
             self._to_siblings(constraint, because)
             return
-        for index, leaf in arrays(shape_of(user)):
+        for index, leaf in arrays_of(shape_of(user)):
             if leaf.rank > 1 and self.sources.is_own(user, index):
                 order = self.result_order(constraint.order, user, constraint.number)
                 if order is not None:
-                    given = f"{operand.name}, which lies {text(constraint.order)}"
+                    given = f"{operand.name}, which lies {index_text(constraint.order)}"
                     self.set_buffer(
                         order, self.sources.of(user)[index], user.opcode == "transpose", _is_deep(user), priority,
                         f"it makes the {user.opcode} a bitcast of its operand {given}",
@@ -400,9 +399,9 @@ class Engine:
                 return
         for number, sibling in enumerate(user.operands):
             if sibling is not operand and _rank(sibling) == rank:
-                why = f"operands of {user.name} lie alike, and {operand.name} lies {text(constraint.order)}"
+                why = f"operands of {user.name} lie alike, and {operand.name} lies {index_text(constraint.order)}"
                 self.set_operand({(): constraint.order}, user, number, why, priority=constraint.priority)
-        for index, leaf in arrays(shape_of(user)):
+        for index, leaf in arrays_of(shape_of(user)):
             if leaf.rank == rank and self.sources.is_own(user, index):
                 buffer = self.sources.of(user)[index]
                 self.set_buffer(constraint.order, buffer, True, True, constraint.priority, because)
@@ -437,7 +436,7 @@ class Engine:
         i = buffer.instruction
         if at_most_rank_1(shape_of(i)):
             return
-        why = _via(f"{i.name} lies {text(order)}", constraint.because)
+        why = _via(f"{i.name} lies {index_text(order)}", constraint.because)
         if i.opcode == "all-reduce":
             number = 0 if len(i.operands) == 1 else buffer.index[0]
             self.set_operand({(): order}, i, number, why, priority=constraint.priority)

@@ -6,15 +6,17 @@ A buffer is an array that an instruction makes; tuples, get-tuple-elements and t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import attrs
 
+from hlotext.analysis import arrays_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.aliasing import OutputToOperandAliasing
 from hlotext.ir.values.shape import Layout, Shape
+from hlotext.layout.permutations import descending
 from hlotext.memory.definitions import shape_of
 
 Index = tuple[int, ...]
@@ -104,13 +106,6 @@ Constraint = BufferConstraint | OperandConstraint | Interface
 # ---- shapes and orders
 
 
-def arrays(shape: Shape) -> Iterator[tuple[Index, Shape]]:
-    """The arrays of a shape, with their indices."""
-    for index, leaf in shape.leaves():
-        if leaf.is_array:
-            yield index, leaf
-
-
 def order_of(shape: Shape) -> Order:
     """The order of an array, the descending one where the text has none."""
     return shape.layout.minor_to_major if shape.layout is not None else descending(shape.rank)
@@ -118,17 +113,12 @@ def order_of(shape: Shape) -> Order:
 
 def orders_of(shape: Shape) -> Orders:
     """The orders of all arrays of a shape."""
-    return {index: order_of(leaf) for index, leaf in arrays(shape)}
-
-
-def descending(rank: int) -> Order:
-    """Row-major."""
-    return tuple(range(rank - 1, -1, -1))
+    return {index: order_of(leaf) for index, leaf in arrays_of(shape)}
 
 
 def default_orders(shape: Shape) -> Orders:
     """Row-major orders of all arrays of a shape."""
-    return {index: descending(leaf.rank) for index, leaf in arrays(shape)}
+    return {index: descending(leaf.rank) for index, leaf in arrays_of(shape)}
 
 
 def with_orders(shape: Shape, orders: Orders) -> Shape:
@@ -155,12 +145,7 @@ def without(order: Order, deleted: tuple[int, ...]) -> Order:
 
 def at_most_rank_1(shape: Shape) -> bool:
     """Whether all arrays have one dimension at most (`IsAtMostRank1`)."""
-    return all(leaf.rank <= 1 for _, leaf in arrays(shape))
-
-
-def text(order: Order) -> str:
-    """An order as HLO writes it."""
-    return "{" + ",".join(map(str, order)) + "}"
+    return all(leaf.rank <= 1 for _, leaf in arrays_of(shape))
 
 
 # ---- where arrays come from
@@ -213,7 +198,7 @@ class Sources:
         if opcode == "get-tuple-element":
             number = i.attributes["index"]
             given = self._of[i.operands[0]]
-            found = {index: given.get((number, *index)) for index, _ in arrays(shape)}
+            found = {index: given.get((number, *index)) for index, _ in arrays_of(shape)}
             if None in found.values():
                 raise ValueError(f"{i.name} takes an element that {i.operands[0].name} does not have")
             return {index: buffer for index, buffer in found.items() if buffer is not None}
@@ -221,7 +206,7 @@ class Sources:
             return dict(self._of[i.operands[0]])
         own: dict[Index, Buffer] = {}
         aliased = _aliases(i)
-        for index, leaf in arrays(shape):
+        for index, leaf in arrays_of(shape):
             target = aliased.get(index)
             known = self._of[i.operands[target[0]]].get(target[1]) if target is not None else None
             if known is None:

@@ -109,7 +109,7 @@ def at_peak(context: Context) -> AtPeak | None:
             continue
         places: dict[int, list[tuple[Value, int]]] = {}
         for value, offset, size in allocation.slices:
-            if _lives(value, peak.time):
+            if value.lives_at(peak.time):
                 places.setdefault(offset, []).append((value, size))
         for pieces in places.values():
             value = max(pieces, key=lambda piece: (piece[0].live_range or (-1, -1), piece[0].number))[0]
@@ -138,7 +138,3 @@ def _held(value: Value, buffer: tuple[Value, ...], size: int) -> Held | None:
         return None
     filler = first if first.opcode not in _MOVING else last
     return Held(value, first, filler, size, (min(r[0] for r in ranges), max(r[1] for r in ranges)))
-
-
-def _lives(value: Value, time: int) -> bool:
-    return value.live_range is not None and value.live_range[0] <= time <= value.live_range[1]

@@ -16,7 +16,7 @@ from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.fast_space import trace_of_fast_space
 from hlotext.memory.heap import Buffers, Event, Placement, place_by_size, place_by_time, simulate
 from hlotext.memory.live_ranges import LiveRanges
-from hlotext.memory.platforms import SPARSE_CORE_TUPLES, Platform
+from hlotext.memory.platforms import SPARSE_CORE_TUPLES, Platform, rounded_up
 from hlotext.memory.reuse import FreeGaps, Timeline
 from hlotext.memory.schedule import Schedule
 from hlotext.memory.sharing import Sharing
@@ -348,7 +348,7 @@ class Assigner:
             if into is opened:
                 kept.append(opened)
                 continue
-            base = _up(into.allocation.bytes, self._platform.alignment(allocation.memory_space))
+            base = rounded_up(into.allocation.bytes, self._platform.alignment(allocation.memory_space))
             into.allocation.bytes = base + allocation.bytes
             into.allocation.heaps += allocation.heaps
             into.allocation.is_tuple = False
@@ -373,10 +373,6 @@ def _partition(items: list[_Open]) -> list[_Open]:
             return found
         found[low], found[high] = found[high], found[low]
         low += 1
-
-
-def _up(number: int, multiple: int) -> int:
-    return -(-number // multiple) * multiple
 
 
 def _color(buffers: Iterable[Buffer], platform: Platform) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from hlotext.analysis import reductions
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
-from hlotext.layout import are_dimensions_consecutive, is_effective_scalar, major_to_minor, shapes_equal
+from hlotext.layout import is_effective_scalar, shapes_equal
 from hlotext.memory.definitions import shape_of
 from hlotext.memory.elementwise import Elementwise, parameter_of, roots_of
 from hlotext.memory.parts import ShapeIndex
@@ -14,7 +15,6 @@ _MATMUL = "__cublas$lt$matmul"
 _OWN_ELEMENT = frozenset({"all-reduce", "collective-broadcast"})
 _OTHER_EMITTERS = ("__custom_fusion", "__triton", "__cudnn")
 """How the kinds of fusions begin that no emitter of XLA's own writes: they have no hero."""
-_WARP = 32
 _ROW_BOUND, _COLUMN_BOUND, _BATCH_BOUND = 1024 * 16, 32 * 128, 8
 """The largest reductions that need no second pass (`ReductionIsRaceFree`)."""
 
@@ -176,12 +176,12 @@ def _reduction_hero(elementwise: Elementwise, fusion: Instruction, body: Computa
         return None
     first = heroes[real.index(True)]
     elements = shape_of(first.operands[0]).element_count
-    kind = _reduction_kind(first)
+    kind = _kind_of(first)
     for root, hero, is_real in zip(roots, heroes, real, strict=True):
         if root is first:
             continue
         if is_real:
-            if _reduction_kind(hero) != kind:
+            if _kind_of(hero) != kind:
                 return None
         elif not shape_of(root).is_array or shape_of(root).element_count != elements:
             return None
@@ -214,8 +214,8 @@ def _is_real_reduction(root: Instruction, hero: Instruction) -> bool:
     """Whether the reduction emitter is used for it (`IsRealReductionHero`)."""
     if hero.opcode != "reduce" or not hero.operands or hero.operands[0].shape is None:
         return False
-    kind = _reduction_kind(hero)
-    if kind is None or not _is_faster(*kind):
+    kind = _kind_of(hero)
+    if kind is None or not reductions.is_faster(*kind):
         return False
     is_row, (major, middle, minor) = kind
     if root is hero:
@@ -223,46 +223,5 @@ def _is_real_reduction(root: Instruction, hero: Instruction) -> bool:
     return minor <= _ROW_BOUND and major <= _BATCH_BOUND if is_row else middle <= _COLUMN_BOUND
 
 
-def _is_faster(is_row: bool, sizes: tuple[int, int, int]) -> bool:
-    _, major, minor = sizes
-    if is_row:
-        return minor >= _WARP or (minor > 0 and _WARP % minor == 0)
-    return not (
-        major < _WARP
-        or (major < 2 * _WARP and minor < _WARP)
-        or (major < 4 * _WARP and minor < 8)
-        or (major < 8 * _WARP and minor < 3)
-    )
-
-
-def _reduction_kind(reduce: Instruction) -> tuple[bool, tuple[int, int, int]] | None:
-    """Whether rows or columns are reduced, and the sizes; None for dimensions that are not consecutive in memory."""
-    shape = shape_of(reduce.operands[0])
-    reduced = tuple(reduce.attributes.get("dimensions", ()))
-    kept = tuple(d for d in range(shape.rank) if d not in reduced)
-    if not kept:
-        return True, (1, 1, shape.element_count)
-    if are_dimensions_consecutive(shape, kept):
-        major, middle, minor = _split(shape, kept)
-        if middle == 1:
-            return True, (1, 1, major * minor)
-        if minor == 1:
-            return False, (1, major, middle)
-        return True, (major, middle, minor)
-    if not are_dimensions_consecutive(shape, reduced):
-        return None
-    major, middle, minor = _split(shape, reduced)
-    return (True, (1, major, middle)) if minor == 1 else (False, (major, middle, minor))
-
-
-def _split(shape: Shape, middle: tuple[int, ...]) -> tuple[int, int, int]:
-    """Elements in the dimensions more major than these, in these, and more minor."""
-    sizes, segment = [1, 1, 1], 0
-    for dimension in major_to_minor(shape):
-        inside = dimension in middle
-        if segment == 0 and inside:
-            segment = 1
-        elif segment == 1 and not inside:
-            segment = 2
-        sizes[segment] *= shape.dimensions[dimension]
-    return sizes[0], sizes[1], sizes[2]
+def _kind_of(reduce: Instruction) -> reductions.Kind | None:
+    return reductions.kind_of(shape_of(reduce.operands[0]), tuple(reduce.attributes.get("dimensions", ())))

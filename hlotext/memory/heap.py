@@ -16,6 +16,7 @@ from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.definitions import Values
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.occupancy import Occupancy
+from hlotext.memory.platforms import rounded_up
 from hlotext.memory.sharing import Sharing
 from hlotext.memory.values import Value
 
@@ -188,7 +189,7 @@ def _least(simulation: Simulation, alignment: int) -> int:
     """Bytes that no placement can do without: most that live at once, the last chunk's padding aside."""
     change = [0] * (simulation.ticks + 1)
     for interval in simulation.intervals:
-        size = _up(interval.size, alignment)
+        size = rounded_up(interval.size, alignment)
         for each in (interval, *interval.members):
             change[each.start] += size
             change[each.stop] -= size
@@ -201,10 +202,6 @@ def _least(simulation: Simulation, alignment: int) -> int:
 def _overlap(interval: Interval) -> bool:
     rows = sorted((each.start, each.stop) for each in (interval, *interval.members))
     return any(second[0] < first[1] for first, second in itertools.pairwise(rows))
-
-
-def _up(number: int, multiple: int) -> int:
-    return -(-number // multiple) * multiple
 
 
 def _by_size(interval: Interval) -> tuple[int, int, int]:
@@ -242,7 +239,7 @@ def _place(
         if limit is not None and heap >= limit:
             return None
         for first, last in times:
-            occupancy.take(first, last, offset, offset + _up(size, alignment))
+            occupancy.take(first, last, offset, offset + rounded_up(size, alignment))
         chunks[interval.value] = offset, size
         for member in interval.members:
             chunks[member.value] = offset, size

@@ -112,7 +112,7 @@ def _tpu_size(rules: _TpuChip) -> Callable[[Shape, int], int]:
         if shape.is_tuple:
             if memory_space == SPARSE_CORE_TUPLES:
                 return 0
-            return _up(4 * len(shape.tuple_shapes), rules.table_alignment)
+            return rounded_up(4 * len(shape.tuple_shapes), rules.table_alignment)
         if shape.is_token:
             return 0
         if not shape.is_array:
@@ -121,7 +121,7 @@ def _tpu_size(rules: _TpuChip) -> Callable[[Shape, int], int]:
         if memory_space in _WITHOUT_TILES:
             return unpadded_bytes(shape)
         if layout is None or not layout.tiles:
-            elements = _up(shape.element_count, _ELEMENTS_IN_A_ROW)
+            elements = rounded_up(shape.element_count, _ELEMENTS_IN_A_ROW)
             bits = layout.element_size_in_bits if layout is not None and layout.element_size_in_bits else 0
             return (elements * (bits or 8 * shape.element_type.byte_width) + 7) // 8
         return allocated_bytes(shape)
@@ -129,7 +129,8 @@ def _tpu_size(rules: _TpuChip) -> Callable[[Shape, int], int]:
     return size_of
 
 
-def _up(number: int, multiple: int) -> int:
+def rounded_up(number: int, multiple: int) -> int:
+    """The least multiple that is not smaller."""
     return -(-number // multiple) * multiple
 
 

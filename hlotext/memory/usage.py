@@ -289,7 +289,7 @@ class _Describer:
 
     def row(self, allocation: Allocation, pieces: list[Slice], time: int) -> LiveArray:
         """One piece of memory; of several values in it the one that was written last before that moment."""
-        alive = [p for p in pieces if _lives(p.value, time)] or pieces
+        alive = [p for p in pieces if p.value.lives_at(time)] or pieces
         value = max(alive, key=lambda p: (p.value.live_range or (-1, -1), p.value.number)).value
         size = allocation.bytes if allocation.is_static else max(piece.bytes for piece in pieces)
         instruction = value.instruction
@@ -315,10 +315,6 @@ class _Describer:
             kind=_kind(allocation),
             others=tuple(str(piece.value) for piece in alive if piece.value is not value),
         )
-
-
-def _lives(value: Value, time: int) -> bool:
-    return value.live_range is not None and value.live_range[0] <= time <= value.live_range[1]
 
 
 def _unpadded(shape: Shape | None, size: int) -> int | None:

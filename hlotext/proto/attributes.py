@@ -29,7 +29,7 @@ from hlotext.proto.errors import ProtoError
 from hlotext.proto.fields import Fields
 from hlotext.proto.literals import encoded, field, read_literal, write_literal
 from hlotext.proto.metadata import string_field
-from hlotext.proto.pool import Classes
+from hlotext.proto.pool import Classes, raw
 from hlotext.proto.shapes import ShapeReader, ShapeWriter, decoded
 
 if TYPE_CHECKING:
@@ -111,12 +111,6 @@ def varint(number: int, value: int) -> bytes:
 def packed(number: int, values: tuple[int, ...]) -> bytes:
     """A list of numbers as a field; nothing for an empty one."""
     return field(number, b"".join(map(encoded, values))) if values else b""
-
-
-def raw(message: Any) -> bytes:
-    """A message's bytes."""
-    made: bytes = message.SerializeToString()
-    return made
 
 
 def _window(f: Fields, t: Tools) -> Any:

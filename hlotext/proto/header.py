@@ -25,10 +25,10 @@ from hlotext.ir.values.module_attributes import (
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import ComputationLayout
 from hlotext.proto.attributes import Tools, number_of, word
-from hlotext.proto.attributes import raw as raw_bytes
 from hlotext.proto.common import read_array, read_frontend, write_array, write_frontend
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.literals import field
+from hlotext.proto.pool import raw as raw_bytes
 from hlotext.proto.shapes import decoded
 from hlotext.proto.wire import Buffer
 

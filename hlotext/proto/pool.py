@@ -182,3 +182,9 @@ def enum_names(name: str) -> dict[int, str]:
 def enum_numbers(name: str) -> dict[str, int]:
     """The values of an enumeration: word to number."""
     return {word: number for number, word in enum_names(name).items()}
+
+
+def raw(message: Any) -> bytes:
+    """A message's bytes."""
+    made: bytes = message.SerializeToString()
+    return made

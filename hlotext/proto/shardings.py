@@ -20,7 +20,7 @@ from hlotext.ir.values.tile_assignment import DeviceList, IotaTileAssignment
 from hlotext.proto import pool
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.metadata import read_metadata, write_metadata
-from hlotext.proto.pool import Classes
+from hlotext.proto.pool import Classes, raw
 from hlotext.proto.shapes import MAX_DEPTH, decoded
 
 REDUCTION = "sdy::reduction_op"
@@ -118,8 +118,8 @@ def read_mesh(raw: bytes, classes: Classes) -> Mesh:
 
 def _axes(raws: Any, mesh: Mesh, classes: Classes) -> tuple[AxisRef, ...]:
     found = []
-    for raw in raws:
-        m = decoded(classes, "AxisRefProto", raw)
+    for serialized in raws:
+        m = decoded(classes, "AxisRefProto", serialized)
         if not 0 <= m.mesh_axis_index < len(mesh.axes):
             raise ProtoError(f"the mesh has no axis {m.mesh_axis_index}")
         sub = decoded(classes, "SubAxis", m.sub_axis_info) if m.HasField("sub_axis_info") else None
@@ -182,9 +182,9 @@ def write_sharding(sharding: Sharding, classes: Classes) -> bytes:
     """The serialized `OpSharding`. Raises ProtoError for axes that the mesh lacks."""
     if isinstance(sharding, TupleSharding):
         parts = [write_sharding(part, classes) for part in sharding.elements]
-        return _raw(classes.OpSharding(type=_number(ShardingType.TUPLE), tuple_shardings=parts))
+        return raw(classes.OpSharding(type=_number(ShardingType.TUPLE), tuple_shardings=parts))
     if isinstance(sharding, NamedSharding):
-        return _raw(classes.OpSharding(named_sharding=_write_named(sharding, classes)))
+        return raw(classes.OpSharding(named_sharding=_write_named(sharding, classes)))
     if not isinstance(sharding, OpSharding):
         raise ProtoError(f"no proto holds the sharding {sharding}")
     sharding = sharding.canonical()
@@ -203,7 +203,7 @@ def write_sharding(sharding: Sharding, classes: Classes) -> bytes:
         m.is_shard_group = True
         m.shard_group_id = sharding.shard_group.shard_group_id
         m.shard_group_type = int(sharding.shard_group.shard_like)
-    return _raw(m)
+    return raw(m)
 
 
 def _write_tiles(m: Any, tiles: DeviceList | IotaTileAssignment) -> None:
@@ -218,26 +218,21 @@ def _number(type_: ShardingType) -> int:
     return pool.enum_numbers("ShardingType")[type_.name]
 
 
-def _raw(message: Any) -> bytes:
-    raw: bytes = message.SerializeToString()
-    return raw
-
-
 def write_mesh(mesh: Mesh, classes: Classes) -> bytes:
     """The serialized `MeshProto`."""
     mesh = mesh.canonical()
     m = classes.MeshProto()
-    m.axes.extend([_raw(classes.MeshAxis(name=axis.name, size=axis.size)) for axis in mesh.axes])
+    m.axes.extend([raw(classes.MeshAxis(name=axis.name, size=axis.size)) for axis in mesh.axes])
     if mesh.device_id is not None:
         m.device_ids.append(mesh.device_id)
     elif isinstance(mesh.device_assignment, DeviceList):
         m.device_ids.extend(mesh.device_assignment.device_ids)
     elif mesh.device_assignment is not None:
         iota = mesh.device_assignment
-        m.iota_transform = _raw(
+        m.iota_transform = raw(
             classes.IotaTransform(reshape_dims=iota.reshape_dims, transpose_perm=iota.transpose_perm)
         )
-    return _raw(m)
+    return raw(m)
 
 
 def _write_axes(axes: tuple[AxisRef, ...], mesh: Mesh, classes: Classes) -> list[bytes]:
@@ -249,8 +244,8 @@ def _write_axes(axes: tuple[AxisRef, ...], mesh: Mesh, classes: Classes) -> list
             raise ProtoError(str(error)) from None
         if axis.sub_axis_info is not None:
             sub = axis.sub_axis_info
-            m.sub_axis_info = _raw(classes.SubAxis(pre_size=sub.pre_size, size=sub.size))
-        found.append(_raw(m))
+            m.sub_axis_info = raw(classes.SubAxis(pre_size=sub.pre_size, size=sub.size))
+        found.append(raw(m))
     return found
 
 
@@ -266,8 +261,8 @@ def _write_named(sharding: NamedSharding, classes: Classes) -> bytes:
     )
     for dimension in sharding.dim_shardings:
         axes = _write_axes(dimension.axes, mesh, classes)
-        m.dim_shardings.append(_raw(classes.DimensionSharding(axes=axes, is_closed=dimension.is_closed)))
-    return _raw(m)
+        m.dim_shardings.append(raw(classes.DimensionSharding(axes=axes, is_closed=dimension.is_closed)))
+    return raw(m)
 
 
 def write_replica_groups(groups: ReplicaGroups, classes: Classes) -> tuple[int, bytes]:
@@ -281,11 +276,11 @@ def write_replica_groups(groups: ReplicaGroups, classes: Classes) -> tuple[int, 
             iota_reshape_dims=iota.reshape_dims,
             iota_transpose_perm=iota.transpose_perm,
         )
-        return 92, _raw(m)
+        return 92, raw(m)
     if isinstance(groups, MeshAxesReplicaGroupList):
         axes = _write_axes(groups.axes, groups.mesh, classes)
         mesh = write_mesh(groups.mesh, classes)
-        return 93, _raw(classes.MeshAxesReplicaGroupListProto(mesh=mesh, axes=axes))
+        return 93, raw(classes.MeshAxesReplicaGroupListProto(mesh=mesh, axes=axes))
     assert isinstance(groups, ReplicaGroupList)
-    listed = [_raw(classes.ReplicaGroup(replica_ids=group)) for group in groups.replica_groups]
-    return 87, _raw(classes.CollectiveDeviceListProto(replica_groups=listed))
+    listed = [raw(classes.ReplicaGroup(replica_ids=group)) for group in groups.replica_groups]
+    return 87, raw(classes.CollectiveDeviceListProto(replica_groups=listed))

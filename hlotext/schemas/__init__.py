@@ -11,6 +11,7 @@ others; `fields.json` says once what a field of some name means, wherever it sta
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -98,17 +99,23 @@ def _used(own: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     """Those that a schema refers to, and those that these refer to."""
     found: dict[str, Any] = {}
     waiting: list[Any] = [own]
+    for one in _objects(waiting):
+        name = str(one.get("$ref", "")).rpartition("/")[2]
+        if name in known and name not in found:
+            found[name] = known[name]
+            waiting.append(known[name])
+    return found
+
+
+def _objects(waiting: list[Any]) -> Iterator[dict[str, Any]]:
+    """All objects inside of some values; more may be added on the way."""
     while waiting:
         one = waiting.pop()
         if isinstance(one, list):
             waiting += one
         elif isinstance(one, dict):
-            name = str(one.get("$ref", "")).rpartition("/")[2]
-            if name in known and name not in found:
-                found[name] = known[name]
-                waiting.append(known[name])
+            yield one
             waiting += one.values()
-    return found
 
 
 def _read(command: str) -> dict[str, Any]:
@@ -121,13 +128,7 @@ def _read(command: str) -> dict[str, Any]:
 
 def _describe(schema: dict[str, Any], fields: dict[str, str]) -> None:
     """Adds to each field that says nothing of itself what a field of its name means everywhere."""
-    waiting: list[Any] = [schema]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, list):
-            waiting += one
-        elif isinstance(one, dict):
-            for name, of_field in one.get("properties", {}).items():
-                if "description" not in of_field and name in fields:
-                    of_field["description"] = fields[name]
-            waiting += one.values()
+    for one in _objects([schema]):
+        for name, of_field in one.get("properties", {}).items():
+            if "description" not in of_field and name in fields:
+                of_field["description"] = fields[name]

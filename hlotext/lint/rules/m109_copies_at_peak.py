@@ -12,7 +12,6 @@ from hlotext.lint.held import AtPeak, Held, assignment_of, at_peak, least_held, 
 from hlotext.lint.helpers import changes_layout, counted
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.updates import updates
-from hlotext.memory.values import Value
 
 
 @attrs.frozen
@@ -83,11 +82,7 @@ class _Beside:
         if source.shape is None or not source.shape.is_array:
             return False
         value = self._model.flow.value_at(source, ())
-        return value is not None and (value in self._static or _lives(value, self._time))
-
-
-def _lives(value: Value, time: int) -> bool:
-    return value.live_range is not None and value.live_range[0] <= time <= value.live_range[1]
+        return value is not None and (value in self._static or value.lives_at(self._time))
 
 
 def _behind(copy: Instruction) -> Instruction:

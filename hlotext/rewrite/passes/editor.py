@@ -160,7 +160,7 @@ class Editor:
         assert home is not None
         users = [user for user in old.users if user is not new]
         try:
-            self._redirect(old, new)
+            redirect(old, new)
         except EditError:
             return False
         inherit(new, old, preserve_frontend=preserve_frontend)
@@ -173,12 +173,6 @@ class Editor:
                 new.name = old.name
         self.changed = True
         return True
-
-    def _redirect(self, old: Instruction, new: Instruction) -> None:
-        predecessors, successors = old.control_predecessors, old.control_successors
-        old.replace_all_uses_with(new)
-        if predecessors or successors:
-            relay_control(old, new, predecessors, successors)
 
     def _drop(self, old: Instruction, home: Computation, unused: bool) -> None:
         if old.computation is None or old.users or old.is_root:
@@ -272,6 +266,14 @@ def inherit(new: Instruction, old: Instruction, *, preserve_frontend: bool = Tru
     if found:
         with contextlib.suppress(EditError):
             new.change(attributes={**new.attributes, **found}, typed=False)
+
+
+def redirect(old: Instruction, new: Instruction) -> None:
+    """Makes users take another instruction, which takes over control dependencies too; the old one stays."""
+    predecessors, successors = old.control_predecessors, old.control_successors
+    old.replace_all_uses_with(new)
+    if predecessors or successors:
+        relay_control(old, new, predecessors, successors)
 
 
 def relay_control(

@@ -12,6 +12,7 @@ from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ElementType
 from hlotext.semantics.infer import shapes
 from hlotext.semantics.infer.errors import CannotInfer, ShapeInferenceError
+from hlotext.semantics.words import index_text
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction
@@ -103,14 +104,14 @@ class Op:
         for number in numbers:
             self.check_dimension(name, number, rank)
         if len(set(numbers)) != len(numbers):
-            raise ShapeInferenceError(f"{name}={_braced(numbers)} names a dimension twice", attribute=name)
+            raise ShapeInferenceError(f"{name}={index_text(numbers)} names a dimension twice", attribute=name)
         return numbers
 
     def sorted_dimension_numbers(self, name: str, rank: int, default: object = NO_DEFAULT) -> tuple[int, ...]:
         """An ascending list of different dimension numbers below `rank`. Raises ShapeInferenceError."""
         numbers = self.dimension_numbers(name, rank, default)
         if list(numbers) != sorted(numbers):
-            raise ShapeInferenceError(f"{name}={_braced(numbers)} must be ascending", attribute=name)
+            raise ShapeInferenceError(f"{name}={index_text(numbers)} must be ascending", attribute=name)
         return numbers
 
     def dimension(self, rank: int, name: str = "dimensions") -> int:
@@ -173,10 +174,6 @@ class Op:
         if found is None:
             raise ShapeInferenceError(f"{self.opcode} of {a} and {b} has no common type")
         return found
-
-
-def _braced(numbers: tuple[int, ...]) -> str:
-    return "{" + ",".join(map(str, numbers)) + "}"
 
 
 def op_of(instruction: Instruction, row: Opcode, *, with_stated: bool) -> Op:

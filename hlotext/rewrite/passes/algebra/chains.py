@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from hlotext import layout as layouts
+from hlotext.analysis import memory_space
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
@@ -163,10 +164,6 @@ def same_but_space(a: Shape, b: Shape) -> bool:
         return shape if layout is None else shape.with_layout(attrs.evolve(layout, memory_space=0))
 
     return plain(a) == plain(b)
-
-
-def memory_space(shape: Shape) -> int:
-    return shape.layout.memory_space if shape.layout is not None else 0
 
 
 def byte_size(shape: Shape) -> int:

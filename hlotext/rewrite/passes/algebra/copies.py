@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlotext import layout as layouts
+from hlotext.analysis import memory_space
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.rewrite.passes.algebra.chains import (
     aligned_shape,
@@ -10,7 +11,6 @@ from hlotext.rewrite.passes.algebra.chains import (
     broadcast_transposed,
     byte_size,
     is_elementwise,
-    memory_space,
     remove_chain,
     same_but_space,
 )

@@ -1,0 +1,58 @@
+"""Which reductions the emitter of XLA's GPU compiler for them takes, by what lies beside what in memory."""
+
+from __future__ import annotations
+
+from hlotext.ir.values.shape import Shape
+from hlotext.layout import are_dimensions_consecutive, major_to_minor
+
+_WARP = 32
+
+Kind = tuple[bool, tuple[int, int, int]]
+"""Whether rows are reduced, not columns, and elements of the major, middle and minor dimensions."""
+
+
+def kind_of(shape: Shape, reduced: tuple[int, ...]) -> Kind | None:
+    """How these dimensions of an array are reduced; None where they, or those kept, are not consecutive in memory.
+
+    `GetReductionKindAndContiguousComponents` in `xla/service/gpu/reduction_utils.cc`.
+    """
+    kept = tuple(d for d in range(shape.rank) if d not in reduced)
+    if not kept:
+        return True, (1, 1, shape.element_count)
+    if are_dimensions_consecutive(shape, kept):
+        major, middle, minor = _split(shape, kept)
+        if middle == 1:
+            return True, (1, 1, major * minor)
+        if minor == 1:
+            return False, (1, major, middle)
+        return True, (major, middle, minor)
+    if not are_dimensions_consecutive(shape, reduced):
+        return None
+    major, middle, minor = _split(shape, reduced)
+    return (True, (1, major, middle)) if minor == 1 else (False, (major, middle, minor))
+
+
+def is_faster(is_row: bool, sizes: tuple[int, int, int]) -> bool:
+    """Whether the emitter pays for a reduction of that kind (`IsReductionFromOrToContiguousDimensions`)."""
+    _, middle, minor = sizes
+    if is_row:
+        return minor >= _WARP or (minor > 0 and _WARP % minor == 0)
+    return not (
+        middle < _WARP
+        or (middle < 2 * _WARP and minor < _WARP)
+        or (middle < 4 * _WARP and minor < 8)
+        or (middle < 8 * _WARP and minor < 3)
+    )
+
+
+def _split(shape: Shape, middle: tuple[int, ...]) -> tuple[int, int, int]:
+    """Elements in the dimensions more major than these, in these, and more minor (`PartitionShapeByMiddleDimensions`)."""
+    sizes, segment = [1, 1, 1], 0
+    for dimension in major_to_minor(shape):
+        inside = dimension in middle
+        if segment == 0 and inside:
+            segment = 1
+        elif segment == 1 and not inside:
+            segment = 2
+        sizes[segment] *= shape.dimensions[dimension]
+    return sizes[0], sizes[1], sizes[2]
