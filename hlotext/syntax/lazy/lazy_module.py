@@ -412,16 +412,15 @@ _HELD_LOCKS: list[Any] = []
 def _before_fork() -> None:
     """Waits until no other thread reads: the child would wait for ever for a lock that such a thread holds."""
     _LISTING.acquire()
-    _HELD_LOCKS.extend(reader._lock for reader in _READERS)
-    for lock in _HELD_LOCKS:
+    _HELD_LOCKS.append(_LISTING)
+    for lock in [reader._lock for reader in _READERS]:
         lock.acquire()
+        _HELD_LOCKS.append(lock)
 
 
 def _after_fork() -> None:
-    for lock in _HELD_LOCKS:
-        lock.release()
-    _HELD_LOCKS.clear()
-    _LISTING.release()
+    while _HELD_LOCKS:  # none, where another thread imported this file during the fork
+        _HELD_LOCKS.pop().release()
 
 
 if hasattr(os, "register_at_fork"):

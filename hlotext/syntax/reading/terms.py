@@ -34,8 +34,22 @@ _INSIDE = frozenset({"instruction", "body_rest"})
 
 _lock = threading.RLock()
 """The builder learns from the token tracker where it is, so one text is read at a time."""
-if hasattr(os, "register_at_fork"):  # a child would wait for ever for another thread that reads
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+_held_locks: list[Any] = []
+
+
+def _before_fork() -> None:
+    """Waits until no other thread reads: the child would wait for ever for it."""
+    _lock.acquire()
+    _held_locks.append(_lock)
+
+
+def _after_fork() -> None:
+    while _held_locks:  # none, where another thread imported this file during the fork
+        _held_locks.pop().release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 @functools.cache
