@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from hlotext import memory as memory
     from hlotext import proto as proto
     from hlotext import rewrite as rewrite
+    from hlotext import tables as tables
     from hlotext import thunks as thunks
     from hlotext.findings.errors import HloSyntaxError, Severity
     from hlotext.findings.finding import Diagnostic, Finding, ParseResult
@@ -102,6 +103,7 @@ _ROOMS = (
     "memory",
     "proto",
     "rewrite",
+    "tables",
     "thunks",
 )
 """Sub-packages that are imported when they are first asked for."""

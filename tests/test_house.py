@@ -29,7 +29,7 @@ FLOORS = (
         "verify",
         "analysis",
     ),
-    *("memory", "cost", "thunks", "matchers", "rewrite", "reports", "diff", "dumps", "lint"),
+    *("memory", "cost", "thunks", "matchers", "rewrite", "reports", "diff", "dumps", "lint", "tables"),
 )
 """Rooms from the ground up; every other room stands above all of these."""
 INNER_FLOORS = {
@@ -66,6 +66,7 @@ SHORT = {
     "semantics.effects",  # one question, asked by readers, passes and checks
     "semantics.infer.errors",  # raised in every file of the room
     "semantics.words",  # said in the messages of every file
+    "tables.errors",  # raised in every file of the room
     "testing.filecheck",  # needs a package of its own
 }
 """Files of fewer than thirty lines, and why they are files."""

@@ -199,7 +199,7 @@ def attribute_texts(instruction: Instruction) -> dict[str, str]:
         if entries:
             texts.update((f"{name}.{key}", json.dumps(entry)) for key, entry in entries.items())
         else:
-            texts[name] = _text(value, name)
+            texts[name] = attribute_text(value, name)
     return texts
 
 
@@ -211,7 +211,8 @@ def _entries(config: BackendConfig) -> dict[str, object] | None:
     return value if isinstance(value, dict) else None
 
 
-def _text(value: object, name: str) -> str:
+def attribute_text(value: object, name: str) -> str:
+    """XLA's text of an attribute's value, names of computations and instructions with `%`."""
     if isinstance(value, Computation | Instruction):
         return f"%{value.name}"
     if isinstance(value, tuple) and value and isinstance(value[0], Computation | Instruction):

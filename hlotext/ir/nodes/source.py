@@ -83,6 +83,11 @@ class Source:
         self.__dict__["_position_known"] = (offset, line, left - 1) if left else None
         return line, offset - text.rfind("\n", 0, offset)
 
+    def line_numbers(self, offsets: Iterable[int]) -> list[int]:
+        """The lines (from 1) of many offsets."""
+        starts, find = self._line_starts, bisect.bisect_right
+        return [find(starts, offset) for offset in offsets]
+
     def span(self, start: int, end: int) -> Span:
         """The span between two offsets."""
         return Span(start, end, *self.position(start), *self.position(end))

@@ -1,0 +1,51 @@
+"""Modules as tables: for dataframes and SQL, one row for each instruction, operand, attribute, collective, buffer, finding.
+
+>>> from hlotext import tables
+>>> found = tables.tables_of("dump/")                                # doctest: +SKIP
+>>> found["instructions"].to_rows()[0]["opcode"]                     # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hlotext.ir.doors import door
+
+if TYPE_CHECKING:
+    from hlotext.tables.building import empty, key_of, subjects, table, tables_of, tables_of_subject
+    from hlotext.tables.errors import MissingArrow, TableError
+    from hlotext.tables.schema import BASIC, SCHEMA_VERSION, TABLES, Column, TableSchema
+    from hlotext.tables.single import attributes, instructions, modules, operands
+    from hlotext.tables.table import Table, concatenated
+
+__getattr__ = door(
+    __name__,
+    building=("empty", "key_of", "subjects", "table", "tables_of", "tables_of_subject"),
+    errors=("MissingArrow", "TableError"),
+    schema=("BASIC", "SCHEMA_VERSION", "TABLES", "Column", "TableSchema"),
+    single=("attributes", "instructions", "modules", "operands"),
+    table=("Table", "concatenated"),
+)
+
+
+__all__ = [
+    "BASIC",
+    "SCHEMA_VERSION",
+    "TABLES",
+    "Column",
+    "MissingArrow",
+    "Table",
+    "TableError",
+    "TableSchema",
+    "attributes",
+    "concatenated",
+    "empty",
+    "instructions",
+    "key_of",
+    "modules",
+    "operands",
+    "subjects",
+    "table",
+    "tables_of",
+    "tables_of_subject",
+]

@@ -1,0 +1,113 @@
+"""From modules, files and dump folders to tables."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import hlotext as hlo
+from hlotext.dumps.texts import Text, Which, module_texts
+from hlotext.ir import collector
+from hlotext.tables import schema
+from hlotext.tables.rows.subject import Subject
+from hlotext.tables.table import Table, concatenated, from_rows
+
+Place = str | os.PathLike[str]
+_BUILDERS = {
+    "modules": "modules",
+    "instructions": "instructions",
+    "operands": "instructions",
+    "attributes": "attributes",
+}
+"""The file of `tables/rows` that makes each table, by a function of the table's name."""
+
+
+def tables_of(
+    source: hlo.Module | Place | Iterable[hlo.Module | Place],
+    tables: str | Sequence[str] | None = None,
+    *,
+    key: str | None = None,
+    which: Which = "last",
+) -> dict[str, Table]:
+    """The tables of a module, a file, a dump folder, or several of these, by name.
+
+    `tables` are names, `all`, or None for the basic ones (`schema.BASIC`), which take about as long as reading. `key` is
+    what the column `module` holds, for one module: by default the name of a module that is given, and of one from a file
+    its name and eight digits of the path's digest (`jit_step@0f3a9c1b`), so that modules of many files stay apart. Of a
+    folder `which` says which texts.
+
+    Raises TableError for a name that is none; InputError and HloSyntaxError for what cannot be read.
+    """
+    wanted = schema.chosen(tables if tables is None or isinstance(tables, str) else tuple(tables))
+    parts: dict[str, list[Table]] = {name: [] for name in wanted}
+    for subject in subjects(source, key=key, which=which):
+        for name, table in tables_of_subject(subject, wanted).items():
+            parts[name].append(table)
+    return {name: concatenated(found) if found else empty(name) for name, found in parts.items()}
+
+
+def tables_of_subject(subject: Subject, names: Sequence[str]) -> dict[str, Table]:
+    """The tables of one module."""
+    with collector.paused(pays=False):  # columns are no cycles
+        return {name: _builder(name)(subject) for name in names}
+
+
+def table(name: str, source: hlo.Module | Place | Iterable[hlo.Module | Place]) -> Table:
+    """One table of a module, a file or a folder. Raises as `tables_of` does."""
+    return tables_of(source, (name,))[name]
+
+
+def empty(name: str) -> Table:
+    """A table without rows."""
+    return from_rows(name, [])
+
+
+def subjects(
+    source: hlo.Module | Place | Iterable[hlo.Module | Place],
+    *,
+    key: str | None = None,
+    which: Which = "last",
+) -> Iterator[Subject]:
+    """The modules of what is given, one by one, as they are read. Raises as `tables_of` does."""
+    if isinstance(source, hlo.Module):
+        yield Subject(source, key or source.name)
+    elif isinstance(source, str | os.PathLike):
+        for text in module_texts([source], which):
+            yield from of_text(text, key)
+    else:
+        for one in source:
+            yield from subjects(one, which=which)
+
+
+def of_text(text: Text, key: str | None = None) -> Iterator[Subject]:
+    """The modules of one text. Raises InputError, HloSyntaxError."""
+    path = text.label
+    modified = None
+    if text.real_path is not None:
+        try:
+            modified = os.stat(text.real_path).st_mtime
+        except OSError:
+            modified = None
+    for number, module in enumerate(_modules(text)):
+        yield Subject(module, key_of(module.name, path, number) if key is None else key, path, text, modified)
+
+
+def _modules(text: Text) -> Sequence[hlo.Module]:
+    if text.file is None or text.real_path is not None:
+        return hlo.load_all(text.path if text.real_path is None else text.real_path)
+    return hlo.parse_all(text.file.read(), name=text.label)
+
+
+def key_of(name: str, path: str, number: int = 0) -> str:
+    """The key of the module of that number in a file: its name, and a digest of where it lies."""
+    place = f"{path}#{number}".encode("utf-8", "surrogateescape")
+    return f"{name}@{hashlib.sha256(place).hexdigest()[:8]}"
+
+
+def _builder(name: str) -> Callable[[Subject], Table]:
+    found: Callable[[Subject], Table] = getattr(
+        importlib.import_module(f"hlotext.tables.rows.{_BUILDERS[name]}"), name
+    )
+    return found

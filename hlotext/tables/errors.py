@@ -1,0 +1,14 @@
+"""What can be wrong with tables."""
+
+from __future__ import annotations
+
+
+class TableError(ValueError):
+    """A table that is not there, or values that none can hold."""
+
+
+class MissingArrow(ImportError):  # noqa: N818 - says what is missing
+    """The package `pyarrow` is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("Arrow tables need the extra: pip install 'hlotext[tables]'")

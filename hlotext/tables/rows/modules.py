@@ -1,0 +1,81 @@
+"""One row for each text: what it is, where it came from, and whether it could be read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import hlotext as hlo
+from hlotext.analysis import backend_of
+from hlotext.ir.nodes.module import Module
+from hlotext.tables.rows.subject import Subject
+from hlotext.tables.schema import SCHEMA_VERSION
+from hlotext.tables.table import Table, from_rows
+
+
+def modules(subject: Subject) -> Table:
+    """The table `modules`."""
+    module = subject.module
+    backend = backend_of(module) if module.computations else None
+    digest, size = _text(module)
+    row: dict[str, Any] = {
+        "name": module.name,
+        "sha256": digest,
+        "text_bytes": size,
+        "status": "ok",
+        "backend": None if backend is None else backend.value,
+        **_step(subject),
+        "is_scheduled": module.is_scheduled,
+        "num_partitions": module.attributes.get("num_partitions", 1),
+        "replica_count": module.attributes.get("replica_count", 1),
+        "computations": len(module.computations),
+        "instructions": len(subject.instructions),
+        "entry": module.entry.name if module.computations else None,
+    }
+    return _one(subject.key, subject.path, subject.modified, row)
+
+
+def failed(key: str, path: str, error: str, modified: float | None = None) -> Table:
+    """The row of a text that could not be read, and why; `modified` in seconds since 1970."""
+    return _one(key, path, modified, {"status": "error", "error": error})
+
+
+def _one(key: str, path: str, modified: float | None, row: Mapping[str, Any]) -> Table:
+    whole = {
+        "module": key,
+        "path": path,
+        "modified": None if modified is None else round(modified * 1e6),
+        "hlotext_version": hlo.__version__,
+        "schema_version": SCHEMA_VERSION,
+        **row,
+    }
+    return from_rows("modules", [whole])
+
+
+def _text(module: Module) -> tuple[str | None, int | None]:
+    """The digest and size of a module's text as it was read, or as it prints since it was edited."""
+    if module.is_touched:
+        data = str(module).encode("utf-8", "surrogateescape")
+    elif module.source is not None:
+        data = module.source.text.encode("utf-8", "surrogateescape")
+    else:
+        return None, None
+    return hashlib.sha256(data).hexdigest(), len(data)
+
+
+def _step(subject: Subject) -> dict[str, Any]:
+    """What the names in a dump folder tell of the text."""
+    text = subject.text
+    compilation = text.compilation if text is not None else None
+    if text is None or compilation is None:
+        return {}
+    for step in compilation.steps:
+        if step.file is text.file:
+            return {
+                "stage": step.stage,
+                "step": step.index,
+                "pipeline": step.pipeline or None,
+                "pass": step.name,
+            }
+    return {}

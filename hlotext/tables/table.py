@@ -1,0 +1,123 @@
+"""One table of columns: as rows of Python, as an Arrow table, or as an Arrow stream that other libraries take."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from hlotext.tables.columns import AnyColumn, Lists, Numbers, Texts, Words
+from hlotext.tables.errors import TableError
+from hlotext.tables.schema import TABLES, TableSchema
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_JOINED = {"word": Words, "text": Texts, "timestamp": Numbers}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@attrs.frozen(eq=False, repr=False)
+class Table:
+    """The rows of one table, column by column.
+
+    Pandas, polars and DuckDB take it as it is (`pandas.DataFrame.from_arrow(table)`, `polars.DataFrame(table)`,
+    `duckdb.sql("select * from table")`) where the extra `tables` is installed.
+    """
+
+    schema: TableSchema
+    columns: Mapping[str, AnyColumn] = attrs.field()
+    """The columns by name, in the schema's order."""
+
+    @columns.validator
+    def _fit(self, _: object, columns: Mapping[str, AnyColumn]) -> None:
+        if tuple(columns) != self.schema.names:
+            raise TableError(f"{self.schema.name} has the columns {', '.join(self.schema.names)}")
+        if len({len(column) for column in columns.values()}) > 1:
+            raise TableError(f"the columns of {self.schema.name} differ in length")
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.schema.name
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns' names, in order."""
+        return self.schema.names
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        return len(next(iter(self.columns.values())))
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def __getitem__(self, name: str) -> list[Any]:
+        """The values of a column as a list. Raises KeyError for a name that is none."""
+        values: list[Any] = self.columns[name].to_list()
+        kind = self.schema.columns[self.schema.names.index(name)].type
+        if kind == "timestamp":
+            return [None if one is None else _EPOCH + timedelta(microseconds=one) for one in values]
+        return values
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries of Python's values. Needs nothing but hlotext."""
+        return list(self)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        names = self.schema.names
+        for values in zip(*(self[name] for name in names), strict=True):
+            yield dict(zip(names, values, strict=True))
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The table of Arrow, with the unit and meaning of each column in its metadata.
+
+        Raises MissingArrow (an ImportError) without the extra `tables`, TableError for texts of more than 2 GiB in a column.
+        """
+        # Imported with the first: it brings pyarrow, which is an extra.
+        return importlib.import_module("hlotext.tables.arrow").to_arrow(self)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Arrow's stream, by its PyCapsule interface. Raises as `to_arrow` does."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"<Table {self.name}: {self.num_rows:,} rows of {len(self.columns)} columns>"
+
+
+def concatenated(tables: Sequence[Table]) -> Table:
+    """The rows of several tables of one schema, with one dictionary for each column. Raises TableError for none or others."""
+    if not tables or len({id(table.schema) for table in tables}) != 1:
+        raise TableError("tables of one schema can be joined, at least one")
+    if len(tables) == 1:
+        return tables[0]
+    schema = tables[0].schema
+    columns: dict[str, AnyColumn] = {}
+    for column in schema.columns:
+        kind = Lists if column.type.startswith("list") else _JOINED.get(column.type, Numbers)
+        columns[column.name] = kind.joined([table.columns[column.name] for table in tables])  # type: ignore[attr-defined]
+    return Table(schema, columns)
+
+
+_NUMPY = {"bool": np.bool_, "int16": np.int16, "int32": np.int32, "float64": np.float64}
+
+
+def from_rows(name: str, rows: list[dict[str, Any]]) -> Table:
+    """A table of rows, for those that are few; what a row leaves out is null."""
+    schema = TABLES[name]
+    columns: dict[str, AnyColumn] = {}
+    for column in schema.columns:
+        values = [row.get(column.name) for row in rows]
+        if column.type.startswith("list"):
+            columns[column.name] = Lists.of(values, None if column.type == "list<text>" else np.int64)
+        elif column.type in ("word", "text"):
+            columns[column.name] = (Words if column.type == "word" else Texts).of(values)
+        else:
+            columns[column.name] = Numbers.of(values, _NUMPY.get(column.type, np.int64))
+    return Table(schema, columns)
