@@ -11,6 +11,7 @@ import hlotext as hlo
 from hlotext.dumps.texts import Text, Which, module_texts
 from hlotext.ir import collector
 from hlotext.tables import schema
+from hlotext.tables.rows.modules import step_of
 from hlotext.tables.rows.subject import Subject
 from hlotext.tables.table import Table, concatenated, from_rows
 
@@ -90,8 +91,10 @@ def of_text(text: Text, key: str | None = None) -> Iterator[Subject]:
             modified = os.stat(text.real_path).st_mtime
         except OSError:
             modified = None
+    step = step_of(text)
     for number, module in enumerate(_modules(text)):
-        yield Subject(module, key_of(module.name, path, number) if key is None else key, path, text, modified)
+        own = key_of(module.name, path, number) if key is None else key
+        yield Subject(module, own, path, modified, step=step)
 
 
 def _modules(text: Text) -> Sequence[hlo.Module]:

@@ -101,10 +101,18 @@ TABLES: dict[str, TableSchema] = {
                 _nullable(
                     "modified", "timestamp", "When the file was last changed; null where that is not known."
                 ),
+                _nullable(
+                    "build", "word", "The build that the dump is of, as it was given; null where none was."
+                ),
+                _nullable(
+                    "version",
+                    "text",
+                    "What changes when the file does: its tag, or size and time; null where unknown.",
+                ),
                 _column(
                     "status",
                     "word",
-                    "`ok`, or `error` where the text could not be read: nothing else is known then.",
+                    "`ok`; `unreadable` where the text is at fault, `failed` where anything else is: then nothing else is known.",
                 ),
                 _nullable("error", "text", "Why it could not be read; null where it could."),
                 _nullable(

@@ -8,6 +8,7 @@ from typing import Any
 
 import hlotext as hlo
 from hlotext.analysis import backend_of
+from hlotext.dumps.texts import Text
 from hlotext.ir.nodes.module import Module
 from hlotext.tables.rows.subject import Subject
 from hlotext.tables.schema import SCHEMA_VERSION
@@ -25,7 +26,7 @@ def modules(subject: Subject) -> Table:
         "text_bytes": size,
         "status": "ok",
         "backend": None if backend is None else backend.value,
-        **_step(subject),
+        **subject.step,
         "is_scheduled": module.is_scheduled,
         "num_partitions": module.attributes.get("num_partitions", 1),
         "replica_count": module.attributes.get("replica_count", 1),
@@ -33,19 +34,37 @@ def modules(subject: Subject) -> Table:
         "instructions": len(subject.instructions),
         "entry": module.entry.name if module.computations else None,
     }
-    return _one(subject.key, subject.path, subject.modified, row)
+    return _row(subject.key, subject.path, subject.modified, subject.build, subject.version, row)
 
 
-def failed(key: str, path: str, error: str, modified: float | None = None) -> Table:
-    """The row of a text that could not be read, and why; `modified` in seconds since 1970."""
-    return _one(key, path, modified, {"status": "error", "error": error})
+def failed(
+    key: str,
+    path: str,
+    error: str,
+    *,
+    status: str = "unreadable",
+    build: str | None = None,
+    version: str | None = None,
+    modified: float | None = None,
+) -> Table:
+    """The row of a text of which there are no tables, and why; `modified` in seconds since 1970."""
+    return _row(key, path, modified, build, version, {"status": status, "error": error})
 
 
-def _one(key: str, path: str, modified: float | None, row: Mapping[str, Any]) -> Table:
+def _row(
+    key: str,
+    path: str,
+    modified: float | None,
+    build: str | None,
+    version: str | None,
+    row: Mapping[str, Any],
+) -> Table:
     whole = {
         "module": key,
         "path": path,
         "modified": None if modified is None else round(modified * 1e6),
+        "build": build,
+        "version": version,
         "hlotext_version": hlo.__version__,
         "schema_version": SCHEMA_VERSION,
         **row,
@@ -64,13 +83,10 @@ def _text(module: Module) -> tuple[str | None, int | None]:
     return hashlib.sha256(data).hexdigest(), len(data)
 
 
-def _step(subject: Subject) -> dict[str, Any]:
-    """What the names in a dump folder tell of the text."""
-    text = subject.text
-    compilation = text.compilation if text is not None else None
-    if text is None or compilation is None:
-        return {}
-    for step in compilation.steps:
+def step_of(text: Text) -> dict[str, Any]:
+    """What the names in a dump folder tell of a text, as columns of `modules`; nothing for other files."""
+    compilation = text.compilation
+    for step in compilation.steps if compilation is not None else ():
         if step.file is text.file:
             return {
                 "stage": step.stage,

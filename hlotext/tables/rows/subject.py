@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import Any
 
 import attrs
 import numpy as np
@@ -15,9 +15,6 @@ from hlotext.ir.nodes.module import Module
 from hlotext.tables.columns import AnyColumn, Array, Numbers, Words, offsets_of
 from hlotext.tables.schema import TABLES
 from hlotext.tables.table import Table
-
-if TYPE_CHECKING:
-    from hlotext.dumps.texts import Text
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -29,10 +26,14 @@ class Subject:
     """What the column `module` holds."""
     path: str = ""
     """The file that it was read from; empty where there is none."""
-    text: Text | None = None
-    """Its text in a dump folder, or the file that was named."""
     modified: float | None = None
     """When its file was last changed, in seconds since 1970."""
+    build: str | None = None
+    """The build that the dump is of."""
+    version: str | None = None
+    """What changes when the file does."""
+    step: Mapping[str, Any] = attrs.field(factory=dict)
+    """The columns of `modules` that the names in a dump folder tell: see `step_of`."""
 
     @functools.cached_property
     def instructions(self) -> list[Instruction]:
