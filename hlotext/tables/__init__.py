@@ -15,7 +15,19 @@ if TYPE_CHECKING:
     from hlotext.tables.building import empty, key_of, subjects, table, tables_of, tables_of_subject
     from hlotext.tables.errors import MissingArrow, TableError
     from hlotext.tables.schema import BASIC, SCHEMA_VERSION, TABLES, Column, TableSchema
-    from hlotext.tables.single import attributes, instructions, modules, operands
+    from hlotext.tables.single import (
+        attributes,
+        buffers,
+        collectives,
+        costs,
+        findings,
+        instructions,
+        modules,
+        operands,
+        passes,
+        thunks,
+        values,
+    )
     from hlotext.tables.table import Table, concatenated
 
 __getattr__ = door(
@@ -23,7 +35,19 @@ __getattr__ = door(
     building=("empty", "key_of", "subjects", "table", "tables_of", "tables_of_subject"),
     errors=("MissingArrow", "TableError"),
     schema=("BASIC", "SCHEMA_VERSION", "TABLES", "Column", "TableSchema"),
-    single=("attributes", "instructions", "modules", "operands"),
+    single=(
+        "attributes",
+        "buffers",
+        "collectives",
+        "costs",
+        "findings",
+        "instructions",
+        "modules",
+        "operands",
+        "passes",
+        "thunks",
+        "values",
+    ),
     table=("Table", "concatenated"),
 )
 
@@ -38,14 +62,21 @@ __all__ = [
     "TableError",
     "TableSchema",
     "attributes",
+    "buffers",
+    "collectives",
     "concatenated",
+    "costs",
     "empty",
+    "findings",
     "instructions",
     "key_of",
     "modules",
     "operands",
+    "passes",
     "subjects",
     "table",
     "tables_of",
     "tables_of_subject",
+    "thunks",
+    "values",
 ]

@@ -8,10 +8,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import hlotext as hlo
-from hlotext.dumps.texts import Text, Which, module_texts
+from hlotext import dumps
+from hlotext.dumps import Compilation, Text, module_texts
+from hlotext.dumps.files import module_name
+from hlotext.dumps.storage import is_archive
+from hlotext.dumps.texts import Which
 from hlotext.ir import collector
 from hlotext.tables import schema
 from hlotext.tables.rows.modules import step_of
+from hlotext.tables.rows.passes import rows_of_passes
 from hlotext.tables.rows.subject import Subject
 from hlotext.tables.table import Table, concatenated, from_rows
 
@@ -21,6 +26,12 @@ _BUILDERS = {
     "instructions": "instructions",
     "operands": "instructions",
     "attributes": "attributes",
+    "collectives": "collectives",
+    "buffers": "memory",
+    "values": "memory",
+    "thunks": "thunks",
+    "costs": "costs",
+    "findings": "findings",
 }
 """The file of `tables/rows` that makes each table, by a function of the table's name."""
 
@@ -46,13 +57,40 @@ def tables_of(
     for subject in subjects(source, key=key, which=which):
         for name, table in tables_of_subject(subject, wanted).items():
             parts[name].append(table)
+    if "passes" in parts:
+        parts["passes"] = [passes(one) for one in _compilations(source)]
     return {name: concatenated(found) if found else empty(name) for name, found in parts.items()}
+
+
+def passes(compilation: Compilation) -> Table:
+    """The table `passes` of one compilation of a dump folder. Raises InputError."""
+    steps = compilation.steps
+    if not steps:
+        return empty("passes")
+    last = (compilation.last or steps[-1]).file
+    name = module_name(last.text()) or compilation.name
+    return rows_of_passes(compilation, key_of(name, Text(last.path, last).label))
+
+
+def _compilations(source: hlo.Module | Place | Iterable[hlo.Module | Place]) -> Iterator[Compilation]:
+    """The compilations of the dump folders among what is given."""
+    if isinstance(source, str | os.PathLike):
+        path = os.fspath(source)
+        if path != "-" and (os.path.isdir(path) or is_archive(path)):
+            yield from dumps.open(path).compilations
+    elif not isinstance(source, hlo.Module):
+        for one in source:
+            yield from _compilations(one)
 
 
 def tables_of_subject(subject: Subject, names: Sequence[str]) -> dict[str, Table]:
     """The tables of one module."""
     with collector.paused(pays=False):  # columns are no cycles
-        return {name: _builder(name)(subject) for name in names}
+        # `modules` last, which says what the others have found out.
+        made = {
+            name: _builder(name)(subject) for name in sorted(names, key="modules".__eq__) if name in _BUILDERS
+        }
+    return {name: made.get(name) or empty(name) for name in names}
 
 
 def table(name: str, source: hlo.Module | Place | Iterable[hlo.Module | Place]) -> Table:

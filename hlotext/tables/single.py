@@ -29,3 +29,38 @@ def operands(source: Source) -> Table:
 def attributes(source: Source) -> Table:
     """The attributes, in long form of a module, a file or a folder. Raises as `tables_of` does."""
     return table("attributes", source)
+
+
+def collectives(source: Source) -> Table:
+    """The collectives and transfers of a module, a file or a folder. Raises as `tables_of` does."""
+    return table("collectives", source)
+
+
+def buffers(source: Source) -> Table:
+    """The allocations, value by value, of a module, a file or a folder. Raises as `tables_of` does."""
+    return table("buffers", source)
+
+
+def values(source: Source) -> Table:
+    """The values of a module, a file or a folder. Raises as `tables_of` does."""
+    return table("values", source)
+
+
+def passes(source: Source) -> Table:
+    """The passes of a dump folder. Raises as `tables_of` does."""
+    return table("passes", source)
+
+
+def thunks(source: Source) -> Table:
+    """The thunks of a module, a file or a folder. Raises as `tables_of` does."""
+    return table("thunks", source)
+
+
+def costs(source: Source) -> Table:
+    """The costs of a module, a file or a folder. Raises as `tables_of` does."""
+    return table("costs", source)
+
+
+def findings(source: Source) -> Table:
+    """The findings of a module, a file or a folder. Raises as `tables_of` does."""
+    return table("findings", source)

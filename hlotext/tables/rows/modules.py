@@ -33,6 +33,7 @@ def modules(subject: Subject) -> Table:
         "computations": len(module.computations),
         "instructions": len(subject.instructions),
         "entry": module.entry.name if module.computations else None,
+        "peak_bytes": subject.peak_bytes,
     }
     return _row(subject.key, subject.path, subject.modified, subject.build, subject.version, row)
 

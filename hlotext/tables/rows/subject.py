@@ -12,6 +12,7 @@ import numpy as np
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.memory import Assignment, MemoryModelError, assign
 from hlotext.tables.columns import AnyColumn, Array, Numbers, Words, offsets_of
 from hlotext.tables.schema import TABLES
 from hlotext.tables.table import Table
@@ -44,6 +45,20 @@ class Subject:
     def ids(self) -> Mapping[Instruction, int]:
         """The id of each."""
         return dict(zip(self.instructions, range(len(self.instructions)), strict=True))
+
+    @functools.cached_property
+    def assignment(self) -> Assignment | None:
+        """The memory of the module, computed from its text; None where it cannot be told."""
+        try:
+            return assign(self.module)
+        except MemoryModelError:
+            return None
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """The peak of the main memory; None where it cannot be told, and where no table has asked for the memory."""
+        assignment: Assignment | None = vars(self).get("assignment")
+        return None if assignment is None else assignment.peak().bytes
 
     @functools.cached_property
     def sizes(self) -> Array:

@@ -1,0 +1,24 @@
+"""What instructions cost in one run, as `hlotext.cost` counts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hlotext import cost
+from hlotext.tables.columns import AnyColumn, Numbers, Words
+from hlotext.tables.rows.subject import Subject
+from hlotext.tables.table import Table
+
+
+def costs(subject: Subject) -> Table:
+    """The table `costs`."""
+    ids = subject.ids
+    found = list(cost.analyze(subject.module).shares()) if subject.module.computations else []
+    columns: dict[str, AnyColumn] = {
+        "id": Numbers.of([ids[one.instruction] for one in found]),
+        "home": Words.of([one.home.name for one in found]),
+        "flops": Numbers.of([float(one.cost.flops) for one in found], np.float64),
+        "transcendentals": Numbers.of([float(one.cost.transcendentals) for one in found], np.float64),
+        "bytes_accessed": Numbers.of([float(one.cost.bytes_accessed) for one in found], np.float64),
+    }
+    return subject.table("costs", len(found), columns)
