@@ -12,6 +12,7 @@ import attrs
 import hlotext as hlo
 from hlotext.edit import integrity, parameters
 from hlotext.edit.cloning import clone_computation, clone_instruction
+from hlotext.edit.values import shaped
 from hlotext.ir.nodes import compare
 from hlotext.ir.nodes.module import ENTRY_LAYOUT
 from hlotext.ir.tables import opcodes
@@ -296,4 +297,6 @@ def without_defaults(module: hlo.Module) -> hlo.Module:
             instruction._attributes["frontend_attributes"] = FrontendAttributes(ordered)  # type: ignore[arg-type]
         if instruction.shape is not None:
             instruction._shape = instruction.shape.with_default_layout()
+            if instruction.literal is not None:
+                instruction._argument = shaped(instruction.literal, instruction._shape)
     return copy

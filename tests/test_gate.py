@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 import hlotext as hlo
 from hlotext import rewrite
 from hlotext.edit import integrity
+from hlotext.ir.nodes.compare import difference
 from hlotext.ir.values.configs import BackendConfig, FrontendAttributes
+from hlotext.ir.values.enums import CustomCallSchedule
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.sharding import Sharding
 from tests import support
@@ -253,6 +256,62 @@ def test_statistics_of_a_short_spelling_stand_once() -> None:
     module = hlo.parse(text)
     module.entry["s"].name = "z"
     assert str(module) == text.replace("%s", "%z")
+
+
+SHORT = """HloModule m
+
+%work (p: f32[4]) -> f32[4] {
+  %p = f32[4]{0} parameter(0)
+  ROOT %n = f32[4]{0} negate(%p)
+}
+
+ENTRY %main (x: f32[4]) -> f32[4] {
+  %x = f32[4]{0} parameter(0)
+  %s = ((f32[4]{0}), f32[4]{0}, s32[]) call-start(%x), to_apply=%work
+  %u = ((f32[4]{0}), f32[4]{0}, s32[]) call-update(%s)
+  ROOT %d = f32[4]{0} call-done(%u)
+}
+"""
+SHARED = {
+    "metadata": ('{op_name="a"}', '{op_name="b"}'),
+    "backend_config": ('{"a":1}', '{"b":1}'),
+    "frontend_attributes": ('{a="1"}', '{b="1"}'),
+    "statistics": ("{visualizing_index=0,count_nan=1}", "{visualizing_index=0,count_inf=1}"),
+}
+"""Attributes that the short spelling says once of an asynchronous start and of what it wraps, with two values each."""
+
+
+@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("given", ["", "s", "u", "su"])
+@pytest.mark.parametrize("edited", ["s", "u", "d", "async_op"])
+def test_attributes_around_a_short_spelling_are_edited_one_by_one(name: str, given: str, edited: str) -> None:
+    """What start and wrapped operation no longer share is spelled in full."""
+    old, new = SHARED[name]
+    text = SHORT
+    for line in SHORT.splitlines():
+        if line[2:4] in {f"%{letter}" for letter in given}:
+            text = text.replace(line, f"{line}, {name}={old}")
+    for value in (None, RawValue(new)):
+        module = hlo.parse(text)
+        attributes = module.find(edited).attributes
+        if value is not None:
+            attributes[name] = value
+        elif name in attributes:
+            del attributes[name]
+        assert difference(hlo.parse(str(module)), module) is None
+
+
+class Target(enum.StrEnum):
+    MINE = "my_kernel"
+
+
+def test_an_enumerator_that_is_a_text_is_that_text() -> None:
+    """Whatever it prints as."""
+    module = hlo.parse('f32[4] custom-call(f32[4] x), custom_call_target="theirs"')
+    for target in (Target.MINE, CustomCallSchedule.LATEST):
+        module.entry.root.attributes["custom_call_target"] = target
+        assert type(module.entry.root.attributes["custom_call_target"]) is str
+        assert f'custom_call_target="{target.value}"' in str(module)
 
 
 def test_a_layout_swap_of_a_parameter_reaches_the_header() -> None:

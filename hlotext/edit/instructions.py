@@ -17,7 +17,7 @@ from hlotext.edit.members import (
     same_shape,
 )
 from hlotext.ir.errors import EditError
-from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.async_ops import ON_BOTH, ROLES
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -327,9 +327,21 @@ def _touch_around(
         ):  # the others may be spelled short, after what is no longer called
             for part in instruction.async_chain:
                 marks.touch(journal, part)
+        if instruction._opcode in ROLES:
+            _spell_in_full(journal, instruction, old["_attributes"], new["_attributes"])
     is_outside = instruction._opcode == "parameter" or instruction.is_root
     if computation is not None and is_outside and new.keys() & {"_shape", "_argument"}:
         marks.touch_signature(journal, computation)
+
+
+def _spell_in_full(
+    journal: Journal, instruction: Instruction, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> None:
+    """Gives the body behind a short spelling a text where that would say one thing of start and wrapped operation."""
+    if any(before.get(name) is not after.get(name) for name in ON_BOTH):
+        for callee in instruction.async_chain[0].called_computations:
+            if callee._is_implicit:
+                marks.touch_computation(journal, callee)
 
 
 def _watch(

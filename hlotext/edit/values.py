@@ -317,7 +317,7 @@ def _simple(kind: Kind, value: object) -> Any:
         if type(value) is bool:
             return value if kind.class_names == ("bool",) else None
         if isinstance(value, enum.Enum):
-            return value if isinstance(value, kind.classes()) else None
+            return value if kind.class_names != ("str",) and isinstance(value, kind.classes()) else None
     elif kind.form is Form.LIST and kind.class_names == ("int",) and type(value) is tuple:
         return value if all(type(item) is int and 0 <= item < _SMALL for item in value) else None
     return None
@@ -336,7 +336,7 @@ def _converted(kind: Kind, name: str, value: Any, shape: Shape | None) -> Any:
             raise ValueError
         if name == "async_execution_thread" and not reads_as_thread(value):
             raise ValueError("the name of a thread is letters, digits, `_`, `.` and `-`")
-        return _read_back(kind, name, str(value), value)
+        return _read_back(kind, name, str.__str__(value), value)  # an enumerator that is a text is that text
     if isinstance(value, str) and not isinstance(value, enum.Enum) and kind.rule != "backend_config":
         return reader().value(kind.rule, value)
     found = _built(kind, value, shape)

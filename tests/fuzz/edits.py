@@ -324,7 +324,8 @@ class Fuzzer:
 
     def new_root(self) -> None:
         computation = self.computation()
-        computation.root = self.neighbour(computation.root)
+        if computation.instructions:  # empty in the middle of a transaction
+            computation.root = self.neighbour(computation.root)
 
     def set_thread(self) -> None:
         self.computation().execution_thread = self.chance.choice(THREADS)  # type: ignore[assignment]

@@ -50,6 +50,9 @@ STARTS = {
 }
 """What each done may finish (`VerifySingleOperand`)."""
 
+ON_BOTH = frozenset({"metadata", "origin", "backend_config", "frontend_attributes", "statistics"})
+"""Attributes that the short spelling of an asynchronous operation gives the start and, copied, the wrapped operation."""
+
 COLLECTIVES_GROUP = "_collectives_group"
 """The frontend attribute of an async-start whose computation is a group of collectives."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hlotext.ir.nodes.async_ops import ON_BOTH
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
@@ -18,8 +19,6 @@ ON_START = frozenset(
     {"async_execution_thread", "output_to_operand_aliasing", "sharding", "control-predecessors"}
 )
 """Attributes that belong to the start alone."""
-_ON_BOTH = frozenset({"metadata", "origin", "backend_config", "frontend_attributes", "statistics"})
-"""Attributes that stand on the start and, copied, on the wrapped operation."""
 _SHOWN = frozenset({"frontend_attributes", "statistics"})
 """Those that the short spelling shows on the start when only the wrapped operation has them."""
 
@@ -46,7 +45,7 @@ def wrap(module: Module, start: Instruction, wrapped_opcode: str, names: set[str
     inner: dict[str, Any] = {
         key: value for key, value in attributes.items() if key not in ON_START or key in own
     }
-    start._attributes = {key: value for key, value in attributes.items() if key in ON_START | _ON_BOTH}
+    start._attributes = {key: value for key, value in attributes.items() if key in ON_START | ON_BOTH}
     start._attributes["calls"] = body
     start._opcode = "async-start"
     shape: Shape | None = start._shape
@@ -77,7 +76,7 @@ def pass_on(instruction: Instruction) -> None:
     passed = {
         name: value
         for name, value in instruction._attributes.items()
-        if name in _ON_BOTH and (name not in _SHOWN or name in start._attributes)
+        if name in ON_BOTH and (name not in _SHOWN or name in start._attributes)
     }
     if passed:
         wrapped._attributes = {**wrapped._attributes, **passed}
