@@ -526,3 +526,38 @@ def test_a_single_op_line_beside_a_computation() -> None:
     again = hlo.parse(str(module))
     assert [i.opcode for i in again.entry] == ["parameter", "parameter", "add"]
     assert {c.name for c in again.computations} == {"made", again.entry.name}
+
+
+LINES = (
+    'ROOT r = f32[4] custom-call(f32[4] x), custom_call_target="a"',
+    '  f32[4] custom-call(f32[4] %x), custom_call_target="a"  // why',
+    'r = f32[4] custom-call(x), custom_call_target="a"',
+    '%_ = f32[4]{0} custom-call(f32[4]{0} %x), custom_call_target="a"\n',
+)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_an_edited_op_line_stays_one(line: str) -> None:
+    """As long as it can say all."""
+    module = hlo.parse(line)
+    module.entry.root.attributes["custom_call_target"] = "b"
+    wanted = (
+        line.replace('"a"', '"b"') if line.startswith("%") else line.replace('"a"', '"b"').replace("%", "")
+    )
+    assert str(module) == wanted
+    module.entry.parameters[0].name = "y"
+    assert str(module) == wanted.replace("x)", "y)")
+
+
+def test_an_op_line_that_takes_more_to_say_becomes_a_module() -> None:
+    module = hlo.parse("r = f32[4] negate(f32[4] x)")
+    module.name = "m"
+    again = hlo.parse(str(module))
+    assert again.name == "m"
+    assert [i.opcode for i in again.entry] == ["parameter", "negate"]
+    module = hlo.parse("r = f32[4] negate(x)")
+    with pytest.raises(hlo.EditError, match="x has no type"):
+        module.name = "m"
+    assert str(module) == "r = f32[4] negate(x)"
+    module.entry.parameters[0].shape = hlo.parse_shape("f32[4]")
+    assert str(module) == "r = f32[4] negate(f32[4] x)"

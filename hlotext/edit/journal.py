@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from hlotext.edit import judge
+from hlotext.edit import judge, marks
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -210,6 +210,12 @@ class Edit:
         module = self.journal.module
         if self.finish is not None:
             self.finish(self)
+        if module is not None and module._computations:
+            entry = module._entry or module._computations[-1]
+            if entry._is_implicit and module.op_line is None:
+                judge.check_types(entry)  # it takes more to say than a line
+                marks.own_text(self.journal, entry)
+                self.journal.set(module, "_source", None)
         for numbered in self.computations or ():
             judge.check_parameters(numbered)
         if self._instructions is not None:

@@ -154,6 +154,16 @@ def _raise_new(what: str, found: Iterable[Error], before: Counts) -> None:
             raise EditError(f"{what}{message}", code=code)
 
 
+def check_types(computation: Computation) -> None:
+    """Raises EditError where a value has no type, as an operand in a single op line may have none."""
+    for i in computation._instructions:
+        if i._shape is None:
+            raise EditError(
+                f"{i._name} has no type, so that its op line cannot become a module",
+                f"set the shape of {i._name} first",
+            )
+
+
 def check_parameters(computation: Computation) -> None:
     """Raises EditError unless parameters are numbered 0, 1, 2 ..., each once, and there is an instruction at all."""
     module = computation._module

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hlotext.edit.journal import Edit, Journal
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
 from hlotext.ir.values.shape import ComputationLayout, Layout, Shape
+
+if TYPE_CHECKING:
+    from hlotext.edit.journal import Edit, Journal
 
 _INSIDE = (Form.NESTED, Form.COMPACT)
 """Forms of instructions that stand inside of another one's line."""

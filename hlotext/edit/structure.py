@@ -372,9 +372,6 @@ def add_computation(
     with Edit(module) as edit:
         journal = edit.journal
         entry = module.entry if module._computations else computation
-        if entry._is_implicit:  # a single op line: beside another computation it stands in one of its own
-            marks.own_text(journal, entry)
-            journal.set(module, "_source", None)
         place = len(module._computations) if before is None else calls.place_before(module, before)
         journal.set(computation, "_name", name)
         module.order.insert(place, computation)

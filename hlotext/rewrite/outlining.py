@@ -43,7 +43,10 @@ def outline(
         builder = Builder.new(module, name, before=computation)
         nodes: dict[Instruction, Instruction] = {}
         for value in inputs:
-            assert value.shape is not None
+            if value.shape is None:
+                raise EditError(
+                    f"{value.name} has no type, so that it cannot be handed in", "set its shape first"
+                )
             nodes[value] = builder.parameter(value.shape)
         for old in inside:
             copy = Instruction(

@@ -13,7 +13,7 @@ from hlotext.ir import collector
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes import gate, printing
 from hlotext.ir.nodes.computation import Computation
-from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
@@ -156,6 +156,22 @@ class Module:
         if not self._computations:
             raise ValueError(f"module {self._name} has no computations, so it has no entry")
         return self._computations[-1]
+
+    @property
+    def op_line(self) -> Instruction | None:
+        """The root of a module that was read from a single op line, while that line says all there is; else None."""
+        entry = self.entry
+        *parameters, root = entry._instructions or (None,)
+        if not entry._is_implicit or root is None or root._start < 0 or self.is_header_touched:
+            return None
+        if entry.root is not root or entry._name != "_" or entry._execution_thread != "main":
+            return None
+        if any(computation is not entry and not computation.is_inside for computation in self._computations):
+            return None
+        taken = list(dict.fromkeys(root._operands))
+        if parameters != taken or any(p._form is not Form.IMPLICIT or p._attributes for p in parameters):
+            return None
+        return root if [p.parameter_number for p in parameters] == list(range(len(taken))) else None
 
     @property
     def stack_frames(self) -> StackFrameIndex:

@@ -21,12 +21,36 @@ def source_text(module: Module) -> str:
     """The module's text. A module that was not read is printed by XLA's default options, with all constants."""
     source = module.source
     if source is None:
-        return TextPrinter(PrintOptions(print_large_constants=True, syntax_sugar_async_ops=False)).module(
-            module
-        )
+        return _whole(module)
     if not module.is_touched:
         return source.text[module._start : module._end]
+    if module._computations and module.entry._is_implicit:
+        return _op_line(module, source.text)
     return _Copier(module, source).text()
+
+
+def _whole(module: Module) -> str:
+    return TextPrinter(PrintOptions(print_large_constants=True, syntax_sugar_async_ops=False)).module(module)
+
+
+def _op_line(module: Module, source: str) -> str:
+    """An edited module that was read from a single op line: that line, or a whole module where it takes more to say."""
+    root = module.op_line
+    if root is None:
+        return _whole(module)
+    before = source[root._start : root._end]
+    options = Style.of(module, source).options
+    if any(parameter.is_touched for parameter in module.entry.parameters):
+        options = attrs.evolve(options, print_operand_shape=True)
+    printer = _SourceLine(options)
+    line = printer.instruction(root, printer.names(module.entry))
+    if root._name == "_" and not _NAMED.match(before):
+        line = line.partition(" = ")[2]
+    mark = "ROOT " if before.startswith("ROOT ") else ""
+    return source[module._start : root._start] + mark + line + source[root._end : module._end]
+
+
+_NAMED = re.compile(r"(?:ROOT\s+)?%?_\s*=")
 
 
 @attrs.define
