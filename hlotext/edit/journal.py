@@ -210,8 +210,8 @@ class Edit:
         module = self.journal.module
         if self.finish is not None:
             self.finish(self)
-        if module is not None and module._computations:
-            entry = module._entry or module._computations[-1]
+        if module is not None and module._computations and self is self.journal.edits[0]:
+            entry = module._computations[-1] if module._entry is None else module._entry
             if entry._is_implicit and module.op_line is None:
                 judge.check_types(entry)  # it takes more to say than a line
                 marks.own_text(self.journal, entry)
