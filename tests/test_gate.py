@@ -293,7 +293,8 @@ def test_attributes_around_a_short_spelling_are_edited_one_by_one(name: str, giv
             text = text.replace(line, f"{line}, {name}={old}")
     for value in (None, RawValue(new)):
         module = hlo.parse(text)
-        attributes = module.find(edited).attributes
+        (node,) = (i for i in module.instructions() if i.name == edited)
+        attributes = node.attributes
         if value is not None:
             attributes[name] = value
         elif name in attributes:
