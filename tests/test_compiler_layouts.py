@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import lzma
 
 import pytest
 
 import hlotext as hlo
 from hlotext import compiler
 from hlotext.analysis import arrays_of
+from hlotext.compiler.layout_ages import Ages
 from hlotext.compiler.layout_values import order_of
 from hlotext.edit import integrity
 from hlotext.memory.definitions import shape_of
+from hlotext.rewrite import Pipeline, parse_passes
 from tests import pass_pairs
+from tests.support import DATA
 from tests.test_passes_broken import BROKEN
 
 PAIRS = [pair for pair in pass_pairs.sampled() if pair.name == "layout-assignment"]
+
+STEPS = json.loads(lzma.decompress((DATA / "layout_steps.json.xz").read_bytes()))
+"""Modules before and after layout assignment on CPU, as XLA recorded them, of programs of the corpus."""
 
 LOOP = """HloModule m, entry_computation_layout={(f32[8,4]{1,0})->(f32[8,4]{0,1}, s32[])}
 body {
@@ -83,3 +91,51 @@ def test_broken_modules(text: str) -> None:
         for model in (compiler.layout_assignment, compiler.cpu_fusion):
             with contextlib.suppress(ValueError):
                 model(module)
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: str(step["program"]))
+def test_recorded_steps(step: dict[str, str]) -> None:
+    """Reshapes that passes made last, conversions before collectives, and custom calls that share memory."""
+    module = hlo.parse(step["before"])
+    Pipeline(parse_passes("cpu-layout-assignment"), verify=False).run(module)
+    assert pass_pairs.Prints(module).whole() == pass_pairs.Prints(hlo.parse(step["after"])).whole()
+
+
+LATE = {
+    "moved behind the addition, as reshape.3 says": (
+        """a = f32[8,4]{1,0} add(x, x)  reshape.9 = f32[8,1,4]{2,1,0} reshape(a)
+        n = f32[8,1,4]{2,1,0} negate(reshape.9)  ROOT reshape.3 = f32[32,1]{1,0} reshape(n)""",
+        ["reshape.9"],
+    ),
+    "the program's own": (
+        "a = f32[8,4]{1,0} add(x, x)  squeeze.9 = f32[8,1,4]{2,1,0} reshape(a)  ROOT n = f32[8,1,4]{2,1,0} negate(squeeze.9)",
+        [],
+    ),
+    "regroups only": (
+        "reshape.9 = f32[2,4,4]{2,1,0} reshape(x)  ROOT n = f32[2,4,4]{2,1,0} negate(reshape.9)",
+        [],
+    ),
+    "regroups and adds: two were merged": (
+        "reshape.9 = f32[2,4,4,1]{3,2,1,0} reshape(x)  ROOT n = f32[2,4,4,1]{3,2,1,0} negate(reshape.9)",
+        ["reshape.9"],
+    ),
+    "before a collective that was there": (
+        "b = bf16[8,4]{1,0} convert(x)  c = f32[8,4]{1,0} convert(b)  ROOT g = f32[8,8]{1,0} all-gather(c), dimensions={1}",
+        ["c"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LATE)
+@pytest.mark.parametrize("place", ["e", "wide.wide.e"])
+def test_what_was_made_last(what: str, place: str) -> None:
+    """In a body that was made anew twice only the numbers of reshapes count."""
+    text, late = LATE[what]
+    computation = hlo.parse(f"ENTRY {place} {{ x = f32[8,4]{{1,0}} parameter(0) {text} }}").entry
+    if place != "e":
+        late = [name for name in late if "reshape.3" in text]
+    vector = Ages([computation]).vector(computation)
+    assert [i.name for i in vector[len(vector) - len(late) :]] == late
+    assert [i.name for i in vector if i.name not in late] == [
+        i.name for i in computation if i.name not in late
+    ]

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from hlotext import layout as layouts
 from hlotext.analysis import arrays_of
+from hlotext.compiler.layout_ages import Ages, long_sizes
 from hlotext.compiler.layout_values import (
     MOST_CHANGES,
     Buffer,
@@ -24,6 +25,7 @@ from hlotext.compiler.layout_values import (
     Order,
     Orders,
     Sources,
+    aliases_of,
     at_most_rank_1,
     default_orders,
     order_of,
@@ -77,6 +79,7 @@ class Engine:
         self.mismatched: dict[Computation, Interface] = {}
         """Branches whose results must be laid out anew to fit those of another branch."""
         self.priority = BEGINNING
+        self._ages = Ages(computations)
         self._added: list[Constraint] = []
         self._open: set[Buffer] = set()
         self._buffers: dict[Computation, list[Buffer]] = {}
@@ -104,15 +107,8 @@ class Engine:
         return self.interfaces[computation]
 
     def vector(self, computation: Computation) -> list[Instruction]:
-        """The instructions in the order in which XLA keeps them, as far as the text tells.
-
-        The text is in post-order, and XLA keeps instructions in the order in which they were made. Where constraints of equal
-        priority meet, the younger instruction wins. Inferred: a reshape that both regroups dimensions and adds some of size 1
-        was made of two when they were merged (`AlgebraicSimplifierVisitor::HandleReshape`), and is younger than its users;
-        but not where users are of several kinds: then it is the first of several that CSE merged.
-        """
-        made = [i for i in computation.instructions if not _is_merged(i)]
-        return [*made, *(i for i in computation.instructions if _is_merged(i))]
+        """The instructions in the order in which XLA keeps them, as far as the text tells."""
+        return self._ages.vector(computation)
 
     def order(self, i: Instruction, index: Index = ()) -> Order:
         """The order that was found for an array (`InferArrayLayout`)."""
@@ -160,6 +156,12 @@ class Engine:
         elif not _update(known, order, mandatory, dfs, priority, because) or buffer.rank <= 1:
             return
         self._push(known)
+        for alias in aliases_of(buffer.instruction):
+            if alias.output_shape_index == buffer.index and not alias.operand_shape_index:
+                self.set_operand(
+                    {(): order}, buffer.instruction, alias.operand_index, because,
+                    mandatory=mandatory, dfs=dfs, priority=priority,
+                )  # fmt: skip
 
     def set_operand(
         self, orders: Orders, i: Instruction, number: int, because: str, *, mandatory: bool = True, dfs: bool = True,
@@ -408,8 +410,7 @@ class Engine:
 
     def _to_aliased_result(self, constraint: OperandConstraint) -> None:
         user = constraint.instruction
-        said = user.attributes.get("output_to_operand_aliasing")
-        for alias in getattr(said, "aliases", ()):
+        for alias in aliases_of(user):
             index = alias.output_shape_index
             if alias.operand_index != constraint.number:
                 continue
@@ -575,23 +576,7 @@ def _is_deep(i: Instruction) -> bool:
     if i.opcode != "reshape":
         return False
     source, target = shape_of(i.operands[0]), shape_of(i)
-    return source.rank == 1 or _long(source) == _long(target)
-
-
-def _is_merged(i: Instruction) -> bool:
-    """Whether a reshape does what two reshapes did before, and was made in the place of the second."""
-    if (
-        i.opcode != "reshape"
-        or i.name.split(".")[0] != "reshape"
-        or len({user.opcode for user in i.users}) > 1
-    ):
-        return False
-    source, target = shape_of(i.operands[0]), shape_of(i)
-    return _long(source) != _long(target) and target.dimensions.count(1) > source.dimensions.count(1)
-
-
-def _long(shape: Shape) -> list[int]:
-    return [size for size in shape.dimensions if size != 1]
+    return source.rank == 1 or long_sizes(source) == long_sizes(target)
 
 
 def _aligned(source: Shape, order: Order, target: Shape) -> Order | None:

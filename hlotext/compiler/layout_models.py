@@ -10,9 +10,9 @@ from hlotext.compiler.decision import Decision, Outcome
 from hlotext.compiler.layout_applying import Applying
 from hlotext.compiler.layout_backends import CpuBackend
 from hlotext.compiler.layout_engine import Backend, Engine
+from hlotext.compiler.layout_values import aliases_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.values.aliasing import OutputToOperandAliasing
 from hlotext.memory.definitions import shape_of
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.editor import Editor
@@ -84,9 +84,7 @@ def _copy_aliased(editor: Editor, i: Instruction) -> None:
     if i.opcode == "send":
         numbers = [0]
     elif i.opcode == "custom-call" and "operand_layout_constraints" in i.attributes:
-        said = i.attributes.get("output_to_operand_aliasing")
-        if isinstance(said, OutputToOperandAliasing):
-            numbers = list(dict.fromkeys(alias.operand_index for alias in said.aliases))
+        numbers = list(dict.fromkeys(alias.operand_index for alias in aliases_of(i)))
     for number in numbers:
         operand = i.operands[number]
         if operand.opcode == "copy" and len(operand.users) == 1:

@@ -14,7 +14,7 @@ from hlotext.analysis import arrays_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.values.aliasing import OutputToOperandAliasing
+from hlotext.ir.values.aliasing import OutputOperandAlias, OutputToOperandAliasing
 from hlotext.ir.values.shape import Layout, Shape
 from hlotext.layout.permutations import descending
 from hlotext.memory.definitions import shape_of
@@ -178,7 +178,7 @@ class Sources:
 
     def is_handed_on(self, i: Instruction, number: int) -> bool:
         """Whether a part of an operand is a part of the result (`AnyOperandBufferForwarded`)."""
-        if i.opcode not in _MAY_HAND_ON and not _aliases(i):
+        if i.opcode not in _MAY_HAND_ON:
             return False
         own = set(map(id, self._of[i].values()))
         given = self._of[i.operands[number]].values()
@@ -205,23 +205,16 @@ class Sources:
         if opcode == "copy" and shape.is_tuple:
             return dict(self._of[i.operands[0]])
         own: dict[Index, Buffer] = {}
-        aliased = _aliases(i)
         for index, leaf in arrays_of(shape):
-            target = aliased.get(index)
-            known = self._of[i.operands[target[0]]].get(target[1]) if target is not None else None
-            if known is None:
-                known = Buffer(i, index, leaf.rank, len(self.buffers))
-                self.buffers.append(known)
-            own[index] = known
+            own[index] = Buffer(i, index, leaf.rank, len(self.buffers))
+            self.buffers.append(own[index])
         return own
 
 
 _MAY_HAND_ON = HANDED_ON | {"tuple", "get-tuple-element", "copy"}
 
 
-def _aliases(i: Instruction) -> dict[Index, tuple[int, Index]]:
-    """Which results of a custom call or fusion are operands, as it says."""
+def aliases_of(i: Instruction) -> tuple[OutputOperandAlias, ...]:
+    """Which results of a custom call or fusion are to share the memory of operands, as it says."""
     said = i.attributes.get("output_to_operand_aliasing")
-    if not isinstance(said, OutputToOperandAliasing):
-        return {}
-    return {a.output_shape_index: (a.operand_index, a.operand_shape_index) for a in said.aliases}
+    return said.aliases if isinstance(said, OutputToOperandAliasing) else ()

@@ -1,0 +1,189 @@
+"""Which instructions XLA made last, as far as a text tells.
+
+Layout assignment walks through the instructions in the order in which they were made, and where constraints of equal priority
+meet the younger instruction wins. A text lists them in post-order and does not say when they were made. What it has are names
+and what passes leave behind: XLA keeps the name of an instruction that is replaced by one of the same opcode, and numbers new
+names upwards (`HloComputation::ReplaceInstruction`, `NameUniquer`). An operand is older than its users unless a pass made it
+anew; only reshapes and conversions that passes made anew turn out to matter, and the functions here say which those are.
+All of them are inferred from what the passes do, not read from the text; compared with the order in XLA's own protos.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.ir.values.shape import Shape
+from hlotext.memory.definitions import shape_of
+
+_RECREATED = ("wide.wide.", "wide.")
+"""Bodies of loops that got more state twice, and at least once: all in them was made anew in post-order, the second time
+after the simplifications (`WhileUtil::MakeInstructionsLiveIn`)."""
+
+_NUMBERED = re.compile(r"reshape(?:\.(\d+))?\Z")
+_MOVED_OUT_OF = frozenset({"gather", "scatter", "dot", "concatenate", "tuple"})
+"""Users of reshapes that their own rewrites made: these say nothing of `ReshapeMover`."""
+_GATHERS = frozenset({"all-gather", "reduce-scatter"})
+
+
+class Ages:
+    """The order in which the instructions of a module were made."""
+
+    def __init__(self, computations: list[Computation]) -> None:
+        self._followers: dict[Instruction, int] = {}
+        for computation in computations:
+            self._follow(computation)
+        self._moved = self._first_moved(computations)
+
+    def vector(self, computation: Computation) -> list[Instruction]:
+        """The instructions, oldest first; those of equal standing in the order of the text."""
+        last = {i for i in computation.instructions if self._is_late(i)}
+        return [
+            *(i for i in computation.instructions if i not in last),
+            *(i for i in computation.instructions if i in last),
+        ]
+
+    def _follow(self, computation: Computation) -> None:
+        """The lowest number of a reshape among all that an instruction's result goes into."""
+        for i in reversed(computation.instructions):
+            found = [self._followers[user] for user in i.users if user in self._followers]
+            found += [number for user in i.users if (number := _number(user)) is not None]
+            if found:
+                self._followers[i] = min(found)
+
+    def _follows_itself(self, reshape: Instruction) -> bool:
+        """Whether a reshape has a higher number than another that needs it, and so was made after the first form of that."""
+        number, low = _number(reshape), self._followers.get(reshape)
+        return number is not None and low is not None and low < number
+
+    def _first_moved(self, computations: list[Computation]) -> int | None:
+        """The lowest number of the reshapes that `ReshapeMover` surely made; what has a higher number was made later."""
+        found = [
+            number
+            for computation in computations
+            if not computation.name.startswith(_RECREATED[0])
+            for i in computation.instructions
+            if (number := _number(i)) is not None
+            and i.operands[0].opcode in ELEMENTWISE
+            and _MOVED_OUT_OF.isdisjoint(user.opcode for user in i.users)
+            and long_sizes(shape_of(i)) == long_sizes(shape_of(i.operands[0]))
+            and self._follows_itself(i)
+        ]
+        return min(found, default=None)
+
+    def _is_late(self, i: Instruction) -> bool:
+        if not i.users or i.computation is None:
+            return False
+        if i.opcode == "convert":
+            return _is_normalized(i)
+        return i.opcode == "reshape" and self._is_late_reshape(i)
+
+    def _is_late_reshape(self, i: Instruction) -> bool:
+        """Whether a reshape is younger than its users."""
+        assert i.computation is not None
+        number, operand = _number(i), i.operands[0]
+        source, target = shape_of(operand), shape_of(i)
+        if number is None:
+            return _is_merged_insertion(i)
+        if i.computation.name.startswith(_RECREATED[0]):
+            return self._follows_itself(i)
+        users = {user.opcode for user in i.users}
+        if users & {"dot", "concatenate"}:
+            return False  # DotDecomposer and BatchedGatherScatterNormalizer make the reshape first
+        if users & {"gather", "scatter"}:
+            return len(users) == 1 and _is_of_simplifier(i, i.users[0])
+        if operand.opcode == "gather":
+            return _is_two_steps(source, target)  # GatherSimplifier's, merged with one of the program's
+        if operand.opcode in ELEMENTWISE:
+            if self._follows_itself(i) or (self._moved is not None and number >= self._moved):
+                return True
+            if is_with_ones(target.dimensions, source.dimensions):
+                return True  # a reduction of dimensions of size 1 (HandleReduce)
+            return self._moved is None and (
+                long_sizes(source) == long_sizes(target) or _is_merged(source, target)
+            )
+        if operand.opcode == "slice":
+            return True  # moved through the slice
+        if operand.opcode == "transpose" and _is_two_steps(source, target) and self._follows_itself(i):
+            return True
+        return len(users) == 1 and operand.opcode != "broadcast" and _is_merged(source, target)
+
+
+def long_sizes(shape: Shape) -> list[int]:
+    """The sizes other than 1."""
+    return [size for size in shape.dimensions if size != 1]
+
+
+def is_with_ones(few: tuple[int, ...], many: tuple[int, ...]) -> bool:
+    """Whether sizes are others with some of 1 put between them.
+
+    >>> is_with_ones((2, 3), (2, 1, 3)), is_with_ones((2, 1), (1, 2))
+    (True, False)
+    """
+    place = 0
+    for size in many:
+        if place < len(few) and few[place] == size:
+            place += 1
+        elif size != 1:
+            return False
+    return place == len(few)
+
+
+def _number(i: Instruction) -> int | None:
+    """The number in the name of a reshape that a pass, or `jax.numpy.reshape`, made; None for all else."""
+    found = _NUMBERED.match(i.name) if i.opcode == "reshape" else None
+    return int(found[1] or 0) if found else None
+
+
+def _is_merged(source: Shape, target: Shape) -> bool:
+    """Whether a reshape both regroups sizes and adds some of 1, as `AlgebraicSimplifier` leaves where it merges two."""
+    return long_sizes(source) != long_sizes(target) and target.dimensions.count(1) > source.dimensions.count(
+        1
+    )
+
+
+def _is_two_steps(source: Shape, target: Shape) -> bool:
+    """Whether a reshape does more than add sizes of 1, or more than take some out."""
+    return not is_with_ones(source.dimensions, target.dimensions) and not is_with_ones(
+        target.dimensions, source.dimensions
+    )
+
+
+def _is_merged_insertion(i: Instruction) -> bool:
+    """Whether a `broadcast_in_dim` of the program adds sizes of 1 in two places: then one of them came from its operand."""
+    assert i.computation is not None
+    source, target, operand = shape_of(i.operands[0]), shape_of(i), i.operands[0].opcode
+    return (
+        i.name.split(".")[0] == "broadcast_in_dim"
+        and (
+            operand in ELEMENTWISE or (operand == "reduce" and not i.computation.name.startswith(_RECREATED))
+        )
+        and is_with_ones(source.dimensions, target.dimensions)
+        and len(target.dimensions) - len(source.dimensions) > 1
+    )
+
+
+def _is_of_simplifier(i: Instruction, user: Instruction) -> bool:
+    """Whether a reshape of indices or updates was merged after `GatherSimplifier` or `ScatterSimplifier` made its user.
+
+    Updates get two reshapes, indices one, which joins one of the program's only where that added the dimension of the index.
+    """
+    source, target = shape_of(i.operands[0]), shape_of(i)
+    if user.opcode == "scatter" and user.operands.index(i) > len(user.operands) // 2:
+        return _is_two_steps(source, target)
+    return _is_merged(source, target)
+
+
+def _is_normalized(i: Instruction) -> bool:
+    """Whether a conversion to a wider type was put before a collective that was there already (`FloatNormalization`)."""
+    assert i.computation is not None
+    given, made = shape_of(i.operands[0]).element_type, shape_of(i).element_type
+    return (
+        given.is_floating
+        and made.is_floating
+        and given.bits < made.bits
+        and not i.computation.name.startswith(_RECREATED)
+        and any(user.opcode in _GATHERS for user in i.users)
+    )
