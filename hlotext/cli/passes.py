@@ -20,7 +20,8 @@ def command(name: str | None, output_format: str) -> None:
     """List the passes of `hlotext rewrite`, or say all about one.
 
     Those that do the work of a pass of XLA's say on how many steps that XLA recorded they leave the same module, and when
-    that was measured.
+    that was measured. Models that need more than the module are not passes: `hlotext explain` replays XLA's log of priority
+    fusion on GPU.
 
     \b
     Examples:

@@ -32,7 +32,7 @@ AGREEMENT = {
     "copy-insertion-removing": Agreement("removing_unnecessary_copies", 41, 40, 0, 0),
     "copy-insertion-special": Agreement("adding_special-case_copies", 19, 18, 0, 0),
     "cpu-fusion": Agreement("fusion", 25, 25, 0, 0),
-    "cpu-layout-assignment": Agreement("layout-assignment", 16, 14, 0, 0),
+    "cpu-layout-assignment": Agreement("layout-assignment", 16, 16, 0, 0),
     "cse": Agreement("cse", 181, 178, 42, 42),
     "dce": Agreement("dce", 175, 175, 60, 60),
     "dot-decomposer": Agreement("dot_decomposer", 6, 6, 20, 20),
