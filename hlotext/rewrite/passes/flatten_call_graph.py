@@ -8,6 +8,7 @@ import attrs
 
 from hlotext.edit.calls import OWNERS
 from hlotext.edit.cloning import clone_computation
+from hlotext.ir.nodes import async_ops
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -41,7 +42,7 @@ class FlattenCallGraph(Pass):
         places = {c: number for number, c in enumerate(module.computations)}
         for computation in post_order(module.computations):
             callers = sorted(
-                computation.callers,
+                filter(_counts, computation.callers),
                 key=lambda i: places.get(i.computation, len(places)) if i.computation else 0,
             )
             for number, caller in enumerate(callers):
@@ -49,6 +50,11 @@ class FlattenCallGraph(Pass):
                 if number or uses > 1:
                     count += _give_own(caller, computation, growth)
         return PassResult.of({"copies": count})
+
+
+def _counts(caller: Instruction) -> bool:
+    """Whether XLA knows an instruction as a caller: updates and ends only repeat what their start runs."""
+    return async_ops.ROLES.get(caller.opcode) in (None, "start")
 
 
 def _give_own(caller: Instruction, wanted: Computation, growth: Growth) -> int:
@@ -83,5 +89,9 @@ def _replace_callees(caller: Instruction, wanted: Computation | None, growth: Gr
     for name, _ in dict.fromkeys(caller.callees()):
         value = caller.attributes[name]
         changed[name] = tuple(map(own, value)) if isinstance(value, tuple) else own(value)
+    # What they repeat of it is read and forgotten.
+    for follower in caller.async_chain if caller.opcode == "async-start" else ():
+        if follower is not caller and "calls" in follower.attributes:
+            follower.change(attributes={k: v for k, v in follower.attributes.items() if k != "calls"})
     caller.change(attributes={**caller.attributes, **changed}, typed=False)
     return made
