@@ -115,12 +115,20 @@ def _clone(data: bytes) -> str:
     return ""
 
 
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """The folder of the files, one for all stages: making one takes as long as some stages do."""
+    return tempfile.TemporaryDirectory()
+
+
 def _command(line: str, data: bytes) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "m.txt"
-        path.write_bytes(data)
-        words = {FILE: str(path), OUT: str(Path(folder) / "out")}
-        result = cli_support.run(*(words.get(word, word) for word in line.split()))
+    folder = Path(_folder().name)
+    path = folder / "m.txt"
+    path.write_bytes(data)
+    out = folder / "out"
+    out.unlink(missing_ok=True)
+    words = {FILE: str(path), OUT: str(out)}
+    result = cli_support.run(*(words.get(word, word) for word in line.split()))
     if "internal error" in result.stderr or result.exit_code not in (0, 1, 2):
         raise AssertionError(f"exit status {result.exit_code}: {result.stderr.strip()}")
     return result.stderr if line.split()[0] in MODULES else result.stdout + result.stderr

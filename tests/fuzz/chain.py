@@ -1,4 +1,4 @@
-"""The whole chain: `python -m tests.fuzz.chain --count 1000000`, or `--whole` for every stage of each text.
+"""The whole chain: `python -m tests.fuzz.chain --tiny --count 1000000`, or `--whole` for every stage of each text.
 
 A case is one damaged text through one drawn stage of `tests.stages`: read, printed, edited, rewritten by a pass, or given to
 a command. Every case follows from the seed and its number. Wrong are exceptions, internal errors, more than a second of
@@ -22,6 +22,12 @@ from tests.fuzz.__main__ import Endless, watching
 SECONDS = 1.0
 """Of processor time for each 100,000 bytes, and for what is less."""
 ENDLESS = 30.0
+REPORT_EVERY = 10_000
+KEPT = 5
+"""Texts that are kept of each kind of finding."""
+TINY_NEST = 60
+"""How often a bracket is repeated in tiny texts."""
+_PLAIN = str.maketrans("", "", "\n\t")
 
 
 def examine(stage: stages.Stage, data: bytes) -> str:
@@ -41,9 +47,43 @@ def examine(stage: stages.Stage, data: bytes) -> str:
     seconds = time.process_time() - started
     if seconds > SECONDS * max(1, len(data) / 100_000):
         return f"slow: {stage.name}: {seconds:.1f} s"
-    if any(not (c.isprintable() or c in "\n\t") for c in shown):
+    if not shown.translate(_PLAIN).isprintable():
         return f"control characters: {stage.name}"
     return ""
+
+
+class Run:
+    """What a run has done and found."""
+
+    def __init__(self, out: Path, seed: int) -> None:
+        self.out = out
+        self.seed = seed
+        self.texts = 0
+        self.done = {stage.name: 0 for stage in stages.STAGES}
+        """Cases of each stage."""
+        self.found: collections.Counter[str] = collections.Counter()
+        """Findings of each kind."""
+
+    def case(self, number: int, stage: stages.Stage, data: bytes) -> None:
+        """One text through one stage; what is wrong is printed, and the first few texts of its kind are kept."""
+        self.done[stage.name] += 1
+        problem = examine(stage, data)
+        if not problem:
+            return
+        print(f"{number}: {problem}", flush=True)
+        kind = ": ".join(problem.split(": ")[:2])
+        self.found[kind] += 1
+        if self.found[kind] <= KEPT:
+            self.out.mkdir(parents=True, exist_ok=True)
+            (self.out / f"chain-{self.seed}-{number}.hlo").write_bytes(data)
+
+    def __str__(self) -> str:
+        counts = self.done.values()
+        return (
+            f"{self.texts:,} texts, {sum(counts):,} cases over {len(counts)} stages "
+            f"({min(counts):,} to {max(counts):,} each), {self.found.total()} findings, "
+            f"{time.process_time():.0f} s of processor time"
+        )
 
 
 def main(arguments: list[str]) -> int:
@@ -52,35 +92,26 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--whole", action="store_true", help="each text through every stage")
+    parser.add_argument("--tiny", action="store_true", help="texts of a few lines")
     parser.add_argument("--out", type=Path, default=Path("fuzz-findings"))
     options = parser.parse_args(arguments)
-    texts = seeds.small()
+    texts = seeds.tiny() if options.tiny else seeds.small()
+    nest = TINY_NEST if options.tiny else mutate.LONGEST_NEST
     for stage in stages.STAGES:
         stage.run(texts[0])  # what is loaded when first needed does not count
-    done: collections.Counter[str] = collections.Counter()
-    found: collections.Counter[str] = collections.Counter()
+    run = Run(options.out, options.seed)
     with watching():
         for number in range(options.first, options.first + options.count):
-            data = mutate.case(texts, options.seed, number)
+            data = mutate.case(texts, options.seed, number, nest)
             drawn = random.Random(f"{options.seed}:{number}").choice(stages.STAGES)
             for stage in stages.STAGES if options.whole else (drawn,):
-                done[stage.name] += 1
-                problem = examine(stage, data)
-                if not problem:
-                    continue
-                print(f"{number}: {problem}", flush=True)
-                kind = ": ".join(problem.split(": ")[:2])
-                found[kind] += 1
-                if found[kind] <= 5:
-                    options.out.mkdir(parents=True, exist_ok=True)
-                    (options.out / f"chain-{options.seed}-{number}.hlo").write_bytes(data)
-            if (number + 1) % 10_000 == 0:
-                print(f"{number + 1:,} texts, {found.total()} findings", flush=True)
-    least, most = min(done.values()), max(done.values())
-    print(
-        f"{done.total():,} cases over {len(done)} stages ({least:,} to {most:,} each), {found.total()} findings"
-    )
-    return 1 if found else 0
+                run.case(number, stage, data)
+            run.texts += 1
+            if run.texts % (REPORT_EVERY // 50 if options.whole else REPORT_EVERY) == 0:
+                print(f"case {number} done: {run}", flush=True)
+    print(f"{run}, seed {options.seed} from {options.first} on, {len(texts):,} texts to start from")
+    print("cases of each stage: " + ", ".join(f"{name} {count:,}" for name, count in run.done.items()))
+    return 1 if run.found else 0
 
 
 if __name__ == "__main__":

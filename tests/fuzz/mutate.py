@@ -98,9 +98,9 @@ def cut(r: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
     return data[:place] if r.random() < 0.8 else data[place:]
 
 
-def nest(r: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
+def nest(r: random.Random, data: bytes, _: Sequence[bytes], longest: int = LONGEST_NEST) -> bytes:
     """Repeats a bracket, perhaps with as many closing ones."""
-    place, bracket, times = _place(r, data), r.choice(_BRACKETS), r.choice((3, 60, LONGEST_NEST))
+    place, bracket, times = _place(r, data), r.choice(_BRACKETS), r.choice((3, 60, longest))
     closing = bracket[::-1].translate(bytes.maketrans(b"{([", b"})]")) if r.random() < 0.5 else b""
     return data[:place] + bracket * times + closing * times + data[place:]
 
@@ -175,10 +175,11 @@ DAMAGES: tuple[Damage, ...] = (
 """What can be done to a text; what stands here twice is done more often."""
 
 
-def case(seeds: Sequence[bytes], seed: int, number: int) -> bytes:
-    """The damaged text of that number; always the same for the same seeds."""
+def case(seeds: Sequence[bytes], seed: int, number: int, longest_nest: int = LONGEST_NEST) -> bytes:
+    """The damaged text of that number; always the same for the same seeds. Brackets are repeated at most so often."""
     r = random.Random(f"{seed}/{number}")
     data = r.choice(seeds)
     for _ in range(r.randint(1, MOST_DAMAGES)):
-        data = r.choice(DAMAGES)(r, data, seeds)
+        damage = r.choice(DAMAGES)
+        data = nest(r, data, seeds, longest_nest) if damage is nest else damage(r, data, seeds)
     return data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 import hlotext as hlo
@@ -12,6 +13,9 @@ from tests import mutation, support
 
 LONGEST = 6_000
 """Bytes of a seed; larger files of the corpus are taken as they are by `large`."""
+TINY = 1_000
+MOST_LINES = 40
+"""Bytes and lines of a seed of `tiny`."""
 
 _OP_LINE = """HloModule m
 
@@ -50,6 +54,32 @@ def small() -> tuple[bytes, ...]:
         texts += _files((support.DATA / folder).rglob("*.hlo"), LONGEST)
     texts += [text.encode() for text in examples()]
     return tuple(dict.fromkeys(text for text in texts if len(text) <= LONGEST))
+
+
+@functools.cache
+def tiny() -> tuple[bytes, ...]:
+    """Seeds of at most `TINY` bytes and `MOST_LINES` lines, and computations of the corpus by themselves, one of each kind.
+
+    So short that a stage takes about a millisecond.
+    """
+    texts = [*small(), *_computations()]
+    return tuple(
+        dict.fromkeys(text for text in texts if len(text) <= TINY and text.count(b"\n") <= MOST_LINES)
+    )
+
+
+def _computations() -> Iterator[bytes]:
+    """Computations that call nothing, each as the entry of a module: one for each list of opcodes."""
+    found = set()
+    for path in support.corpus_files():
+        for computation in hlo.parse(support.read_text(path)).computations:
+            kind = tuple(i.opcode for i in computation)
+            if kind in found or len(kind) > MOST_LINES or any(i.called_computations for i in computation):
+                continue
+            found.add(kind)
+            if not computation.is_inside:
+                text = str(computation).removeprefix("ENTRY ")
+                yield f"HloModule m\n\nENTRY {text}\n".encode("utf-8", "surrogateescape")
 
 
 @functools.cache
