@@ -22,7 +22,7 @@ from hlotext.syntax.language import patterns
 from hlotext.syntax.language.boundaries import is_module, next_module
 from hlotext.syntax.linking.linker import Infer, Linker
 from hlotext.syntax.source.inputs import InputError, decode, unpack
-from hlotext.syntax.source.reporter import Reporter, did_you_mean, word_end
+from hlotext.syntax.source.reporter import Reporter, TrialError, did_you_mean, word_end
 
 if TYPE_CHECKING:
     from hlotext.findings.finding import Diagnostic, ParseResult
@@ -167,20 +167,25 @@ class _Reading:
         errors = self.reporter.count(Severity.ERROR)
         position = self._head(module, start, recovery.tolerant_scanner.TolerantScanner.recover_head)
         scanner = Scanner(module, self.reporter, self.infer)
-        # What is right is read as `parse` reads it; guesses begin with the computation where that fails.
+        # What is right is read as `parse` reads it; guesses begin with the line where that fails.
         try:
             with self.reporter.trying():
                 end = scanner.computations(position, len(self.text))
-        except HloSyntaxError as failure:
-            behind = scanner.forget_last()
-            scanner = recovery.tolerant_scanner.TolerantScanner(
-                module, self.reporter, self.infer, scanner.linker
-            )
-            end = scanner.computations(behind, len(self.text))
+        except TrialError:
+            end = recovery.tolerant_scanner.TolerantScanner.after(scanner).go_on(len(self.text))
             if self.reporter.count(Severity.ERROR) == errors:
-                self.reporter.take([failure.diagnostic])
+                self.reporter.take(self._first_error(start))
         self._finish(module, scanner.linker)
         return module, end
+
+    def _first_error(self, start: int) -> list[Diagnostic]:
+        """What `parse` says of the module at an offset."""
+        reading = _Reading(self.source, Reporter(self.source), self.infer, "fast")
+        try:
+            reading._strictly(reading._module("", start), start)
+        except HloSyntaxError as failure:
+            return [failure.diagnostic]
+        return []
 
     def _strictly(self, module: Module, start: int) -> tuple[Module, int]:
         """One module by the fast reader. Raises HloSyntaxError at the first error."""

@@ -27,7 +27,7 @@ def predict(
     assigned here. Where memory cannot be assigned, a note says so, no thunk has a `previous` or `next`, and copies that
     depend on whether two buffers are one are counted as needed.
 
-    Raises ThunkError for a module that is not scheduled, has no entry, calls itself, or is for a platform without
+    Raises ThunkError for a module that is not scheduled, has no entry, calls itself or what is not there, or is for a platform without
     thunks (TPU).
     """
     if not module.computations:
@@ -41,6 +41,9 @@ def predict(
         raise ThunkError("whether this text is for GPU or CPU cannot be told: say platform='gpu' or 'cpu'")
     if not module.is_scheduled:
         raise ThunkError("this module is not scheduled (is_scheduled=true): its thunks have no order yet")
+    empty = next((c.name for i in module.instructions() for c in i.called_computations if not len(c)), None)
+    if empty is not None:
+        raise ThunkError(f"the text does not hold computation {empty}, which it calls")
     notes: list[Note] = []
     if memory is None:
         memory = _memory(module, wanted, notes)

@@ -143,7 +143,7 @@ def instruction_details(graph: CallGraph, instruction: Instruction) -> Instructi
         users=tuple(_user(instruction, user) for user in instruction.users),
         attributes=attribute_texts(instruction),
         called_computations=tuple(
-            Callee(attribute, callee.name, len(callee), opcode_label(callee.root))
+            Callee(attribute, callee.name, len(callee), opcode_label(callee.root) if len(callee) else "")
             for attribute, callee in instruction.callees()
         ),
         control_predecessors=tuple(other.name for other in instruction.control_predecessors),

@@ -10,6 +10,7 @@ from hlotext.edit.cloning import own_attributes
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.configs import FrontendAttributes
 from hlotext.rewrite.passes.base import Growth, Pass, PassResult
 from hlotext.rewrite.passes.dce import DeadCodeElimination
@@ -88,7 +89,8 @@ class CallInliner(Pass):
         once = policy in EARLY or sites.get(callee) == 1
         if not once and (self.single_call_site or (on_tpu and len(callee) > TPU_SMALL)):
             return False
-        return all(i.shape is not None for i in callee)
+        # What nobody knows cannot be made anew.
+        return all(i.shape is not None and i.opcode in OPCODES for i in callee)
 
 
 class Inliner(Editor):

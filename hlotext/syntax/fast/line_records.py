@@ -17,7 +17,7 @@ from hlotext.ir.tables.opcode import Payload
 from hlotext.ir.values.shape import Shape
 from hlotext.syntax import reading
 from hlotext.syntax.fast import shortcuts
-from hlotext.syntax.language import patterns
+from hlotext.syntax.language import grammar, patterns
 from hlotext.syntax.language.grammar import attribute_rule
 from hlotext.syntax.reading.records import (
     ComputationReference,
@@ -47,9 +47,12 @@ class Piece:
         """From where on in the copy the offsets are those of the text, moved by so much. None for the text itself."""
         self._places = places or []
 
-    @property
-    def is_whole(self) -> bool:
-        return self._cuts is None
+    def is_cut(self, start: int, end: int) -> bool:
+        """Whether what stands between two offsets is not as it stands in the text."""
+        if self._cuts is None:
+            return False
+        number = bisect.bisect_right(self._cuts, start)
+        return number < len(self._cuts) and self._cuts[number] <= end
 
     def place(self, position: int) -> int:
         """An offset in the text."""
@@ -60,27 +63,33 @@ class Piece:
 
 
 WHOLE = Piece()
-_BREAK = re.compile(r"[ \t]*+(?:\r\n?|\n)[ \t\r\n]*+")
+_BREAK = re.compile(r"(?:[ \t\r\n]++|/\*(?!index=)[^*\r\n]*+\*/|//[^\r\n]*+(?=[\r\n]|\Z))++")
+"""What stands between two words, with all line ends and comments in it; numbers of operands are no comments here."""
 
 
 def joined(text: str, start: int, end: int) -> tuple[str, Piece] | None:
-    """The lines of an op line as one, blanks as XLA writes them; None where a line end may be part of a value."""
+    """An op line over several lines, or with comments, as one line with blanks as XLA writes them.
+
+    None where a line end or a comment may be part of a string, or where it would begin with a name alone in its line.
+    """
+    strings = [match.span() for match in _string().finditer(text, start, end)]
     parts: list[str] = []
     cuts, places = [0], [start]
-    length, position, depth = 0, start, 0
-    has_braces = False
+    length, position = 0, start
     for match in _BREAK.finditer(text, start, end):
+        if match[0] == " ":
+            continue
+        while strings and strings[0][1] <= match.start():
+            del strings[0]
+        if strings and strings[0][0] < match.end():
+            if match.start() < strings[0][0] or match[0].strip(" "):
+                return None
+            continue
         part = text[position : match.start()]
-        if '"' in part and part.count('"') % 2:
-            return None  # within a string; it holds no quotes that are escaped either
-        depth += part.count("{") - part.count("}")
-        has_braces = has_braces or "={" in part
-        if (depth and has_braces) or "//" in part or "/*" in part or "\\" in part or not part:
-            return None
-        if not parts and "=" not in part:
+        if not part or (not parts and "=" not in part):
             return None  # for the grammar a name alone in its line begins nothing
-        after = text[match.end() : match.end() + 1]
-        blank = "" if part[-1] in "([" or after in (",", ")", "]") else " "
+        after = text[match.end()] if match.end() < end else ")"
+        blank = "" if part[-1] in "([{" or after in ",)]}" else " "
         parts += (part, blank)
         length += len(part) + len(blank)
         position = match.end()
@@ -88,6 +97,11 @@ def joined(text: str, start: int, end: int) -> tuple[str, Piece] | None:
         places.append(position)
     parts.append(text[position:end])
     return "".join(parts), Piece(cuts, places)
+
+
+@functools.cache
+def _string() -> re.Pattern[str]:
+    return re.compile(grammar.terminals()["STRING"])
 
 
 @functools.cache
@@ -147,9 +161,11 @@ def _attributes(tail: str, position: int, piece: Piece) -> tuple[ParsedAttribute
         rule = attribute_rule(name)
         value: Any
         try:
-            if rule is None and not piece.is_whole:
-                return None  # its text is kept as it stands
-            if rule is None:
+            if piece.is_cut(start, position + match.end()) and rule not in _REFERENCES:
+                # Some texts are kept as they stand; these are understood.
+                fast = shortcuts.shortcut(rule) if rule is not None and rule != "backend_config" else None
+                value = fast(text) if fast is not None else None
+            elif rule is None:
                 value = reading.terms.read("attribute", match[1]).value
             elif rule in _REFERENCES:
                 value = _references(rule, text, start + len(name) + 1, piece)

@@ -49,6 +49,51 @@ Header: TypeAlias = tuple[bool, str, int, Result]
 """The line that opens a computation: whether it is the entry, the name, the offset of its brace, and the result. (A plain
 tuple, like the next one: there are many.)"""
 
+
+class Point:
+    """A place in a body before which everything is right, and what had been read there of its computation and the module."""
+
+    __slots__ = (
+        "_instructions",
+        "_listed",
+        "_parameters",
+        "_pending",
+        "_root",
+        "position",
+        "result",
+        "scope",
+    )
+
+    def __init__(self, scope: Scope, linker: Linker, position: int, result: Result) -> None:
+        self.scope = scope
+        self.position = position
+        self.result = result
+        self._instructions = len(scope.computation._instructions)
+        self._parameters = len(scope.parameters)
+        self._root = scope.computation._root
+        self._listed = len(linker.module._computations)
+        self._pending = len(linker.pending)
+
+    def restore(self, linker: Linker) -> bool:
+        """Forgets what was read since; False where that is not possible, since more came of it than lines."""
+        scope, listed = self.scope, linker.module._computations
+        instructions = scope.computation._instructions
+        if (
+            len(listed) != self._listed
+            or listed[-1] is not scope.computation
+            or not self._instructions <= min(len(instructions), len(scope.defined))
+            or scope.elements is not None
+            or scope.numbers is not None
+        ):
+            return False
+        del instructions[self._instructions :], scope.parameters[self._parameters :]
+        del linker.pending[self._pending :]
+        while len(scope.defined) > self._instructions:
+            scope.defined.popitem()
+        scope.computation._root = self._root
+        return True
+
+
 Closing = tuple[int, str | None]
 """The end of a computation: the offset behind its closing brace and its thread, and the thread as it is quoted."""
 
@@ -87,6 +132,9 @@ class Scanner:
         self._loose = {mark: patterns.op_line("", mark, bounded=True).scanner for mark in ("%", "")}  # type: ignore[attr-defined]
         self._position = 0
         """From where on computations are being read; the linker knows where the last one of them begins."""
+        self._header_result: Result = ""
+        self._point: Point | None = None
+        """The last odd line of the last computation, in a trial."""
 
     def new_linker(self, module: Module, reporter: Reporter, infer: Infer | None) -> Linker:
         """What makes nodes of what is read."""
@@ -137,6 +185,11 @@ class Scanner:
         self.linker.forget(computations, pending)
         return start
 
+    def last_point(self) -> Point | None:
+        """Where a trial failed, with all that was read of that line forgotten; None where that is not known."""
+        point, self._point = self._point, None
+        return point if point is not None and point.restore(self.linker) else None
+
     def _other_computation(self, start: int, end: int) -> int:
         """Reads one computation; gives the offset behind it, or `start` when it stands before something else."""
         header = self.header(start, end)
@@ -153,6 +206,7 @@ class Scanner:
     def _go_on(self, scope: Scope, form: LineForm | None, position: int, result: Result, end: int) -> int:
         """Reads a computation from an offset in its body on; gives the offset behind it."""
         linker, computation = self.linker, scope.computation
+        self._header_result = result
         earlier, pending = len(linker.module._computations) - 1, len(linker.pending)
         try:
             closing = self._to_brace(scope, form, position, end)
@@ -311,6 +365,8 @@ class Scanner:
                 if odd[1] is None and self._goes_on(odd.end(), end):
                     raise UnfitError
                 return odd.end(), odd[1]
+            if self.reporter.is_trying and len(scope.defined) == len(scope.computation._instructions):
+                self._point = Point(scope, self.linker, position, self._header_result)
             position = self._odd_lines(scope, start, stop)
             form = self._form(scope, position, end) or form
             scope.computation._name_mark = None

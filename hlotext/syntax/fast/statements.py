@@ -32,6 +32,8 @@ _LINE_END = re.compile(r"[\r\n]|\Z")
 _BLANKS = re.compile(r"[ \t\r\n]++|//[^\r\n]*+")
 _CONTINUES = re.compile(r"[,(\[{]|T\s*\(")
 """What shows that an op line which looks complete goes on below."""
+_NEXT = re.compile(rf"(?:ROOT[ \t]++)?+%{patterns.IDENTIFIER}[ \t]*+=|[}})]|ROOT\b")
+"""How what follows an op line begins, which no attribute does."""
 _HEADER = re.compile(rf"(?:ENTRY\b\s*+)?+{_NAME}\s*+[({{]")
 """How the header of a computation begins, be it over several lines."""
 _BODY = re.compile(r"\{(?=[ \t]*+(?:[\r\n]|//))")
@@ -63,14 +65,16 @@ class Statements:
         stop = self.line_end(start, end)
         # For the grammar a name alone in its line begins nothing.
         is_alone = _NAME_ALONE.fullmatch(self._text, start, stop) is not None
-        guess = self._guess(start, end) if not is_alone else None
+        guess = self._look_ahead(start, start, end)[0] if not is_alone else None
         if guess is not None:
-            if guess > stop and (record_ := self._joined(start, guess)) is not None:
+            if (record_ := self._joined(start, guess, stop)) is not None:
                 return (record_,), None
             try:
                 record: InstructionRecord = reading.reference.parse(self.source, "instruction", start, guess)
             except ParseError as failure:
                 failure.__traceback__ = failure.__context__ = None
+                if guess == stop and not failure.is_at_end and not failure.may_end:
+                    return (), failure  # the same would be wrong with the first line of more
                 self.effort -= guess - stop
             else:
                 return (record,), None
@@ -98,8 +102,10 @@ class Statements:
         """Whether what follows a line can only belong to it."""
         return self.is_continuation(self.skip(stop, end))
 
-    def _joined(self, start: int, end: int) -> InstructionRecord | None:
-        """The op line between two offsets as one line of the usual form; None where it is not."""
+    def _joined(self, start: int, end: int, line_end: int) -> InstructionRecord | None:
+        """The op line between two offsets as one line of the usual form; None where it is not, or was one line."""
+        if end <= line_end and self._text.find("/", start, end) < 0:
+            return None
         found = line_records.joined(self._text, start, end)
         if found is None:
             return None
@@ -108,60 +114,55 @@ class Statements:
         match = patterns.op_line("", mark, bounded=True).fullmatch(line)
         return None if match is None else line_records.record(match, mark, piece)
 
-    def _guess(self, start: int, end: int) -> int | None:
-        """Where the op line at an offset ends that is probably right: all brackets closed, and nothing of it below."""
+    def _look_ahead(self, start: int, least: int, end: int) -> tuple[int | None, bool]:
+        """Where the op line at an offset ends that is probably right: all brackets closed, and nothing of it below.
+
+        Not before the line that ends at `least`. None where that is found nowhere, and whether it may be further down.
+        """
         text = self._text
         opened: list[int] = []
         limit = min(end, start + MAX_STATEMENT)
+        comment = -1, -1
         for match in _BRACKET.finditer(text, start, limit):
             token = match[0]
             if token in "([{":
                 opened.append(match.start())
             elif token in ")]}":
-                if not opened:
-                    return match.start()  # the end of the body
+                if not opened:  # the end of the body, or of a line that is broken if it is not complete
+                    return (match.start() if least == start else None), False
                 opened.pop()
-            elif token[0] in "\r\n":
+            elif token[0] == "/":
+                comment = match.span()
+            elif token[0] in "\r\n" and match.start() >= least:
+                below = self.skip(match.end(), end)
                 if not opened:
-                    if not self.goes_on_below(match.start(), end):
-                        return match.start()
-                elif OP_LINE.match(text, self.skip(match.end(), end)) and not (
+                    if not self.is_continuation(below) and not self._is_open_list(
+                        start, match.start(), comment, below
+                    ):
+                        return match.start(), True
+                elif OP_LINE.match(text, below) and not (
                     _BODY.match(text, opened[-1]) and self._is_body(opened[-1])
                 ):
-                    return None  # broken, or closed nowhere
+                    return None, False  # broken, or closed nowhere
         if opened or limit < end:
             self.effort -= limit - start
-            return None
-        return end
+            return None, not opened
+        return end, True
+
+    def _is_open_list(self, start: int, stop: int, comment: tuple[int, int], below: int) -> bool:
+        """Whether a line ends in a comma, be it before a comment, and no op line begins below it."""
+        line = self._text[start : comment[0] if comment[1] == stop else stop].rstrip(" \t")
+        return line.endswith(",") and _NEXT.match(self._text, below) is None
 
     def is_continuation(self, position: int) -> bool:
         """Whether what stands at an offset can only belong to the op line before it."""
         return _CONTINUES.match(self._text, position) is not None
 
     def _extent(self, start: int, stop: int, end: int) -> tuple[int, bool]:
-        """Where an op line may end that goes on below `stop`: where the brackets are closed, at least one line below.
-
-        And whether it is worth while to look further; not where another op line begins before they are closed.
-        """
-        text = self._text
+        """Where an op line may end that goes on below `stop`, at least one line below; and whether to look further."""
         least = self.line_end(self.skip(stop, end), end)
-        opened: list[int] = []
-        limit = min(end, start + MAX_STATEMENT)
-        for match in _BRACKET.finditer(text, start, limit):
-            token = match[0]
-            if token in "([{":
-                opened.append(match.start())
-            elif token in ")]}":
-                if not opened:
-                    return least, False
-                opened.pop()
-            elif token[0] in "\r\n" and match.start() >= least:
-                if not opened:
-                    return match.start(), True
-                if not self._is_body(opened[-1]) and OP_LINE.match(text, self.skip(match.end(), end)):
-                    return least, False
-        self.effort -= limit - start
-        return least, not opened
+        found, may_be_further = self._look_ahead(start, least, end)
+        return (least, may_be_further) if found is None else (found, True)
 
     def _is_body(self, bracket: int) -> bool:
         """Whether a bracket opens the body of a computation written in place of its name."""

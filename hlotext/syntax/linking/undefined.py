@@ -14,6 +14,9 @@ from hlotext.syntax.source.reporter import Place, Reporter
 
 _DEFINITION = late(rf"^[ \t]*+(?:ROOT[ \t]+)?(%?({IDENTIFIER}))[ \t]*+=", re.MULTILINE | re.ASCII)
 
+_DEFINED = late(rf"\n[ \t]*+(?:ROOT[ \t]+)?%?({IDENTIFIER})[ \t]*+=", re.ASCII)
+"""The same, but for the first line of a text: sooner found."""
+
 _SINGLE = 2
 """Names that are looked for by themselves before all definitions are noted."""
 
@@ -27,6 +30,8 @@ class Undefined:
         self.reporter = reporter
         self._places: dict[str, list[int]] | None = None
         """Where the lines that define a name stand, by name."""
+        self._names: frozenset[str] | None = None
+        """The names that are defined on some line, and perhaps some that are not: to note where takes five times as long."""
         self._looked = 0
         """Names that were looked for without those."""
         self._body = (0, 0)
@@ -34,6 +39,10 @@ class Undefined:
 
     def instruction(self, code: str, what: str, name: str, position: int, known: Collection[str]) -> None:
         """Reports an instruction that is named at an offset, but not defined before it."""
+        self.reporter.end_trial()
+        if self.reporter.is_full:
+            self.reporter.error(code, f"{what} {name} is not defined", position)
+            return
         places = self._places_of(name)
         following = bisect.bisect_right(places, position)
         related: list[Place] = []
@@ -66,8 +75,13 @@ class Undefined:
     def _places_of(self, name: str) -> list[int]:
         """Where the lines begin that define a name. The first few names are looked for by themselves: that is sooner done."""
         text = self.reporter.source.text
-        if self._places is not None or self._looked >= _SINGLE or "\r" in text:
-            return self._all_places().get(name, [])
+        if self._places is not None:
+            return self._places.get(name, [])
+        if self._looked >= _SINGLE or "\r" in text:
+            if self._names is None:
+                first = _DEFINITION().match(text)
+                self._names = frozenset([*_DEFINED().findall(text), *([first[2]] if first else ())])
+            return self._all_places().get(name, []) if name in self._names else []
         self._looked += 1
         found = []
         place = text.find(name)

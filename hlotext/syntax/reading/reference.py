@@ -42,6 +42,7 @@ class ParseError(Exception):
         is_at_end: bool = False,
         is_between_lines: bool = False,
         is_complete: bool = False,
+        may_end: bool = True,
         unclosed: int | None = None,
     ) -> None:
         super().__init__()
@@ -55,11 +56,14 @@ class ParseError(Exception):
         """The text ends where an op line is complete, and a next one could begin."""
         self.is_complete = is_complete
         """What stands before the error is all that was asked for."""
+        self.may_end = may_end
+        """The text could have ended before the error, or nothing stands there: other rules may go on."""
         self.unclosed = unclosed
         """The bracket that is not closed where the text ends; None elsewhere."""
 
     def report(self, reporter: Reporter) -> None:
         """Says it."""
+        reporter.end_trial()
         finding = self.finding()
         related = [] if self.unclosed is None else [("this is not closed", self.unclosed, self.unclosed + 1)]
         reporter.error(finding.code, finding.message, finding.start, finding.end, finding.help, related)
@@ -122,7 +126,10 @@ def parse(
     is_last = behind is not None and behind.end() == end
     is_at_end = is_last or text.startswith(("/*", '"', "'", "{"), at)
     is_complete = expected == {"$END"}
-    raise ParseError(finding, _read_by(parser), is_at_end=is_at_end, is_complete=is_complete)
+    choices = parser.choices()
+    # There are no choices behind all that the rule asked for, and before anything those of other rules are others.
+    may_end = not choices or "$END" in choices or not parser.parser_state.value_stack
+    raise ParseError(finding, _read_by(parser), is_at_end=is_at_end, is_complete=is_complete, may_end=may_end)
 
 
 def op_lines(

@@ -11,19 +11,19 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from hlotext.findings.errors import HloSyntaxError, TermError
+from hlotext.findings.errors import TermError
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
 from hlotext.syntax import reading
 from hlotext.syntax.fast import shortcuts
-from hlotext.syntax.fast.scanner import Closing, Header, LineForm, Result, Scanner, UnfitError
+from hlotext.syntax.fast.scanner import Closing, Header, LineForm, Point, Result, Scanner, UnfitError
 from hlotext.syntax.fast.statements import CALL, CLOSING, OP_LINE
 from hlotext.syntax.language import patterns
 from hlotext.syntax.language.boundaries import begins_computation, begins_line, next_module
 from hlotext.syntax.linking.linker import Infer, Linker
 from hlotext.syntax.linking.scope import Scope
 from hlotext.syntax.recovery.head_recovery import recover_head
-from hlotext.syntax.source.reporter import Reporter
+from hlotext.syntax.source.reporter import Reporter, TrialError
 
 if TYPE_CHECKING:
     from hlotext.syntax.reading.records import ModuleRecord
@@ -73,7 +73,27 @@ class TolerantScanner(Scanner):
         self._skip = self.statements.skip
         self._line_end = self.statements.line_end
 
+    @classmethod
+    def after(cls, scanner: Scanner) -> TolerantScanner:
+        """What goes on where another scanner failed, with all that it knows."""
+        module = scanner.linker.module
+        found = cls(module, scanner.reporter, None, scanner.linker)
+        found._parts, found._tail, found._results = scanner._parts, scanner._tail, scanner._results
+        found._position, found._point = scanner._position, scanner._point
+        return found
+
     # ---- computations
+
+    def go_on(self, end: int) -> int:
+        """Reads from where the trial failed; gives the offset behind the last computation."""
+        point = self.last_point()
+        return self.computations(self.forget_last() if point is None else self._from(point), end)
+
+    def _from(self, point: Point) -> int:
+        """Reads the rest of the computation in which a trial failed; gives the offset behind it."""
+        position, scope = point.position, point.scope
+        closing = self._body(scope, position, next_module(self.text, position), scope.computation._brace + 1)
+        return self._close(scope, *closing, point.result)
 
     def computations(self, position: int, end: int) -> int:
         """Reads computations from an offset on, up to the next module or the end; gives the offset behind the last."""
@@ -98,10 +118,12 @@ class TolerantScanner(Scanner):
         try:
             with self.reporter.trying():
                 return self._usual_computations(position, end)
-        except (HloSyntaxError, UnfitError):
-            return self.forget_last()
+        except (TrialError, UnfitError):
+            point = self.last_point()
+            return self.forget_last() if point is None else self._from(point)
 
     def _go_on(self, scope: Scope, form: LineForm | None, position: int, result: Result, end: int) -> int:
+        self._header_result = result
         return self._close(scope, *self._to_brace(scope, form, position, end), result)
 
     def _odd_lines(self, scope: Scope, start: int, end: int) -> int:
@@ -209,9 +231,12 @@ class TolerantScanner(Scanner):
 
     # ---- bodies
 
-    def _body(self, scope: Scope, position: int, end: int) -> Closing:
-        """Reads the op lines of a computation up to its end, whatever stands between them."""
-        read = self._usual_lines(scope, position, end)
+    def _body(self, scope: Scope, position: int, end: int, first: int | None = None) -> Closing:
+        """Reads the op lines of a computation from an offset on up to its end, whatever stands between them.
+
+        `first` is where its lines begin, if some have been read.
+        """
+        read = self._usual_lines(scope, position if first is None else first, end)
         while True:
             position = read(position)
             found: int | Closing | None = self.closing(position, end)

@@ -20,6 +20,10 @@ Place = tuple[str, int, int | None]
 """What is to be said of a related place, where it starts and where it ends."""
 
 
+class TrialError(Exception):
+    """Something is wrong where somebody only tries whether all is right; what it is will be said by who reads on."""
+
+
 class Reporter:
     """Takes what the readers find in one text."""
 
@@ -39,6 +43,8 @@ class Reporter:
         """How much was found, kept or not."""
         self._compared = 0
         """Known words that were compared with misspelt ones."""
+        self._lengths = _ByLength(())
+        """The words that were known last."""
 
     def error(
         self,
@@ -51,8 +57,9 @@ class Reporter:
     ) -> None:
         """Raises HloSyntaxError, or when tolerant keeps the diagnostic and returns.
 
-        Without an `end` the word at `start` is meant, also for the related places.
+        Without an `end` the word at `start` is meant, also for the related places. Raises TrialError where it is a trial.
         """
+        self.end_trial()
         diagnostic = self._make(code, Severity.ERROR, message, start, end, help, related)
         if not self.tolerant:
             raise HloSyntaxError(diagnostic) from None
@@ -60,12 +67,22 @@ class Reporter:
 
     @contextmanager
     def trying(self) -> Iterator[None]:
-        """Inside, errors are raised by one that collects them, too."""
+        """Inside, the first error raises TrialError."""
         tolerant, self.tolerant, self.is_trying = self.tolerant, False, True
         try:
             yield
         finally:
             self.tolerant, self.is_trying = tolerant, False
+
+    def end_trial(self) -> None:
+        """Raises TrialError where it is a trial: for those to whom it takes time to say what is wrong."""
+        if self.is_trying:
+            raise TrialError
+
+    @property
+    def is_full(self) -> bool:
+        """Errors are only counted from now on."""
+        return self._counts[Severity.ERROR] >= MAX_DIAGNOSTICS
 
     def note(self, code: str, message: str, start: int, end: int | None = None, help: str = "") -> None:
         """Keeps a note, one for each thing that is not known; when strict it is an error."""
@@ -106,8 +123,9 @@ class Reporter:
             return ""
         # Looking at the length of a word costs a hundredth of comparing it.
         self._compared += len(known) // 100
-        alike = (name for name in known if abs(len(name) - len(word)) <= 1 + len(word) // 3)
-        near = list(itertools.islice(alike, min(room, 2_000)))
+        if not self._lengths.follows(known):
+            self._lengths = _ByLength(known)
+        near = self._lengths.near(word, min(room, 2_000))
         self._compared += len(near)
         return did_you_mean(word, near)
 
@@ -148,9 +166,57 @@ _ALIKE = 0.66
 """How alike two words are of which one may be meant by the other: of three letters two, in their order."""
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known: Collection[str]) -> str:
     """A sentence that names the nearest known word, or an empty string."""
+    close = _closest(word, known) if known else None
+    return f"did you mean `{close}`?" if close is not None else ""
+
+
+def _closest(word: str, known: Collection[str]) -> str | None:
+    """What `difflib.get_close_matches` gives, which asks the whole question of many more words."""
     import difflib  # takes milliseconds, and most texts are right
 
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=_ALIKE)
-    return f"did you mean `{close[0]}`?" if close else ""
+    letters = {letter: word.count(letter) for letter in word}
+    bounds = []
+    for name in known:
+        length = len(name) + len(word)
+        shared = sum([min(count, name.count(letter)) for letter, count in letters.items()])
+        bound = 2.0 * shared / length if length else 1.0
+        if bound >= _ALIKE:
+            bounds.append((bound, name))
+    bounds.sort(reverse=True)
+    best = (_ALIKE, "")
+    matcher: difflib.SequenceMatcher[str] = difflib.SequenceMatcher()
+    matcher.set_seq2(word)
+    for bound, name in bounds:
+        if bound < best[0]:
+            break
+        matcher.set_seq1(name)
+        best = max(best, (matcher.ratio(), name))
+    return best[1] or None
+
+
+class _ByLength:
+    """Known words by their length, in their order; grows with what is known."""
+
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = known
+        self._count = 0
+        self._words: dict[int, list[tuple[int, str]]] = {}
+
+    def follows(self, known: Collection[str]) -> bool:
+        """Whether these words are the same, or more. Words that went meanwhile are found out by `near`."""
+        return known is self._known and len(known) >= self._count
+
+    def near(self, word: str, most: int) -> list[str]:
+        """The first words that are about as long as one."""
+        if len(self._known) > self._count:
+            for name in itertools.islice(self._known, self._count, None):
+                self._words.setdefault(len(name), []).append((self._count, name))
+                self._count += 1
+        room = 1 + len(word) // 3
+        found: list[tuple[int, str]] = []
+        for length in range(max(0, len(word) - room), len(word) + room + 1):
+            found += self._words.get(length, ())[:most]
+        found.sort()
+        return [name for _, name in found[:most] if name in self._known]

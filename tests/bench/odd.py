@@ -1,0 +1,131 @@
+"""What odd lines cost: `python -m tests.bench.odd [KIND ...]`, ratios of reading a module with them to reading it without.
+
+The module is of 26 MB: one of the corpus, again and again under other names (`--file` takes another). Of each kind one line
+in it is odd, then one in a hundred of all op lines; last is the entry alone, without what it calls, in megabytes each second
+against those of the whole module. Processor time of `parse` where the text is HLO, and of `parse_tolerant`, the best of three.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import hlotext as hlo
+from tests import support
+
+SIZE = 26_000_000
+TURNS = 3
+SEED = "cpu/resnet_train.cpu_1.after_optimizations.txt"
+_NAME = re.compile(r"%[A-Za-z_][\w.\-]*")
+_LINE = re.compile(r"^  (?:ROOT )?%\S+ = [^\n]*\([^\n]*%[^\n]*\)[^\n]*, metadata=[^\n]*\n", re.MULTILINE)
+"""Op lines with an operand and metadata."""
+
+
+def _undefined_callee(line: str) -> str:
+    head, _, _ = line.partition(" = ")
+    operand = _NAME.search(line, len(head))
+    assert operand is not None
+    return f"{head} = f32[4] call({operand[0]}), to_apply=%nowhere\n"
+
+
+KINDS: dict[str, tuple[bool, Callable[[str], str]]] = {
+    "wrapped before an attribute": (True, lambda line: line.replace("), ", "),\n     ", 1)),
+    "wrapped behind the parenthesis": (True, lambda line: line.replace("(%", "(\n    %", 1)),
+    "wrapped in metadata": (True, lambda line: line.replace("metadata={", "metadata={\n  ")),
+    "comment above": (True, lambda line: f"  // a comment\n{line}"),
+    "comment inside": (True, lambda line: line.replace("(%", "(/* a */ %", 1)),
+    "empty line": (True, lambda line: f"\n{line}"),
+    "indented": (True, lambda line: f"     {line}"),
+    "unknown opcode": (True, lambda line: re.sub(r" [a-z\-]+\((?=%)", " frobnicate(", line, count=1)),
+    "unknown attribute": (True, lambda line: line.replace(", metadata=", ", no_such={1,2}, metadata=")),
+    "undefined operand": (False, lambda line: line.replace("(%", "(%nowhere.", 1)),
+    "undefined callee": (False, _undefined_callee),
+    "broken shape": (False, lambda line: line.replace("[", "[[", 1)),
+    "broken operands": (False, lambda line: line.replace("(%", "((%", 1)),
+    "broken metadata": (False, lambda line: line.replace("metadata={", "metadata={{")),
+    "cut": (False, lambda line: line[: line.index("(%") + 4] + "\n"),
+    "junk": (False, lambda line: f"{line}W1120 21:31:55.123456 42 gpu_compiler.cc:1] a log line\n"),
+}
+"""Name -> whether the text is HLO with it, and how a line becomes one."""
+
+
+def module(path: Path, size: int) -> str:
+    """A module of that size made of copies of one, its entry last."""
+    text = support.read_text(path).decode()
+    start = re.search(r"^(?:ENTRY )?%", text, re.MULTILINE)
+    assert start is not None
+    head, body = text[: start.start()], text[start.start() :].rstrip("\n") + "\n\n"
+    parts = [re.sub(r",[^\n]*", "", head.split("\n", 1)[0]) + "\n\n"]
+    length, number = 0, 0
+    body = re.sub(r", metadata=\{[^}]*\}", lambda m: re.sub(r" ?stack_frame_id=\d+", "", m[0]), body)
+    while length < size:
+        part = _NAME.sub(rf"\g<0>.k{number}", body)
+        length += len(part)
+        parts.append(part if length >= size else part.replace("ENTRY ", ""))
+        number += 1
+    return "".join(parts)
+
+
+def odd(text: str, change: Callable[[str], str], each: int) -> tuple[str, int]:
+    """The text with one line in so many changed, where 0 is the first alone; and how many."""
+    parts, position, count = [], 0, 0
+    wanted = max(text.count("\n  ") // each, 1) if each else 1
+    lines = list(_LINE.finditer(text))
+    for number in range(wanted):
+        line = lines[number * len(lines) // wanted]
+        changed = change(line[0])
+        assert changed != line[0], line[0]
+        parts += [text[position : line.start()], changed]
+        position, count = line.end(), count + 1
+    return "".join([*parts, text[position:]]), count
+
+
+def seconds(read: Callable[[str], object], text: str, turns: int = TURNS) -> float:
+    """Of processor time, the best of some turns."""
+    best = float("inf")
+    for _ in range(turns):
+        gc.collect()
+        before = time.process_time()
+        read(text)
+        best = min(best, time.process_time() - before)
+    return best
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.odd", description=__doc__)
+    parser.add_argument("names", nargs="*", help="kinds whose names hold one of these words")
+    parser.add_argument("--size", type=int, default=SIZE)
+    parser.add_argument("--turns", type=int, default=TURNS)
+    parser.add_argument("--file", type=Path, default=support.CORPUS / SEED)
+    options = parser.parse_args(arguments)
+    text = module(options.file, options.size)
+    hlo.parse_tolerant(odd(text[:100_000], KINDS["cut"][1], 0)[0])  # loads the grammar
+    usual = seconds(hlo.parse, text, options.turns)
+    print(
+        f"{len(text):,} bytes, {text.count(chr(10)):,} lines, parse {usual:.2f} s, {len(text) / usual / 1e6:.0f} MB/s"
+    )
+    print(f"{'kind':<32}{'one: parse':>12}{'tolerant':>10}{'1 %: parse':>12}{'tolerant':>10}")
+    for name, (is_right, change) in KINDS.items():
+        if options.names and not any(word in name for word in options.names):
+            continue
+        cells = []
+        for each in (0, 100):
+            changed, _ = odd(text, change, each)
+            for read in (hlo.parse, hlo.parse_tolerant):
+                skipped = read is hlo.parse and not is_right
+                cells.append("-" if skipped else f"{seconds(read, changed, options.turns) / usual:.2f}")
+        print(f"{name:<32}{cells[0]:>12}{cells[1]:>10}{cells[2]:>12}{cells[3]:>10}", flush=True)
+    entry = text[text.index("ENTRY ") :]
+    spent = seconds(hlo.parse_tolerant, entry, options.turns)
+    speed = len(entry) / spent / (len(text) / usual)
+    print(f"the entry alone, {len(entry):,} bytes: {speed:.2f} of the usual speed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
