@@ -28,6 +28,9 @@ RIGHT: dict[str, Callable[[str], str]] = {
     "wrapped between operands": lambda line: line.replace(", ", ",\n    ", 1),
     "wrapped before an attribute": lambda line: line.replace("), ", "),\n     ", 1),
     "wrapped before a comma": lambda line: line.replace("), ", ")\n     , ", 1),
+    "wrapped behind a comment": lambda line: line.replace("), ", "),  // all of them, {\n     ", 1),
+    "wrapped in the list": lambda line: line.replace("(%", "(\n    %").replace("%p)", "%p\n  )"),
+    "comment behind": lambda line: line.replace("\n", " // done\n"),
     "wrapped in metadata": lambda line: line.replace("={", "={\n  "),
     "unknown opcode": lambda line: line.replace(" add(", " frobnicate("),
     "unknown attribute": lambda line: line.replace(", metadata", ", no_such={1,2}, metadata"),
@@ -44,6 +47,7 @@ WRONG: dict[str, Callable[[str], str]] = {
     "undefined operand": lambda line: line.replace("%x76", "%nowhere"),
     "undefined callee": lambda line: line.replace("add(%x76, %p)", "call(%x76), to_apply=%nowhere"),
     "broken": lambda line: line.replace("[4]", "[[4"),
+    "open metadata": lambda line: line.replace("={", "={{"),
     "operand type": lambda line: line.replace("%x76", "f32[5] %x76"),
 }
 HEADERS: dict[str, tuple[str, str]] = {
@@ -126,6 +130,43 @@ def test_a_pasted_entry_needs_no_grammar(tokens: list[int]) -> None:
     assert [d.code for d in result.diagnostics] == ["X104"] * 50
     for diagnostic in result.diagnostics:
         assert re.match(r"%missing", text[diagnostic.span.start :])
+
+
+def test_only_the_right_blanks_are_joined() -> None:
+    """What is kept as it stands is not what the joined line says, and strings hold what they hold."""
+    for tail in (
+        'backend_config={"a":\n  1}', "no_such={1,\n  2}", "no_such={1, /* a */ 2}", 'metadata={op_name="a /* b */  c"}',
+        'metadata={op_name="a"\n    op_type="b"}', 'frontend_attributes={a="b",\n  c="d  // e"}',
+        "control-predecessors={%x75,\n  %x74}", "sharding={devices=[2,2]0,1,\n  2,3}", 'metadata={op_name="a\n b"}',
+    ):  # fmt: skip
+        text = TEXT.replace(LINE, LINE.partition("metadata")[0] + tail + "\n")
+        module = hlo.parse(text)
+        by_grammar = read_modules(as_source(text), reader="reference")[0][0]
+        assert difference(module, by_grammar) is None
+        assert str(module) == text
+
+
+def test_trials_leave_nothing_behind() -> None:
+    """What a line made before it proved wrong is made once: elements, bodies, names that wait for their computation."""
+    lines = {
+        "callee before an undefined operand": "  %y = f32[4]{0} call(%p, %nowhere), to_apply=%later\n",
+        "element before it": "  %t = (f32[4]{0}) tuple(%p)\n  %y = f32[4]{0} add(%t#0, %nowhere)\n",
+        "body before it": "  %y = f32[4]{0} map(%nowhere), dimensions={0}, to_apply={\n    %a = f32[] parameter(0)\n"
+        "    ROOT %b = f32[] negate(%a)\n  }\n",
+        "operation before it": "  %y = f32[4]{0} add(negate(%p), %nowhere)\n",
+        "name twice": "  %x3 = f32[4]{0} negate(%p)\n  %y = f32[4]{0} negate(%nowhere)\n",
+    }
+    for what, line in lines.items():
+        text = TEXT.replace(LINE, LINE + line)
+        result = hlo.parse_tolerant(text)
+        names = [
+            i.name for i in result.module.entry if not i.name.startswith("x") and not hasattr(i, "is_missing")
+        ]
+        assert len(names) == len(set(names)), what
+        assert str(result.module) == text
+        said = [d.code for d in result.diagnostics]
+        assert len(said) == len(set(map(str, result.diagnostics))), what
+        assert "X102" in said, what
 
 
 def test_places_are_found_without_all_line_ends() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from hlotext.cli import COMMANDS
 from hlotext.rewrite.passes import PASSES
-from tests import stages
+from tests import stages, support
 from tests.fuzz import chain, mutate, seeds
 
 EXTRAS = frozenset({"convert", "report", "graph"})
@@ -38,6 +39,19 @@ def test_damaged_texts_through_drawn_stages(part: int) -> None:
     for number in range(part, 160, 4):
         problem = chain.examine(found[number % len(found)], mutate.case(texts, 77, number))
         assert not problem or problem.startswith("slow"), f"case {number} of seed 77: {problem}"
+
+
+FOUND = sorted((support.DATA / "chain").glob("*.hlo"))
+"""What some stage failed on once."""
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
+def test_what_was_found_once(path: Path) -> None:
+    """Every stage, since what was wrong in one may be wrong in others."""
+    data = path.read_bytes()
+    for stage in _core():
+        problem = chain.examine(stage, data)
+        assert not problem or problem.startswith("slow"), problem
 
 
 @pytest.mark.slow

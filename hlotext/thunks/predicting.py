@@ -27,8 +27,8 @@ def predict(
     assigned here. Where memory cannot be assigned, a note says so, no thunk has a `previous` or `next`, and copies that
     depend on whether two buffers are one are counted as needed.
 
-    Raises ThunkError for a module that is not scheduled, has no entry, calls itself or what is not there, or is for a platform without
-    thunks (TPU).
+    Raises ThunkError for a module that is not scheduled, has no entry, calls itself or what is not there, or is for a
+    platform without thunks (TPU).
     """
     if not module.computations:
         raise ThunkError("this text has no computation")

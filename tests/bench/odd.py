@@ -2,7 +2,7 @@
 
 The module is of 26 MB: one of the corpus, again and again under other names (`--file` takes another). Of each kind one line
 in it is odd, then one in a hundred of all op lines; last is the entry alone, without what it calls, in megabytes each second
-against those of the whole module. Processor time of `parse` where the text is HLO, and of `parse_tolerant`, the best of three.
+against those of the whole module. Processor time of `parse` where the text is HLO, and of `parse_tolerant`, best of three.
 """
 
 from __future__ import annotations

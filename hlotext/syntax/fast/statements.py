@@ -32,6 +32,10 @@ _LINE_END = re.compile(r"[\r\n]|\Z")
 _BLANKS = re.compile(r"[ \t\r\n]++|//[^\r\n]*+")
 _CONTINUES = re.compile(r"[,(\[{]|T\s*\(")
 """What shows that an op line which looks complete goes on below."""
+_CLEAR_LINE = re.compile(
+    rf"(?:ROOT[ \t]++)?+(?:%{patterns.IDENTIFIER}[ \t]*+|{patterns.IDENTIFIER}[ \t]++)=[ \t]*+"
+)
+"""The same without what may be an attribute."""
 _NEXT = re.compile(rf"(?:ROOT[ \t]++)?+%{patterns.IDENTIFIER}[ \t]*+=|[}})]|ROOT\b")
 """How what follows an op line begins, which no attribute does."""
 _HEADER = re.compile(rf"(?:ENTRY\b\s*+)?+{_NAME}\s*+[({{]")
@@ -65,7 +69,7 @@ class Statements:
         stop = self.line_end(start, end)
         # For the grammar a name alone in its line begins nothing.
         is_alone = _NAME_ALONE.fullmatch(self._text, start, stop) is not None
-        guess = self._look_ahead(start, start, end)[0] if not is_alone else None
+        guess, may_be_further = self._look_ahead(start, start, end) if not is_alone else (None, True)
         if guess is not None:
             if (record_ := self._joined(start, guess, stop)) is not None:
                 return (record_,), None
@@ -78,6 +82,12 @@ class Statements:
                 self.effort -= guess - stop
             else:
                 return (record,), None
+        if guess is None and not may_be_further and self.effort >= 0 and self._is_open(start, stop):
+            # It is not closed before the next op line, whose beginning shows what is expected instead.
+            longer, is_whole = self._extent(start, stop, end)
+            if longer > stop and not is_whole:
+                self.effort -= longer - start + CALL
+                return reading.reference.op_lines(self.source, start, longer)
         records, failure_ = reading.reference.op_lines(self.source, start, stop)
         for _ in range(_TRIES if not is_alone else 0):
             if failure_ is None or not failure_.is_at_end or self.effort < 0:
@@ -97,6 +107,11 @@ class Statements:
             if not is_whole:
                 break
         return records, failure_
+
+    def _is_open(self, start: int, stop: int) -> bool:
+        """Whether a bracket is open behind a line."""
+        found = [match[0] for match in _BRACKET.finditer(self._text, start, stop)]
+        return sum(token in "([{" for token in found) > sum(token in ")]}" for token in found)
 
     def goes_on_below(self, stop: int, end: int) -> bool:
         """Whether what follows a line can only belong to it."""
@@ -120,6 +135,7 @@ class Statements:
         Not before the line that ends at `least`. None where that is found nowhere, and whether it may be further down.
         """
         text = self._text
+        begins_line = _CLEAR_LINE.match if least == start else OP_LINE.match
         opened: list[int] = []
         limit = min(end, start + MAX_STATEMENT)
         comment = -1, -1
@@ -140,7 +156,7 @@ class Statements:
                         start, match.start(), comment, below
                     ):
                         return match.start(), True
-                elif OP_LINE.match(text, below) and not (
+                elif begins_line(text, below) and not (
                     _BODY.match(text, opened[-1]) and self._is_body(opened[-1])
                 ):
                     return None, False  # broken, or closed nowhere

@@ -64,6 +64,9 @@ class ParseError(Exception):
     def report(self, reporter: Reporter) -> None:
         """Says it."""
         reporter.end_trial()
+        if reporter.is_full and reporter.tolerant:
+            reporter.leave_out()
+            return
         finding = self.finding()
         related = [] if self.unclosed is None else [("this is not closed", self.unclosed, self.unclosed + 1)]
         reporter.error(finding.code, finding.message, finding.start, finding.end, finding.help, related)

@@ -103,14 +103,24 @@ def parse_slice(rule: str, text: str, start: int, end: int) -> Any:
             raise error.orig_exc from None
 
 
-@memoised(1 << 16)
 def read(rule: str, text: str) -> Any:
     """The value of a text read by one rule of the grammar. Raises TermError with the offset of what is wrong."""
+    value = _read(rule, text)
+    if type(value) is TermError:
+        raise TermError(value.message, value.position, value.help, value.code)
+    return value
+
+
+@memoised(1 << 16)
+def _read(rule: str, text: str) -> Any:
+    """The same; what is wrong is given, and remembered too: broken lines are read more than once."""
     import lark
 
     try:
         return parse_slice(rule, text, 0, len(text))
+    except TermError as error:
+        return TermError(error.message, error.position, error.help, error.code)
     except lark.exceptions.UnexpectedInput as error:
         position: int | None = error.pos_in_stream
         end = len(text) if position is None or position < 0 else position
-        raise TermError(f"cannot read this {rule}", end) from None
+        return TermError(f"cannot read this {rule}", end)

@@ -87,12 +87,14 @@ class TolerantScanner(Scanner):
     def go_on(self, end: int) -> int:
         """Reads from where the trial failed; gives the offset behind the last computation."""
         point = self.last_point()
-        return self.computations(self.forget_last() if point is None else self._from(point), end)
+        if point is None:
+            return self.computations(self.forget_last(), end)
+        return self.computations(self._from(point, next_module(self.text, point.position)), end)
 
-    def _from(self, point: Point) -> int:
+    def _from(self, point: Point, end: int) -> int:
         """Reads the rest of the computation in which a trial failed; gives the offset behind it."""
-        position, scope = point.position, point.scope
-        closing = self._body(scope, position, next_module(self.text, position), scope.computation._brace + 1)
+        scope = point.scope
+        closing = self._body(scope, point.position, end, scope.computation._brace + 1)
         return self._close(scope, *closing, point.result)
 
     def computations(self, position: int, end: int) -> int:
@@ -120,19 +122,14 @@ class TolerantScanner(Scanner):
                 return self._usual_computations(position, end)
         except (TrialError, UnfitError):
             point = self.last_point()
-            return self.forget_last() if point is None else self._from(point)
+            return self.forget_last() if point is None else self._from(point, end)
 
     def _go_on(self, scope: Scope, form: LineForm | None, position: int, result: Result, end: int) -> int:
         self._header_result = result
         return self._close(scope, *self._to_brace(scope, form, position, end), result)
 
     def _odd_lines(self, scope: Scope, start: int, end: int) -> int:
-        if self.statements.is_continuation(start):
-            raise UnfitError
-        behind = self._loose_line(scope, start, end)
-        if behind is None or len(scope.defined) != len(scope.computation._instructions):
-            raise UnfitError  # `_body` reads it, which knows what to do when it is wrong
-        return behind
+        raise UnfitError  # `_body` reads it, which knows what to do when it is wrong
 
     def _is_foreign(self, start: int, end: int) -> bool:
         """Whether nothing from here on belongs to the module, such as the rest of a log."""

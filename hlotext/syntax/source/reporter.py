@@ -84,6 +84,10 @@ class Reporter:
         """Errors are only counted from now on."""
         return self._counts[Severity.ERROR] >= MAX_DIAGNOSTICS
 
+    def leave_out(self) -> None:
+        """Counts an error that is not kept."""
+        self._counts[Severity.ERROR] += 1
+
     def note(self, code: str, message: str, start: int, end: int | None = None, help: str = "") -> None:
         """Keeps a note, one for each thing that is not known; when strict it is an error."""
         if self.strict:
