@@ -277,7 +277,8 @@ class Module:
         if self._instruction_names is None:
             from hlotext.ir.nodes.naming import NameUniquer  # only edits need it
 
-            self._instruction_names = NameUniquer(i._name for i in self.instructions())
+            names = [i._name for c in self._computations for i in c._instructions]
+            self._instruction_names = NameUniquer(names)
         return self._instruction_names
 
     @property

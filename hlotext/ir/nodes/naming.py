@@ -20,12 +20,10 @@ class NameUniquer:
     """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken: set[str] = set()
+        self._taken = set(taken)
         self._next: dict[str, int] = {}
         self._fresh: set[str] = set()
         """Names that were handed out, and nothing has so far."""
-        for name in taken:
-            self.register(name)
 
     def register(self, name: str) -> None:
         """Marks a name as taken."""
