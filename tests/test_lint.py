@@ -234,6 +234,28 @@ def test_estimates_are_told() -> None:
 # ---- baselines
 
 
+_SMALL_CACHE = """HloModule m, is_scheduled=true
+
+ENTRY main {
+  cache = f32[262144]{0} parameter(0)
+  big = f32[268435456]{0} parameter(1)
+  part = f32[1]{0} parameter(2)
+  at = s32[] parameter(3)
+  kept = f32[262144]{0} copy(cache)
+  next = f32[262144]{0} dynamic-update-slice(kept, part, at)
+  sum = f32[268435456]{0} negate(big)
+  ROOT t = (f32[262144]{0}, f32[268435456]{0}) tuple(next, sum)
+}
+"""
+
+
+@pytest.mark.parametrize(("percent", "count"), [(1, 0), (0, 1)])
+def test_donating_what_is_little_beside_the_peak_is_not_asked_for(percent: float, count: int) -> None:
+    """A cache of 1 MiB where 2 GiB are held."""
+    config = lint.Config(select=("M103",), rules={"M103": {"min_percent": percent}})
+    assert len(lint.lint_source(Source(_SMALL_CACHE), config).findings) == count
+
+
 def test_a_baseline_counts() -> None:
     """Two equal findings are two; a third one is new; what has gone is told."""
     text = "HloModule m\n\nENTRY e {\n  x = f32[4]{0} parameter(0)\n%s  ROOT c = f32[4]{0} negate(x)\n}\n"

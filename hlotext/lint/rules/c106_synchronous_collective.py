@@ -8,6 +8,7 @@ import attrs
 
 from hlotext.analysis import Backend, byte_text
 from hlotext.findings.errors import Severity
+from hlotext.lint.beside import could_be_hidden
 from hlotext.lint.helpers import COLLECTIVE_KINDS, times
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -30,7 +31,9 @@ class SynchronousCollective(Rule):
             if one.is_async or one.kind not in COLLECTIVE_KINDS or one.sent_bytes < self.min_bytes:
                 continue
             # The TPU compiler notes this way what its last passes will make asynchronous.
-            if context.is_stepped(one.start) and "async_collective_name" not in one.start.frontend_attributes:
+            if "async_collective_name" in one.start.frontend_attributes:
+                continue
+            if context.is_stepped(one.start) and could_be_hidden(one, context):
                 runs = context.runs(one.start)
                 yield Report(
                     one.start,

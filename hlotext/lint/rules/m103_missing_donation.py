@@ -24,6 +24,8 @@ class MissingDonation(Rule):
 
     min_bytes: int = 1 << 20
     """Bytes of all such arguments from which on they are worth a finding."""
+    min_percent: float = 1
+    """Percent of the peak of memory that donating saves, likewise."""
     count: int = 3
     """How many arguments must be updated as parameters are, element by element, so that it is no coincidence."""
 
@@ -43,12 +45,17 @@ class MissingDonation(Rule):
         """Half of what the arguments take: parameters and optimizer state are most of what a training step is given."""
         return sum(size_of(parameter.shape) for parameter in context.module.entry.parameters) // 2
 
+    def _is_much(self, saved: int, context: Context) -> bool:
+        assignment = assignment_of(context)
+        peak = assignment.peak(MAIN).bytes if assignment is not None else 0
+        return saved >= self.min_bytes and 100 * saved >= self.min_percent * peak
+
     def _report(self, found: list[Update], what: str, cause: str, context: Context) -> Report | None:
         total = sum(map(_size, found))
         if not found or total < self.min_bytes:
             return None
         saved = _saved(found, context)
-        if saved is not None and saved < self.min_bytes:
+        if saved is not None and not self._is_much(saved, context):
             return None
         largest = max(found, key=_size)
         many = f"{len(found):,} arguments of {byte_text(total)} {what}"

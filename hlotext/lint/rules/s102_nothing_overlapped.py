@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import Backend, byte_text
+from hlotext.lint.beside import could_be_hidden
 from hlotext.lint.helpers import COLLECTIVE_KINDS, scheduled_between, times, works
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -33,7 +34,9 @@ class NothingOverlapped(Rule):
                 or one.sent_bytes < self.min_bytes
             ):
                 continue
-            if not any(works(other) for other in scheduled_between(chain[0], chain[-1])):
+            if any(works(other) for other in scheduled_between(chain[0], chain[-1])):
+                continue
+            if could_be_hidden(one, context):
                 runs = context.runs(one.start)
                 yield Report(
                     one.start,

@@ -9,11 +9,9 @@ import attrs
 
 from hlotext import cost
 from hlotext.analysis import Backend, backend_of
+from hlotext.lint.beside import CHIPS
 from hlotext.lint.helpers import COLLECTIVE_KINDS
 from hlotext.lint.rule import Context, Report, Rule
-
-_CHIPS = {Backend.GPU: "h100", Backend.TPU: "v5e"}
-"""The chip that is taken where none is set."""
 
 
 @attrs.frozen
@@ -32,7 +30,7 @@ class ExposedCollective(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         backend = backend_of(context.module)
-        chip = self.chip or (_CHIPS.get(backend, "") if backend is not None else "")
+        chip = self.chip or (CHIPS.get(backend, "") if backend is not None else "")
         if not chip or not context.communications:
             return
         found = cost.estimate(context.module, chip)

@@ -1,0 +1,95 @@
+"""Work that could run beside a collective: what neither makes its operands nor waits for its result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hlotext import cost
+from hlotext.analysis import Backend, CallGraph, Communication, backend_of, call_graph, fact
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.lint.rule import Context
+
+CHIPS = {Backend.GPU: "h100", Backend.TPU: "v5e"}
+"""The chip on which times are estimated where none is set."""
+_WHOLE = frozenset({"all-reduce", "collective-broadcast"})
+"""Kinds that need all of what makes their operands. Of the others XLA makes loops of permutes, with a part of the product
+that makes the operand or uses the result beside each (`spmd/dot_handler.cc`, windowed einsum), and programs do it by hand:
+they exchange pieces, and each piece of an all-reduce would have to be a sum for everybody at once."""
+_PART = 0.25
+"""Of the time of a collective, that independent work must take for the collective to be worth hiding."""
+_MOST = 256
+"""Instructions of a computation that are looked at, those that take longest."""
+_DEEPEST = 50
+"""Loops and calls inside one another that are followed."""
+
+
+def could_be_hidden(one: Communication, context: Context) -> bool:
+    """Whether something could run while a collective does: always, in pieces, but for an all-reduce, which needs work that
+    does not depend on it and takes a part of its time."""
+    return one.kind not in _WHOLE or one.start not in _alone(context.module)
+
+
+@fact
+def _alone(module: Module) -> frozenset[Instruction]:
+    """The all-reduces that everything else either makes operands for or waits for."""
+    backend = backend_of(module)
+    chip = CHIPS.get(backend) if backend is not None else None
+    if chip is None:
+        return frozenset()
+    found = cost.estimate(module, chip)
+    needs: dict[Computation, dict[Instruction, float]] = {}
+    for transfer in found.transfers:
+        where, kind = transfer.start.computation, transfer.communication
+        if where is not None and kind is not None and kind.kind in _WHOLE:
+            needs.setdefault(where, {})[transfer.start] = _PART * transfer.seconds
+    seconds = _seconds(found.instructions, call_graph(module))
+    return frozenset(
+        start for where, starts in needs.items() for start in _without_work(where, starts, seconds)
+    )
+
+
+def _seconds(times: Iterable[cost.InstructionTime], graph: CallGraph) -> dict[Instruction, float]:
+    """The time of each instruction in all its runs, of loops and calls with their bodies."""
+    found: dict[Instruction, float] = {}
+    bodies: dict[Computation, float] = {}
+    for time in times:
+        found[time.instruction] = found.get(time.instruction, 0.0) + time.seconds
+        where = time.instruction.computation
+        if where is not None:
+            bodies[where] = bodies.get(where, 0.0) + time.seconds
+    for body, total in bodies.items():
+        caller = graph.caller(body)
+        for _ in range(_DEEPEST):
+            if caller is None:
+                break
+            found[caller] = found.get(caller, 0.0) + total
+            caller = graph.caller(caller.computation)
+    return found
+
+
+def _without_work(
+    where: Computation, starts: dict[Instruction, float], seconds: dict[Instruction, float]
+) -> list[Instruction]:
+    """Those of the starts beside which less than what each needs could run; of both directions one bit each."""
+    bits = {start: 1 << number for number, start in enumerate(starts)}
+    behind: dict[Instruction, int] = {}
+    for instruction in where:
+        mask = bits.get(instruction, 0)
+        for operand in instruction.operands:
+            mask |= behind.get(operand, 0)
+        behind[instruction] = mask
+    before = dict(bits)
+    for instruction in reversed(where.instructions):
+        mask = before.get(instruction, 0)
+        for operand in instruction.operands if mask else ():
+            before[operand] = before.get(operand, 0) | mask
+    left = dict(starts)
+    longest = sorted((i for i in where if seconds.get(i)), key=lambda i: -seconds[i])[:_MOST]
+    for instruction in longest:
+        related = behind[instruction] | before.get(instruction, 0)
+        for start in left:
+            if not related & bits[start]:
+                left[start] -= seconds[instruction]
+    return [start for start, need in left.items() if need > 0]
