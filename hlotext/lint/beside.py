@@ -17,7 +17,7 @@ _WHOLE = frozenset({"all-reduce", "collective-broadcast"})
 """Kinds that need all of what makes their operands. Of the others XLA makes loops of permutes, with a part of the product
 that makes the operand or uses the result beside each (`spmd/dot_handler.cc`, windowed einsum), and programs do it by hand:
 they exchange pieces, and each piece of an all-reduce would have to be a sum for everybody at once."""
-_PART = 0.25
+_PART = 0.5
 """Of the time of a collective, that independent work must take for the collective to be worth hiding."""
 _MOST = 256
 """Instructions of a computation that are looked at, those that take longest."""

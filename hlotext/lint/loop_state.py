@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlotext.analysis import Communication, invariant_instructions
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.lint.helpers import size_of
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, source
@@ -46,9 +47,17 @@ def is_given_back(one: Communication, context: Context) -> bool:
     return any(
         other.kind == "reduce-scatter"
         and other.computation is one.computation
-        and str(other.groups) == str(one.groups)
+        and _members(other.groups) == _members(one.groups)
         for other in context.communications
     )
+
+
+def _members(groups: ReplicaGroups | None) -> str:
+    """The groups in one form: the compiler writes the same ones as mesh axes and as a list in one module."""
+    try:
+        return str(groups.full_list()) if groups is not None else ""
+    except ValueError:  # axes that the mesh lacks
+        return str(groups)
 
 
 def _is_part(value: Value, fixed: frozenset[Instruction]) -> bool:

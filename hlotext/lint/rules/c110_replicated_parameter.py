@@ -8,8 +8,9 @@ import attrs
 
 from hlotext.analysis import byte_text
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import size_of
+from hlotext.lint.helpers import donors, size_of
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.updates import updates
 
 
 @attrs.frozen
@@ -17,14 +18,14 @@ class ReplicatedParameter(Rule):
     code = "C110"
     name = "replicated-parameter"
     title = "a large parameter that every device holds in full"
-    min_bytes: int = 64 << 20
+    min_bytes: int = 128 << 20
     """Bytes of one parameter from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         devices = int(context.module.attributes.get("num_partitions", 1))
         sizes = {p: size_of(p.shape) for p in context.module.entry.parameters if _is_replicated(p)}
         large = [parameter for parameter, size in sizes.items() if size >= self.min_bytes]
-        if devices < 2 or not large:
+        if devices < 2 or not large or _is_data_parallel(context):
             return
         first = max(large, key=lambda parameter: sizes[parameter])
         total = sum(sizes[parameter] for parameter in large)
@@ -45,3 +46,15 @@ class ReplicatedParameter(Rule):
 
 def _is_replicated(parameter: Instruction) -> bool:
     return parameter.sharding is not None and parameter.sharding.is_replicated
+
+
+def _is_data_parallel(context: Context) -> bool:
+    """Whether a step gives all its state to every device, so that none was forgotten when the others were spread."""
+    parameters = context.module.entry.parameters
+    config = context.module.attributes.get("input_output_alias")
+    numbers = {alias.parameter_number for alias in config.entries} if config is not None else set()
+    state = [parameter for parameter in parameters if parameter.parameter_number in numbers]
+    state += [parameter for parameter, _ in donors(context)]
+    state += [one.parameter for one in updates(context)]
+    arrays = [parameter for parameter in state if parameter.shape is not None and parameter.shape.rank]
+    return bool(arrays) and all(map(_is_replicated, arrays))

@@ -19,6 +19,7 @@ class Padding(Rule):
     name = "padding"
     title = "an array that padding makes several times as large"
     backends = frozenset({Backend.TPU})
+    yields_to = frozenset({"L103", "L105"})
 
     ratio: float = 2.0
     """Allocated bytes for each byte of values, from which on it is worth a finding."""
@@ -33,6 +34,8 @@ class Padding(Rule):
                 first.setdefault(array, parameter)
                 counts[array] += 1
         for instruction in context.graph.stepped_instructions():
+            if _is_compilers(instruction):
+                continue
             for _, array in written_arrays(instruction):
                 first.setdefault(array, instruction)
                 counts[array] += 1
@@ -58,3 +61,10 @@ class Padding(Rule):
                 str(array),
                 is_held=True,
             )
+
+
+def _is_compilers(instruction: Instruction) -> bool:
+    """Whether the compiler inserted it without saying for what: the shape of such a step is its choice alone."""
+    return instruction.opcode in ("bitcast", "copy", "reshape", "transpose") and not (
+        instruction.metadata is not None and instruction.metadata.op_name
+    )

@@ -10,6 +10,7 @@ from hlotext.analysis import byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.held import AtPeak, Held, assignment_of, at_peak, least_held, written_in_main
 from hlotext.lint.helpers import changes_layout, counted
+from hlotext.lint.moving import is_programs
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.updates import updates
 
@@ -38,7 +39,9 @@ class CopiesAtPeak(Rule):
         undonated = {one.parameter for one in updates(context) if one.is_in_place}
         beside = _Beside(context, peak)
         copies = [
-            held for held in peak.held if beside.is_copy(held) and _behind(held.writer) not in undonated
+            held
+            for held in peak.held
+            if beside.is_copy(held) and _behind(held.writer) not in undonated and _is_avoidable(held.writer)
         ]
         total = sum(held.bytes for held in copies)
         if not copies or 100 * total < self.min_percent * peak.bytes:
@@ -91,3 +94,14 @@ def _behind(copy: Instruction) -> Instruction:
     while found.opcode in ("bitcast", "copy", "copy-start", "reshape") and found.operands:
         found = found.operands[0]
     return found
+
+
+def _is_avoidable(copy: Instruction) -> bool:
+    """Whether the program can do without, which it cannot where differentiation made what writes over the copy."""
+    names = [user.metadata.op_name if user.metadata is not None else "" for user in copy.users]
+    return (
+        not names
+        or not all("transpose(" in name for name in names)
+        or is_programs(copy)
+        or changes_layout(copy)
+    )
