@@ -9,6 +9,7 @@ from hlotext.analysis import Backend, CallGraph, Communication, backend_of, call
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.lint.helpers import works
 from hlotext.lint.rule import Context
 
 CHIPS = {Backend.GPU: "h100", Backend.TPU: "v5e"}
@@ -86,10 +87,15 @@ def _without_work(
         for operand in instruction.operands if mask else ():
             before[operand] = before.get(operand, 0) | mask
     left = dict(starts)
-    longest = sorted((i for i in where if seconds.get(i)), key=lambda i: -seconds[i])[:_MOST]
+    longest = sorted((i for i in where if seconds.get(i) and _computes(i)), key=lambda i: -seconds[i])[:_MOST]
     for instruction in longest:
         related = behind[instruction] | before.get(instruction, 0)
         for start in left:
             if not related & bits[start]:
                 left[start] -= seconds[instruction]
     return [start for start, need in left.items() if need > 0]
+
+
+def _computes(instruction: Instruction) -> bool:
+    """Whether it is work of the program: copies are there for what they feed, wherever the compiler puts them."""
+    return works(instruction) and instruction.opcode != "copy"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from hlotext.analysis import Communication, arrays_of, causing_frames, invariant_instructions, total_of
@@ -270,6 +271,20 @@ def is_librarys(instruction: Instruction) -> bool:
     if len(scopes) > 2 and scopes[-2].startswith("jit("):
         return True
     return any("jit(_" in scope for scope in scopes[1:])
+
+
+_SOLVERS = frozenset(
+    {"cholesky", "det", "eigh", "expm", "inv", "lstsq", "lu", "pinv", "qr", "slogdet", "solve", "svd"}
+)
+"""Functions of `jax.numpy.linalg` and `jax.scipy.linalg` that are programs of their own."""
+_CALLED = re.compile(r"\bjit\((\w+)\)")
+
+
+def is_solvers(instruction: Instruction) -> bool:
+    """Whether it is a part of JAX's linear algebra, whose inside users cannot change."""
+    metadata = instruction.metadata
+    scopes = metadata.op_name.split("/")[1:] if metadata is not None else []
+    return any(name in _SOLVERS for scope in scopes for name in _CALLED.findall(scope))
 
 
 # ---- what is computed again

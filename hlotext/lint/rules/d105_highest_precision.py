@@ -9,7 +9,7 @@ import attrs
 from hlotext.analysis import Backend
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import is_librarys
+from hlotext.lint.helpers import is_librarys, is_solvers
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -34,7 +34,7 @@ class HighestPrecision(Rule):
         # Operands of 16 bits and fewer are multiplied in one pass whatever is asked for.
         if passes == 1 or any(s is None or s.element_type.name != "f32" for s in shapes):
             return
-        if not _is_programs(instruction) or is_librarys(instruction):
+        if not _is_programs(instruction) or is_librarys(instruction) or is_solvers(instruction):
             return
         flops = context.flops(instruction)
         if flops >= self.min_flops:

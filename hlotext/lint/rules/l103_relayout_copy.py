@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import changes_layout, times
+from hlotext.lint.helpers import changes_layout, is_solvers, times
 from hlotext.lint.moving import comes_from_argument, is_in_main_memory
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -23,13 +23,15 @@ class RelayoutCopy(Rule):
 
     min_bytes: int = 4 << 20
     """Bytes written in all runs, from which on it is worth a finding."""
-    min_percent: float = 1
+    min_percent: float = 3
     """Percent of all that the module writes that this takes, likewise."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         if not changes_layout(instruction) or not context.is_stepped(instruction):
             return
         if comes_from_argument(instruction.operands[0], context) or not is_in_main_memory(instruction):
+            return
+        if is_solvers(instruction) or _is_convolutions(instruction) or _is_handed_out(instruction, context):
             return
         runs, size = context.runs(instruction), written_bytes(instruction)
         if size * runs >= max(self.min_bytes, self.min_percent * context.written / 100):
@@ -48,3 +50,15 @@ def _order(instruction: Instruction) -> str:
         shape = shape.tuple_shapes[0]
     numbers = shape.layout.minor_to_major if shape is not None and shape.layout is not None else ()
     return "{" + ",".join(map(str, numbers)) + "}"
+
+
+def _is_handed_out(copy: Instruction, context: Context) -> bool:
+    """Whether it only brings a result into the order in which the caller gets it."""
+    root = context.module.entry.root
+    return bool(copy.users) and all(user is root and user.opcode == "tuple" for user in copy.users)
+
+
+def _is_convolutions(copy: Instruction) -> bool:
+    """Whether it is there for a convolution, whose operands the compiler cuts and turns as it likes."""
+    named = (copy, *copy.operands, *copy.users)
+    return any(i.metadata is not None and "conv_general_dilated" in i.metadata.op_name for i in named)
