@@ -5,6 +5,7 @@ from __future__ import annotations
 from corpus.programs import (
     control,
     faults,
+    fourth_clusters,
     fourth_devices,
     fourth_loops,
     fourth_meshes,
@@ -37,6 +38,7 @@ __all__ = [
     "Program",
     "control",
     "faults",
+    "fourth_clusters",
     "fourth_devices",
     "fourth_loops",
     "fourth_meshes",
