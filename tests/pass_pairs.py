@@ -35,6 +35,7 @@ MODELS = {
     "adding_special-case_copies": "copy-insertion-special",
     "algsimp": "algsimp",
     "async-collective-creator": "async-collective-creator",
+    "batched_gather_scatter_normalizer": "batched-gather-scatter-normalizer",
     "call-inliner": "call-inliner",
     "computation-deduplicator": "computation-deduplicator",
     "constant_folding": "constant-folding",
@@ -44,15 +45,18 @@ MODELS = {
     "dynamic-dimension-simplifier": "dynamic-dimension-simplifier",
     "flatten-call-graph": "flatten-call-graph",
     "fusion-wrapper": "fusion-wrapper",
+    "gather_simplifier": "gather-simplifier",
     "gpu-convert-async-collectives-to-sync": "gpu-convert-async-collectives-to-sync",
     "layout_normalization": "layout-normalization",
     "post-scheduling-copies": "post-scheduling-copies",
     "removing_unnecessary_copies": "copy-insertion-removing",
     "reshape-decomposer": "reshape-decomposer",
     "reshape-mover": "reshape-mover",
+    "scatter_simplifier": "scatter-simplifier",
     "simplify-while-loops": "simplify-while-loops",
     "transpose-folding": "transpose-folding",
     "tuple-simplifier": "tuple-simplifier",
+    "while-loop-invariant-code-motion": "while-loop-invariant-code-motion",
 }
 """XLA's name of a pass -> ours."""
 ON_PLATFORM: dict[tuple[str, str], str] = {

@@ -19,7 +19,8 @@ from hlotext.rewrite.passes import PASSES, Pass, parse_passes
 from hlotext.rewrite.pipeline import Pipeline
 
 PIPELINE = (
-    "flatten-call-graph,call-inliner,tuple-simplifier,simplify-while-loops,dynamic-dimension-simplifier,dot-decomposer,"
+    "flatten-call-graph,call-inliner,batched-gather-scatter-normalizer,gather-simplifier,scatter-simplifier,tuple-simplifier,"
+    "while-loop-invariant-code-motion,simplify-while-loops,dynamic-dimension-simplifier,dot-decomposer,"
     "algsimp,constant-folding,transpose-folding,computation-deduplicator,reshape-mover,reshape-decomposer,"
     "layout-normalization,bitcast-simplifier,cse,dce,remove-shardings,strip-metadata,canonical-names"
 )

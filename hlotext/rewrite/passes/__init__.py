@@ -10,6 +10,7 @@ import attrs
 from hlotext.rewrite.passes.algsimp import AlgebraicSimplifier
 from hlotext.rewrite.passes.anonymize import Anonymize
 from hlotext.rewrite.passes.base import Pass, PassResult, Property
+from hlotext.rewrite.passes.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
 from hlotext.rewrite.passes.call_inliner import CallInliner
 from hlotext.rewrite.passes.combine_collectives import CombineCollectives
 from hlotext.rewrite.passes.computation_deduplicator import ComputationDeduplicator
@@ -20,17 +21,20 @@ from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.dot_decomposer import DotDecomposer
 from hlotext.rewrite.passes.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlotext.rewrite.passes.flatten_call_graph import FlattenCallGraph
+from hlotext.rewrite.passes.gather_simplifier import GatherSimplifier
 from hlotext.rewrite.passes.layout_normalization import (
     BitcastSimplifier,
     LayoutNormalization,
 )
 from hlotext.rewrite.passes.reshape_decomposer import ReshapeDecomposer
 from hlotext.rewrite.passes.reshape_mover import ReshapeMover
+from hlotext.rewrite.passes.scatter_simplifier import ScatterSimplifier
 from hlotext.rewrite.passes.single_device import SingleDevice
 from hlotext.rewrite.passes.strip import CanonicalNames, RemoveShardings, StripMetadata
 from hlotext.rewrite.passes.transpose_folding import TransposeFolding
 from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
 from hlotext.rewrite.passes.unroll_loops import UnrollLoops
+from hlotext.rewrite.passes.while_loop_invariant_code_motion import WhileLoopInvariantCodeMotion
 from hlotext.rewrite.passes.while_loop_simplifier import WhileLoopSimplifier
 
 PASSES: dict[str, type[Pass]] = {
@@ -40,7 +44,8 @@ PASSES: dict[str, type[Pass]] = {
         CommonSubexpressionElimination, ConstantFolding, DeadCodeElimination, FlattenCallGraph, LayoutNormalization,
         RemoveShardings, ReshapeDecomposer, ReshapeMover, SingleDevice, StripMetadata, TupleSimplifier, UnrollLoops,
         WhileToOneTrip, ComputationDeduplicator, DotDecomposer, DynamicDimensionSimplifier, TransposeFolding,
-        WhileLoopSimplifier,
+        WhileLoopSimplifier, BatchedGatherScatterNormalizer, GatherSimplifier, ScatterSimplifier,
+        WhileLoopInvariantCodeMotion,
     )
 }  # fmt: skip
 """Every pass of this room by its name."""
@@ -132,6 +137,7 @@ __all__ = [
     "MODELS",
     "PASSES",
     "AlgebraicSimplifier",
+    "BatchedGatherScatterNormalizer",
     "BitcastSimplifier",
     "CallInliner",
     "CanonicalNames",
@@ -142,6 +148,7 @@ __all__ = [
     "DotDecomposer",
     "DynamicDimensionSimplifier",
     "FlattenCallGraph",
+    "GatherSimplifier",
     "LayoutNormalization",
     "Pass",
     "PassOptionError",
@@ -150,10 +157,12 @@ __all__ = [
     "RemoveShardings",
     "ReshapeDecomposer",
     "ReshapeMover",
+    "ScatterSimplifier",
     "SingleDevice",
     "StripMetadata",
     "TransposeFolding",
     "TupleSimplifier",
+    "WhileLoopInvariantCodeMotion",
     "WhileLoopSimplifier",
     "WhileToOneTrip",
     "all_passes",

@@ -25,6 +25,7 @@ DATE = "2026-11-22"
 AGREEMENT = {
     "algsimp": Agreement("algsimp", 267, 228, 60, 60),
     "async-collective-creator": Agreement("async-collective-creator", 7, 7, 19, 19),
+    "batched-gather-scatter-normalizer": Agreement("batched_gather_scatter_normalizer", 9, 9, 0, 0),
     "call-inliner": Agreement("CallInliner, call-inliner", 51, 51, 25, 25),
     "computation-deduplicator": Agreement("computation-deduplicator", 11, 11, 0, 0),
     "constant-folding": Agreement("constant_folding", 61, 61, 40, 40),
@@ -39,13 +40,16 @@ AGREEMENT = {
     "dynamic-dimension-simplifier": Agreement("dynamic-dimension-simplifier", 11, 11, 0, 0),
     "flatten-call-graph": Agreement("flatten-call-graph", 30, 30, 55, 55),
     "fusion-wrapper": Agreement("fusion-wrapper", 32, 32, 25, 25),
+    "gather-simplifier": Agreement("gather_simplifier", 8, 8, 0, 0),
     "gpu-convert-async-collectives-to-sync": Agreement("gpu-convert-async-collectives-to-sync", 7, 7, 19, 19),
     "layout-normalization": Agreement("layout_normalization", 19, 19, 0, 0),
     "post-scheduling-copies": Agreement("post-scheduling-copies", 9, 9, 0, 0),
     "reshape-decomposer": Agreement("reshape-decomposer", 29, 29, 23, 23),
     "reshape-mover": Agreement("reshape-mover", 127, 123, 20, 20),
+    "scatter-simplifier": Agreement("scatter_simplifier", 12, 12, 0, 0),
     "simplify-while-loops": Agreement("simplify-while-loops", 36, 36, 20, 20),
     "transpose-folding": Agreement("transpose-folding", 15, 15, 7, 7),
     "tuple-simplifier": Agreement("tuple-simplifier", 32, 32, 41, 41),
+    "while-loop-invariant-code-motion": Agreement("while-loop-invariant-code-motion", 15, 15, 0, 0),
 }
 """By the name of the pass; others are no counterparts of XLA's."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from hlotext import layout as layouts
+from hlotext.edit.cloning import own_attributes
 from hlotext.edit.parameters import remove_parameter
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation, post_order
@@ -127,7 +128,7 @@ class Editor:
         """A copy with other operands, and perhaps another shape (`CloneWithNewOperands`)."""
         wanted = shape if shape is not None else i.shape
         assert wanted is not None
-        own = {k: v for k, v in i.attributes.items() if k not in NOT_COPIED}
+        own = {k: v for k, v in own_attributes(i).items() if k not in NOT_COPIED}
         own = derived_attributes(i, i.opcode, wanted, own)
         return self.add(
             i.opcode, wanted, operands, attributes=own, argument=i.literal or i.parameter_number, name=i.name

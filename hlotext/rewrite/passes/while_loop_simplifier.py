@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import attrs
-import numpy as np
 
 from hlotext.analysis.trip_count import counted_trips
-from hlotext.edit.cloning import own_attributes
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.passes.base import Growth, Pass, PassResult
-from hlotext.rewrite.passes.call_inliner import EARLY, LATE, Inliner
+from hlotext.rewrite.passes.call_inliner import EARLY, LATE
 from hlotext.rewrite.passes.dce import DeadCodeElimination
-from hlotext.rewrite.passes.editor import CONTROL
+from hlotext.rewrite.passes.loop_copies import (
+    Copier,
+    LoopEditor,
+    Nodes,
+    body_of,
+    condition_of,
+    is_element,
+    parameter_of,
+)
+from hlotext.rewrite.passes.loop_counters import COUNTERS, merge_counters
+from hlotext.rewrite.passes.loop_needs import Needs
 
-Nodes = dict[Instruction, Instruction | None]
-"""What stands for each instruction in a copy; None: nothing."""
-Finish = Callable[[Nodes], Instruction]
-Copier = Callable[["Loops", Computation, Nodes], None]
-
-COUNTERS = ("s8", "u8", "s32", "u32", "s64", "u64")
 MADE = frozenset({"clone", "sunk", "wide"})
 TRANSFERS = frozenset({"send", "send-done", "recv", "recv-done"})
 
@@ -85,39 +85,16 @@ def _is_plain(loop: Instruction) -> bool:
     )  # fmt: skip
 
 
-def _body(loop: Instruction) -> Computation:
-    found: Computation = loop.attributes["body"]
-    return found
-
-
-def _condition(loop: Instruction) -> Computation:
-    found: Computation = loop.attributes["condition"]
-    return found
-
-
-def _parameter(computation: Computation) -> Instruction:
-    return computation.parameters[0]
-
-
-def _is_element(i: Instruction, computation: Computation, index: int) -> bool:
-    """Whether an instruction is an element of what a computation is given, as it is."""
-    return (
-        i.opcode == "get-tuple-element"
-        and i.operands[0] is _parameter(computation)
-        and i.attributes["index"] == index
-    )
-
-
 def _users_take_elements(loop: Instruction) -> bool:
     """`AllWhileParamConsumersGte`."""
     return all(
         user.opcode == "get-tuple-element"
-        for c in (_body(loop), _condition(loop))
-        for user in _parameter(c).users
+        for c in (body_of(loop), condition_of(loop))
+        for user in parameter_of(c).users
     )
 
 
-class Loops(Inliner):
+class Loops(LoopEditor):
     """The transformations; each gives the loop that takes the old one's place, or None where it does not fit."""
 
     def __init__(self, module: Module) -> None:
@@ -129,7 +106,7 @@ class Loops(Inliner):
             self.place = loop
             if step(loop):
                 return [step.__name__]
-        inside = [i.opcode for c in (_body(loop), _condition(loop)) for i in c]
+        inside = [i.opcode for c in (body_of(loop), condition_of(loop)) for i in c]
         if not TRANSFERS.isdisjoint(inside):
             return []
         done = ["propagated"] if self.propagate(loop) else []
@@ -141,78 +118,11 @@ class Loops(Inliner):
             return done
         for word in COUNTERS:
             self.place = loop
-            merged = self.merge_counters(loop, word)
+            merged = merge_counters(self, loop, word)
             if merged is not None:
                 loop = merged
                 done.append("merged_counters")
         return done
-
-    # ---- copies
-
-    def copy(self, source: Computation, parameter: Shape, prepare: Copier, finish: Finish | None) -> Computation:  # fmt: skip
-        """A copy of a computation with another parameter; `prepare` says what stands for the old one."""
-        self.growth.add(len(source))
-        name = self.module.computation_names.unique(f"{source.name}.clone")
-        copy = self.module.add(Computation(name), before=source)
-        old = _parameter(source)
-        new = self.add("parameter", parameter, argument=0, computation=copy, name=old.name)
-        nodes: Nodes = {}
-        nodes[old] = new
-        prepare(self, copy, nodes)
-        for i in source.instructions:
-            if i in nodes or (
-                finish is not None and i is source.root and i not in nodes and _skips_root(nodes, i)
-            ):
-                continue
-            operands = [nodes.get(o) for o in i.operands]
-            if any(o is None for o in operands):
-                nodes[i] = None
-                continue
-            own = {k: v for k, v in own_attributes(i).items() if k != CONTROL}
-            waits = [nodes.get(p) for p in i.control_predecessors]
-            if any(p is not None for p in waits):
-                own[CONTROL] = tuple(p for p in waits if p is not None)
-            shape = i.shape
-            assert shape is not None
-            nodes[i] = self.add(
-                i.opcode, shape, [o for o in operands if o is not None], argument=i.literal, attributes=own,
-                computation=copy, name=i.name,
-            )  # fmt: skip
-        root = finish(nodes) if finish is not None else nodes[source.root]
-        assert root is not None
-        copy.root = root
-        return copy
-
-    def elements(self, value: Instruction) -> list[Instruction]:
-        """All elements of a tuple, taken out of it."""
-        shape = value.shape
-        assert shape is not None
-        return [self.element(value, n) for n in range(len(shape.tuple_shapes))]
-
-    def element(self, value: Instruction, index: int) -> Instruction:
-        """An element of a tuple."""
-        shape = value.shape
-        assert shape is not None
-        return self.add("get-tuple-element", shape.tuple_shapes[index], (value,), attributes={"index": index},
-                        computation=value.computation)  # fmt: skip
-
-    def tuple(self, elements: Iterable[Instruction], computation: Computation | None = None) -> Instruction:
-        """A tuple of values."""
-        parts = tuple(elements)
-        shape = Shape.tuple(tuple(part.shape for part in parts if part.shape is not None))
-        if computation is None and parts:
-            computation = parts[0].computation
-        return self.add("tuple", shape, parts, computation=computation)
-
-    def loop(
-        self, old: Instruction, shape: Shape, condition: Computation, body: Computation, init: Instruction
-    ) -> Instruction:
-        """The new loop, with the settings and notes of the old one."""
-        own: dict[str, Any] = {"condition": condition, "body": body}
-        for name in ("backend_config", "frontend_attributes", "metadata"):
-            if name in old.attributes:
-                own[name] = old.attributes[name]
-        return self.add("while", shape, (init,), attributes=own, name=old.name)
 
     # ---- elements that go
 
@@ -222,15 +132,15 @@ class Loops(Inliner):
         """The loop with some of its elements only (`RemoveDeadTupleIndices`); what stands for the others is what they start
         with, or another element."""
         init = loop.operands[0]
-        body = _body(loop)
+        body = body_of(loop)
         shape = init.shape
         assert shape is not None
         narrow = Shape.tuple(tuple(shape.tuple_shapes[n] for n in kept))
         place = {old: new for new, old in enumerate(kept)}
 
         def prepare(source: Computation) -> Copier:
-            def take(loops: Loops, copy: Computation, nodes: Nodes) -> None:
-                old = _parameter(source)
+            def take(loops: LoopEditor, copy: Computation, nodes: Nodes) -> None:
+                old = parameter_of(source)
                 new = nodes[old]
                 assert new is not None
                 for user in old.users:
@@ -248,7 +158,7 @@ class Loops(Inliner):
             return self.tuple([part for part in parts if part is not None])
 
         outside = self.place
-        condition = self.copy(_condition(loop), narrow, prepare(_condition(loop)), None)
+        condition = self.copy(condition_of(loop), narrow, prepare(condition_of(loop)), None)
         new_body = self.copy(body, narrow, prepare(body), finish)
         self.place = outside
         parts = [init.operands[n] if init.opcode == "tuple" else self.element(init, n) for n in kept]
@@ -267,19 +177,19 @@ class Loops(Inliner):
 
     def repeated(self, loop: Instruction) -> bool:
         """Keeps one of several elements that start alike and stay (`TryRemoveRepeatedWhileTupleIndices`)."""
-        init, body = loop.operands[0], _body(loop)
+        init, body = loop.operands[0], body_of(loop)
         if not self._may_change(loop) or init.opcode != "tuple" or not _users_take_elements(loop):
             return False
         alike: dict[Any, list[int]] = defaultdict(list)
         for n, (start, end) in enumerate(zip(init.operands, body.root.operands, strict=True)):
-            if _is_element(end, body, n):
+            if is_element(end, body, n):
                 alike[start].append(n)
         found = self._without_repeated(loop, alike, keeps_start=True)
         loop = found or loop
-        init, body = loop.operands[0], _body(loop)
+        init, body = loop.operands[0], body_of(loop)
         alike = defaultdict(list)
         for n, (start, end) in enumerate(zip(init.operands, body.root.operands, strict=True)):
-            if end.opcode == "dynamic-update-slice" and _is_element(end.operands[0], body, n):
+            if end.opcode == "dynamic-update-slice" and is_element(end.operands[0], body, n):
                 alike[start, end.operands[1:]].append(n)
         again = self._without_repeated(loop, alike, keeps_start=False)
         return found is not None or again is not None
@@ -291,9 +201,9 @@ class Loops(Inliner):
         if not instead:
             return None
         self.place = None
-        for computation in (_body(loop), _condition(loop)):
+        for computation in (body_of(loop), condition_of(loop)):
             first: dict[int, Instruction] = {}
-            parameter = _parameter(computation)
+            parameter = parameter_of(computation)
             for user in parameter.users:
                 kept = instead.get(user.attributes["index"])
                 if kept is not None:
@@ -302,13 +212,13 @@ class Loops(Inliner):
                         first[kept] = self.element(parameter, kept)
                     self.replace(user, first[kept])
         self.place = loop
-        count = len(_body(loop).root.operands)
+        count = len(body_of(loop).root.operands)
         left = [n for n in range(count) if n not in instead]
         return self.without(loop, left, None if keeps_start else instead)
 
     def dead(self, loop: Instruction) -> bool:
         """Takes out elements that nothing needs (`TryRemoveDeadWhileParams`)."""
-        init, body, condition = loop.operands[0], _body(loop), _condition(loop)
+        init, body, condition = loop.operands[0], body_of(loop), condition_of(loop)
         shape = init.shape
         if (
             not self._may_change(loop)
@@ -321,7 +231,7 @@ class Loops(Inliner):
         used_after = set(range(count))
         if not loop.is_root and all(user.opcode == "get-tuple-element" for user in loop.users):
             used_after = {user.attributes["index"] for user in loop.users}
-        analysis = _Needs(self, body, condition)
+        analysis = Needs(self, body, condition)
         ends = body.root.operands
         affecting = {n for i, end in enumerate(ends) for n in analysis.needs[end] if n != i}
         dead = {
@@ -331,8 +241,7 @@ class Loops(Inliner):
         }
         for group in analysis.groups(ends):
             if not any(
-                n in analysis.effects or (n in used_after and not _is_element(ends[n], body, n))
-                for n in group
+                n in analysis.effects or (n in used_after and not is_element(ends[n], body, n)) for n in group
             ):
                 dead |= group
         if not dead:
@@ -343,40 +252,9 @@ class Loops(Inliner):
     def _may_change(self, loop: Instruction) -> bool:
         shape = loop.shape
         tied = loop.control_predecessors or loop.control_successors
-        return shape is not None and shape.is_tuple and not tied and _body(loop).root.opcode == "tuple"
+        return shape is not None and shape.is_tuple and not tied and body_of(loop).root.opcode == "tuple"
 
     # ---- elements that become others
-
-    def transformed(
-        self, loop: Instruction, shape: Shape, init: Instruction,
-        old_form: Callable[[Instruction], Instruction], new_form: Callable[[Instruction, Instruction], Instruction],
-    ) -> Instruction:  # fmt: skip
-        """The loop over a state of another form: `old_form` makes the old one of it, `new_form` that of the body's new
-        result."""
-
-        def prepare(source: Computation) -> Copier:
-            def take(loops: Loops, copy: Computation, nodes: Nodes) -> None:
-                new = nodes[_parameter(source)]
-                assert new is not None
-                nodes[_parameter(source)] = old_form(new)
-                self._given = new
-
-            return take
-
-        def finish(nodes: Nodes) -> Instruction:
-            root = nodes[_body(loop).root]
-            assert root is not None
-            return new_form(root, self._given)
-
-        outside, self.place = self.place, None
-        condition = self.copy(_condition(loop), shape, prepare(_condition(loop)), None)
-        body = self.copy(_body(loop), shape, prepare(_body(loop)), finish)
-        self.place = outside
-        new = self.loop(loop, shape, condition, body, init)
-        self.replace(loop, old_form(new), relay_control=False)
-        return new
-
-    _given: Instruction
 
     def nested(self, loop: Instruction) -> bool:
         """Makes tuples in tuples one tuple (`TryFlattenNestedTuples`)."""
@@ -416,7 +294,7 @@ class Loops(Inliner):
 
     def constants(self, loop: Instruction) -> bool:
         """Takes out constants that stay what they are (`TryRemoveConstantParams`)."""
-        init, body, shape = loop.operands[0], _body(loop), loop.shape
+        init, body, shape = loop.operands[0], body_of(loop), loop.shape
         if not self._may_change(loop) or init.opcode != "tuple" or shape is None:
             return False
         pairs = zip(init.operands, body.root.operands, strict=True)
@@ -455,18 +333,18 @@ class Loops(Inliner):
 
     def propagate(self, loop: Instruction) -> bool:
         """Writes scalar constants that the body hands on into it (`TryPropagateConstant`)."""
-        init, body = loop.operands[0], _body(loop)
+        init, body = loop.operands[0], body_of(loop)
         if init.opcode != "tuple" or body.root.opcode != "tuple":
             return False
         known = {
             n: start
             for n, (start, end) in enumerate(zip(init.operands, body.root.operands, strict=False))
             if start.literal is not None and start.shape is not None and not start.shape.dimensions
-            and _is_element(end, body, n)
+            and is_element(end, body, n)
         }  # fmt: skip
         changed = False
-        for computation in (_condition(loop), body):
-            for user in _parameter(computation).users:
+        for computation in (condition_of(loop), body):
+            for user in parameter_of(computation).users:
                 start = known.get(user.attributes["index"]) if user.opcode == "get-tuple-element" else None
                 if start is None or start.shape is None:
                     continue
@@ -482,7 +360,7 @@ class Loops(Inliner):
         """Replaces a loop that never runs, or runs once (`TryRemoveWhileLoop`)."""
         if loop.control_predecessors or loop.control_successors:
             return None
-        if any(self.has_effect(i) for i in _condition(loop)):
+        if any(self.has_effect(i) for i in condition_of(loop)):
             return None
         trips = counted_trips(loop)
         if trips == 0:
@@ -491,155 +369,13 @@ class Loops(Inliner):
         skipped = notes.get("skip-simplify-while-loops_trip-count-one") == "true" or (
             notes.get("inlineable") in LATE and notes.get("inlineable") not in EARLY
         )
-        if trips != 1 or skipped or any(self.has_effect(i) for i in _body(loop)):
+        if trips != 1 or skipped or any(self.has_effect(i) for i in body_of(loop)):
             return None
         shape = loop.shape
         assert shape is not None
-        body = _body(loop)
+        body = body_of(loop)
         call = self.add("call", shape, loop.operands, attributes={"to_apply": body})
         self.replace(loop, call)
         assert call.computation is not None
         self.inline(call.computation, [call])
         return "run_once"
-
-    # ---- counters
-
-    def merge_counters(self, loop: Instruction, word: str) -> Instruction | None:
-        """Makes counters that all count in step one (`TryMergeInductionVariables`)."""
-        init, body, shape = loop.operands[0], _body(loop), loop.shape
-        if init.opcode != "tuple" or body.root.opcode != "tuple" or shape is None:
-            return None
-        if loop.control_predecessors or loop.control_successors:
-            return None
-        counter: int | None = None
-        steps: dict[int, Literal] = {}
-        for n, end in enumerate(body.root.operands):
-            step = (
-                _step(end, body, n) if end.shape is not None and end.shape.element_type.name == word else None
-            )
-            if step is None:
-                continue
-            start = init.operands[n].literal
-            starts_at_zero = (
-                start is not None and start.known_array is not None and not start.known_array.any()
-            )
-            if (
-                counter is None
-                and step.known_array is not None
-                and step.known_array.reshape(-1)[0] == 1
-                and starts_at_zero
-            ):
-                counter = n
-            else:
-                steps[n] = step
-        if len(steps) + (counter is not None) < 2:
-            return None
-        count = len(shape.tuple_shapes)
-        is_new = counter is None
-        place = count if counter is None else counter
-        type_ = next(iter(steps.values())).shape.element_type
-        scalar = Shape(type_)
-        wide = Shape.tuple((*shape.tuple_shapes, scalar)) if is_new else shape
-
-        def number(value: int, computation: Computation | None) -> Instruction:
-            literal = Literal.from_array(np.asarray(value).astype(type_.dtype), scalar)
-            return self.add("constant", scalar, argument=literal, computation=computation)
-
-        def binary(opcode: str, part: Shape, x: Instruction, y: Instruction) -> Instruction:
-            operands = []
-            for o in (x, y):
-                fits = o.shape is not None and o.shape.dimensions == part.dimensions
-                operands.append(o if fits else self.add("reshape", part, (o,), computation=o.computation))
-            return self.add(opcode, part, operands, computation=x.computation)
-
-        def old_form(value: Instruction) -> Instruction:
-            parts = []
-            for n, part in enumerate(shape.tuple_shapes):
-                if n not in steps:
-                    parts.append(self.element(value, n))
-                    continue
-                step = self.add("constant", steps[n].shape, argument=steps[n], computation=value.computation)
-                first = self.element(value, n)
-                product = binary("multiply", part, self.element(value, place), step)
-                parts.append(binary("add", part, first, product))
-            return self.tuple(parts)
-
-        def new_form(root: Instruction, given: Instruction) -> Instruction:
-            parts = [self.element(given if n in steps else root, n) for n in range(count)]
-            if is_new:
-                parts.append(binary("add", scalar, self.element(given, place), number(1, given.computation)))
-            return self.tuple(parts)
-
-        start_ = self.tuple((*self.elements(init), number(0, loop.computation))) if is_new else init
-        return self.transformed(loop, wide, start_, old_form, new_form)
-
-
-def _skips_root(nodes: Nodes, root: Instruction) -> bool:
-    return nodes.get(root, root) is None
-
-
-def _step(end: Instruction, body: Computation, index: int) -> Literal | None:
-    """What is added to an element at each turn, if a constant is."""
-    if end.opcode != "add":
-        return None
-    for x, c in (end.operands, end.operands[::-1]):
-        if _is_element(x, body, index) and c.literal is not None and not c.literal.shape.dimensions:
-            return c.literal
-    return None
-
-
-class _Needs:
-    """Which elements of a loop's state each value needs, and which elements hang together."""
-
-    def __init__(self, editor: Loops, body: Computation, condition: Computation) -> None:
-        self.needs: dict[Instruction, frozenset[int]] = {}
-        self.effects: set[int] = set()
-        self._parents: dict[Instruction, Instruction] = {}
-        self._inputs: list[Instruction] = []
-        interned: dict[frozenset[int], frozenset[int]] = {}
-        for computation in (body, condition):
-            given = _parameter(computation)
-            for i in computation.instructions:
-                if i is given or (computation is body and i is body.root):
-                    continue
-                self._parents.setdefault(i, i)
-                if i.opcode == "get-tuple-element" and i.operands[0] is given:
-                    index = i.attributes["index"]
-                    found = frozenset((index,))
-                    self._inputs.append(i)
-                    end = body.root.operands[index]
-                    self._join(end, i)
-                else:
-                    sets = {self.needs.get(o, frozenset()) for o in i.operands}
-                    found = next(iter(sets)) if len(sets) == 1 else frozenset().union(*sets)
-                    for o in i.operands:
-                        self._join(o, i)
-                found = interned.setdefault(found, found)
-                self.needs[i] = found
-                if editor.has_effect(i) or (computation is condition and i is condition.root):
-                    self.effects |= found
-        for end in body.root.operands:
-            self.needs.setdefault(end, frozenset())
-
-    def _join(self, a: Instruction, b: Instruction) -> None:
-        a, b = self._leader(a), self._leader(b)
-        if a is not b:
-            self._parents[b] = a
-
-    def _leader(self, i: Instruction) -> Instruction:
-        path = []
-        while self._parents.setdefault(i, i) is not i:
-            path.append(i)
-            i = self._parents[i]
-        for step in path:
-            self._parents[step] = i
-        return i
-
-    def groups(self, ends: tuple[Instruction, ...]) -> list[set[int]]:
-        """The elements that hang together, by what is made of them and what they become."""
-        found: dict[Instruction, set[int]] = defaultdict(set)
-        for n, end in enumerate(ends):
-            found[self._leader(end)].add(n)
-        for i in self._inputs:
-            found[self._leader(i)].add(i.attributes["index"])
-        return list(found.values())

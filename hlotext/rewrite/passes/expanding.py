@@ -1,0 +1,66 @@
+"""Passes that put something else in the place of each instruction of a kind (XLA's `OpExpanderPass`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import attrs
+
+from hlotext.ir.nodes.computation import instruction_post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.rewrite.passes.algebra.engine import Options, Simplifier
+from hlotext.rewrite.passes.base import Growth, Pass, PassResult, nonfusion_computations
+
+Expansion = Callable[[Simplifier, Instruction], "Instruction | None"]
+"""Makes what takes an instruction's place; None leaves it."""
+
+
+@attrs.frozen
+class Expander(Pass):
+    """A pass that looks at every instruction outside of fusions once, as they were before it."""
+
+    counted: ClassVar[str] = ""
+    """What `PassResult.statistics` calls the instructions that were expanded."""
+    relays_control: ClassVar[bool] = False
+    """Whether instructions with control dependencies are expanded too, and hand them on."""
+
+    def matches(self, i: Instruction) -> bool:
+        """Whether an instruction is to be expanded (`InstructionMatchesPattern`)."""
+        raise NotImplementedError
+
+    def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
+        """What takes its place (`ExpandInstruction`)."""
+        raise NotImplementedError
+
+    def run(self, module: Module) -> PassResult:
+        """Expands what matches; None where control dependencies are in the way."""
+        s = Simplifier(module, Options())
+        growth = Growth(self.name, module)
+        found = [
+            i
+            for computation in nonfusion_computations(module)
+            for i in instruction_post_order(computation)
+            if is_typed(i) and self.matches(i)
+        ]
+        count = 0
+        for i in found:
+            if not self.relays_control and (i.control_predecessors or i.control_successors):
+                continue
+            home = i.computation
+            if home is None:
+                continue
+            before = len(home)
+            s.place = i
+            new = self.expand(s, i)
+            growth.add(max(0, len(home) - before))
+            if new is not None and s.replace(i, new, relay_control=self.relays_control):
+                count += 1
+        s.place = None
+        return PassResult.of({self.counted: count})
+
+
+def is_typed(i: Instruction) -> bool:
+    """Whether shapes of an instruction and its operands are known."""
+    return i.shape is not None and all(o.shape is not None for o in i.operands)

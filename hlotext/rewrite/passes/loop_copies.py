@@ -1,0 +1,169 @@
+"""Loops made anew over a state of another form: what passes over loops share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from hlotext.edit.cloning import own_attributes
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
+from hlotext.rewrite.passes.call_inliner import Inliner
+from hlotext.rewrite.passes.editor import CONTROL
+
+Nodes = dict[Instruction, Instruction | None]
+"""What stands for each instruction in a copy; None: nothing."""
+Finish = Callable[[Nodes], Instruction]
+Copier = Callable[["LoopEditor", Computation, Nodes], None]
+
+
+def body_of(loop: Instruction) -> Computation:
+    """What a loop repeats."""
+    found: Computation = loop.attributes["body"]
+    return found
+
+
+def condition_of(loop: Instruction) -> Computation:
+    """What says whether a loop goes on."""
+    found: Computation = loop.attributes["condition"]
+    return found
+
+
+def parameter_of(computation: Computation) -> Instruction:
+    """The state that a loop's computation is given."""
+    return computation.parameters[0]
+
+
+def is_element(i: Instruction, computation: Computation, index: int) -> bool:
+    """Whether an instruction is an element of what a computation is given, as it is."""
+    return (
+        i.opcode == "get-tuple-element"
+        and i.operands[0] is parameter_of(computation)
+        and i.attributes["index"] == index
+    )
+
+
+def invariant_elements(body: Computation) -> list[tuple[int, Instruction]]:
+    """The elements of the state that a body hands on, as it takes them from there (`GetInvariantGTEsForWhileBody`)."""
+    ends = body.root.operands if body.root.opcode == "tuple" else ()
+    return [(n, end) for n, end in enumerate(ends) if is_element(end, body, n)]
+
+
+def is_whole(loop: Instruction) -> bool:
+    """Whether a loop has one operand, and computations of one parameter each."""
+    callees = [loop.attributes.get(name) for name in ("body", "condition")]
+    return loop.shape is not None and len(loop.operands) == 1 and loop.operands[0].shape is not None and all(
+        isinstance(c, Computation) and len(c) and len(c.parameters) == 1 for c in callees
+    )  # fmt: skip
+
+
+class LoopEditor(Inliner):
+    """Copies of the computations of loops, and loops over them."""
+
+    # ---- copies
+
+    def copy(self, source: Computation, parameter: Shape, prepare: Copier, finish: Finish | None) -> Computation:  # fmt: skip
+        """A copy of a computation with another parameter; `prepare` says what stands for the old one."""
+        self.growth.add(len(source))
+        name = self.module.computation_names.unique(f"{source.name}.clone")
+        copy = self.module.add(Computation(name), before=source)
+        old = parameter_of(source)
+        new = self.add("parameter", parameter, argument=0, computation=copy, name=old.name)
+        nodes: Nodes = {}
+        nodes[old] = new
+        prepare(self, copy, nodes)
+        for i in source.instructions:
+            if i in nodes or (
+                finish is not None and i is source.root and i not in nodes and _skips_root(nodes, i)
+            ):
+                continue
+            operands = [nodes.get(o) for o in i.operands]
+            if any(o is None for o in operands):
+                nodes[i] = None
+                continue
+            own = {k: v for k, v in own_attributes(i).items() if k != CONTROL}
+            waits = [nodes.get(p) for p in i.control_predecessors]
+            if any(p is not None for p in waits):
+                own[CONTROL] = tuple(p for p in waits if p is not None)
+            shape = i.shape
+            assert shape is not None
+            nodes[i] = self.add(
+                i.opcode, shape, [o for o in operands if o is not None], argument=i.literal, attributes=own,
+                computation=copy, name=i.name,
+            )  # fmt: skip
+        root = finish(nodes) if finish is not None else nodes[source.root]
+        assert root is not None
+        copy.root = root
+        return copy
+
+    def elements(self, value: Instruction) -> list[Instruction]:
+        """All elements of a tuple, taken out of it."""
+        shape = value.shape
+        assert shape is not None
+        return [self.element(value, n) for n in range(len(shape.tuple_shapes))]
+
+    def element(self, value: Instruction, index: int) -> Instruction:
+        """An element of a tuple."""
+        shape = value.shape
+        assert shape is not None
+        return self.add("get-tuple-element", shape.tuple_shapes[index], (value,), attributes={"index": index},
+                        computation=value.computation)  # fmt: skip
+
+    def tuple(self, elements: Iterable[Instruction], computation: Computation | None = None) -> Instruction:
+        """A tuple of values."""
+        parts = tuple(elements)
+        shape = Shape.tuple(tuple(part.shape for part in parts if part.shape is not None))
+        if computation is None and parts:
+            computation = parts[0].computation
+        return self.add("tuple", shape, parts, computation=computation)
+
+    def loop(
+        self, old: Instruction, shape: Shape, condition: Computation, body: Computation, init: Instruction
+    ) -> Instruction:
+        """The new loop, with the settings and notes of the old one."""
+        own: dict[str, Any] = {"condition": condition, "body": body}
+        for name in ("backend_config", "frontend_attributes", "metadata"):
+            if name in old.attributes:
+                own[name] = old.attributes[name]
+        return self.add("while", shape, (init,), attributes=own, name=old.name)
+
+    # ---- another form
+
+    def transformed(
+        self, loop: Instruction, shape: Shape, init: Instruction,
+        old_form: Callable[[Instruction], Instruction], new_form: Callable[[Instruction, Instruction], Instruction],
+        instead: Mapping[Instruction, int] | None = None, *, relay_control: bool = False,
+    ) -> Instruction:  # fmt: skip
+        """The loop over a state of another form: `old_form` makes the old one of it, `new_form` that of the body's new
+        result. `instead`: what of the body is an element of the new state now."""
+
+        def prepare(source: Computation) -> Copier:
+            def take(loops: LoopEditor, copy: Computation, nodes: Nodes) -> None:
+                new = nodes[parameter_of(source)]
+                assert new is not None
+                nodes[parameter_of(source)] = old_form(new)
+                if source is body_of(loop):
+                    nodes.update({i: loops.element(new, n) for i, n in (instead or {}).items()})
+                self._given = new
+
+            return take
+
+        def finish(nodes: Nodes) -> Instruction:
+            root = nodes[body_of(loop).root]
+            assert root is not None
+            return new_form(root, self._given)
+
+        outside, self.place = self.place, None
+        condition = self.copy(condition_of(loop), shape, prepare(condition_of(loop)), None)
+        body = self.copy(body_of(loop), shape, prepare(body_of(loop)), finish)
+        self.place = outside
+        new = self.loop(loop, shape, condition, body, init)
+        self.replace(loop, old_form(new), relay_control=relay_control)
+        return new
+
+    _given: Instruction
+
+
+def _skips_root(nodes: Nodes, root: Instruction) -> bool:
+    return nodes.get(root, root) is None

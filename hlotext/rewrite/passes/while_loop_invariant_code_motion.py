@@ -1,0 +1,167 @@
+"""What a loop computes anew at each turn, computed once in front of it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from hlotext.analysis.trip_count import counted_trips
+from hlotext.ir.nodes.computation import instruction_post_order, post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
+from hlotext.rewrite.passes.base import Growth, Pass, PassResult
+from hlotext.rewrite.passes.dce import DeadCodeElimination
+from hlotext.rewrite.passes.loop_copies import (
+    LoopEditor,
+    body_of,
+    invariant_elements,
+    is_whole,
+    parameter_of,
+)
+from hlotext.rewrite.passes.stage import is_tpu, layouts_count
+from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
+
+NOT_ALONE = frozenset({"bitcast", "broadcast", "iota", "reverse", "slice", "transpose", "tuple"})
+"""Opcodes that are hoisted only where something that uses them is (`NotWorthHoistingIndividually`)."""
+MARKERS = frozenset({"SPMDFullToShardShape", "SPMDShardShapeToFull", "MoveToDevice", "MoveToHost"})
+"""Targets of custom calls that keep everything in a loop's body where it is."""
+
+
+@attrs.frozen
+class WhileLoopInvariantCodeMotion(Pass):
+    """Moves out of loops what is the same at each turn (XLA's `WhileLoopInvariantCodeMotion`).
+
+    What depends on constants and on elements that the body hands on unchanged is computed in front of the loop, which
+    carries it as a further element. What merely moves data goes out only with something that uses it. Not out of loops that
+    run once or never. DCE and the tuple simplifier come last.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse('''
+    ... body { s = (f32[], f32[]) parameter(0)  x = f32[] get-tuple-element(s), index=0
+    ...   y = f32[] get-tuple-element(s), index=1  h = f32[] sine(x)  z = f32[] add(y, h)
+    ...   ROOT t = (f32[], f32[]) tuple(x, z) }
+    ... cond { s = (f32[], f32[]) parameter(0)  y = f32[] get-tuple-element(s), index=1
+    ...   x = f32[] get-tuple-element(s), index=0  ROOT lt = pred[] compare(y, x), direction=LT }
+    ... ENTRY e { s = (f32[], f32[]) parameter(0)  ROOT w = (f32[], f32[]) while(s), condition=cond, body=body }''')
+    >>> WhileLoopInvariantCodeMotion().run(m).statistics["hoisted"]
+    1
+    >>> [i.opcode for i in m.entry if i.opcode not in ("parameter", "get-tuple-element", "tuple")]
+    ['sine', 'while']
+    """
+
+    name: ClassVar[str] = "while-loop-invariant-code-motion"
+    summary: ClassVar[str] = "Computes in front of loops what is the same at each turn."
+    is_one_round: ClassVar[bool] = True
+
+    hoist_constants: bool = False
+    """Moves constants too, by themselves. Once layouts are assigned for TPU nothing else is moved (inferred from dumps)."""
+    hoist_reshapes: bool = False
+    """Moves reshapes too, by themselves."""
+    hoist_other: bool = True
+    """Moves what is neither a constant nor a reshape."""
+
+    def run(self, module: Module) -> PassResult:
+        editor = LoopEditor(module, Growth(self.name, module))
+        is_late = is_tpu(module) and layouts_count(module)
+        mode = attrs.evolve(self, hoist_constants=True, hoist_other=False) if is_late else self
+        loops = [
+            i
+            for computation in post_order(module.computations)
+            for i in computation.instructions
+            if i.opcode == "while"
+        ]
+        count = sum(mode._hoist(editor, loop) for loop in loops if loop.computation is not None)
+        if not count:
+            return PassResult.of({})
+        editor.place = None
+        swept = DeadCodeElimination().run(module).statistics
+        tidied = TupleSimplifier().run(module).statistics
+        return PassResult.of({"hoisted": count, **swept, **tidied})
+
+    def _hoist(self, editor: LoopEditor, loop: Instruction) -> int:
+        """How much of a loop's body went out (`TryHoistingInvariantInstructionsFromWhileBody`)."""
+        shape = loop.shape
+        if shape is None or not shape.is_tuple or not is_whole(loop):
+            return 0
+        if "_xla_disable_loop_instr_hoisting" in loop.frontend_attributes:
+            return 0
+        body = body_of(loop)
+        trips = counted_trips(loop)
+        if (trips is not None and trips <= 1) or any(i.shape is None or _is_marker(i) for i in body):
+            return 0
+        waiting = {i for _, i in invariant_elements(body) if i.shape is not None and i.shape.is_array}
+        if not waiting and not self.hoist_constants:
+            return 0
+        outside: dict[Instruction, Instruction] = {parameter_of(body): loop.operands[0]}
+        moved: list[Instruction] = []
+        editor.place = loop
+        for i in instruction_post_order(body):
+            if i in waiting or not self._may_move(editor, i):
+                continue
+            if not all(o in outside or o in waiting or o.opcode == "constant" for o in i.operands):
+                continue
+            if parameter_of(body) in i.operands:
+                continue
+            if self._stays_alone(i):
+                waiting.add(i)
+                continue
+            _copy_outside(editor, i, outside)
+            moved.append(i)
+        if moved:
+            _widen(editor, loop, shape, moved, [outside[i] for i in moved])
+        return len(moved)
+
+    def _may_move(self, editor: LoopEditor, i: Instruction) -> bool:
+        if i.opcode in ("after-all", "parameter") or editor.has_effect(i):
+            return False
+        if i.control_predecessors or i.control_successors:
+            return False
+        return self.hoist_other or i.opcode in ("constant", "reshape")
+
+    def _stays_alone(self, i: Instruction) -> bool:
+        """`NotWorthHoistingIndividually`."""
+        if i.opcode == "constant":
+            return not self.hoist_constants
+        if i.opcode == "reshape":
+            return not self.hoist_reshapes
+        return i.opcode in NOT_ALONE or i.attributes.get("custom_call_target") == "Sharding"
+
+
+def _is_marker(i: Instruction) -> bool:
+    return i.opcode == "domain" or i.attributes.get("custom_call_target") in MARKERS
+
+
+def _copy_outside(editor: LoopEditor, i: Instruction, outside: dict[Instruction, Instruction]) -> None:
+    """Copies an instruction and what it needs to the place in front of the loop (`CreateLoopInvariantCopy`)."""
+    pending = [i]
+    while pending:
+        item = pending[-1]
+        needed = [o for o in item.operands if o not in outside]
+        if needed and item not in outside:
+            pending += reversed(needed)
+            continue
+        pending.pop()
+        if item not in outside:
+            outside[item] = editor.clone(item, [outside[o] for o in item.operands])
+
+
+def _widen(
+    editor: LoopEditor, loop: Instruction, shape: Shape, moved: list[Instruction], values: list[Instruction]
+) -> None:
+    """Makes a loop carry further values, which its body takes for what it computed itself (`MakeInstructionsLiveIn`)."""
+    count = len(shape.tuple_shapes)
+    added = tuple(value.shape for value in values if value.shape is not None)
+    wide = Shape.tuple((*shape.tuple_shapes, *added))
+    init = editor.tuple((*editor.elements(loop.operands[0]), *values), loop.computation)
+
+    def narrow(value: Instruction) -> Instruction:
+        return editor.tuple([editor.element(value, n) for n in range(count)], value.computation)
+
+    def widened(root: Instruction, given: Instruction) -> Instruction:
+        parts = [editor.element(root, n) for n in range(count)]
+        return editor.tuple((*parts, *(editor.element(given, count + n) for n in range(len(values)))))
+
+    places = {i: count + n for n, i in enumerate(moved)}
+    editor.transformed(loop, wide, init, narrow, widened, places, relay_control=True)
