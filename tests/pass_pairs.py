@@ -37,6 +37,7 @@ MODELS = {
     "async-collective-creator": "async-collective-creator",
     "batched_gather_scatter_normalizer": "batched-gather-scatter-normalizer",
     "call-inliner": "call-inliner",
+    "comparison-expander": "comparison-expander",
     "computation-deduplicator": "computation-deduplicator",
     "constant_folding": "constant-folding",
     "cse": "cse",
@@ -47,6 +48,7 @@ MODELS = {
     "fusion-wrapper": "fusion-wrapper",
     "gather_simplifier": "gather-simplifier",
     "gpu-convert-async-collectives-to-sync": "gpu-convert-async-collectives-to-sync",
+    "hlo-module-dce": "hlo-module-dce",
     "layout_normalization": "layout-normalization",
     "post-scheduling-copies": "post-scheduling-copies",
     "removing_unnecessary_copies": "copy-insertion-removing",
@@ -56,6 +58,7 @@ MODELS = {
     "simplify-while-loops": "simplify-while-loops",
     "transpose-folding": "transpose-folding",
     "tuple-simplifier": "tuple-simplifier",
+    "while-loop-constant-sinking": "while-loop-constant-sinking",
     "while-loop-invariant-code-motion": "while-loop-invariant-code-motion",
 }
 """XLA's name of a pass -> ours."""
@@ -203,14 +206,15 @@ def measure(folder: Path, only: Container[str] | None = None) -> None:
 
 
 def sample(folder: Path, only: Container[str] | None = None) -> None:
-    """Keeps the shortest equal pair of each pass, platform and kind."""
+    """Keeps the shortest equal pair of each pass, platform and kind; long ones only of passes that have no others."""
     best: dict[tuple[str, str, bool], Pair] = {}
     if only is not None:
         kept = [pair for pair in sampled() if model(pair.name, pair.platform) not in only]
         best = {(pair.name, pair.platform, pair.after is None): pair for pair in kept}
     for pair in sorted(pairs_of(folder, only), key=lambda p: len(p.before) + len(p.after or "")):
         key = pair.name, pair.platform, pair.after is None
-        if key not in best and len(pair.before) <= LONGEST and pair.is_equal():
+        fits = len(pair.before) <= LONGEST or not any(name == pair.name for name, _, _ in best)
+        if key not in best and fits and pair.is_equal():
             best[key] = pair
     rows = json.dumps([attrs.asdict(pair) for pair in best.values()], indent=0)
     SAMPLE.write_bytes(lzma.compress(rows.encode(), preset=9))

@@ -13,6 +13,7 @@ from hlotext.rewrite.passes.base import Pass, PassResult, Property
 from hlotext.rewrite.passes.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
 from hlotext.rewrite.passes.call_inliner import CallInliner
 from hlotext.rewrite.passes.combine_collectives import CombineCollectives
+from hlotext.rewrite.passes.comparison_expander import ComparisonExpander
 from hlotext.rewrite.passes.computation_deduplicator import ComputationDeduplicator
 from hlotext.rewrite.passes.constant_folding import ConstantFolding
 from hlotext.rewrite.passes.control_flow import WhileToOneTrip
@@ -22,6 +23,7 @@ from hlotext.rewrite.passes.dot_decomposer import DotDecomposer
 from hlotext.rewrite.passes.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlotext.rewrite.passes.flatten_call_graph import FlattenCallGraph
 from hlotext.rewrite.passes.gather_simplifier import GatherSimplifier
+from hlotext.rewrite.passes.hlo_module_dce import HloModuleDCE
 from hlotext.rewrite.passes.layout_normalization import (
     BitcastSimplifier,
     LayoutNormalization,
@@ -34,6 +36,7 @@ from hlotext.rewrite.passes.strip import CanonicalNames, RemoveShardings, StripM
 from hlotext.rewrite.passes.transpose_folding import TransposeFolding
 from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
 from hlotext.rewrite.passes.unroll_loops import UnrollLoops
+from hlotext.rewrite.passes.while_loop_constant_sinking import WhileLoopConstantSinking
 from hlotext.rewrite.passes.while_loop_invariant_code_motion import WhileLoopInvariantCodeMotion
 from hlotext.rewrite.passes.while_loop_simplifier import WhileLoopSimplifier
 
@@ -45,7 +48,7 @@ PASSES: dict[str, type[Pass]] = {
         RemoveShardings, ReshapeDecomposer, ReshapeMover, SingleDevice, StripMetadata, TupleSimplifier, UnrollLoops,
         WhileToOneTrip, ComputationDeduplicator, DotDecomposer, DynamicDimensionSimplifier, TransposeFolding,
         WhileLoopSimplifier, BatchedGatherScatterNormalizer, GatherSimplifier, ScatterSimplifier,
-        WhileLoopInvariantCodeMotion,
+        WhileLoopInvariantCodeMotion, WhileLoopConstantSinking, HloModuleDCE, ComparisonExpander,
     )
 }  # fmt: skip
 """Every pass of this room by its name."""
@@ -142,6 +145,7 @@ __all__ = [
     "CallInliner",
     "CanonicalNames",
     "CommonSubexpressionElimination",
+    "ComparisonExpander",
     "ComputationDeduplicator",
     "ConstantFolding",
     "DeadCodeElimination",
@@ -149,6 +153,7 @@ __all__ = [
     "DynamicDimensionSimplifier",
     "FlattenCallGraph",
     "GatherSimplifier",
+    "HloModuleDCE",
     "LayoutNormalization",
     "Pass",
     "PassOptionError",
@@ -162,6 +167,7 @@ __all__ = [
     "StripMetadata",
     "TransposeFolding",
     "TupleSimplifier",
+    "WhileLoopConstantSinking",
     "WhileLoopInvariantCodeMotion",
     "WhileLoopSimplifier",
     "WhileToOneTrip",

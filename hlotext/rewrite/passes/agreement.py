@@ -27,6 +27,7 @@ AGREEMENT = {
     "async-collective-creator": Agreement("async-collective-creator", 7, 7, 19, 19),
     "batched-gather-scatter-normalizer": Agreement("batched_gather_scatter_normalizer", 9, 9, 0, 0),
     "call-inliner": Agreement("CallInliner, call-inliner", 51, 51, 25, 25),
+    "comparison-expander": Agreement("comparison-expander", 6, 6, 0, 0),
     "computation-deduplicator": Agreement("computation-deduplicator", 11, 11, 0, 0),
     "constant-folding": Agreement("constant_folding", 61, 61, 40, 40),
     "copy-insertion-adding": Agreement("adding_copies_to_resolve_interference", 44, 44, 0, 0),
@@ -42,6 +43,7 @@ AGREEMENT = {
     "fusion-wrapper": Agreement("fusion-wrapper", 32, 32, 25, 25),
     "gather-simplifier": Agreement("gather_simplifier", 8, 8, 0, 0),
     "gpu-convert-async-collectives-to-sync": Agreement("gpu-convert-async-collectives-to-sync", 7, 7, 19, 19),
+    "hlo-module-dce": Agreement("hlo-module-dce", 6, 6, 4, 4),
     "layout-normalization": Agreement("layout_normalization", 19, 19, 0, 0),
     "post-scheduling-copies": Agreement("post-scheduling-copies", 9, 9, 0, 0),
     "reshape-decomposer": Agreement("reshape-decomposer", 29, 29, 23, 23),
@@ -50,6 +52,7 @@ AGREEMENT = {
     "simplify-while-loops": Agreement("simplify-while-loops", 36, 36, 20, 20),
     "transpose-folding": Agreement("transpose-folding", 15, 15, 7, 7),
     "tuple-simplifier": Agreement("tuple-simplifier", 32, 32, 41, 41),
+    "while-loop-constant-sinking": Agreement("while-loop-constant-sinking", 8, 8, 0, 0),
     "while-loop-invariant-code-motion": Agreement("while-loop-invariant-code-motion", 15, 15, 0, 0),
 }
 """By the name of the pass; others are no counterparts of XLA's."""

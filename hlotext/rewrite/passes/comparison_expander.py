@@ -1,0 +1,83 @@
+"""Comparisons of floats in their total order as comparisons of whole numbers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.enums import ComparisonDirection
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
+from hlotext.rewrite.builder import retyped
+from hlotext.rewrite.passes.algebra.engine import Simplifier, shape_of, type_of
+from hlotext.rewrite.passes.expanding import Expander
+
+NO_NEGATIVE_ZERO = ("fnuz",)
+"""Ends of names of types in which the bits of a negative zero mean NaN."""
+
+
+@attrs.frozen
+class ComparisonExpander(Expander):
+    """Compares floats in their total order by their bits (XLA's `ComparisonExpander`).
+
+    The bits of a float as a whole number, all but the sign flipped for negative ones, have the order -NaN, -inf, ... -0, 0,
+    ... inf, NaN. Elements without a sign are compared as they are. Types of fewer than 8 bits stay.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("ENTRY e { x = f32[4] parameter(0)  y = f32[4] parameter(1)"
+    ...     "  ROOT c = pred[4] compare(x, y), direction=LT, type=TOTALORDER }")
+    >>> ComparisonExpander().run(m).statistics
+    {'comparisons': 1}
+    >>> print(m.entry.root)
+    ROOT compare.2 = pred[4] compare(select, select.1), direction=LT
+    """
+
+    name: ClassVar[str] = "comparison-expander"
+    summary: ClassVar[str] = "Compares floats in their total order by their bits."
+    counted: ClassVar[str] = "comparisons"
+
+    def matches(self, i: Instruction) -> bool:
+        if i.opcode != "compare" or len(i.operands) != 2 or str(i.attributes.get("type", "")) != "TOTALORDER":
+            return False
+        type_ = type_of(i.operands[0])
+        return shape_of(i.operands[0]).is_array and type_.is_floating and type_.bits in (8, 16, 32, 64)
+
+    def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
+        x, y = i.operands
+        if type_of(x).name == "f8e8m0fnu":
+            shape = retyped(shape_of(x), ELEMENT_TYPES["u8"])
+            sides = [s.make("bitcast-convert", shape, (side,)) for side in (x, y)]
+        else:
+            signed = ELEMENT_TYPES[f"s{type_of(x).bits}"]
+            shape = retyped(shape_of(x), signed)
+            limits = np.iinfo(signed.dtype)
+            zero, low, high = (_everywhere(s, shape, n) for n in (0, int(limits.min), int(limits.max)))
+            sides = [_ordered(s, side, shape, zero, low, high) for side in (x, y)]
+        return s.make("compare", shape_of(i), sides, direction=i.attributes["direction"])
+
+
+def _everywhere(s: Simplifier, shape: Shape, value: int) -> Instruction:
+    type_: ElementType = shape.element_type
+    literal = Literal.from_array(np.asarray(value).astype(type_.dtype), Shape(type_))
+    number = s.make("constant", Shape(type_), literal=literal)
+    return s.make("broadcast", shape, (number,), dimensions=())
+
+
+def _ordered(
+    s: Simplifier, value: Instruction, shape: Shape, zero: Instruction, low: Instruction, high: Instruction
+) -> Instruction:
+    """A float's bits as a whole number with its order (`BitcastConvertFloatingPointToIntegral`)."""
+    bits = s.make("bitcast-convert", shape, (value,))
+    truth = retyped(shape, ELEMENT_TYPES["pred"])
+    if type_of(value).name.endswith(NO_NEGATIVE_ZERO):
+        flipped = s.make("subtract", shape, (low, bits))
+        is_nan = s.make("compare", truth, (bits, low), direction=ComparisonDirection.EQ)
+        flipped = s.make("select", shape, (is_nan, low, flipped))
+    else:
+        flipped = s.make("xor", shape, (high, bits))
+    negative = s.make("compare", truth, (bits, zero), direction=ComparisonDirection.LT)
+    return s.make("select", shape, (negative, flipped, bits))
