@@ -33,7 +33,7 @@ class ComparisonExpander(Expander):
     >>> ComparisonExpander().run(m).statistics
     {'comparisons': 1}
     >>> print(m.entry.root)
-    ROOT compare.2 = pred[4] compare(select, select.1), direction=LT
+    ROOT c = pred[4] compare(select, select.1), direction=LT
     """
 
     name: ClassVar[str] = "comparison-expander"

@@ -41,7 +41,7 @@ class WhileLoopConstantSinking(Pass):
     >>> WhileLoopConstantSinking().run(m).statistics
     {'constants': 1}
     >>> print(m.find("body").root.operands[1])
-    y = f32[] add(x, two)
+    y = f32[] add(x, two.1)
     """
 
     name: ClassVar[str] = "while-loop-constant-sinking"
