@@ -8,6 +8,7 @@ import re
 import attrs
 
 from hlotext.rewrite.passes.algsimp import AlgebraicSimplifier
+from hlotext.rewrite.passes.all_to_all_decomposer import AllToAllDecomposer
 from hlotext.rewrite.passes.anonymize import Anonymize
 from hlotext.rewrite.passes.base import Pass, PassResult, Property
 from hlotext.rewrite.passes.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
@@ -15,23 +16,35 @@ from hlotext.rewrite.passes.call_inliner import CallInliner
 from hlotext.rewrite.passes.combine_collectives import CombineCollectives
 from hlotext.rewrite.passes.comparison_expander import ComparisonExpander
 from hlotext.rewrite.passes.computation_deduplicator import ComputationDeduplicator
+from hlotext.rewrite.passes.conditional_canonicalizer import ConditionalCanonicalizer
 from hlotext.rewrite.passes.constant_folding import ConstantFolding
 from hlotext.rewrite.passes.control_flow import WhileToOneTrip
+from hlotext.rewrite.passes.convert_mover import ConvertMover
 from hlotext.rewrite.passes.cse import CommonSubexpressionElimination
+from hlotext.rewrite.passes.cse_barrier_expander import CseBarrierExpander
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.dot_decomposer import DotDecomposer
 from hlotext.rewrite.passes.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlotext.rewrite.passes.flatten_call_graph import FlattenCallGraph
+from hlotext.rewrite.passes.float_normalization import FloatNormalization
 from hlotext.rewrite.passes.gather_simplifier import GatherSimplifier
+from hlotext.rewrite.passes.hlo_constant_splitter import HloConstantSplitter
 from hlotext.rewrite.passes.hlo_module_dce import HloModuleDCE
 from hlotext.rewrite.passes.layout_normalization import (
     BitcastSimplifier,
     LayoutNormalization,
 )
+from hlotext.rewrite.passes.map_inline import MapInline
+from hlotext.rewrite.passes.rename_fusions import RenameFusions, RenameInstructions
 from hlotext.rewrite.passes.reshape_decomposer import ReshapeDecomposer
 from hlotext.rewrite.passes.reshape_mover import ReshapeMover
+from hlotext.rewrite.passes.root_instruction_sinker import RootInstructionSinker
 from hlotext.rewrite.passes.scatter_simplifier import ScatterSimplifier
+from hlotext.rewrite.passes.sharding_remover import ShardingRemover
+from hlotext.rewrite.passes.simplify_fp_conversions import SimplifyFPConversions
 from hlotext.rewrite.passes.single_device import SingleDevice
+from hlotext.rewrite.passes.sort_simplifier import SortSimplifier
+from hlotext.rewrite.passes.stable_sort_expander import StableSortExpander
 from hlotext.rewrite.passes.strip import CanonicalNames, RemoveShardings, StripMetadata
 from hlotext.rewrite.passes.transpose_folding import TransposeFolding
 from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
@@ -39,6 +52,7 @@ from hlotext.rewrite.passes.unroll_loops import UnrollLoops
 from hlotext.rewrite.passes.while_loop_constant_sinking import WhileLoopConstantSinking
 from hlotext.rewrite.passes.while_loop_invariant_code_motion import WhileLoopInvariantCodeMotion
 from hlotext.rewrite.passes.while_loop_simplifier import WhileLoopSimplifier
+from hlotext.rewrite.passes.zero_sized_hlo_elimination import ZeroSizedHloElimination
 
 PASSES: dict[str, type[Pass]] = {
     kind.name: kind
@@ -49,6 +63,10 @@ PASSES: dict[str, type[Pass]] = {
         WhileToOneTrip, ComputationDeduplicator, DotDecomposer, DynamicDimensionSimplifier, TransposeFolding,
         WhileLoopSimplifier, BatchedGatherScatterNormalizer, GatherSimplifier, ScatterSimplifier,
         WhileLoopInvariantCodeMotion, WhileLoopConstantSinking, HloModuleDCE, ComparisonExpander,
+        ConditionalCanonicalizer, StableSortExpander, ZeroSizedHloElimination, SortSimplifier,
+        ConvertMover, CseBarrierExpander, MapInline, SimplifyFPConversions, AllToAllDecomposer,
+        HloConstantSplitter, ShardingRemover, RootInstructionSinker, RenameFusions,
+        RenameInstructions, FloatNormalization,
     )
 }  # fmt: skip
 """Every pass of this room by its name."""
@@ -140,6 +158,7 @@ __all__ = [
     "MODELS",
     "PASSES",
     "AlgebraicSimplifier",
+    "AllToAllDecomposer",
     "BatchedGatherScatterNormalizer",
     "BitcastSimplifier",
     "CallInliner",
@@ -147,23 +166,36 @@ __all__ = [
     "CommonSubexpressionElimination",
     "ComparisonExpander",
     "ComputationDeduplicator",
+    "ConditionalCanonicalizer",
     "ConstantFolding",
+    "ConvertMover",
+    "CseBarrierExpander",
     "DeadCodeElimination",
     "DotDecomposer",
     "DynamicDimensionSimplifier",
     "FlattenCallGraph",
+    "FloatNormalization",
     "GatherSimplifier",
+    "HloConstantSplitter",
     "HloModuleDCE",
     "LayoutNormalization",
+    "MapInline",
     "Pass",
     "PassOptionError",
     "PassResult",
     "Property",
     "RemoveShardings",
+    "RenameFusions",
+    "RenameInstructions",
     "ReshapeDecomposer",
     "ReshapeMover",
+    "RootInstructionSinker",
     "ScatterSimplifier",
+    "ShardingRemover",
+    "SimplifyFPConversions",
     "SingleDevice",
+    "SortSimplifier",
+    "StableSortExpander",
     "StripMetadata",
     "TransposeFolding",
     "TupleSimplifier",
@@ -171,6 +203,7 @@ __all__ = [
     "WhileLoopInvariantCodeMotion",
     "WhileLoopSimplifier",
     "WhileToOneTrip",
+    "ZeroSizedHloElimination",
     "all_passes",
     "find_pass",
     "make_pass",

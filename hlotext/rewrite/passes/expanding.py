@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
 import attrs
@@ -12,9 +11,6 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.algebra.engine import Options, Simplifier
 from hlotext.rewrite.passes.base import Growth, Pass, PassResult, nonfusion_computations
-
-Expansion = Callable[[Simplifier, Instruction], "Instruction | None"]
-"""Makes what takes an instruction's place; None leaves it."""
 
 
 @attrs.frozen
@@ -31,7 +27,7 @@ class Expander(Pass):
         raise NotImplementedError
 
     def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
-        """What takes its place (`ExpandInstruction`)."""
+        """What takes its place (`ExpandInstruction`); None leaves it, the instruction itself was changed in place."""
         raise NotImplementedError
 
     def run(self, module: Module) -> PassResult:
@@ -55,7 +51,7 @@ class Expander(Pass):
             s.place = i
             new = self.expand(s, i)
             growth.add(max(0, len(home) - before))
-            if new is not None and s.replace(i, new, relay_control=self.relays_control):
+            if new is i or (new is not None and s.replace(i, new, relay_control=self.relays_control)):
                 count += 1
         s.place = None
         return PassResult.of({self.counted: count})

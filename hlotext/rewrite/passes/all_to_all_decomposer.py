@@ -1,0 +1,64 @@
+"""All-to-alls of an array as all-to-alls of its parts."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.replica_groups import ReplicaGroups
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.window import SliceDimension, SliceDimensions
+from hlotext.rewrite.passes.algebra.engine import Simplifier, dims, resized, shape_of, sizes
+from hlotext.rewrite.passes.expanding import Expander
+
+
+@attrs.frozen
+class AllToAllDecomposer(Expander):
+    """Gives all-to-alls the parts of their array as operands, and joins the results (XLA's `AllToAllDecomposer`).
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("ENTRY e { x = f32[4,6] parameter(0)  ROOT a = f32[4,6] all-to-all(x), channel_id=1,"
+    ...     "  replica_groups={{0,1}}, dimensions={1} }")
+    >>> AllToAllDecomposer().run(m).statistics
+    {'all-to-alls': 1}
+    >>> print(m.entry.root.operands[0].operands[0])
+    all-to-all = (f32[4,3], f32[4,3]) all-to-all(slice, slice.1), channel_id=1, replica_groups={{0,1}}
+    """
+
+    name: ClassVar[str] = "all-to-all-decomposer"
+    summary: ClassVar[str] = "Gives all-to-alls the parts of their array as operands."
+    counted: ClassVar[str] = "all-to-alls"
+
+    def matches(self, i: Instruction) -> bool:
+        if i.opcode != "all-to-all" or len(i.operands) != 1 or len(dims(i)) != 1 or shape_of(i).is_tuple:
+            return False
+        count = _group_size(i)
+        return not i.attributes.get("constrain_layout") and count > 0 and not sizes(i)[dims(i)[0]] % count
+
+    def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
+        split, count = dims(i)[0], _group_size(i)
+        size = sizes(i)[split] // count
+        shape = resized(shape_of(i), [size if d == split else n for d, n in enumerate(sizes(i))])
+        parts = []
+        for place in range(0, size * count, size) if size else [0] * count:
+            ranges = tuple(
+                SliceDimension(place, place + size, 1) if d == split else SliceDimension(0, n, 1)
+                for d, n in enumerate(sizes(i))
+            )
+            parts.append(s.derive(i, "slice", shape, i.operands, slice=SliceDimensions(ranges)))
+        own = {k: i.attributes[k] for k in ("channel_id", "replica_groups") if k in i.attributes}
+        new = s.derive(i, "all-to-all", Shape.tuple((shape,) * count), parts, **own)
+        elements = [s.make("get-tuple-element", shape, (new,), index=n) for n in range(count)]
+        return s.derive(i, "concatenate", shape_of(i), elements, dimensions=(split,))
+
+
+def _group_size(i: Instruction) -> int:
+    """Members of a group; the module's replicas where no groups are given."""
+    groups = i.attributes.get("replica_groups")
+    if isinstance(groups, ReplicaGroups) and groups.group_count:
+        return groups.group_size or 0
+    module = i.computation.module if i.computation is not None else None
+    replicas = module.attributes.get("replica_count", 1) if module is not None else 1
+    return replicas if isinstance(replicas, int) else 1

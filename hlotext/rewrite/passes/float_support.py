@@ -1,0 +1,145 @@
+"""Which operations compilers compute in a narrow float type, and which they compute in a wider one (XLA's `FloatSupport`)."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.opcodes import COLLECTIVES
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import ElementType, TypeKind
+
+PASSED_ON = frozenset(
+    {"call", "conditional", "custom-call", "domain", "get-tuple-element", "tuple", "while", "opt-barrier"}
+)
+"""Opcodes that take every type (`SupportsLowPrecisionOperand`)."""
+BITWISE = frozenset({"count-leading-zeros", "shift-right-logical", "shift-right-arithmetic"})
+"""Opcodes that have another result in another type."""
+SAME_PRECISION = frozenset(
+    {
+        "abs", "all-gather", "all-to-all", "broadcast", "clamp", "collective-broadcast", "collective-permute", "concatenate",
+        "convert", "copy", "domain", "get-tuple-element", "maximum", "minimum", "pad", "ragged-all-to-all", "reshape",
+        "reverse", "slice", "sort", "transpose", "tuple", "opt-barrier",
+    }
+)  # fmt: skip
+"""Opcodes that need their operands no more precisely than their result (`EffectiveOperandPrecisionIsOutputPrecision`)."""
+ON_GPU = frozenset(
+    {
+        "all-reduce", "all-reduce-start", "all-reduce-done", "reduce-scatter", "scaled-dot", "convolution", "ragged-dot",
+        "all-gather", "all-to-all", "broadcast", "collective-permute", "concatenate", "copy", "constant", "dynamic-slice",
+        "dynamic-update-slice", "gather", "pad", "ragged-all-to-all", "reshape", "reverse", "scatter", "select",
+        "select-and-scatter", "slice", "transpose", "bitcast", "bitcast-convert", "convert", "compare", "reduce-precision",
+        "xor",
+    }
+)  # fmt: skip
+"""Opcodes that the GPU compiler computes in every narrow type (`GpuFloatSupport::IsSupported`)."""
+BF16_ON_HOPPER = frozenset(
+    {"dot", "exponential", "log", "abs", "maximum", "minimum", "negate", "add", "multiply", "subtract"}
+)
+"""Opcodes that it computes in bf16 besides, on NVIDIA GPUs from Hopper on."""
+
+
+@attrs.frozen
+class FloatSupport:
+    """What a compiler computes in a narrow type."""
+
+    low: ElementType
+    high: ElementType
+    is_gpu: bool
+
+    def skips(self, i: Instruction) -> bool:
+        """Whether an instruction is left to a library as it is (`CpuFloatSupport::ShouldSkipInstruction`)."""
+        return not self.is_gpu and i.opcode == "dot" and self.low.name == "bf16" and is_library_dot(i)
+
+    def takes(self, i: Instruction, number: int) -> bool:
+        """Whether an operand may be narrow (`SupportsLowPrecisionOperand`)."""
+        if i.opcode == "convert":
+            source = i.operands[0].shape
+            return source is not None and source.element_type is self.low
+        return i.opcode in PASSED_ON or i.opcode in BITWISE or self._computes(i)
+
+    def gives(self, i: Instruction) -> bool:
+        """Whether the result may be narrow (`SupportsLowPrecisionOutput`)."""
+        if i.opcode == "convert":
+            return i.shape is not None and i.shape.element_type is self.low
+        return i.opcode in PASSED_ON or i.opcode in BITWISE or self._computes(i)
+
+    def mixes(self, i: Instruction) -> bool:
+        """Whether narrow and wide values may meet (`SupportsMixedPrecisions`)."""
+        if i.opcode == "convert" or (i.opcode in PASSED_ON and i.opcode != "domain"):
+            return True
+        if not self.is_gpu:
+            return False
+        if i.opcode == "dot":
+            types = [o.shape.element_type.name for o in (*i.operands, i) if o.shape is not None]
+            return types in (["f16", "f16", "f32"], ["bf16", "bf16", "f32"])
+        return i.opcode == "scaled-dot"
+
+    def skips_computations(self, i: Instruction) -> bool:
+        """Whether what an instruction calls stays (`ShouldAvoidNormalizingComputationsForInstruction`)."""
+        is_custom = not self.is_gpu and i.opcode == "fusion" and str(i.attributes.get("kind")) == "kCustom"
+        return i.opcode in ("all-reduce", "reduce-scatter") or is_custom
+
+    def _computes(self, i: Instruction) -> bool:
+        if not self.is_gpu:
+            return False
+        if (
+            i.opcode in COLLECTIVES
+            and i.shape is not None
+            and any(_is_packed(s) for _, s in i.shape.leaves())
+        ):
+            return False
+        if i.opcode in ("reduce", "sort"):
+            return all(x.opcode == "parameter" or self._computes(x) for c in i.called_computations for x in c)
+        return i.opcode in ON_GPU or (self.low.name == "bf16" and i.opcode in BF16_ON_HOPPER)
+
+
+def _is_packed(shape: Shape) -> bool:
+    return (
+        shape.is_array and shape.element_type.bits < 8 and shape.element_type.kind is not TypeKind.PREDICATE
+    )
+
+
+LIBRARY_SIZE = 8
+"""What one of the sizes of a product must be at least for the CPU compiler to call a library."""
+
+
+def is_library_dot(i: Instruction) -> bool:
+    """Whether the CPU compiler calls a library for a product of bf16 matrices in f32 (`IsDotSupportedByYnn`).
+
+    Only products in the form that `dot-decomposer` makes are: rows by contracted dimension, and that by columns.
+    """
+    names = [x.shape.element_type.name for x in (*i.operands, i) if x.shape is not None]
+    shapes = [o.shape for o in i.operands if o.shape is not None]
+    if names != ["bf16", "bf16", "f32"] or len(shapes) != 2:
+        return False
+    lhs, rhs = shapes
+    first, second = (tuple(i.attributes.get(f"{side}_contracting_dims", ())) for side in ("lhs", "rhs"))
+    batch = len(tuple(i.attributes.get("lhs_batch_dims", ())))
+    if lhs.rank != batch + 2 or rhs.rank != batch + 2 or first != (batch + 1,) or second != (batch,):
+        return False
+    rows, columns = lhs.dimensions[batch], rhs.dimensions[batch + 1]
+    return 1 not in (rows, columns) and max(rows, columns, rhs.dimensions[batch]) >= LIBRARY_SIZE
+
+
+def needs_no_more(i: Instruction, number: int) -> bool:
+    """Whether an operand is needed no more precisely than the result (`EffectiveOperandPrecisionIsOutputPrecision`)."""
+    if i.opcode in SAME_PRECISION:
+        return True
+    if i.opcode == "bitcast":
+        source = i.operands[0].shape
+        return source is not None and i.shape is not None and source.element_type is i.shape.element_type
+    if i.opcode in ("dynamic-slice", "gather"):
+        return number == 0
+    if i.opcode == "dynamic-update-slice":
+        return number < 2
+    if i.opcode == "select":
+        return number > 0
+    if i.opcode in ("reduce", "reduce-window"):
+        inner = [x for c in i.called_computations[:1] for x in c if x.opcode != "parameter"]
+        return all(
+            x.opcode not in ("reduce", "reduce-window") and needs_no_more(x, n)
+            for x in inner
+            for n in range(len(x.operands))
+        )
+    return False

@@ -1,0 +1,89 @@
+"""A constant of its own for each user."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from hlotext.ir.nodes.computation import instruction_post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.rewrite.passes.base import Growth, Pass, PassResult
+from hlotext.rewrite.passes.editor import Editor
+from hlotext.rewrite.passes.stage import is_tpu
+
+
+@attrs.frozen
+class HloConstantSplitter(Pass):
+    """Gives each user of a constant one of its own (XLA's `HloConstantSplitter`); the old one stays, for DCE.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("ENTRY e { c = f32[] constant(2)  x = f32[] sine(c)  y = f32[] cosine(c)  ROOT r = f32[] add(x, y) }")
+    >>> HloConstantSplitter().run(m).statistics
+    {'constants': 2}
+    """
+
+    name: ClassVar[str] = "hlo-constant-splitter"
+    summary: ClassVar[str] = "Gives each user of a constant one of its own."
+    is_one_round: ClassVar[bool] = True
+
+    split_expressions: bool = False
+    """Takes what is computed of constants and iotas alone for constants too, as always for TPU (inferred from dumps)."""
+
+    def run(self, module: Module) -> PassResult:
+        editor = Editor(module)
+        mode = attrs.evolve(self, split_expressions=True) if is_tpu(module) else self
+        growth = Growth(self.name, module)
+        count = 0
+        for computation in module.computations:
+            if computation.is_implicit:
+                continue
+            constants: dict[Instruction, None] = {}
+            for i in instruction_post_order(computation):
+                if i.shape is not None and mode._is_constant(editor, i, constants):
+                    constants[i] = None
+            for i in constants:
+                is_source = i.opcode == "constant" or i.opcode == "iota"
+                if is_source and len(i.users) <= 1:
+                    continue
+                for user in i.users:
+                    if i.opcode == "constant" or user not in constants:
+                        count += _duplicate(editor, growth, i, user)
+        return PassResult.of({"constants": count})
+
+    def _is_constant(self, editor: Editor, i: Instruction, constants: dict[Instruction, None]) -> bool:
+        if i.opcode == "constant" or not self.split_expressions:
+            return i.opcode == "constant"
+        if i.opcode == "iota":
+            return True
+        known = bool(i.operands) and all(o in constants for o in i.operands)
+        return (
+            known
+            and (i.opcode in ELEMENTWISE or i.opcode in ("broadcast", "slice"))
+            and not editor.has_effect(i)
+        )
+
+
+def _duplicate(editor: Editor, growth: Growth, i: Instruction, user: Instruction) -> int:
+    """A copy of an expression for one user (`DuplicateConstantExpressionPerUser`)."""
+    copies: dict[Instruction, Instruction] = {}
+    pending = [i]
+    editor.place = user
+    while pending:
+        item = pending[-1]
+        needed = [o for o in item.operands if o not in copies]
+        if needed and item not in copies:
+            pending += reversed(needed)
+            continue
+        pending.pop()
+        if item not in copies:
+            growth.add(1)
+            new = editor.clone(item, [copies[o] for o in item.operands])
+            if new.sharding is not None:
+                own = {k: v for k, v in new.attributes.items() if k != "sharding"}
+                new.change(attributes=own, typed=False)
+            copies[item] = new
+    user.change(operands=[copies[i] if o is i else o for o in user.operands], typed=False)
+    return 1

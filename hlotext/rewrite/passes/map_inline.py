@@ -1,0 +1,64 @@
+"""Maps of one operation as this operation on arrays."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from hlotext.ir.nodes.computation import instruction_post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.rewrite.passes.algebra.engine import Options, Simplifier, shape_of
+from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.expanding import is_typed
+
+
+@attrs.frozen
+class MapInline(Pass):
+    """Makes a map whose computation is one operation of its parameters that operation (XLA's `MapInliner`).
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] subtract(b, a) }"
+    ...     "  ENTRY e { x = f32[4] parameter(0)  y = f32[4] parameter(1)"
+    ...     "  ROOT r = f32[4] map(x, y), dimensions={0}, to_apply=f }")
+    >>> MapInline().run(m).statistics
+    {'maps': 1}
+    >>> print(m.entry.root)
+    ROOT s.1 = f32[4] subtract(y, x)
+    """
+
+    name: ClassVar[str] = "map-inline"
+    summary: ClassVar[str] = "Makes maps of one operation that operation on arrays."
+
+    def run(self, module: Module) -> PassResult:
+        s = Simplifier(module, Options())
+        count = 0
+        for computation in module.computations:
+            if computation.is_implicit or not len(computation):
+                continue
+            for i in instruction_post_order(computation):
+                if i.opcode == "map" and len(i.called_computations) == 1 and is_typed(i):
+                    s.place = i
+                    count += _inline(s, i)
+        return PassResult.of({"maps": count})
+
+
+def _inline(s: Simplifier, i: Instruction) -> bool:
+    """`MapInlinerVisitor::HandleMap`."""
+    if i.control_predecessors or i.control_successors:
+        return False
+    root = i.called_computations[0].root
+    if root.opcode == "fusion" or any(o.opcode != "parameter" for o in root.operands):
+        return False
+    if root.shape is None or root.called_computations:
+        return False
+    if root.opcode == "parameter":
+        return s.replace(i, i.operands[root.parameter_number or 0])
+    if root.opcode == "constant":
+        constant = s.make("constant", shape_of(root), literal=root.literal)
+        return s.replace(i, s.make("broadcast", shape_of(i), (constant,), dimensions=()))
+    if not root.operands:
+        return False
+    new = s.clone(root, [i.operands[o.parameter_number or 0] for o in root.operands], shape_of(i))
+    return s.replace(i, new)

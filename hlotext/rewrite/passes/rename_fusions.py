@@ -1,0 +1,102 @@
+"""Names that say what is in fusions, and which instructions were fused late."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+import attrs
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.naming import NameUniquer
+from hlotext.ir.values.enums import FusionKind
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.editor import Editor
+from hlotext.rewrite.passes.heroes import hero_of, roots_of
+
+_NUMBER = re.compile(r"(.+)\.(0|[1-9][0-9]*)")
+
+
+@attrs.frozen
+class RenameFusions(Pass):
+    """Names fusions by what they mainly do, as `loop_add_fusion` with `fused_add` (XLA's `RenameFusions`, for GPU).
+
+    Custom fusions keep their names. The numbers behind equal names are given in the order of the text; XLA gives them in the
+    order of its vectors, which the text does not tell.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("f { p = f32[4] parameter(0)  ROOT s = f32[4] sine(p) }"
+    ...     "  ENTRY e { x = f32[4] parameter(0)  ROOT r = f32[4] fusion(x), kind=kLoop, calls=f }")
+    >>> RenameFusions().run(m).statistics
+    {'fusions': 1}
+    >>> print(m.entry.root)
+    ROOT loop_sine_fusion = f32[4] fusion(x), kind=kLoop, calls=fused_sine
+    """
+
+    name: ClassVar[str] = "rename-fusions"
+    summary: ClassVar[str] = "Names fusions by what they mainly do."
+    is_one_round: ClassVar[bool] = True
+
+    def run(self, module: Module) -> PassResult:
+        count = 0
+        for computation in nonfusion_computations(module):
+            for i in computation.instructions:
+                kind = i.attributes.get("kind")
+                if i.opcode != "fusion" or not isinstance(kind, FusionKind) or kind is FusionKind.CUSTOM:
+                    continue
+                callees = i.called_computations
+                if len(callees) != 1 or not len(callees[0]):
+                    continue
+                heroes = sorted({hero_of(root).opcode for root in roots_of(callees[0])})
+                words = "_".join(heroes).replace("-", "_")
+                word = str(kind).removeprefix("k").lower()
+                i.name = module.instruction_names.unique(f"{word}_{words}_fusion")
+                callees[0].name = module.computation_names.unique(f"fused_{words}")
+                count += 1
+        return PassResult.of({"fusions": count})
+
+
+@attrs.frozen
+class RenameInstructions(Pass):
+    """Puts `.0` behind the names of what may be fused (XLA's `AddTrackingSuffixToInstructionNames`, for GPU).
+
+    Then a name tells whether an instruction is still as it was before fusion. Where that name is taken the next free number
+    stands there, of those that the text shows; names that went before are not known.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("ENTRY e { x = f32[4] parameter(0)  sin.1 = f32[4] sine(x)  ROOT cos = f32[4] cosine(sin.1) }")
+    >>> RenameInstructions().run(m).statistics
+    {'names': 2}
+    >>> [i.name for i in m.entry]
+    ['x', 'sin.1.0', 'cos.1']
+    """
+
+    name: ClassVar[str] = "rename-instructions"
+    summary: ClassVar[str] = "Puts a number behind the names of what may be fused."
+    is_one_round: ClassVar[bool] = True
+
+    def run(self, module: Module) -> PassResult:
+        editor = Editor(module)
+        count = 0
+        for computation in nonfusion_computations(module):
+            for i in computation.instructions:
+                if _may_be_fused(editor, i):
+                    i.name = _with_zero(module.instruction_names, i.name)
+                    count += 1
+        return PassResult.of({"names": count})
+
+
+def _may_be_fused(editor: Editor, i: Instruction) -> bool:
+    """`HloInstruction::IsFusible`, but for fusions and custom calls."""
+    if i.opcode in ("parameter", "custom-call", "fusion", "domain", "while", "conditional", "call"):
+        return False
+    if i.opcode in ("map", "reduce", "reduce-window"):
+        return True
+    return len(i.users) <= 1 if i.opcode == "rng" else not editor.has_effect(i)
+
+
+def _with_zero(names: NameUniquer, name: str) -> str:
+    """The name with `.0`, or with the next free number where a name without a number counts as that (`GetUniqueName`)."""
+    is_numbered = _NUMBER.fullmatch(name) is not None
+    return names.unique(f"{name}.0" if is_numbered else name)

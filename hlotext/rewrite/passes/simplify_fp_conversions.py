@@ -1,0 +1,55 @@
+"""Chains of conversions between floats as one."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from hlotext.ir.nodes.computation import instruction_post_order, post_order
+from hlotext.ir.nodes.module import Module
+from hlotext.rewrite.passes.algebra.engine import Options, Simplifier, type_of
+from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.expanding import is_typed
+
+
+@attrs.frozen
+class SimplifyFPConversions(Pass):
+    """Converts at once what is converted to one float type after another (XLA's `SimplifyFPConversions`).
+
+    What a narrower type in between would have rounded off is kept, so results differ in precision: XLA runs this where
+    excess precision is allowed.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("ENTRY e { x = f32[4] parameter(0)  h = bf16[4] convert(x)  w = f32[4] convert(h)"
+    ...     "  ROOT y = f32[4] sine(w) }")
+    >>> SimplifyFPConversions().run(m).statistics
+    {'chains': 1}
+    >>> print(m.entry.root)
+    ROOT y = f32[4] sine(x)
+    """
+
+    name: ClassVar[str] = "simplify-fp-conversions"
+    summary: ClassVar[str] = (
+        "Makes chains of conversions between floats one, without the roundings in between."
+    )
+    preserves_results: ClassVar[bool] = False
+
+    def run(self, module: Module) -> PassResult:
+        s = Simplifier(module, Options())
+        count = 0
+        for computation in post_order(module.computations):
+            for i in instruction_post_order(computation):
+                if i.computation is not computation or i.opcode != "convert" or not is_typed(i):
+                    continue
+                source, length = i, 0
+                while source.opcode == "convert" and is_typed(source) and type_of(source).is_floating:
+                    source, length = source.operands[0], length + 1
+                if length < 2:
+                    continue
+                s.place = i
+                if type_of(source) is type_of(i):
+                    count += s.replace(i, source)
+                else:
+                    count += s.into_new(i, "convert", (source,))
+        return PassResult.of({"chains": count})

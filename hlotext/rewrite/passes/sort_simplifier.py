@@ -1,0 +1,100 @@
+"""Sorts without operands that nothing needs."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
+from hlotext.rewrite.passes.algebra.engine import Options, Simplifier, shape_of
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.editor import CONTROL
+from hlotext.rewrite.passes.expanding import is_typed
+
+
+@attrs.frozen
+class SortSimplifier(Pass):
+    """Takes operands out of sorts that neither the comparator nor anything behind the sort uses (XLA's `SortSimplifier`).
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("f { a = f32[] parameter(0)  b = f32[] parameter(1)  c = s32[] parameter(2)  d = s32[] parameter(3)"
+    ...     "  ROOT l = pred[] compare(a, b), direction=LT }  ENTRY e { x = f32[8] parameter(0)  y = s32[8] parameter(1)"
+    ...     "  s = (f32[8], s32[8]) sort(x, y), dimensions={0}, to_apply=f"
+    ...     "  ROOT r = f32[8] get-tuple-element(s), index=0 }")
+    >>> SortSimplifier().run(m).statistics
+    {'operands': 1}
+    >>> print(m.entry.root)
+    ROOT s.1 = f32[8] sort(x), dimensions={0}, to_apply=f.clone
+    """
+
+    name: ClassVar[str] = "sort-simplifier"
+    summary: ClassVar[str] = "Takes operands out of sorts that nothing needs."
+
+    def run(self, module: Module) -> PassResult:
+        s = Simplifier(module, Options())
+        found = [i for c in nonfusion_computations(module) for i in c.instructions if i.opcode == "sort"]
+        return PassResult.of({"operands": sum(_simplify(s, i) for i in found if is_typed(i))})
+
+
+def _simplify(s: Simplifier, sort: Instruction) -> int:
+    """`RemoveUnusedOperandFromSort`; how many operands went."""
+    callees = sort.called_computations
+    count = len(sort.operands)
+    if not shape_of(sort).is_tuple or sort.is_root or len(callees) != 1:
+        return 0
+    comparator = callees[0]
+    if len(comparator.parameters) != 2 * count or len(shape_of(sort).tuple_shapes) != count:
+        return 0
+    if any(user.opcode != "get-tuple-element" for user in sort.users):
+        return 0
+    if sort.control_predecessors or sort.control_successors:
+        return 0
+    used = {user.attributes["index"] for user in sort.users}
+    used |= {n // 2 for n, p in enumerate(comparator.parameters) if p.users or p.is_root}
+    if len(used) == count or not used:
+        return 0
+    kept = sorted(used)
+    s.place = sort
+    parts = tuple(shape_of(sort.operands[n]) for n in kept)
+    shape = parts[0] if len(kept) == 1 else Shape.tuple(parts)
+    new = s.clone(sort, [sort.operands[n] for n in kept], shape)
+    narrow = _narrowed(s, comparator, kept)
+    new.change(attributes={**new.attributes, "to_apply": narrow}, typed=False)
+    results = (
+        [s.make("get-tuple-element", part, (new,), index=n) for n, part in enumerate(parts)]
+        if len(kept) > 1
+        else [new]
+    )
+    places = {old: results[n] for n, old in enumerate(kept)}
+    for user in sort.users:
+        user.replace_all_uses_with(places[user.attributes["index"]])
+        s.remove_unused(user)
+    return count - len(kept)
+
+
+def _narrowed(s: Simplifier, comparator: Computation, kept: list[int]) -> Computation:
+    """A copy of a comparator that takes the pairs of these operands alone."""
+    copy = s.module.add(
+        Computation(s.module.computation_names.unique(f"{comparator.name}.clone")), before=comparator
+    )
+    numbers = {2 * old + side: 2 * new + side for new, old in enumerate(kept) for side in (0, 1)}
+    nodes: dict[Instruction, Instruction] = {}
+    outside, s.place = s.place, None
+    for i in comparator.instructions:
+        if i.opcode == "parameter":
+            number = numbers.get(i.parameter_number or 0)
+            if number is not None:
+                nodes[i] = s.add("parameter", shape_of(i), argument=number, computation=copy, name=i.name)
+            continue
+        own = {k: v for k, v in i.attributes.items() if k != CONTROL}
+        operands = [nodes[o] for o in i.operands]
+        nodes[i] = s.add(
+            i.opcode, shape_of(i), operands, argument=i.literal, attributes=own, computation=copy, name=i.name
+        )
+    copy.root = nodes[comparator.root]
+    s.place = outside
+    return copy
