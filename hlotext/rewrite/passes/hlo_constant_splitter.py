@@ -11,7 +11,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.rewrite.passes.base import Growth, Pass, PassResult
-from hlotext.rewrite.passes.editor import Editor
+from hlotext.rewrite.passes.editor import Editor, is_unused
 from hlotext.rewrite.passes.stage import is_tpu
 
 
@@ -51,6 +51,8 @@ class HloConstantSplitter(Pass):
                 for user in i.users:
                     if i.opcode == "constant" or user not in constants:
                         count += _duplicate(editor, growth, i, user)
+                if computation.is_fusion_body and is_unused(i):
+                    computation.remove(i)  # nothing in a fusion may be without a use
         return PassResult.of({"constants": count})
 
     def _is_constant(self, editor: Editor, i: Instruction, constants: dict[Instruction, None]) -> bool:

@@ -49,10 +49,11 @@ class RootInstructionSinker(Pass):
                 made = [*elements, editor.tuple(elements, computation)]
             else:
                 made = [editor.add("bitcast", shape, (root,))]
-            for new in made:  # what is added stands behind its operands, and goes to the end now
-                if computation.order[new] < computation.order[last]:
-                    move_after(new, last)
-                last = new
-            set_root(computation, last)
+            new = made[-1]
+            if computation.order[new] < computation.order[last]:
+                move_after(new, last)  # what is added stands behind its operands
+            for element in made[:-1]:
+                element.move_before(new)
+            set_root(computation, new)
             count += 1
         return PassResult.of({"roots": count})

@@ -49,7 +49,7 @@ class ShardingRemover(Pass):
         editor = Editor(module)
         count = 0
         for computation in module.computations:
-            if computation.is_implicit:
+            if computation.is_implicit or computation.is_fusion_body:
                 continue
             for i in reversed(list(instruction_post_order(computation))):
                 if i.opcode == "custom-call" and len(i.operands) == 1 and i.shape is not None:
