@@ -10,9 +10,11 @@ import attrs
 import click
 
 import hlotext as hlo
-from hlotext import analysis, compiler, dumps, thunks
+from hlotext import analysis, dumps, thunks
+from hlotext.cli import thunks_executables, thunks_tpu
 from hlotext.cli.common import FORMAT, Unreadable, say, write_json
 from hlotext.cli.output import Column, Output, Table, echo, output
+from hlotext.cli.thunks_tpu import OnTpu
 from hlotext.dumps.storage import is_archive
 from hlotext.thunks import checking, rules, tpu
 
@@ -73,17 +75,17 @@ def command(
     if not paths:
         raise click.UsageError("name a module, a dump folder or a list of thunks")
     if executable:
-        _show_executables(paths, limit, output_format)
+        thunks_executables.show(paths, limit, output_format)
         return
     everything = [one for path in paths for one in _of(path, platform)]
     found = [one for one in everything if isinstance(one, _Found)]
-    on_tpu = [one for one in everything if isinstance(one, _OnTpu)]
+    on_tpu = [one for one in everything if isinstance(one, OnTpu)]
     if command_buffers:
         found = [attrs.evolve(one, tree=one.tree.with_command_buffers()) for one in found]
     different = [(one, _differences(one)) for one in found] if check else []
     if output_format == "json":
         modules = [_json(one, dict_of(different, one)) for one in found]
-        write_json({"modules": modules + list(map(_tpu_json, on_tpu))})
+        write_json({"modules": modules + list(map(thunks_tpu.as_json, on_tpu))})
     else:
         report = output()
         for one in found:
@@ -91,7 +93,7 @@ def command(
             if check:
                 _show_differences(dict_of(different, one))
         for one_tpu in on_tpu:
-            _show_tpu(report, one_tpu, limit)
+            thunks_tpu.show(report, one_tpu, limit)
     if any(differences for _, differences in different):
         raise click.exceptions.Exit(_DIFFERENT)
 
@@ -108,14 +110,6 @@ class _Found:
     names: dict[int, str] = attrs.field(factory=dict)
 
 
-@attrs.frozen
-class _OnTpu:
-    """What runs of one module on a TPU."""
-
-    label: str
-    operations: tuple[tpu.Operation, ...]
-
-
 Differences = tuple[checking.Difference, ...] | None
 
 
@@ -124,7 +118,7 @@ def dict_of(different: list[tuple[_Found, Differences]], one: _Found) -> Differe
     return next((differences for found, differences in different if found is one), None)
 
 
-def _of(path: str, platform: str | None) -> Iterator[_Found | _OnTpu]:
+def _of(path: str, platform: str | None) -> Iterator[_Found | OnTpu]:
     """What stands behind a path: a folder has several modules, a file one list or one module."""
     try:
         if os.path.isdir(path) or is_archive(path):
@@ -138,7 +132,7 @@ def _of(path: str, platform: str | None) -> Iterator[_Found | _OnTpu]:
                 pass
         module = hlo.load(path)
         if platform is None and analysis.backend_of(module) is analysis.Backend.TPU:
-            yield _OnTpu(path, tpu.operations(module))
+            yield OnTpu(path, tpu.operations(module))
         else:
             yield _predicted(path, module, None, platform)
     except (hlo.InputError, OSError, thunks.ThunkError, hlo.HloSyntaxError) as error:
@@ -149,11 +143,11 @@ def _predicted(label: str, module: hlo.Module, options: Any, platform: str | Non
     return _Found(label=label, tree=thunks.predict(module, options, platform=platform))
 
 
-def _of_folder(path: str, platform: str | None) -> Iterator[_Found | _OnTpu]:
+def _of_folder(path: str, platform: str | None) -> Iterator[_Found | OnTpu]:
     for compilation in dumps.open(path).compilations:
         if compilation.platform == "tpu" and platform is None:
             if compilation.steps:
-                yield _OnTpu(compilation.name, tpu.operations(compilation.steps[-1].module))
+                yield OnTpu(compilation.name, tpu.operations(compilation.steps[-1].module))
             continue
         module = compilation.after
         if module is None:
@@ -329,138 +323,6 @@ def _show_rules(output_format: str) -> None:
         for r in rows
     ]
     report.table(Table("What becomes which thunk", columns, cells))
-
-
-# ---- executables
-
-
-def _show_executables(paths: tuple[str, ...], limit: int, output_format: str) -> None:
-    try:
-        found = [compiler.executable(one) for path in paths for one in dumps.open(path).compilations]
-    except hlo.InputError as error:
-        raise Unreadable(str(error)) from None
-    if output_format == "json":
-        write_json({"executables": list(map(_executable_json, found))})
-        return
-    report = output()
-    for one in found:
-        report.heading(f"{one.name} ({one.platform or 'unknown platform'})")
-        rows = [
-            [
-                part.name,
-                f"{part.count:,}" if part.count is not None else "",
-                analysis.byte_text(part.bytes) if part.bytes is not None else "",
-                part.detail if not part.missing else f"unknown: {part.missing}",
-            ]
-            for part in one.parts
-        ]
-        columns = [
-            Column("part", "cyan"),
-            Column("number", is_number=True),
-            Column("size", is_number=True),
-            Column(""),
-        ]
-        report.table(Table("What the executable consists of", columns, rows))
-        kernels = sorted(one.kernels, key=lambda kernel: (-len(kernel.launches), kernel.name))
-        cells = [
-            [
-                kernel.name,
-                str(len(kernel.launches)),
-                analysis.byte_text(kernel.bytes),
-                os.path.basename(kernel.file),
-            ]
-            for kernel in kernels[: limit or None]
-        ]
-        columns = [
-            Column("kernel", "cyan"),
-            Column("thunks", is_number=True),
-            Column("size", is_number=True),
-            Column("file"),
-        ]
-        report.table(
-            Table("Kernels, the most often launched first", columns, cells, len(kernels) - len(cells))
-        )
-
-
-def _executable_json(one: compiler.Executable) -> dict[str, Any]:
-    return {
-        "module": one.name,
-        "platform": one.platform,
-        "parts": [attrs.asdict(part) for part in one.parts],
-        "kernels": [
-            {
-                "name": kernel.name,
-                "file": kernel.file,
-                "bytes": kernel.bytes,
-                "launched_by": [thunk.number for thunk in kernel.launches],
-            }
-            for kernel in one.kernels
-        ],
-    }
-
-
-# ---- TPU
-
-
-def _show_tpu(report: Output, one: _OnTpu, limit: int) -> None:
-    report.heading(f"{one.label}: {len(one.operations):,} operations (tpu)")
-    cycles = [operation.cycles for operation in one.operations if operation.cycles is not None]
-    echo(
-        "TPU programs have no thunks: these are the scheduled operations with what the compiler says of each."
-    )
-    if cycles:
-        echo(f"Cycles are its estimates for one execution: {len(cycles):,} operations have one.")
-    else:
-        echo("This text has no estimated cycles; the after_codegen text has.")
-    rows = []
-    for operation in one.operations[: limit or None]:
-        label = f"{operation.label}: " if operation.label else ""
-        scoped = ", ".join(
-            f"S({space}) {analysis.byte_text(size)}" for space, size in operation.scoped_bytes.items()
-        )
-        rows.append(
-            [
-                "  " * operation.depth + label + operation.instruction.opcode,
-                operation.instruction.name,
-                f"{operation.cycles:,}" if operation.cycles is not None else "",
-                "x".join(map(str, operation.iterations or ())),
-                scoped,
-                operation.emitter or "",
-            ]
-        )
-    columns = [
-        Column("operation", "cyan"), Column("name"), Column("cycles", is_number=True), Column("windows"),
-        Column("scoped memory"), Column("algorithm"),
-    ]  # fmt: skip
-    used = [n for n in range(len(columns)) if n < 2 or any(row[n] for row in rows)]
-    report.table(
-        Table(
-            "Operations in the order of execution",
-            [columns[n] for n in used],
-            [[row[n] for n in used] for row in rows],
-            left_out=len(one.operations) - len(rows),
-        )
-    )
-
-
-def _tpu_json(one: _OnTpu) -> dict[str, Any]:
-    return {
-        "module": one.label,
-        "platform": "tpu",
-        "operations": [
-            {
-                "depth": operation.depth,
-                "label": operation.label,
-                "opcode": operation.instruction.opcode,
-                "instruction": operation.instruction.name,
-                "estimated_cycles": operation.cycles,
-                "iterations": operation.iterations,
-                "scoped_bytes": {str(space): size for space, size in operation.scoped_bytes.items()},
-                "algorithm": operation.emitter,
-            }
-            for operation in one.operations
-        ],
-    }
 
 
 # ---- JSON
