@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
 from hlotext.ir.values.aliasing import (
     BufferDonor,
@@ -30,16 +29,13 @@ from hlotext.proto.errors import ProtoError
 from hlotext.proto.literals import field
 from hlotext.proto.pool import raw as raw_bytes
 from hlotext.proto.shapes import decoded
-from hlotext.proto.wire import Buffer
 
 _SHAPE, _ALIAS, _FRAMES, _DONOR, _FRONTEND, _RECOVERY, _DEBUG = 4, 8, 17, 18, 19, 20, 24
 MESSAGES = frozenset({1, 4, 7, 8, 17, 18, 19, 20, 22, 24})
 """Fields of `HloModuleProto` that are read here or elsewhere, and are bytes."""
 
 
-def read(
-    module: Module, fields: dict[int, list[Any]], tools: Tools, buffer: Buffer, is_scheduled: bool
-) -> None:
+def read(module: Module, fields: dict[int, list[Any]], tools: Tools, is_scheduled: bool) -> None:
     """Fills in the header's attributes. Raises ProtoError."""
     attributes: dict[str, Any] = {}
     if is_scheduled:
@@ -51,10 +47,15 @@ def read(
         try:
             value = reader(values, tools)
         except ProtoError as error:
-            raise buffer.error(error.bare_message, path=name) from None
+            raise ProtoError(error.bare_message, name) from None
         if value is not None:
             attributes[name] = value
     module._attributes = attributes
+    if _FRAMES in fields:
+        try:
+            module._stack_frames = read_frames(b"".join(fields[_FRAMES]), tools)
+        except ProtoError as error:
+            raise ProtoError(error.bare_message, "stack_frame_index") from None
 
 
 def _aliases(values: list[bytes], tools: Tools) -> InputOutputAliasConfig | None:
@@ -131,18 +132,6 @@ def read_frames(raw: bytes, tools: Tools) -> StackFrameIndex:
         p = decoded(tools.classes, "StackFrame", one)
         frames.append(FrameRow(p.file_location_id, p.parent_frame_id))
     return StackFrameIndex(tuple(m.file_names), tuple(m.function_names), tuple(locations), tuple(frames))
-
-
-def renumber_frames(
-    module: Module, fields: dict[int, list[Any]], tools: Tools, computations: Sequence[Computation]
-) -> None:
-    """Fills in the tables of stack frames."""
-    if _FRAMES not in fields:
-        return
-    try:
-        module._stack_frames = read_frames(b"".join(fields[_FRAMES]), tools)
-    except ProtoError as error:
-        raise ProtoError(error.bare_message, "stack_frame_index") from None
 
 
 _HANDLED = frozenset({1, 2, 3, 4, 6, 7, 8, 17, 18, 19, 20, 22, 24})

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from hlotext.ir import memo
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Printing
@@ -27,13 +28,17 @@ from hlotext.semantics import conditions
 
 _OPCODE, _SHAPE, _METADATA, _LITERAL, _PARAMETER, _CALLED = 2, 3, 7, 8, 9, 38
 _SHARDING, _CONFIG, _FRONTEND, _STATISTICS, _ORIGIN, _ACCURACY, _PAYLOAD = 40, 43, 68, 82, 88, 91, 99
-_LONGEST = 1 << 12
+LONGEST = 1 << 12
 """Bytes of a head that is remembered; longer ones are large literals, which hardly come twice."""
 _OLD_COMPARISONS = {
     "equal-to": "EQ", "not-equal-to": "NE", "greater-than-or-equal-to": "GE", "greater-than": "GT",
     "less-than-or-equal-to": "LE", "less-than": "LT",
 }  # fmt: skip
 """Opcodes of protos from before `compare`, and what they compare."""
+
+
+_HEADS = memo.Store(20_000)
+"""Heads by their two pieces, of modules without a table of payloads."""
 
 
 @attrs.define(eq=False)
@@ -49,14 +54,15 @@ class Head:
     """For attributes that depend on the operands."""
     is_odd: bool
     """Attributes depend on the operands, or computations are called."""
-    is_simple: bool
-    """Its conditions depend on nothing but the number of operands."""
-    met: set[Any] = attrs.field(factory=set)
-    """For which operands XLA's conditions are known to be met: their number, or the ids of their shapes."""
+    takes: int
+    """How many operands the opcode takes, if its conditions depend on nothing else; else -1."""
+    base: Head | None = None
+    """The same without metadata; None where it has none."""
 
 
-Parts: TypeAlias = tuple[str, Shape, dict[str, Any], int | Literal | None, bool, bool, set[Any], Head]
-"""The fields of a head that every instruction needs, and the head."""
+Parts: TypeAlias = tuple[str, Shape, dict[str, Any], int | Literal | None, bool, int, set[Any], Head]
+"""The fields of a head that every instruction needs, for which operands XLA's conditions are known to be met (their number
+where it is the one that is taken, else the ids of their shapes), and the head."""
 
 
 class Heads:
@@ -65,24 +71,37 @@ class Heads:
     def __init__(self, tools: Tools, payloads: list[bytes]) -> None:
         self.tools = tools
         self.payloads = payloads
-        self.known: dict[tuple[bytes, bytes], Parts] = {}
-        """What instructions with these bytes between name and ids, and behind these, have in common."""
         self._bases: dict[tuple[bytes, bytes, bytes], Head] = {}
+        self._met: dict[int, set[Any]] = {}
         self._metadata: dict[bytes, Metadata | None] = {}
         self._starts: dict[bytes, tuple[str, Shape, str]] = {}
         self._common: dict[tuple[int, bytes], Any] = {}
         self._for_shapes: dict[Any, dict[str, Any]] = {}
         self.kept: list[Any] = []
 
-    def parts(self, key: tuple[bytes, bytes]) -> Parts:
-        """The head of two pieces: the fields from the opcode up to the id, and those behind the called computations."""
-        before, rest = key
+    def parts(self, before: str, rest: str) -> Parts:
+        """The head of two pieces: the fields from the opcode up to the id, and those behind the called computations.
+
+        They are bytes, as characters of the same numbers. Raises ProtoError for what is not such fields in their order.
+        """
+        head: Head | None = None if self.payloads else _HEADS.results.get((before, rest))
+        if head is None:
+            head = self._head(before.encode("latin-1"), rest.encode("latin-1"))
+            if not self.payloads:
+                _HEADS.keep((before, rest), head)
+        self.kept.append(head)  # ids are told apart as long as what they are of lives
+        met = self._met.setdefault(id(head.base or head), set())
+        return head.opcode, head.shape, head.attributes, head.argument, head.is_odd, head.takes, met, head
+
+    def _head(self, before: bytes, rest: bytes) -> Head:
         start = middle = 0
         metadata = b""
+        last = 1
         fields = set()
         for number, kind, a, b in wire.scan(before, 0, len(before)):
-            if number in fields and number <= _METADATA:
-                raise ProtoError(f"field {number} is given twice")
+            if number < last or (number == last and number <= _METADATA):
+                raise ProtoError(f"field {number} comes too late, or twice")
+            last = number
             fields.add(number)
             if number <= _SHAPE:
                 start = middle = b
@@ -94,23 +113,17 @@ class Heads:
             if number not in fields:
                 raise ProtoError(f"an instruction has no {name}", name)
         base = self._base((before[:start], before[middle:], rest))
-        head = base
         if metadata:
             found = self._metadata.get(metadata, self)
             if found is self:
                 found = _at("metadata", lambda: read_metadata(metadata, self.tools.classes, self.payloads))
                 self._metadata[metadata] = found
             if isinstance(found, Metadata) and found.is_printed:
-                head = Head(
+                return Head(
                     base.opcode, base.shape, {**base.attributes, "metadata": found}, base.argument, base.fields,
-                    base.is_odd, base.is_simple, base.met,
+                    base.is_odd, base.takes, base,
                 )  # fmt: skip
-        made = (
-            head.opcode, head.shape, head.attributes, head.argument, head.is_odd, head.is_simple, head.met, head,
-        )  # fmt: skip
-        if len(before) + len(rest) <= _LONGEST:
-            self.known[key] = made
-        return made
+        return base
 
     def _base(self, key: tuple[bytes, bytes, bytes]) -> Head:
         found = self._bases.get(key)
@@ -124,9 +137,9 @@ class Heads:
             known = self._starts[start] = self._start(start)
         opcode, shape, direction = known
         values: dict[int, list[int | bytes]] = {}
-        for piece, least in ((middle, _LITERAL), (rest, _CALLED + 1)):
+        for piece, least, most in ((middle, _LITERAL, _CALLED - 4), (rest, _CALLED + 1, 1 << 29)):
             for number, kind, a, b in wire.scan(piece, 0, len(piece)):
-                if number < least:
+                if not least <= number <= most:
                     raise ProtoError(f"field {number} comes too late, or twice")
                 values.setdefault(number, []).append(a if kind == VARINT else piece[a:b])
         if direction:
@@ -136,17 +149,20 @@ class Heads:
         depends = opcode in _BY_OPERANDS
         given = {} if depends else self._own(opcode, fields, (), shape)
         self._add_common(given, fields)
-        is_simple = opcode in _SIMPLE and "parameter_replication" not in given
+        takes = -1 if "parameter_replication" in given else _TAKES.get(opcode, -1)
         head = Head(
             opcode, shape, given, self._argument(opcode, fields, shape), fields if depends else None,
-            depends or row is None or bool(row.stored_called_names), is_simple,
+            depends or row is None or bool(row.stored_called_names), takes,
         )  # fmt: skip
-        if sum(map(len, key)) <= _LONGEST:
+        if sum(map(len, key)) <= LONGEST:
             self._bases[key] = head
         return head
 
     def _start(self, raw: bytes) -> tuple[str, Shape, str]:
-        parts = {number: raw[a:b] for number, _, a, b in wire.scan(raw, 0, len(raw))}
+        parts = {number: raw[a:b] for number, kind, a, b in wire.scan(raw, 0, len(raw)) if kind == wire.BYTES}
+        for number, name in ((_OPCODE, "opcode"), (_SHAPE, "shape")):
+            if number not in parts:
+                raise ProtoError(f"{name} has another wire type", name)
         word = _at("opcode", lambda: text(parts[_OPCODE]))
         if not word:
             raise ProtoError("an instruction has no opcode", "opcode")
@@ -178,7 +194,6 @@ class Heads:
         if found is None:
             found = {**self._own(head.opcode, head.fields, operands, head.shape), **head.attributes}
             self._for_shapes[key] = found
-            self.kept.append(head)  # ids are told apart as long as what they are of lives
         return found
 
     def _own(
@@ -228,15 +243,13 @@ class Heads:
 
     # ---- conditions
 
-    def check(self, head: Head, instruction: Instruction) -> None:
+    def check(self, head: Head, instruction: Instruction, told: Any, met: set[Any]) -> None:
         """Raises ProtoError for what XLA's reader refuses; what was met is remembered where it follows from shapes."""
         for problem in (*conditions.of_opcode(instruction), *conditions.of_values(instruction)):
             if problem.is_error:
                 raise ProtoError(f"{instruction._name}: {problem.message}")
-        if head.is_simple:
-            head.met.add(len(instruction._operands))
-        elif instruction._opcode not in conditions.LOOK_FURTHER:
-            head.met.add(tuple([id(operand._shape) for operand in instruction._operands]))
+        if instruction._opcode not in conditions.LOOK_FURTHER:
+            met.add(told)
 
 
 def _at(path: str, read: Callable[[], Any]) -> Any:
@@ -261,11 +274,14 @@ _COMMON: tuple[tuple[int, str, Callable[[bytes, Tools], Any]], ...] = (
 )
 _BY_OPERANDS = frozenset({"compare", "collective-permute", "collective-permute-start"})
 """Opcodes with attributes that are told apart by the operands' shapes, or left out because of them."""
-_SIMPLE = frozenset(
-    name
-    for name in opcodes.OPCODES
-    if name not in conditions.BY_OPCODE and name not in conditions.LOOK_FURTHER
-)
+_TAKES = {
+    row.name: row.arity.minimum
+    for row in opcodes.OPCODES.values()
+    if row.arity.minimum == row.arity.maximum
+    and row.name not in conditions.BY_OPCODE
+    and row.name not in conditions.LOOK_FURTHER
+}
+"""How many operands opcodes take of which nothing else is asked."""
 
 
 def _is_shown(use: AttributeUse, value: Any, operands: tuple[Instruction, ...]) -> bool:

@@ -2,57 +2,62 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from hlotext.ir.nodes.computation import Computation, instruction_post_order
+from hlotext.proto.bodies import LOCAL, number_of
 
 if TYPE_CHECKING:
-    from hlotext.ir.nodes.computation import Computation
+    from hlotext.ir.nodes.instruction import Instruction
+    from hlotext.proto.bodies import Body
 
 
-def post_order(
-    operands: Sequence[int], bounds: Sequence[int], predecessors: dict[int, list[int]], starts: Sequence[int]
-) -> list[int]:
-    """The numbers of a computation's instructions, operands before users (`HloComputation::MakeInstructionPostOrder`).
+def instruction_order(body: Body) -> list[Instruction]:
+    """The instructions of a computation, operands before users (`HloComputation::MakeInstructionPostOrder`).
 
-    Every instruction without users starts a walk, in the order of `starts`; control predecessors come first, the last one
-    foremost, then operands from left to right. `operands` of all instructions lie one behind the other, those of one between
-    its bound and the next; the first bound belongs to the first number. They are smaller numbers, so there is no cycle.
+    Every instruction without users starts a walk, in the order of their ids. XLA writes protos in that order already.
     """
-    first = min(starts)
-    count = len(starts)
-    used = set(operands[bounds[first] : bounds[first + count]])
-    state = bytearray(count)  # 1: entered, 2: done
-    order: list[int] = []
-    append = order.append
-    for start in starts:
-        if start in used:
-            continue
-        stack = [start]
-        while stack:
-            number = stack[-1]
-            seen = state[number - first]
-            if seen:
-                stack.pop()
-                if seen == 1:
-                    state[number - first] = 2
-                    append(number)
-                continue
-            a, b = bounds[number], bounds[number + 1]
-            if a == b and not predecessors:
-                stack.pop()
-                state[number - first] = 2
-                append(number)
-                continue
-            state[number - first] = 1
-            while b > a:
-                b -= 1
-                if state[operands[b] - first] != 2:
-                    stack.append(operands[b])
-            if predecessors:
-                for other in predecessors.get(number, ()):
-                    if state[other - first] != 2:
-                        stack.append(other)
-    return order
+    starts = _starts(body)
+    if len(starts) == 1 or (starts and _is_ascending(body, starts)):
+        return body.nodes
+    computation = body.computation
+    pairs = sorted(zip(body.local_ids(), body.nodes, strict=True), key=_local)
+    computation._instructions = [node for _, node in pairs]
+    return instruction_post_order(computation)
+
+
+def _starts(body: Body) -> list[Instruction]:
+    """The instructions at which walks start that visit them in the order in which they stand; none if no walks do.
+
+    What was visited lies on a stack until the user comes from which the walk went there: what a user takes as operands, and
+    nobody took before, must lie on top, in the order of the operands.
+    """
+    waiting: dict[Instruction, None] = {}
+    pop, has_predecessors = waiting.popitem, body.has_predecessors
+    for node in body.nodes:
+        visited: Any = node._operands
+        if has_predecessors and node.control_predecessors:
+            visited = dict.fromkeys((*reversed(node.control_predecessors), *visited))
+        elif len(visited) > 2:
+            visited = dict.fromkeys(visited)
+        for operand in reversed(visited):
+            if operand in waiting and pop()[0] is not operand:
+                return []
+        waiting[node] = None
+    return list(waiting)
+
+
+def _is_ascending(body: Body, starts: list[Instruction]) -> bool:
+    """Whether these stand in the order of their ids."""
+    keys = {node: key for key, node in body.by_key.items()}
+    found = [number_of(keys[node]) & LOCAL for node in starts]
+    return all(a < b for a, b in itertools.pairwise(found))
+
+
+def _local(pair: tuple[int, Instruction]) -> int:
+    return pair[0]
 
 
 def computation_order(
@@ -74,12 +79,18 @@ def computation_order(
         while stack:
             computation, place = stack.pop()
             groups = calls.get(computation, ())
-            if place == len(groups):
+            for place in range(place, len(groups)):  # noqa: B020 - from where it was left
+                # All that one instruction calls is marked at once, and entered from the first on.
+                new = [callee for callee in dict.fromkeys(groups[place]) if callee not in visited]
+                if not new:
+                    continue
+                visited.update(new)
+                if len(new) == 1 and new[0] not in calls:
+                    order.append(new[0])
+                    continue
+                stack.append((computation, place + 1))
+                stack.extend((callee, 0) for callee in reversed(new))
+                break
+            else:
                 order.append(computation)
-                continue
-            stack.append((computation, place + 1))
-            # All that one instruction calls is marked at once, and entered from the first on.
-            new = [callee for callee in groups[place] if callee not in visited]
-            visited.update(new)
-            stack.extend((callee, 0) for callee in reversed(list(dict.fromkeys(new))))
     return order

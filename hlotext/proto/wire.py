@@ -1,6 +1,6 @@
 """Protobuf's wire format read by columns: one field of many messages at a time, with the place of everything.
 
-The messages of a module are many, small and alike, so each step is taken for all of them at once with numpy: a tenth of the
+The events of a trace are many, small and alike, so each step is taken for all of them at once with numpy: a tenth of the
 time that asking an object for each field takes, no object for what is not asked for, and offsets for every error.
 """
 
@@ -57,14 +57,6 @@ class Buffer:
     array: Any
     """`data` and `PADDING` zeros, as uint8."""
     name: str = ""
-    _characters: str | None = None
-
-    @property
-    def characters(self) -> str:
-        """The bytes as characters of the same numbers."""
-        if self._characters is None:
-            self._characters = self.data.decode("latin-1")
-        return self._characters
 
     @classmethod
     def of(cls, data: bytes, name: str = "") -> Buffer:
