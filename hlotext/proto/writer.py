@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlotext.ir.nodes.bad_instruction import BadInstruction
-from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.computation import CALLS_NOTHING, Computation, post_order
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.naming import NameUniquer, sanitized
@@ -22,12 +22,15 @@ from hlotext.ir.values.window import Window
 from hlotext.proto import attributes as table
 from hlotext.proto import common, header, shardings, wire
 from hlotext.proto.attributes import Tools
+from hlotext.proto.calls import REPEATING
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.literals import encoded, field, write_literal
 from hlotext.proto.metadata import string_field, write_metadata
 from hlotext.syntax import read
 
 _ID, _CALLED = 35, 38
+_WITH_LITERALS = frozenset({"constant", "custom-call"})
+_SIZES = [encoded(size) for size in range(1 << 10)]
 _SEPARATE = frozenset({"metadata", "control-predecessors"})
 
 
@@ -48,11 +51,18 @@ class _Writer:
         self.module = module
         self.tools = Tools(fill_elided)
         self.tools.inner_module_bytes = self._inner_bytes
-        self.ids: dict[Instruction, int] = {}
+        self.ids: dict[Instruction, bytes] = {}
+        """The varints of ids."""
         self.computation_ids: dict[Computation, int] = {}
         self._fields: dict[Any, tuple[bytes, bytes, Any]] = {}
         self._heads: dict[tuple[str, int], tuple[bytes, Any]] = {}
         self._metadata: dict[int, tuple[bytes, Any]] = {}
+        self._literals: dict[int, tuple[bytes, Literal]] = {}
+        self._parameter_shapes: dict[int, bytes] = {}
+        self._known: dict[tuple[int, int, str], tuple[bytes, bytes, bytes]] = {}
+        """What instructions with the same attributes, shape and opcode have in common."""
+        self._kept: list[Any] = []
+        self._lowest: list[bytes] = []
 
     def module_bytes(self) -> bytes:
         module = self.module
@@ -65,6 +75,13 @@ class _Writer:
         self.names = _unique_names(module)
         for number, computation in enumerate(ordered, 1):
             self.computation_ids[computation] = number
+        self.fusion_bodies = {
+            callee
+            for computation in ordered
+            for instruction in computation._instructions
+            if instruction._opcode == "fusion"
+            for callee in instruction.called_computations
+        }
         pieces = [string_field(1, module.name), string_field(2, titles[module.entry])]
         bodies = [field(3, self._computation(computation, titles[computation])) for computation in ordered]
         pieces += bodies
@@ -82,7 +99,11 @@ class _Writer:
 
     def _refuse(self) -> None:
         """Raises ProtoError with all names at once for constants without values."""
-        elided = [] if self.tools.fill else [i.name for i in self.module.instructions() if _is_elided(i)]
+        elided = (
+            []
+            if self.tools.fill
+            else [i.name for i in self.module.instructions() if i._opcode in _WITH_LITERALS and _is_elided(i)]
+        )
         if elided:
             shown = ", ".join(elided[:10]) + (f" and {len(elided) - 10} more" if len(elided) > 10 else "")
             raise ProtoError(
@@ -92,79 +113,148 @@ class _Writer:
 
     def _computation(self, computation: Computation, title: str) -> bytes:
         number = self.computation_ids[computation]
-        ids = self.ids
-        for local, instruction in enumerate(computation.instructions):
-            ids[instruction] = number << 32 | local
+        instructions = computation._instructions
+        tail = encoded(number << 4)
+        if len(instructions) >> 28:
+            raise ProtoError(f"{computation.name} has more instructions than ids can count")
+        self.ids.update(zip(instructions, [low + tail for low in self._low(len(instructions))], strict=True))
         pieces = [string_field(1, title)]
-        for instruction in computation.instructions:
-            try:
-                raw = self._instruction(instruction)
-            except ProtoError as error:
-                raise ProtoError(f"{instruction.name}: {error.bare_message}") from None
-            pieces.append(b"\x12" + encoded(len(raw)) + raw)
-        parameters = [(p.name, p.shape) for p in computation.parameters]
-        if computation.shape is None or any(shape is None for _, shape in parameters):
-            raise ProtoError(f"{computation.name}: a shape is not known")
-        pieces.append(field(4, self.tools.shape_bytes.program_shape(parameters, computation.shape)))  # type: ignore[arg-type]
+        self._instructions(instructions, pieces)
+        pieces.append(self._signature(computation))
         pieces.append(table.varint(5, number))
-        pieces.append(table.varint(6, ids[computation.root]))
-        pieces.append(table.varint(7, int(computation.is_fusion_body)))
+        pieces.append(b"\x30" + self.ids[computation.root])
+        if computation in self.fusion_bodies:
+            pieces.append(b"\x38\x01")
         if computation.execution_thread != "main":
             pieces.append(string_field(8, computation.execution_thread))
         return b"".join(pieces)
+
+    def _low(self, count: int) -> list[bytes]:
+        """The lower four bytes of the varints of so many ids: above 32 bits stands the computation."""
+        low = self._lowest
+        for n in range(len(low), count):
+            low.append(bytes((n & 127 | 128, n >> 7 & 127 | 128, n >> 14 & 127 | 128, n >> 21 & 127 | 128)))
+        return low[:count]
+
+    def _signature(self, computation: Computation) -> bytes:
+        """The field with the shapes of parameters and result."""
+        parameters = computation.parameters
+        shapes = [p._shape for p in parameters]
+        if computation.shape is None or None in shapes:
+            raise ProtoError(f"{computation.name}: a shape is not known")
+        known, of = self._parameter_shapes, self.tools.shape_bytes.shape
+        pieces = []
+        for shape in shapes:
+            raw = known.get(id(shape))
+            if raw is None:
+                raw = known[id(shape)] = field(1, of(shape))  # type: ignore[arg-type]
+            pieces.append(raw)
+        pieces.append(field(2, of(computation.shape)))
+        pieces += [string_field(3, p._name) for p in parameters]
+        return field(4, b"".join(pieces))
 
     def _schedule(self, ordered: list[Computation]) -> bytes:
         """The order of every computation but fusions' bodies (`HloModule::MakeNonfusionComputations`)."""
         entries = []
         for computation in ordered:
-            if computation.is_fusion_body:
+            if computation in self.fusion_bodies:
                 continue
-            ids = b"".join([encoded(self.ids[instruction]) for instruction in computation.instructions])
+            ids = b"".join([self.ids[instruction] for instruction in computation._instructions])
             entry = table.varint(1, self.computation_ids[computation]) + field(2, field(1, ids))
             entries.append(field(1, entry))
         return b"".join(entries)
 
     # ---- instructions
 
-    def _instruction(self, instruction: Instruction) -> bytes:
-        shape, opcode = instruction.shape, instruction.opcode
+    def _instructions(self, instructions: list[Instruction], pieces: list[bytes]) -> None:
+        """Adds the fields of a computation's instructions.
+
+        The hot loop of the writer, one turn for each instruction, so its steps stand here and not in methods.
+        """
+        ids, names, known, tags = self.ids, self.names, self._known, _SIZES
+        append, join, id_of = pieces.append, b"".join, ids.__getitem__
+        for instruction in instructions:
+            name = names.get(instruction, instruction._name) if names else instruction._name
+            opcode = instruction._opcode
+            try:
+                try:
+                    head, middle, rest = known[id(instruction._attributes), id(instruction._shape), opcode]
+                except KeyError:
+                    head, middle, rest = self._parts(instruction)
+                if instruction._argument is not None:
+                    middle = self._argument(instruction._argument) + middle
+                try:
+                    text = name.encode()
+                except UnicodeEncodeError:
+                    raise ProtoError("a text is no UTF-8, so no proto can hold it") from None
+                operands = instruction._operands
+                try:
+                    if len(operands) == 1:
+                        listed = ids[operands[0]]
+                    else:
+                        listed = join([id_of(operand) for operand in operands])
+                except KeyError:
+                    raise ProtoError("an operand is in no computation before it") from None
+                if opcode not in CALLS_NOTHING or "control-predecessors" in instruction._attributes:
+                    rest = self._references(instruction) + rest
+            except ProtoError as error:
+                raise ProtoError(f"{instruction.name}: {error.bare_message}") from None
+            size = len(text)
+            if size > 127 or len(listed) > 127:
+                raw = join((
+                    b"\x0a", encoded(size), text, head, middle, b"\x98\x02", ids[instruction],
+                    field(36, listed) if listed else b"", rest,
+                ))  # fmt: skip
+            elif listed:
+                raw = join((
+                    b"\x0a", tags[size], text, head, middle, b"\x98\x02", ids[instruction],
+                    b"\xa2\x02", tags[len(listed)], listed, rest,
+                ))  # fmt: skip
+            else:
+                raw = join((b"\x0a", tags[size], text, head, middle, b"\x98\x02", ids[instruction], rest))
+            size = len(raw)
+            append(b"\x12")
+            append(tags[size] if size < len(tags) else encoded(size))
+            append(raw)
+
+    def _parts(self, instruction: Instruction) -> tuple[bytes, bytes, bytes]:
+        """The fields of opcode, shape and metadata, those before the id, those behind the called computations."""
+        shape, opcode, attributes = instruction._shape, instruction._opcode, instruction._attributes
         if isinstance(instruction, BadInstruction) or shape is None:
             raise ProtoError("a line that could not be read, or without a shape, is in no proto")
-        key = opcode, id(shape)
-        known = self._heads.get(key)
+        known = self._heads.get((opcode, id(shape)))
         if known is None:
             raw = string_field(2, opcode) + field(3, self.tools.shape_bytes.shape(shape))
-            known = self._heads[key] = raw, shape
-        own_attributes = instruction._attributes
-        pieces = [string_field(1, self.names.get(instruction) or instruction._name), known[0]]
-        metadata = own_attributes.get("metadata")
+            known = self._heads[opcode, id(shape)] = raw, shape
+        head = known[0]
+        metadata = attributes.get("metadata")
         if metadata is not None:
-            pieces.append(self._metadata_bytes(metadata))
+            head += self._metadata_bytes(metadata)
         middle, rest = self._own(instruction)
-        argument = instruction._argument
+        if opcode not in _BY_SHAPES:
+            self._known[id(attributes), id(shape), opcode] = head, middle, rest
+            self._kept.append((attributes, shape))  # ids are told apart as long as what they are of lives
+        return head, middle, rest
+
+    def _argument(self, argument: Any) -> bytes:
+        """The field of a constant's literal or a parameter's number."""
         if type(argument) is Literal:
-            literal = write_literal(argument, self.tools.shape_bytes, self.tools.classes, self.tools.fill)
-            pieces.append(field(8, literal))
-        elif isinstance(argument, int) and argument:
-            pieces.append(table.varint(9, argument))
-        pieces.append(middle)
-        ids = self.ids
-        number = ids[instruction]
-        pieces.append(b"\x98\x02" + encoded(number))
-        operands = instruction._operands
-        if operands:
-            try:
-                listed = b"".join([encoded(ids[operand]) for operand in operands])
-            except KeyError:
-                raise ProtoError("an operand is in no computation before it") from None
-            pieces.append(b"\xa2\x02" + encoded(len(listed)) + listed)
-        before = own_attributes.get("control-predecessors")
+            known = self._literals.get(id(argument))
+            if known is None:
+                raw = write_literal(argument, self.tools.shape_bytes, self.tools.classes, self.tools.fill)
+                known = self._literals[id(argument)] = field(8, raw), argument
+            return known[0]
+        return table.varint(9, argument) if isinstance(argument, int) else b""
+
+    def _references(self, instruction: Instruction) -> bytes:
+        """The fields of control predecessors and called computations."""
+        pieces = []
+        before = instruction._attributes.get("control-predecessors")
         if before:
-            pieces.append(field(37, b"".join([encoded(ids[other]) for other in before])))
+            pieces.append(field(37, b"".join([self.ids[other] for other in before])))
         called = instruction.called_computations
-        if called and opcode not in ("async-update", "async-done"):
+        if called and instruction._opcode not in REPEATING:
             pieces.append(field(38, b"".join([encoded(self.computation_ids[one]) for one in called])))
-        pieces.append(rest)
         return b"".join(pieces)
 
     def _metadata_bytes(self, metadata: Any) -> bytes:
@@ -312,6 +402,9 @@ def _is_elided(instruction: Instruction) -> bool:
 
 def _unique_names(module: Module) -> dict[Instruction, str]:
     """Other names for instructions whose own is taken in an earlier computation: in a module all are different."""
+    names = [i._name for i in module.instructions() if i._form is Form.LINE and i._name]
+    if len(set(names)) == len(names) == sum(len(c) for c in module.computations):
+        return {}
     uniquer: NameUniquer | None = None
     taken: set[str] = set()
     found: dict[Instruction, str] = {}
