@@ -18,11 +18,11 @@ from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ElementType, TypeKind
 from hlotext.proto import attributes as table
 from hlotext.proto import common, shardings, wire
-from hlotext.proto.attributes import Tools
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.fields import Fields
 from hlotext.proto.literals import read_literal
 from hlotext.proto.metadata import payload_of, read_metadata, text
+from hlotext.proto.tools import Tools
 from hlotext.proto.wire import VARINT
 from hlotext.semantics import conditions
 

@@ -15,13 +15,13 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
 from hlotext.ir.values.print_options import PrintOptions
 from hlotext.proto import header, order, wire
-from hlotext.proto.attributes import Tools
 from hlotext.proto.bodies import LOCAL, Bodies, Body, number_of, varints
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.heads import Heads
 from hlotext.proto.instructions import LEAST, CarefulBodies
 from hlotext.proto.literals import encoded
 from hlotext.proto.metadata import text
+from hlotext.proto.tools import Tools
 from hlotext.proto.wire import BYTES, VARINT
 
 MAX_INNER = 4

@@ -9,23 +9,24 @@ from __future__ import annotations
 from typing import Any
 
 from hlotext.ir.nodes.bad_instruction import BadInstruction
-from hlotext.ir.nodes.computation import CALLS_NOTHING, Computation, post_order
+from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.naming import NameUniquer, sanitized
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Calls, Derived, Printing
+from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.enums import CustomCallApiVersion
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.window import Window
 from hlotext.proto import attributes as table
 from hlotext.proto import common, header, shardings, wire
-from hlotext.proto.attributes import Tools
 from hlotext.proto.calls import REPEATING
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.literals import encoded, field, write_literal
 from hlotext.proto.metadata import string_field, write_metadata
+from hlotext.proto.tools import Tools, varint
 from hlotext.syntax import read
 
 _ID, _CALLED = 35, 38
@@ -85,7 +86,7 @@ class _Writer:
         pieces = [string_field(1, module.name), string_field(2, titles[module.entry])]
         bodies = [field(3, self._computation(computation, titles[computation])) for computation in ordered]
         pieces += bodies
-        pieces.append(table.varint(6, self.computation_ids[module.entry]))
+        pieces.append(varint(6, self.computation_ids[module.entry]))
         if module.is_scheduled:
             pieces.append(field(7, self._schedule(ordered)))
         pieces += header.write(module, self.tools)
@@ -121,7 +122,7 @@ class _Writer:
         pieces = [string_field(1, title)]
         self._instructions(instructions, pieces)
         pieces.append(self._signature(computation))
-        pieces.append(table.varint(5, number))
+        pieces.append(varint(5, number))
         pieces.append(b"\x30" + self.ids[computation.root])
         if computation in self.fusion_bodies:
             pieces.append(b"\x38\x01")
@@ -160,7 +161,7 @@ class _Writer:
             if computation in self.fusion_bodies:
                 continue
             ids = b"".join([self.ids[instruction] for instruction in computation._instructions])
-            entry = table.varint(1, self.computation_ids[computation]) + field(2, field(1, ids))
+            entry = varint(1, self.computation_ids[computation]) + field(2, field(1, ids))
             entries.append(field(1, entry))
         return b"".join(entries)
 
@@ -244,7 +245,7 @@ class _Writer:
                 raw = write_literal(argument, self.tools.shape_bytes, self.tools.classes, self.tools.fill)
                 known = self._literals[id(argument)] = field(8, raw), argument
             return known[0]
-        return table.varint(9, argument) if isinstance(argument, int) else b""
+        return varint(9, argument) if isinstance(argument, int) else b""
 
     def _references(self, instruction: Instruction) -> bytes:
         """The fields of control predecessors and called computations."""
