@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         parse_sharding,
         parse_window,
     )
+    from hlotext.syntax.reread.module import reread
     from hlotext.syntax.source.inputs import InputError
     from hlotext.testing.inspected import inspect
 
@@ -86,6 +87,7 @@ _LATE = {
     "parse_shape": "syntax.read_terms",
     "parse_sharding": "syntax.read_terms",
     "parse_window": "syntax.read_terms",
+    "reread": "syntax.reread.module",
 }
 """Names that not every program uses, and the module of each: it is imported when they are first asked for.
 
@@ -147,6 +149,7 @@ __all__ = [
     "parse_sharding",
     "parse_tolerant",
     "parse_window",
+    "reread",
     "verify",
 ]
 
@@ -176,7 +179,7 @@ def load(
     Raises InputError (an OSError) for what cannot be read, HloSyntaxError for what is not HLO.
     """
     if isinstance(place, str | os.PathLike) and place != "-" and (_is_large(place) if lazy is None else lazy):
-        module = _syntax.lazy.lazy_module.load(os.fspath(place), strict=strict, infer=infer_shape)
+        module = _syntax.lazy.lazy_module.load(os.fspath(place), strict=strict, infer=_infer_left_out)
         if module is not None:
             return module
     inputs = _syntax.source.inputs
@@ -212,17 +215,19 @@ def _is_large(place: str | os.PathLike[str]) -> bool:
 
 
 def _first(source: Source, strict: bool) -> Module:
-    return _syntax.read.read_modules(source, strict=strict, infer=infer_shape)[0][0]
+    return _syntax.read.read_modules(source, strict=strict, infer=_infer_left_out)[0][0]
 
 
 def parse_all(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> list[Module]:
     """All modules of a text, in order. Raises HloSyntaxError."""
-    return _syntax.read.read_modules(_syntax.read.as_source(text, name), strict=strict, infer=infer_shape)[0]
+    return _syntax.read.read_modules(
+        _syntax.read.as_source(text, name), strict=strict, infer=_infer_left_out
+    )[0]
 
 
 def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
     """What can be read of a text, and everything that is wrong with it or unknown to this release. Never raises on text."""
-    return _syntax.read.read_tolerantly(_syntax.read.as_source(text, name), infer_shape)
+    return _syntax.read.read_tolerantly(_syntax.read.as_source(text, name), _infer_left_out)
 
 
 def parse_instruction(text: str, *, strict: bool = False) -> Instruction:
@@ -243,6 +248,11 @@ def infer_shape(instruction: Instruction) -> Shape:
     together, `CannotInfer` where they do not determine the shape and none is stated (both in `hlotext.semantics.infer`).
     """
     return _semantics.infer.infer_shape(instruction)
+
+
+def _infer_left_out(instruction: Instruction) -> Shape:
+    """What reading asks where a text leaves a shape out."""
+    return _semantics.infer.infer_left_out(instruction)
 
 
 def clear_caches() -> None:

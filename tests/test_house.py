@@ -110,9 +110,11 @@ def test_an_inner_room_imports_only_from_below(room: str, inner: str) -> None:
 
 
 def test_printing_does_not_know_the_readers() -> None:
-    """It takes limits from them, and nothing else."""
+    """It takes limits from them, and nothing else; nor does what XLA makes of a text."""
     for path in sorted((PACKAGE / "syntax" / "printing").rglob("*.py")):
         assert set(imported(path, "hlotext.syntax.")) <= {"printing", "source"}, path
+    for path in sorted((PACKAGE / "syntax" / "reread").rglob("*.py")):
+        assert set(imported(path, "hlotext.syntax.")) <= {"reread"}, path
 
 
 @pytest.mark.parametrize("room", ["lint", "reports", "verify/checks", "rewrite/passes"])

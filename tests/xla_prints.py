@@ -17,7 +17,10 @@ from jaxlib import _hlo
 def answer(text, styles):
     full = _hlo.HloPrintOptions()
     full.print_large_constants = True
-    text = _hlo.hlo_module_from_text(text).to_string(full)
+    module = _hlo.hlo_module_from_text(text)
+    if styles is None:
+        return {"default": module.to_string(), "full": module.to_string(full)}
+    text = module.to_string(full)
     if len(text) > 2_000_000:
         return {"input": None}
     module = _hlo.hlo_module_from_text(text)
@@ -66,8 +69,16 @@ def xla_prints(texts: list[str], styles: dict[str, Style]) -> list[dict[str, str
     has read from its own text, and the styles are printed from that. `input` is None where XLA made the text too large by
     filling constants that were left out.
     """
+    return _ask(texts, {name: (style.preset, style.fields) for name, style in styles.items()})
+
+
+def xla_rereads(texts: list[str]) -> list[dict[str, str] | None]:
+    """What XLA prints of each text after reading it, `default` and with constants in `full`; None where it refuses."""
+    return _ask(texts, None)
+
+
+def _ask(texts: list[str], wanted: dict[str, Any] | None) -> list[Any]:
     pytest.importorskip("jaxlib")
-    wanted = {name: (style.preset, style.fields) for name, style in styles.items()}
     run = subprocess.run(
         [sys.executable, "-c", _SERVER],
         input="".join(json.dumps((text, wanted)) + "\n" for text in texts),

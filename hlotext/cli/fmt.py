@@ -33,6 +33,9 @@ WOULD_CHANGE = 1
     "--option", "settings", metavar="NAME=VALUE", multiple=True, help="One print option of XLA's, on top."
 )
 @click.option("--elide-constants", is_flag=True, help="Print constants of more than 10 elements as {...}.")
+@click.option(
+    "--reread", is_flag=True, help="Print what XLA prints after reading FILE: its order, its names."
+)
 @click.option("-i", "--in-place", is_flag=True, help="Write each FILE instead of standard output.")
 @click.option("--lossy", is_flag=True, help="Allow -i with a style that leaves something out.")
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a FILE is not in this style.")
@@ -42,6 +45,7 @@ def command(
     style: str,
     settings: tuple[str, ...],
     elide_constants: bool,
+    reread: bool,
     in_place: bool,
     lossy: bool,
     check: bool,
@@ -57,12 +61,15 @@ def command(
     fingerprint  what XLA hashes to tell modules apart
 
     Unlike XLA, every style prints the numbers of large constants, unless --elide-constants is given.
-    --option takes the names of XLA's HloPrintOptions.
+    --option takes the names of XLA's HloPrintOptions. With --reread computations
+    and instructions come in the order in which XLA's tools print them, renamed
+    where they rename, so that a diff against such a tool shows what it did.
 
     \b
     Examples:
       hlotext fmt --style short dump.txt | less
       hlotext fmt --check --diff expected/*.hlo
+      hlotext fmt --reread dump.txt | diff - <(hlo-opt --passes=dce dump.txt)
       hlotext fmt -i --option print_metadata=false --lossy golden.hlo
       echo 'y = f32[2]{0} negate(f32[2]{0} x)' | hlotext fmt --style short -
 
@@ -70,7 +77,7 @@ def command(
 
     Exit status: 0 fine, 1 a FILE is not in the style (--check), 2 wrong usage or unreadable input.
     """
-    chosen = print_style(style, elide_constants, settings)
+    chosen = print_style(style, elide_constants, settings, is_reread=reread)
     if in_place and (check or show_diff):
         raise click.UsageError("-i writes, --check and --diff do not: give one of them")
     if in_place:

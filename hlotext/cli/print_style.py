@@ -12,6 +12,7 @@ import click
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.print_options import PrintOptions, SubcomputationMode
 from hlotext.syntax.printing.xla_styles import TextPrinter
+from hlotext.syntax.reread import reread
 
 SOURCE = "source"
 
@@ -68,6 +69,8 @@ class PrintStyle:
     name: str
     options: PrintOptions | None
     """None for the text as it was read."""
+    is_reread: bool = False
+    """Whether modules are printed as XLA prints them after reading them."""
 
     def text(self, modules: Iterable[Module]) -> str:
         """All modules of a file."""
@@ -76,6 +79,8 @@ class PrintStyle:
     def _module(self, module: Module) -> str:
         if self.options is None:
             return str(module)
+        if self.is_reread:
+            return reread(module).to_text(self.options)
         if module.entry.is_implicit:
             # One op line on its own stays one.
             printer = TextPrinter(self.options)
@@ -88,17 +93,19 @@ class PrintStyle:
         if self.options is None:
             return []
         lost = (what for name, (keep, what) in _KEEPS.items() if getattr(self.options, name) not in keep)
-        return list(dict.fromkeys(lost))
+        return [*dict.fromkeys([*lost, *(["names", "the order"] if self.is_reread else [])])]
 
 
-def print_style(name: str, elide_constants: bool, settings: Iterable[str]) -> PrintStyle:
+def print_style(
+    name: str, elide_constants: bool, settings: Iterable[str], *, is_reread: bool = False
+) -> PrintStyle:
     """The style of that name, with large constants unless they are to be elided, and single options changed.
 
     `settings` are texts `NAME=VALUE`. Raises click.UsageError.
     """
     preset = STYLES[name]
     if preset is None:
-        if elide_constants or any(settings):
+        if elide_constants or is_reread or any(settings):
             raise click.UsageError("style source is the text as it stands; options need another --style")
         return PrintStyle(name, None)
     options = preset()
@@ -107,7 +114,7 @@ def print_style(name: str, elide_constants: bool, settings: Iterable[str]) -> Pr
     elif not options.print_only_essential_constants:
         options = attrs.evolve(options, print_large_constants=False)
     changes: dict[str, Any] = dict(map(_setting, settings))
-    return PrintStyle(name, attrs.evolve(options, **changes))
+    return PrintStyle(name, attrs.evolve(options, **changes), is_reread)
 
 
 def _setting(text: str) -> tuple[str, Any]:

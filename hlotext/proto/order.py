@@ -1,12 +1,11 @@
-"""The orders in which XLA prints what a proto holds: neither instructions nor computations come as they lie in it."""
+"""The orders in which XLA prints what a proto holds: instructions need not come as they lie in it."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir.nodes.computation import Computation, instruction_post_order
+from hlotext.ir.nodes.computation import instruction_post_order
 from hlotext.proto.bodies import LOCAL, number_of
 
 if TYPE_CHECKING:
@@ -58,39 +57,3 @@ def _is_ascending(body: Body, starts: list[Instruction]) -> bool:
 
 def _local(pair: tuple[int, Instruction]) -> int:
     return pair[0]
-
-
-def computation_order(
-    computations: Sequence[Computation], calls: dict[Computation, list[list[Computation]]]
-) -> list[Computation]:
-    """Callees before callers (`HloModule::MakeComputationPostOrder` with `dfs_postorder`).
-
-    Every computation that nobody calls starts a walk. `calls` are those of each computation, a list for each instruction that
-    calls, in the order of the proto.
-    """
-    called = {callee for groups in calls.values() for group in groups for callee in group}
-    order: list[Computation] = []
-    visited: set[Computation] = set()
-    for root in computations:
-        if root in called:
-            continue
-        stack: list[tuple[Computation, int]] = [(root, 0)]
-        visited.add(root)
-        while stack:
-            computation, place = stack.pop()
-            groups = calls.get(computation, ())
-            for place in range(place, len(groups)):  # noqa: B020 - from where it was left
-                # All that one instruction calls is marked at once, and entered from the first on.
-                new = [callee for callee in dict.fromkeys(groups[place]) if callee not in visited]
-                if not new:
-                    continue
-                visited.update(new)
-                if len(new) == 1 and new[0] not in calls:
-                    order.append(new[0])
-                    continue
-                stack.append((computation, place + 1))
-                stack.extend((callee, 0) for callee in reversed(new))
-                break
-            else:
-                order.append(computation)
-    return order

@@ -10,7 +10,7 @@ import array
 from typing import Any
 
 from hlotext.ir import collector
-from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.computation import Computation, computation_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
 from hlotext.ir.values.print_options import PrintOptions
@@ -93,7 +93,7 @@ class _Reader:
         if len(by_id) < len(self.by_key):
             raise ProtoError("two computations have the same id", "computations")
         computations = [by_id[number] for number in sorted(by_id)]
-        module._computations = order.computation_order(computations, self.calls)
+        module._computations = computation_order(computations, self.calls)
         entry = self.fields.get(_ENTRY_ID, [0])[-1]
         if entry not in by_id:
             raise ProtoError(f"no computation has the entry's id {entry}", "entry_computation_id")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -298,6 +298,42 @@ def post_order(computations: Iterable[Computation]) -> list[Computation]:
             ]
             stack.extend((callee, False) for callee in reversed(callees))
     return list(done)
+
+
+def computation_order(
+    computations: Iterable[Computation], calls: Mapping[Computation, Sequence[Sequence[Computation]]]
+) -> list[Computation]:
+    """Callees before callers (`HloModule::MakeComputationPostOrder` with `dfs_postorder`).
+
+    Every computation that nobody calls starts a walk. `calls` are those of each computation, a list for each instruction that
+    calls, in the order in which XLA stores the instructions. What is called in a circle is left out.
+    """
+    called = {callee for groups in calls.values() for group in groups for callee in group}
+    order: list[Computation] = []
+    visited: set[Computation] = set()
+    for root in computations:
+        if root in called:
+            continue
+        stack: list[tuple[Computation, int]] = [(root, 0)]
+        visited.add(root)
+        while stack:
+            computation, place = stack.pop()
+            groups = calls.get(computation, ())
+            for place in range(place, len(groups)):  # noqa: B020 - from where it was left
+                # All that one instruction calls is marked at once, and entered from the first on.
+                new = [callee for callee in dict.fromkeys(groups[place]) if callee not in visited]
+                if not new:
+                    continue
+                visited.update(new)
+                if len(new) == 1 and new[0] not in calls:
+                    order.append(new[0])
+                    continue
+                stack.append((computation, place + 1))
+                stack.extend((callee, 0) for callee in reversed(new))
+                break
+            else:
+                order.append(computation)
+    return order
 
 
 def instruction_post_order(computation: Computation) -> list[Instruction]:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_NUMBERED = re.compile(r"(.+)\.(0|[1-9][0-9]*)")
+from hlotext.ir.values.types import ELEMENT_TYPES
+
+_NUMBERED = re.compile(r"(.+)\.(-?[0-9]+)", re.DOTALL)
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.\-]")
+_NUMBERS = range(-(1 << 63), 1 << 63)
 
 
 class NameUniquer:
     """Hands out names that are not taken: `add`, then `add.1`, `add.2` ...
 
-    As in XLA, a name is a stem and a number; a name asked for with a number gets the next free one of its stem.
+    As in XLA, a name is a stem and a number, 0 where none is written; one that is taken becomes its stem with the first free
+    number.
 
     >>> names = NameUniquer(["add", "add.1", "x.7"])
     >>> names.unique("add"), names.unique("add.1"), names.unique("x.7"), names.unique("mul")
-    ('add.2', 'add.3', 'x.1', 'mul')
+    ('add.2', 'add.3', 'x.0', 'mul')
     """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
@@ -35,25 +39,39 @@ class NameUniquer:
         return name in self._taken and name not in self._fresh
 
     def unique(self, name: str) -> str:
-        """That name if it is free, else its stem with the next free number. The result is taken from now on."""
-        name = sanitized(name)
-        if name not in self._taken:
-            self._taken.add(name)
-            self._fresh.add(name)
-            return name
-        match = _NUMBERED.fullmatch(name)
-        stem = match[1] if match else name
-        number = self._next.get(stem, 1)
-        while f"{stem}.{number}" in self._taken:
-            number += 1
-        self._next[stem] = number + 1
-        name = f"{stem}.{number}"
+        """That name if it is free, else its stem with the first free number. The result is taken from now on."""
+        stem, given = _split(sanitized(name))
+        number = given or 0
+        if self._is_used(stem, number):
+            number = self._next.get(stem, 0)
+            while self._is_used(stem, number):
+                number += 1
+            self._next[stem] = number + 1
+        name = f"{stem}.{number}" if number or given is not None else stem
         self._taken.add(name)
         self._fresh.add(name)
         return name
 
+    def _is_used(self, stem: str, number: int) -> bool:
+        return f"{stem}.{number}" in self._taken or (not number and stem in self._taken)
+
+
+def _split(name: str) -> tuple[str, int | None]:
+    """Stem and number of a name; None where it has none."""
+    match = _NUMBERED.fullmatch(name)
+    if match is None or len(match[2]) > 20 or (number := int(match[2])) not in _NUMBERS:
+        return name, None
+    return match[1], number
+
 
 def sanitized(name: str) -> str:
-    """A name with every character that HLO names may not have made `_` (`NameUniquer::GetSanitizedName`)."""
+    """A name as HLO allows it (`NameUniquer::GetSanitizedName`).
+
+    What names may not have becomes `_`, the name of an element type gets one behind it, and `__x` becomes `a_x`.
+    """
     name = _NO_NAME.sub("_", name) or "name"
-    return name if name[0].isalpha() or name[0] == "_" else f"_{name[1:]}"
+    if not (name[0].isalpha() or name[0] == "_"):
+        name = f"_{name[1:]}"
+    if name in ELEMENT_TYPES:
+        name += "_"
+    return f"a{name[1:]}" if name.startswith("__") and not name.startswith("__xla_") else name

@@ -23,6 +23,7 @@ from hlotext.semantics.infer import (
 )
 from hlotext.semantics.infer.agreement import Agreement, agreement
 from hlotext.semantics.infer.errors import CannotInfer, ShapeInferenceError
+from hlotext.semantics.infer.left_out import with_layouts
 from hlotext.semantics.infer.op import Op, ProgramShape, op_of
 from hlotext.semantics.infer.rules import RULES, Open, Rule
 
@@ -35,6 +36,7 @@ __all__ = [
     "Rule",
     "ShapeInferenceError",
     "agreement",
+    "infer_left_out",
     "infer_op",
     "infer_shape",
     "rule_of",
@@ -63,6 +65,11 @@ def infer_shape(instruction: Instruction) -> Shape:
         raise CannotInfer(f"the operands of {instruction.opcode} do not determine its result")
     rule = RULES[row.shape_rule]
     return infer_op(op_of(instruction, row, with_stated=rule.open is not Open.NOTHING))
+
+
+def infer_left_out(instruction: Instruction) -> Shape:
+    """The shape of an op line that states none, with the layout that XLA's reader gives it. Raises as `infer_shape`."""
+    return with_layouts(instruction, infer_shape(instruction))
 
 
 @remembered(1 << 15)

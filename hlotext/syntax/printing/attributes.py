@@ -87,11 +87,11 @@ class AttributePrinter(abc.ABC):
         out: list[str] = []
         given = instruction._attributes
         for use in row.attributes:
-            if use.name not in given and use.printed not in _PRINTED_WHEN_ABSENT:
-                continue
             if use.calls is not Calls.NONE:
                 if calls:
                     out += self._call(use, instruction, indent)
+            elif use.name not in given and use.printed not in _PRINTED_WHEN_ABSENT:
+                continue
             elif self.options.print_extra_attributes or use.name == "is_composite":
                 text = self._use(use, instruction)
                 if text is not None:
@@ -162,6 +162,10 @@ class AttributePrinter(abc.ABC):
         """A called computation by name, or its whole body."""
         mode = self.options.print_subcomputation_mode
         value = instruction._attributes.get(use.name)
+        if use.name == "called_computations" and value is None and "to_apply" in instruction._attributes:
+            # A custom call's `to_apply` is read as a list of one.
+            callee = instruction._attributes["to_apply"]
+            value = callee if isinstance(callee, RawValue) else (callee,)
         if (
             value is None
             or value == ()

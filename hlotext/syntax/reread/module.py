@@ -1,0 +1,120 @@
+"""A module as XLA holds it after reading its text."""
+
+from __future__ import annotations
+
+from hlotext.ir.nodes.computation import computation_order, instruction_post_order
+from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.naming import NameUniquer
+from hlotext.syntax.reread import values
+from hlotext.syntax.reread.frames import keep_used_frames
+
+
+def reread(module: Module) -> Module:
+    """A copy that holds what XLA holds after reading the module's text (`HloParserImpl`, `HloModule::Print`).
+
+    * Instruction names are unique in the module, and so are computation names (`NameUniquer`): the first in the text keeps
+      its name, bodies written in place come before their callers.
+    * Computations come callees before callers, instructions operands before users; where the module is scheduled,
+      instructions keep the order of the text, except inside fusions.
+    * The stack-frame tables hold the frames that instructions name, numbered as they are met.
+    * Layouts that the header leaves out are the default ones; send, recv, infeed and the like have the shapes that XLA
+      gives them; `-0` is 0, which XLA reads as an integer; one number for an array is its first element.
+
+    Left as they are: `{...}`, which XLA fills from a counter that runs through its process, and whatever XLA refuses.
+    The module stays as it is.
+    """
+    copy = module.clone()
+    values.as_read(copy)
+    names = _anonymous_names(copy)
+    _forget_source(copy)
+    keep_used_frames(copy)
+    _rename(copy, names)
+    fused = {callee for i in copy.instructions() if i._opcode == "fusion" for callee in i.called_computations}
+    # The walk over computations follows the instructions in the order of the text, which they have until the end.
+    calls = {c: [callees for i in c if (callees := i.called_computations)] for c in copy._computations}
+    computations = computation_order(copy._computations, calls)
+    if len(computations) == len(
+        copy._computations
+    ):  # else they call each other in a circle, which XLA refuses
+        copy._computations = computations
+    for computation in copy._computations:
+        if not copy.is_scheduled or computation in fused:
+            computation._instructions = instruction_post_order(computation)
+    return copy
+
+
+def _forget_source(module: Module) -> None:
+    """Nothing is copied from the text any more."""
+    module._source = None
+    module._parts = ()
+    module._start = module._header_end = module._end = -1
+    module._removed = []
+    for computation in module._computations:
+        computation._start = computation._end = computation._brace = -1
+        computation._name_mark = computation._parts_read = None
+        computation._by_name = computation._order = None
+        computation._removed_spans = []
+
+
+# ---- names
+
+
+def _rename(module: Module, given: dict[Instruction, str]) -> None:
+    """Makes names unique, those of instructions and of computations apart (`HloModule::AddComputationInternal`)."""
+    instructions, computations = NameUniquer(), NameUniquer()
+    is_op_line = module._entry is not None and module._entry._is_implicit
+    if is_op_line:  # `ParseSingleInstruction` adds the computation around it first
+        module._computations.sort(key=lambda computation: computation is not module._entry)
+    for computation in module._computations:
+        is_wrapped = computation._is_implicit and computation is not module._entry
+        name = "async_wrapped" if is_wrapped else computation._name
+        computation._name = computations.unique(name if name or not computation._is_inline else "_")
+        computation._is_implicit = computation._is_inline = False
+        for instruction in computation._instructions:
+            instruction._name = instructions.unique(given.get(instruction, instruction._name))
+            instruction._place, instruction._form = None, Form.LINE
+
+
+def _anonymous_names(module: Module) -> dict[Instruction, str]:
+    """The names under which XLA's reader knows instructions whose own do not stand in the text.
+
+    An operand written in place is named after its opcode, with the first number free among all names read so far: an
+    instruction is named when it has been read to its end. What a short asynchronous spelling stands for has fixed names.
+    """
+    found: dict[Instruction, str] = {}
+    for computation in module._computations:
+        if computation._is_implicit and computation is not module._entry:
+            for i in computation._instructions:
+                found[i] = "async_param" if i._opcode == "parameter" else i._opcode
+    if not any(i._form is Form.NESTED for i in module.instructions()):
+        return found
+    names = NameUniquer()
+    for instruction in _as_read_to_their_ends(module):
+        if instruction._form is Form.NESTED:
+            found[instruction] = names.unique(f"{instruction._opcode}.anon")
+        elif instruction not in found:
+            names.unique(instruction._name)
+    return found
+
+
+def _as_read_to_their_ends(module: Module) -> list[Instruction]:
+    """All instructions in the order in which a reader of the text comes to their ends.
+
+    Operands in place have no places of their own: they end behind the start of the line that they stand in, before the
+    bodies that stand in it.
+    """
+    ends: dict[Instruction, tuple[int, int]] = {}
+    for computation in module._computations:
+        nested: list[Instruction] = []
+        for instruction in computation._instructions:
+            if instruction._form is Form.NESTED:
+                nested.append(instruction)
+                continue
+            ends.update((other, (instruction._start, number)) for number, other in enumerate(nested, 1))
+            ends[instruction] = (instruction._end, 0)
+            nested.clear()
+    return sorted(ends, key=ends.__getitem__)
+
+
+__all__ = ["reread"]
