@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from hlotext import analysis as analysis
     from hlotext import compiler as compiler
+    from hlotext import cost as cost
     from hlotext import diff as diff
     from hlotext import dumps as dumps
     from hlotext import layout as layout
@@ -97,6 +98,7 @@ So are the readers, with the first text; the rules that they apply come with the
 _ROOMS = (
     "analysis",
     "compiler",
+    "cost",
     "diff",
     "dumps",
     "layout",

@@ -59,7 +59,6 @@ REFUSED = {
 REORDERED = {
     "inline_and_nested_together": "operands written in place get numbers of the whole module, and another order",
     "instruction_nested": "in a lone op line XLA takes the opcodes of nested operands for names",
-    "shapes_left_out": "XLA permutes the layout of a transpose whose shape is left out",
 }
 """Texts that XLA reads in its own way, so that what hlotext prints of them is another module to it."""
 

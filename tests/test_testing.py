@@ -285,3 +285,25 @@ def test_inspect_is_a_name_of_the_package() -> None:
 
     found = hlotext.inspect("ENTRY e { x = f32[8] parameter(0)  ROOT y = f32[8] negate(x) }")
     assert found.count("negate") == 1
+
+
+def test_arguments_results_and_scopes() -> None:
+    """What goes in and comes out, array by array, and costs as a tree of scopes."""
+    text = """HloModule m, input_output_alias={ {1}: (0, {}, may-alias) }
+
+ENTRY e {
+  s = f32[8,4]{1,0} parameter(0), metadata={op_name="state['w']"}
+  x = f32[4]{0} parameter(1)
+  y = f32[8,4]{1,0} negate(s), metadata={op_name="jit(f)/layer_0/neg"}
+  z = f32[8,4]{1,0} add(y, s), metadata={op_name="jit(f)/layer_1/add"}
+  ROOT r = (f32[4]{0}, f32[8,4]{1,0}) tuple(x, z)
+}
+"""
+    found = inspect(text)
+    assert [(one.label, one.shape, one.is_donated) for one in found.arguments] == [
+        ("state['w']", "f32[8,4]", True),
+        ("x", "f32[4]", False),
+    ]
+    assert [(one.shape, one.aliased_with) for one in found.results] == [("f32[4]", None), ("f32[8,4]", (0,))]
+    assert [(node.name, node.flops) for _, node in found.scopes().walk(1)][0] == ("layer_*", 64)
+    assert [node.name for _, node in found.scopes(fold=False).walk(1)][:2] == ["layer_1", "layer_0"]

@@ -13,11 +13,13 @@ from hlotext.analysis import (
     arrays_of,
     call_graph,
     communications,
+    entries,
     memory_space,
     written_arrays,
 )
 from hlotext.analysis.communication import KINDS
-from hlotext.cost import RunCost, analyze
+from hlotext.analysis.entries import Entry
+from hlotext.cost import Node, RunCost, analyze, scope_tree
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import opcodes
@@ -327,7 +329,24 @@ class Hlo:
             raise ValueError(f"the cost of {names} is not known: hlo.cost says what is")
         return found
 
-    # ---- memory
+    def scopes(self, *, fold: bool = True) -> Node:
+        """Operations and bytes of one run as a tree of `op_name` scopes, repeated layers folded into `layer_*`.
+
+        `hlo.scopes().walk(2)` goes through it to a depth of 2.
+        """
+        return scope_tree(analyze(self.module), fold=fold)
+
+    # ---- arguments and results
+
+    @property
+    def arguments(self) -> tuple[Entry, ...]:
+        """The arrays of the arguments: name, shape, layout, sharding, bytes per device, whether donated, aliased with."""
+        return entries.arguments(self.module)
+
+    @property
+    def results(self) -> tuple[Entry, ...]:
+        """The same for the arrays of the result."""
+        return entries.results(self.module)
 
     @property
     def aliases(self) -> dict[ShapeIndex, tuple[int, ShapeIndex]]:
@@ -335,6 +354,8 @@ class Hlo:
         config = self.module.attributes.get("input_output_alias")
         entries = config.entries if config is not None else ()
         return {entry.output_index: (entry.parameter_number, entry.parameter_index) for entry in entries}
+
+    # ---- memory
 
     @property
     def memory_spaces(self) -> frozenset[int]:
