@@ -181,7 +181,8 @@ class _Lines:
             self._is_first = False
         number = f"{span.line if span is not None else '':>6}"
         if not asked.full:
-            text = _fitted(text, printable(str(instruction.shape)), asked.width - len(number) - 2)
+            room = asked.width - len(number) - 2
+            text = _fitted(text, printable(str(instruction.shape)), f" {instruction.opcode}(", room)
         emit_report(f"{self._styled(number, 'dim')}  {self._highlighted(text, instruction)}")
 
     def _short(self, instruction: Instruction) -> str:
@@ -200,14 +201,17 @@ class _Lines:
         return styled(text, style) if self._asked.is_coloured else text
 
 
-def _fitted(text: str, shape: str, width: int) -> str:
-    """The line in so many columns: a long shape gets shorter, then the end goes, behind a blank."""
+def _fitted(text: str, shape: str, opcode: str, width: int) -> str:
+    """The line in so many columns: a long shape gets shorter, then the end goes, behind a blank or the opcode."""
     excess = cell_width(text) - width
     if excess > 0 and len(shape) > width // 3:
         text = text.replace(shape, shorter(shape, max(len(shape) - excess, width // 3), Kind.SHAPE), 1)
     if cell_width(text) <= width:
         return text
     kept = text[: width - 2].rpartition(" ")[0] or text[: width - 2]
+    head = text.partition(opcode)[0] + opcode
+    if len(kept) < len(head) < width:
+        return f"{head}…"
     return f"{kept} …"
 
 

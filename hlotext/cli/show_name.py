@@ -27,7 +27,7 @@ from hlotext.syntax.source.limits import MAX_COMPARED_WORDS
 
 Details: TypeAlias = InstructionDetails | ComputationDetails
 
-_NAME, _OPCODE, _SHAPE = Column("name", "cyan"), Column("opcode", "blue"), Column("shape", "yellow")
+_NAME, _OPCODE, _SHAPE = Column("name", "cyan"), Column("opcode", "bright_blue"), Column("shape", "yellow")
 _SIZE = Column("bytes", is_number=True)
 
 
@@ -160,7 +160,12 @@ def _show_instruction(report: Output, place: str, details: InstructionDetails, l
     report.table(
         _cut(
             "Called computations",
-            [Column("attribute"), _NAME, Column("instructions", is_number=True), Column("root", "blue")],
+            [
+                Column("attribute"),
+                _NAME,
+                Column("instructions", is_number=True),
+                Column("root", "bright_blue"),
+            ],
             [[c.attribute, c.name, f"{c.instructions:,}", c.root] for c in details.called_computations],
             limit,
         )

@@ -175,7 +175,7 @@ _ARRAYS: Columns[ArrayGroup] = (
     (number("count"), lambda row: f"{row.count:,}"),
     (number("padding"), lambda row: _some_padding(row.allocated_bytes, row.unpadded_bytes)),
     (Column("shape", "yellow"), lambda row: row.shape),
-    (Column("opcode", "blue"), lambda row: row.opcode),
+    (Column("opcode", "bright_blue"), lambda row: row.opcode),
     (Column("name", "cyan"), _array_name),
     (Column("from", "green"), lambda row: str(row.place) if row.place is not None else row.op_name),
 )
@@ -214,7 +214,7 @@ def _where(row: CollectiveGroup) -> str:
 
 
 _COLLECTIVES: Columns[CollectiveGroup] = (
-    (Column("kind", "blue"), lambda row: row.kind + (" async" if row.is_async else "")),
+    (Column("kind", "bright_blue"), lambda row: row.kind + (" async" if row.is_async else "")),
     (Column("groups"), _groups_text),
     (Column("as written", rank=2), lambda row: row.groups),
     (number("count"), lambda row: f"{row.count:,}"),
@@ -244,7 +244,7 @@ _CUSTOM_CALLS: Columns[CustomCall] = (
 )
 
 _OPCODES: Columns[OpcodeCount] = (
-    (Column("opcode", "blue"), lambda row: row.opcode),
+    (Column("opcode", "bright_blue"), lambda row: row.opcode),
     (number("count"), lambda row: f"{row.count:,}"),
     (number("in fusions"), lambda row: f"{row.in_fusions:,}"),
     (number("bytes written"), lambda row: byte_text(row.written_bytes)),

@@ -51,9 +51,19 @@ def _mark(finding: Finding) -> str:
 
 
 def _wrapped(line: str, width: int, indent: str) -> list[str]:
-    return textwrap.wrap(
+    """Lines that end at blanks; what is longer, as a path is, behind its slashes and commas."""
+    out = []
+    for piece in textwrap.wrap(
         line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    ) or [line]
+    ) or [line]:
+        rest = piece
+        while len(rest) > width and (cut := max(rest.rfind("/", 0, width), rest.rfind(",", 0, width))) > len(
+            indent
+        ):
+            out.append(rest[: cut + 1])
+            rest = f"{indent}{rest[cut + 1 :]}"
+        out.append(rest)
+    return out
 
 
 def _fitted(lines: list[str], width: int) -> list[str]:
@@ -142,8 +152,10 @@ def coloured(finding: Finding, with_origin: bool = False, width: int | None = No
     head, others = "\n".join(lines[:count]), lines[count:]
     place, _, message = head.partition(mark)
     text = Text.assemble((place, "dim"), (mark, style), (message, "bold"))
+    is_help = False
     for line in others:
         match = _LINE.fullmatch(line)
+        is_help = line.startswith("  help: ") or (is_help and line.startswith("    "))
         if match is not None:
             is_caret = not match["rest"].strip("^ ")
             text.append(f"\n{match['gutter']}", "dim")
@@ -151,6 +163,8 @@ def coloured(finding: Finding, with_origin: bool = False, width: int | None = No
         elif line.startswith("  help: "):
             text.append("\n  help: ", "green")
             text.append(line.removeprefix("  help: "))
+        elif is_help:
+            text.append(f"\n{line}")
         else:
             text.append(f"\n{line}", "dim")
     return text
