@@ -22,7 +22,7 @@ COMMANDS = {
     "show": "What is in a module, or one instruction of it.",
     "fmt": "Print modules in another style.",
     "convert": "A module from text to proto, and back.",
-    "check": "Whether texts can be read, and all that is wrong with them.",
+    "check": "Whether texts can be read, and all that is wrong in them.",
     "verify": "Whether modules are well-formed HLO.",
     "lint": "What costs time or memory in modules.",
     "rule": "What the codes of findings mean.",
@@ -33,15 +33,15 @@ COMMANDS = {
     "reduce": "The smallest module for which a command still fails.",
     "memory": "What lives where and when in memory.",
     "thunks": "What the runtime of a GPU or CPU will execute.",
-    "cost": "How many operations and bytes, through loops, by scope or line.",
-    "time": "How long a module takes at least on a chip, and what it waits for.",
+    "cost": "Operations and bytes, through loops, by scope or line.",
+    "time": "The least time on a chip, and what is waited for.",
     "comm": "What is sent along which axes of the mesh.",
     "shard": "What each device holds of an array.",
     "dump": "What a dump folder tells of a compilation.",
     "explain": "What one pass of XLA did, and why.",
     "diff": "What differs between two modules.",
     "graph": "A page to walk in: operations and what is around them.",
-    "report": "A page to send around: memory, costs, passes, collectives.",
+    "report": "A page to send around: memory, costs, collectives.",
     "layout": "Where the elements of an array lie in memory.",
     "opcodes": "What the opcodes of HLO take.",
     "schema": "What the JSON of a command holds.",
@@ -92,15 +92,24 @@ class _Commands(click.Group):
         command: click.Command = importlib.import_module(f"hlotext.cli.{cmd_name}").command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # Not click's own: that one loads every command to ask it for its help.
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # One screen: commands by group, what for on the left, then the options. Not click's own list, which loads every
+        # command to ask it for its help.
         left = dict(COMMANDS)
-        for title, names in GROUPS.items():
-            with formatter.section(title):
-                formatter.write_dl([(name, left.pop(name)) for name in names if name in left])
-        if left:
-            with formatter.section("More"):
-                formatter.write_dl(list(left.items()))
+        groups = {
+            title: [(name, left.pop(name)) for name in names if name in left]
+            for title, names in GROUPS.items()
+        }
+        groups["More"] = list(left.items())
+        groups["Options"] = [
+            record for one in self.get_params(ctx) if (record := one.get_help_record(ctx)) is not None
+        ]
+        formatter.write_paragraph()
+        for title, rows in groups.items():
+            if title == "Options":
+                formatter.write("\n")
+            for number, (name, text) in enumerate(rows):
+                formatter.write(f"{'' if number else title:<9}{name:<{9 if title in GROUPS else 19}}{text}\n")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "json" in " ".join(args):
@@ -201,17 +210,14 @@ def _write_failure(ctx: click.Context, error: Exception | None = None) -> None:
 @click.option(
     "--max-source",
     metavar="SIZE",
-    help="Bytes that a source may hold or unpack to, such as 8G; 4G without this.",
+    help="Bytes that a source may hold or unpack to; else 4G.",
 )
 def main(no_pager: bool, max_source: str | None) -> None:
-    """Look into XLA's HLO text, check it and print it in other styles.
-
-    \b
-    Example:
-      hlotext show module_0001.jit_step.after_optimizations.txt
-
-    A FILE may be packed (.gz, .xz, .zst); - is standard input. Exit status: 0 fine, 1 something was found,
-    2 wrong usage or unreadable input.
+    """\b
+    Look into XLA's HLO text, check it, change it.
+    A FILE may be packed (.gz, .xz, .zst); - is standard input.
+    Exit status: 0 fine, 1 something was found, 2 wrong usage or unreadable input.
+    Example: hlotext show module_0001.jit_step.after_optimizations.txt
     """
     if max_source is not None:
         # A variable, since processes that are started later see it too.
