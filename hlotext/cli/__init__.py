@@ -40,6 +40,8 @@ COMMANDS = {
     "dump": "What a dump folder tells of a compilation.",
     "explain": "What one pass of XLA did, and why.",
     "diff": "What differs between two modules.",
+    "table": "Modules as tables, a dataset of Parquet files.",
+    "sql": "Questions to these tables, in SQL.",
     "graph": "A page to walk in: operations and what is around them.",
     "report": "A page to send around: memory, costs, collectives.",
     "layout": "Where the elements of an array lie in memory.",

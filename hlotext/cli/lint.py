@@ -49,7 +49,9 @@ _MANY = 20
 @click.option("--format", "output_format", type=click.Choice(FORMATS), default="full", show_default=True)
 @click.option("--statistics", is_flag=True, help="Only how often each code was found.")
 @click.option(
-    "--baseline", type=click.Path(path_type=Path), help="Leave out the findings that this file knows."
+    "--baseline",
+    metavar="FILE|DATASET",
+    help="Leave out the findings that this file knows, or the newest build of a dataset of `hlotext table`.",
 )
 @click.option(
     "--write-baseline", type=click.Path(path_type=Path), help="Write all findings to this file, and end."
@@ -85,7 +87,7 @@ def command(
     isolated: bool,
     output_format: str,
     statistics: bool,
-    baseline: Path | None,
+    baseline: str | None,
     write_baseline: Path | None,
     diff_against: str | None,
     source_root: Path | None,
@@ -109,6 +111,7 @@ def command(
       hlotext lint module_0001.jit_step.after_optimizations.txt
       hlotext lint dumps/ --write-baseline hlotext-baseline.json
       hlotext lint dumps/ --baseline hlotext-baseline.json --format github
+      hlotext lint dumps/ --baseline s3://bucket/tables
       hlotext lint new.txt --diff-against old.txt
 
     Exit status: 0 fine (notes do not count), 1 findings, 2 wrong usage, unreadable input or a rule that failed.
@@ -119,7 +122,7 @@ def command(
         )
         config = attrs.evolve(config, source_root=source_root or config.source_root)
         active = config.active_rules()
-        known = lint.Baseline.load(baseline) if baseline is not None else lint.Baseline()
+        known = _known(baseline) if baseline is not None else lint.Baseline()
     except (lint.ConfigError, lint.RuleError, lint.BaselineError) as error:
         raise Unreadable(str(error)) from None
     if show_settings:
@@ -181,6 +184,17 @@ def _show_settings(config: lint.Config, rules: Sequence[lint.Rule], file: Path |
     report.table(
         Table("Rules that run", columns, [(rule.code, lint.code_of(rule.code).title) for rule in rules])
     )
+
+
+def _known(place: str) -> lint.Baseline:
+    """The baseline of a file, or of a dataset. Raises Unreadable, BaselineError."""
+    if "://" not in place and not os.path.isdir(place):
+        return lint.Baseline.load(Path(place))
+
+    try:
+        return hlo.tables.known.baseline(place)
+    except (hlo.InputError, ImportError) as error:
+        raise Unreadable(str(error)) from None
 
 
 def _value_text(value: object) -> str:
@@ -319,11 +333,16 @@ def _shown(finding: lint.Finding, show_traceback: bool) -> lint.Finding:
     return attrs.evolve(finding, help="--debug shows the traceback")
 
 
-def _say_counts(report: reports.Report, compared: lint.Comparison, baseline: Path | None) -> None:
+def _say_counts(report: reports.Report, compared: lint.Comparison, baseline: str | None) -> None:
     say(reports.summary(report.findings, len(report.files)))
     if compared.known:
         say(f"{counted(len(compared.known), 'known finding')} left out")
     if compared.gone and baseline is not None:
         gone = sum(entry.count for entry in compared.gone)
         codes = ", ".join(sorted({entry.code for entry in compared.gone}))
-        say(f"{counted(gone, 'known finding')} gone ({codes}): --write-baseline {baseline} forgets them")
+        way = (
+            ""
+            if "://" in baseline or os.path.isdir(baseline)
+            else f": --write-baseline {baseline} forgets them"
+        )
+        say(f"{counted(gone, 'known finding')} gone ({codes}){way}")

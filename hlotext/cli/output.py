@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 import click
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 __all__ = [
-    "Column", "Kind", "Output", "ReadingBar", "Table", "echo", "emit", "emit_report", "output", "printable", "shortened"
+    "Column", "Kind", "Output", "ReadingBar", "Table", "WorkBar", "echo", "emit", "emit_report", "output", "printable",
+    "shortened",
 ]  # fmt: skip
+
+T = TypeVar("T")
 
 _LONG_WORK = 4_000_000
 """Bytes of input from which on a progress bar is worth it: about a second."""
@@ -219,14 +222,48 @@ class ReadingBar:
         self._bar.advance(self._task, size)
 
 
-def _progress() -> Progress:
+class WorkBar:
+    """A bar on standard error that counts what is done of many things, where that is a terminal; else nothing."""
+
+    def __init__(self, what: str, total: int | None = None) -> None:
+        self._bar: Progress | None = None
+        if sys.stderr.isatty():
+            self._bar = _progress(counts=total is not None)
+            self._task = self._bar.add_task(what, total=total)
+
+    def __enter__(self) -> WorkBar:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def each(self, things: Iterable[T]) -> Iterator[T]:
+        """The things, each counted as it comes."""
+        for thing in things:
+            if self._bar is not None:
+                self._bar.advance(self._task)
+            yield thing
+
+
+def _progress(*, counts: bool = False) -> Progress:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
+        *([MofNCompleteColumn()] if counts else []),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,

@@ -72,23 +72,24 @@ def open(place: str | os.PathLike[str]) -> DumpFolder:
     """
     path = os.fspath(place)
     if os.path.isdir(path):
-        return _opened(FolderStorage(path))
+        return opened(FolderStorage(path))
     if not os.path.exists(path):
         raise InputError(f"{path} does not exist")
     if is_archive(path):
-        return _opened(ArchiveStorage(path))
+        return opened(ArchiveStorage(path))
     where = Path(path).absolute()
     folder = where.parent
     if folder.name.startswith(_LIBTPU):  # inputs of libtpu, or a step of Shardy
         folder = folder.parent.parent if folder.parent.name == _SHARDY else folder.parent
-    opened = _opened(FolderStorage(str(folder)), top_only=folder == where.parent)
-    own = next((f for f in opened.files if os.path.abspath(f.path) == str(where)), None)
+    whole = opened(FolderStorage(str(folder)), top_only=folder == where.parent)
+    own = next((f for f in whole.files if os.path.abspath(f.path) == str(where)), None)
     if own is None or own.compilation is None:
-        return DumpFolder(opened.path, (own,) if own is not None else (), (), opened.notes)
-    return DumpFolder(opened.path, own.compilation.files, (own.compilation,), opened.notes)
+        return DumpFolder(whole.path, (own,) if own is not None else (), (), whole.notes)
+    return DumpFolder(whole.path, own.compilation.files, (own.compilation,), whole.notes)
 
 
-def _opened(storage: Storage, *, top_only: bool = False) -> DumpFolder:
+def opened(storage: Storage, *, top_only: bool = False) -> DumpFolder:
+    """The dump folder of a storage of any kind; with `top_only` what lies in it, not what lies below. Only names are read."""
     paths = sorted(storage.names())
     names = read_names(paths)
     if top_only:

@@ -12,10 +12,10 @@ import attrs
 import hlotext as hlo
 from hlotext.dumps.compilation import Compilation
 from hlotext.dumps.files import DumpFile
-from hlotext.dumps.folder import DumpFolder, open
+from hlotext.dumps.folder import DumpFolder, open, opened
 from hlotext.dumps.kinds import is_loose_final
 from hlotext.dumps.step import Step
-from hlotext.dumps.storage import is_archive, without_packing
+from hlotext.dumps.storage import Storage, is_archive, without_packing
 from hlotext.syntax.source.inputs import InputError, read_source
 
 Which = Literal["last", "ends", "all"]
@@ -82,6 +82,11 @@ def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last")
             yield Text(path)
             continue
         yield from _of_folder(open(path), which)
+
+
+def texts_of(storage: Storage, which: Which = "last") -> Iterator[Text]:
+    """The texts that `module_texts` finds in a folder, of one that lies anywhere: in a store of objects, for one."""
+    return _of_folder(opened(storage), which)
 
 
 def _of_folder(folder: DumpFolder, which: Which) -> Iterator[Text]:

@@ -12,6 +12,14 @@ from typing import TYPE_CHECKING
 from hlotext.ir.doors import door
 
 if TYPE_CHECKING:
+    from hlotext.tables import compaction as compaction
+    from hlotext.tables import dataset as dataset
+    from hlotext.tables import farm as farm
+    from hlotext.tables import farm_inputs as farm_inputs
+    from hlotext.tables import known as known
+    from hlotext.tables import parquet as parquet
+    from hlotext.tables import queries as queries
+    from hlotext.tables import sql as sql
     from hlotext.tables.building import empty, key_of, subjects, table, tables_of, tables_of_subject
     from hlotext.tables.errors import MissingArrow, TableError
     from hlotext.tables.schema import BASIC, SCHEMA_VERSION, TABLES, Column, TableSchema
@@ -32,6 +40,14 @@ if TYPE_CHECKING:
 
 __getattr__ = door(
     __name__,
+    "compaction",
+    "dataset",
+    "farm",
+    "farm_inputs",
+    "known",
+    "parquet",
+    "queries",
+    "sql",
     building=("empty", "key_of", "subjects", "table", "tables_of", "tables_of_subject"),
     errors=("MissingArrow", "TableError"),
     schema=("BASIC", "SCHEMA_VERSION", "TABLES", "Column", "TableSchema"),

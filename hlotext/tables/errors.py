@@ -7,6 +7,10 @@ class TableError(ValueError):
     """A table that is not there, or values that none can hold."""
 
 
+class QueryError(TableError):
+    """A query that DuckDB refuses; what it says, on several lines."""
+
+
 class MissingArrow(ImportError):  # noqa: N818 - says what is missing
     """The package `pyarrow` is not installed."""
 

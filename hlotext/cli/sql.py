@@ -1,0 +1,292 @@
+"""`hlotext sql`: questions to the tables of modules, in SQL."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hlotext import tables
+from hlotext.cli import UNREADABLE
+from hlotext.cli.common import NotFound, Unreadable, say, which_option
+from hlotext.cli.documents import json_text
+from hlotext.cli.output import Column, Kind, Table, WorkBar, emit, emit_report, output
+from hlotext.cli.table import BUILD, JOBS
+from hlotext.dumps.texts import Which
+from hlotext.syntax.source.inputs import InputError
+from hlotext.tables.errors import QueryError
+
+if TYPE_CHECKING:
+    from hlotext.tables.dataset import Dataset
+    from hlotext.tables.sql import Result
+
+_ROWS = 50
+"""Rows that people are shown without asking for more."""
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="[QUERY] DATASET|FILE|DIR|URL...")
+@click.option("-q", "--query", "name", metavar="NAME", help="A ready query instead of one of your own.")
+@click.option("--list", "is_list", is_flag=True, help="List the ready queries, and end.")
+@click.option("--show", is_flag=True, help="Print the SQL of the ready query, and end.")
+@click.option(
+    "-p", "--param", "given", multiple=True, metavar="NAME=VALUE", help="What $NAME in the query stands for."
+)
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "csv", "json", "parquet"]),
+    default="text",
+    show_default=True,
+    help="Text is for people and may change.",
+)
+@click.option("-o", "--output", "place", metavar="FILE", help="Where to, instead of standard output.")
+@click.option("-n", "--rows", type=click.IntRange(min=1), default=_ROWS, show_default=True, help="Of text.")
+@BUILD
+@which_option("last")
+@JOBS
+def command(
+    words: tuple[str, ...],
+    name: str | None,
+    is_list: bool,
+    show: bool,
+    given: tuple[str, ...],
+    output_format: str,
+    place: str | None,
+    rows: int,
+    build: str | None,
+    which: Which,
+    jobs: int | None,
+) -> None:
+    """Answer a QUERY over the tables of a dataset, or of modules that are read for it: `modules`, `instructions`, `operands`
+    and the others, which docs/tables.md lists.
+
+    DuckDB runs it. It sees the tables, and no file, network or setting, so that a query from elsewhere can be tried.
+    `newest()` and `before(build)` name builds; these are ordered by their names. Needs the extra `hlotext[sql]`.
+
+    \b
+    Examples:
+      hlotext sql --list
+      hlotext sql --query bytes-by-opcode tables/
+      hlotext sql --query since -p opcode=all-gather s3://bucket/tables
+      hlotext sql "select opcode, count(*) from instructions group by all" dump/
+      hlotext sql --query appeared tables/ --format csv -o appeared.csv
+
+    Exit status: 0 fine, 1 there is no such ready query, 2 wrong usage, a query that is none, or unreadable input.
+    """
+    if is_list:
+        _list(output_format)
+        return
+    try:
+        ready = None if name is None else tables.queries.query(name)
+    except LookupError as error:
+        raise NotFound(str(error.args[0])) from None
+    if show:
+        if ready is None:
+            raise click.UsageError("--show prints a ready query: --query NAME says which")
+        emit(ready.sql)
+        return
+    if ready is None and not words:
+        raise click.UsageError(
+            "a query is missing: SQL in quotes, or --query NAME (--list shows what there is)"
+        )
+    text, places = (ready.sql, words) if ready is not None else (words[0], words[1:])
+    if not places:
+        raise click.UsageError("a dataset or modules are missing")
+    if output_format == "parquet" and place is None:
+        raise click.UsageError("parquet goes to a file: -o FILE")
+    parameters = {one.name: one.default for one in ready.parameters} if ready is not None else {}
+    parameters |= _parameters(given, None if ready is None else set(parameters))
+    try:
+        with ExitStack() as stack:
+            dataset, has_failed = _dataset(places, text, build, which, jobs, stack)
+            result = tables.sql.run(text, dataset, parameters)
+            _write(result, output_format, place, rows)
+            if result.lacking:
+                say(
+                    f"of some modules there is no table {', '.join(result.lacking)}: hlotext table --append --tables "
+                    f"{','.join(result.lacking)} adds it"
+                )
+    except QueryError as error:
+        raise click.UsageError(f"the query is refused: {error}") from None
+    except (InputError, ImportError) as error:
+        raise Unreadable(str(error)) from None
+    if has_failed:
+        raise click.exceptions.Exit(UNREADABLE)
+
+
+def _list(output_format: str) -> None:
+    """What ready queries there are."""
+    found = [tables.queries.query(name) for name in tables.queries.names()]
+    if output_format == "json":
+        emit_report(
+            json_text(
+                {
+                    "queries": [
+                        {
+                            "name": one.name,
+                            "title": one.title,
+                            "parameters": {
+                                p.name: {"default": p.default, "doc": p.doc} for p in one.parameters
+                            },
+                        }
+                        for one in found
+                    ]
+                }
+            )
+        )
+        return
+    columns = [Column("name", "bold"), Column("what it answers", kind=Kind.PROSE), Column("parameters")]
+    cells = [
+        (
+            one.name,
+            one.title,
+            ", ".join(p.name + (f"={p.default}" if p.default is not None else "") for p in one.parameters),
+        )
+        for one in found
+    ]
+    output().table(
+        Table("Ready queries: hlotext sql --query NAME [-p PARAMETER=VALUE] DATASET", columns, cells)
+    )
+
+
+def _parameters(given: Sequence[str], known: set[str] | None) -> dict[str, str]:
+    """The parameters of the command line. Raises UsageError for what is none."""
+    found = {}
+    for one in given:
+        name, mark, value = one.partition("=")
+        if not mark:
+            raise click.UsageError(f"-p takes NAME=VALUE, not {one}")
+        if known is not None and name not in known:
+            raise click.UsageError(f"the query has no parameter {name}; it has {', '.join(known) or 'none'}")
+        found[name] = value
+    return found
+
+
+def _dataset(
+    places: Sequence[str], query: str, build: str | None, which: Which, jobs: int | None, stack: ExitStack
+) -> tuple[Dataset, bool]:
+    """The dataset that is asked, and whether an input could not be read. Of modules one is made, that goes with `stack`."""
+    if len(places) == 1 and tables.dataset.is_dataset(places[0]):
+        return tables.dataset.Dataset.of(places[0]), False
+    wanted = tables.sql.used_tables(query)
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hlotext-"))
+    planned = tables.farm.plan(
+        tables.farm_inputs.find_inputs(places, build=build, which=which), folder, wanted
+    )
+    has_failed = False
+    with WorkBar("reading", len(planned.todo)) as bar:
+        for status in bar.each(tables.farm.run(planned, jobs=jobs or os.cpu_count() or 1)):
+            if status.status != "ok":
+                has_failed = True
+                Unreadable(status.error, where={"file": status.input.path}).show()
+    return planned.dataset, has_failed
+
+
+# ---- what comes of it
+
+
+def _write(result: Result, output_format: str, place: str | None, rows: int) -> None:
+    if output_format == "parquet":
+        assert place is not None
+        _to_file(place, bytes(tables.parquet.encoded(result.arrow)))
+        return
+    if output_format == "text":
+        found = result.rows()
+        if place is None:
+            _show(result, found[:rows], len(found) - rows)
+            return
+        raise click.UsageError("text is for people: with -o take csv, json or parquet")
+    text = _csv(result) if output_format == "csv" else _json(result) + "\n"
+    if place is not None:
+        _to_file(place, text.encode("utf-8", "surrogateescape"))
+    elif output_format == "csv":
+        emit(text)
+    else:
+        emit_report(text)
+
+
+def _to_file(place: str, data: bytes) -> None:
+    try:
+        Path(place).write_bytes(data)
+    except OSError as error:
+        raise Unreadable(f"{place} cannot be written: {error.strerror}") from None
+    say(f"{place} written, {len(data) / 1e6:.1f} MB")
+
+
+def _show(result: Result, rows: Sequence[Sequence[Any]], left_out: int) -> None:
+    if not rows:
+        say("the query gives no rows")
+        return
+    columns = [
+        Column(title, is_number=is_number)
+        for title, is_number in zip(result.columns, result.is_number, strict=True)
+    ]
+    cells = [
+        [
+            _cell(value, is_number and title not in _NO_QUANTITIES)
+            for value, is_number, title in zip(row, result.is_number, result.columns, strict=True)
+        ]
+        for row in rows
+    ]
+    output().table(Table("", columns, cells, max(left_out, 0)))
+
+
+_NO_QUANTITIES = frozenset({"line", "id", "text_line", "step", "ordinal"})
+"""Columns of numbers that are names: nothing parts their thousands."""
+
+
+def _cell(value: Any, is_quantity: bool) -> str:
+    if value is None:
+        return ""
+    if is_quantity:
+        return f"{value:,}" if not isinstance(value, float) else f"{value:,.6g}"
+    return value if isinstance(value, str) else _word(_plain(value))
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _csv(result: Result) -> str:
+    """By RFC 4180, but with the line ends of this system's files; lists as JSON."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(result.columns)
+    for row in result.rows():
+        plain = map(_plain, row)
+        writer.writerow(["" if one is None else _word(one) for one in plain])
+    return file.getvalue()
+
+
+def _json(result: Result) -> str:
+    columns = [{"name": name, "type": kind} for name, kind in zip(result.columns, result.types, strict=True)]
+    return json_text({"columns": columns, "rows": [[_plain(one) for one in row] for row in result.rows()]})
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: numbers that are none are null, what JSON does not know is a string."""
+    if isinstance(value, Decimal):
+        value = float(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,186 @@
+"""`hlotext table`: modules to a dataset of Parquet files, for SQL and dataframes; in processes, or on a cluster."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from hlotext import tables
+from hlotext.analysis.quantities import counted
+from hlotext.analysis.sizes import byte_text
+from hlotext.cli import UNREADABLE
+from hlotext.cli.common import FORMAT, Unreadable, say, which_option, write_json
+from hlotext.cli.output import WorkBar
+from hlotext.dumps.texts import Which
+from hlotext.syntax.source.inputs import InputError
+from hlotext.tables import schema
+from hlotext.tables.errors import TableError
+
+if TYPE_CHECKING:
+    from hlotext.tables.dataset import Done
+    from hlotext.tables.farm import Plan
+    from hlotext.tables.farm_task import Status
+
+_SAID = 20
+"""Inputs that could not be read of which each is said; of the others only how many they are."""
+_MANY_PARTS = 16
+"""Small parts from which on they are compacted."""
+
+BUILD = click.option(
+    "--build",
+    metavar="NAME",
+    help="Of which build the modules are.  [default: the folder right below the one that is given, else the file's]",
+)
+JOBS = click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), help="Processes.  [default: one for each processor]"
+)
+
+
+@click.command()
+@click.argument("places", nargs=-1, required=True, metavar="FILE|DIR|URL...")
+@click.option("-o", "--output", "dataset", required=True, metavar="DIR|URL", help="The dataset.")
+@click.option(
+    "--tables",
+    "names",
+    metavar="NAMES",
+    help=f"Which: all, basic, or some of {', '.join(schema.TABLES)}.  [default: basic]",
+)
+@BUILD
+@which_option("last")
+@click.option("--append", is_flag=True, help="Add to a dataset that holds other inputs.")
+@JOBS
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Of a Dask cluster whose workers do it: tcp://host:8786."
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    help="On a cluster, after an error.",
+)
+@click.option("--retry", is_flag=True, help="Also what an earlier run found unreadable.")
+@click.option("--anew", is_flag=True, help="Also what is there already.")
+@click.option("--no-compact", is_flag=True, help="Leave the files of many inputs apart.")
+@click.option("-q", "--quiet", is_flag=True, help="No line that counts.")
+@FORMAT
+def command(
+    places: tuple[str, ...],
+    dataset: str,
+    names: str | None,
+    build: str | None,
+    which: Which,
+    append: bool,
+    jobs: int | None,
+    scheduler: str | None,
+    retries: int,
+    retry: bool,
+    anew: bool,
+    no_compact: bool,
+    quiet: bool,
+    output_format: str,
+) -> None:
+    """Write what is in modules as tables, a folder of Parquet files for each table: `hlotext sql` and whatever reads Parquet
+    asks them questions.
+
+    An input is a file, a dump folder, or a URL of a file, folder or pattern: s3://, gs://, http:// and what else fsspec and
+    its packages know. What was done by an earlier run and has not changed is left out; a run that was stopped goes on. What
+    cannot be read is reported, stands in the table `modules`, and holds nothing up. Needs the extra `hlotext[tables]`; for
+    URLs the package of their kind (s3fs, gcsfs, aiohttp) too; for --scheduler `hlotext[dist]`.
+
+    \b
+    Examples:
+      hlotext table dumps/ -o tables/
+      hlotext table dump/ -o s3://bucket/tables --append --build 2026-11-22
+      hlotext table 's3://bucket/nightly/*/' -o s3://bucket/tables --scheduler tcp://scheduler:8786
+
+    Exit status: 0 fine, 2 wrong usage, or an input that could not be read.
+    """
+    began = time.monotonic()
+    try:
+        wanted = schema.chosen(names)
+        with WorkBar("listing") as bar:
+            inputs = list(bar.each(tables.farm_inputs.find_inputs(places, build=build, which=which)))
+        planned = tables.farm.plan(inputs, dataset, wanted, retry=retry, is_anew=anew)
+        if planned.others and not append:
+            raise Unreadable(
+                f"{dataset} holds tables of {counted(planned.others, 'other input')}: --append adds to them"
+            )
+        counts = _Counts(known=[one for one in planned.before if one.status != "ok"])
+        number = jobs or os.cpu_count() or 1
+        with WorkBar("converting", len(planned.todo)) as bar:
+            for status in bar.each(
+                tables.farm.run(planned, jobs=number, scheduler=scheduler, retries=retries)
+            ):
+                counts.add(status)
+        if not no_compact and planned.todo:
+            with WorkBar("compacting"):
+                tables.compaction.compact(planned.dataset, least=_MANY_PARTS)
+    except TableError as error:
+        raise click.UsageError(str(error)) from None
+    except (InputError, ImportError) as error:
+        raise Unreadable(str(error)) from None
+    _report(counts, planned, dataset, time.monotonic() - began, quiet, output_format)
+    if counts.bad or counts.known:
+        raise click.exceptions.Exit(UNREADABLE)
+
+
+@attrs.define
+class _Counts:
+    """What became of the inputs of a run."""
+
+    known: list[Done]
+    """Those that an earlier run found unreadable, and that were not tried again."""
+    ok: int = 0
+    size: int = 0
+    bad: list[Status] = attrs.field(factory=list)
+
+    def add(self, status: Status) -> None:
+        """Counts one, and says what is wrong with it."""
+        self.ok += status.status == "ok"
+        self.size += status.size
+        if status.status != "ok":
+            self.bad.append(status)
+            if len(self.bad) <= _SAID:
+                Unreadable(
+                    _problem(status.input.path, status.error), where={"file": status.input.path}
+                ).show()
+
+
+def _problem(path: str, error: str) -> str:
+    return error if path in error else f"{path}: {error}"
+
+
+def _report(
+    counts: _Counts, planned: Plan, dataset: str, seconds: float, quiet: bool, output_format: str
+) -> None:
+    bad = [(one.input.path, one.input.build, one.status, one.error) for one in counts.bad]
+    bad += [(one.path, one.build, one.status, one.error) for one in counts.known]
+    if output_format == "json":
+        write_json(
+            {
+                "dataset": dataset,
+                "converted": counts.ok,
+                "done_before": len(planned.before) - len(counts.known),
+                "written_bytes": counts.size,
+                "refused": [
+                    dict(zip(("file", "build", "status", "message"), one, strict=True)) for one in bad
+                ],
+            }
+        )
+    if len(counts.bad) > _SAID:
+        say(f"... and {len(counts.bad) - _SAID:,} more: hlotext sql --query unreadable {dataset}")
+    if quiet:
+        return
+    before = len(planned.before) - len(counts.known)
+    by_status = [sum(one.status == kind for one in counts.bad) for kind in ("unreadable", "failed")]
+    parts = [f"{counted(counts.ok, 'input')} converted ({byte_text(counts.size)})"]
+    parts += [f"{before:,} done before"] * bool(before)
+    parts += [f"{by_status[0]:,} unreadable"] * bool(by_status[0])
+    parts += [f"{by_status[1]:,} failed"] * bool(by_status[1])
+    parts += [f"{len(counts.known):,} unreadable before (--retry tries again)"] * bool(counts.known)
+    say(f"{dataset}: {', '.join(parts)}, {seconds:.1f} s")

@@ -1,0 +1,55 @@
+"""Ready queries, each a file `NAME.sql` of this folder.
+
+Its first comment says what it answers, and the next ones its parameters with what they are without being given:
+`-- $opcode = all-gather: which opcode`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import attrs
+
+from hlotext.ir.memo import late
+
+FOLDER = Path(__file__).parent
+_PARAMETER = late(r"-- \$(?P<name>\w+) = (?P<default>\S*): (?P<doc>.*)")
+
+
+@attrs.frozen
+class Parameter:
+    """A value that a query asks for."""
+
+    name: str
+    default: str | None
+    """None for nothing, which is SQL's null."""
+    doc: str
+
+
+@attrs.frozen
+class Query:
+    """A ready query."""
+
+    name: str
+    title: str
+    """What it answers."""
+    parameters: tuple[Parameter, ...]
+    sql: str
+
+
+def names() -> list[str]:
+    """The names of the ready queries."""
+    return sorted(path.stem for path in FOLDER.glob("*.sql"))
+
+
+def query(name: str) -> Query:
+    """A ready query. Raises LookupError for a name that is none."""
+    path = FOLDER / f"{name}.sql"
+    if not re.fullmatch(r"[\w-]+", name) or not path.is_file():
+        raise LookupError(f"there is no ready query {name}; there is {', '.join(names())}")
+    text = path.read_text("utf-8")
+    head = [line for line in text.splitlines() if line.startswith("--")]
+    found = [match for line in head[1:] if (match := _PARAMETER().fullmatch(line))]
+    parameters = tuple(Parameter(one["name"], one["default"] or None, one["doc"]) for one in found)
+    return Query(name, head[0].removeprefix("--").strip(), parameters, text)

@@ -1,0 +1,26 @@
+-- Operations that are in a build and were not, or were fewer, in an earlier one
+-- $build = : the build; the newest without it
+-- $old = : the earlier one; the one right before it without it
+-- $opcode = : only of this opcode
+with counts as (
+    select
+        m.name,
+        i.label,
+        i.shape,
+        i.scope,
+        count(*) filter (m.build = coalesce($build, newest())) as now,
+        count(*) filter (m.build = coalesce($old, before(coalesce($build, newest())))) as before,
+        sum(i.written_bytes * coalesce(i.runs, 1)) filter (m.build = coalesce($build, newest())) as written,
+        sum(i.written_bytes * coalesce(i.runs, 1))
+            filter (m.build = coalesce($old, before(coalesce($build, newest())))) as written_before
+    from instructions i
+    join modules m using (module)
+    where $opcode is null or i.opcode in ($opcode, $opcode || '-start') or i.label = $opcode
+    group by m.name, i.label, i.shape, i.scope
+)
+select
+    name as module, label as operation, shape, scope, before, now,
+    coalesce(written, 0) - coalesce(written_before, 0) as more_bytes
+from counts
+where now > before
+order by abs(more_bytes) desc, module, operation, shape, scope

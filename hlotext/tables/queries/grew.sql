@@ -1,0 +1,23 @@
+-- Modules that write more or fewer bytes than in an earlier build
+-- $build = : the build; the newest without it
+-- $old = : the earlier one; the one right before it without it
+with sums as (
+    select m.name, m.build, count(*) as instructions, sum(i.written_bytes * coalesce(i.runs, 1)) as written
+    from instructions i
+    join modules m using (module)
+    group by m.name, m.build
+),
+new as (select * from sums where build = coalesce($build, newest())),
+old as (select * from sums where build = coalesce($old, before(coalesce($build, newest()))))
+select
+    new.name as module,
+    old.instructions as instructions_before,
+    new.instructions,
+    old.written as written_before,
+    new.written,
+    new.written - old.written as more,
+    round(100.0 * (new.written - old.written) / nullif(old.written, 0), 1) as percent
+from new
+join old using (name)
+where new.written <> old.written or new.instructions <> old.instructions
+order by abs(more) desc, module

@@ -1,0 +1,15 @@
+-- What the linter finds in a build, and did not find in an earlier one
+-- $build = : the build; the newest without it
+-- $old = : the earlier one; the one right before it without it
+with before as (
+    select f.fingerprint as key from findings f join modules m using (module)
+    where m.build = coalesce($old, before(coalesce($build, newest())))
+    union
+    select unnest(f.other_fingerprints) as key from findings f join modules m using (module)
+    where m.build = coalesce($old, before(coalesce($build, newest())))
+)
+select m.name as module, f.code, f.name as instruction, f.message, f.file, f.line
+from findings f
+join modules m using (module)
+where m.build = coalesce($build, newest()) and f.fingerprint not in (select key from before)
+order by f.code, m.name, f.id

@@ -1,0 +1,127 @@
+"""SQL over tables, by DuckDB, which reads nothing but these tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from hlotext.ir.memo import late
+from hlotext.tables.dataset import MODULES, OK, Dataset
+from hlotext.tables.errors import QueryError
+from hlotext.tables.schema import TABLES
+
+HINT = "SQL needs the extra: pip install 'hlotext[sql]'"
+_CLOSED = {
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "python_enable_replacements": "false",
+}
+"""A query may come with a text, from a page or a model: it sees the tables and neither files, network nor variables."""
+_MACROS = (
+    "create macro newest() as (select max(build) from modules)",
+    "create macro before(one) as (select max(build) from modules where build < one)",
+)
+"""What queries may call beside DuckDB's functions: builds are ordered by their names."""
+
+
+class MissingDuckDB(ImportError):  # noqa: N818 - says what is missing
+    """The package `duckdb` is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__(HINT)
+
+
+@attrs.frozen
+class Result:
+    """What came of a query."""
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    """DuckDB's names of their types."""
+    arrow: Any
+    """A `pyarrow.Table`."""
+    lacking: tuple[str, ...] = ()
+    """Tables that the query names and that nobody asked for when a module of the dataset was read."""
+
+    @property
+    def is_number(self) -> tuple[bool, ...]:
+        """Of each column whether it holds numbers."""
+        return tuple(kind.startswith(_NUMBERS) for kind in self.types)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The rows as Python's values; sums, which may be wider than 64 bits, as integers."""
+        columns = [column.to_pylist() for column in self.arrow.columns]
+        for number, kind in enumerate(self.types):
+            if kind in ("HUGEINT", "UHUGEINT", "BIGNUM"):
+                columns[number] = [None if one is None else int(one) for one in columns[number]]
+        return list(zip(*columns, strict=True))
+
+
+_NUMBERS = (
+    *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
+    *("UHUGEINT", "BIGNUM", "FLOAT", "DOUBLE", "DECIMAL"),
+)
+
+
+def used_tables(query: str) -> tuple[str, ...]:
+    """The tables of the schema whose names stand in a query, `modules` always: those that it needs, and perhaps more."""
+    words = {word.lower() for word in _WORD().findall(query)}
+    return tuple(name for name in TABLES if name in words or name == MODULES)
+
+
+_WORD = late(r"(?<![.\w])\w+")
+_FROM = late(r"\b(?:from|join|describe|summarize|table|pivot)\s+\"?(\w+)", re.IGNORECASE)
+"""A table that a query reads; not every form of it."""
+
+
+def run(query: str, dataset: Dataset, parameters: Mapping[str, Any] | None = None) -> Result:
+    """The result of one statement over the tables of a dataset; `$name` in it stands for a parameter.
+
+    Raises QueryError for a query that DuckDB refuses, InputError where the dataset cannot be read, MissingDuckDB.
+    """
+    state = dataset.state()
+    found = over({name: dataset.scan(state, name) for name in TABLES}, query, parameters)
+    named = {name.lower() for name in _FROM().findall(query)} & TABLES.keys()
+    read = [one.tables for one in state.done.values() if one.status == OK]
+    return attrs.evolve(
+        found, lacking=tuple(sorted(name for name in named if not all(name in one for one in read)))
+    )
+
+
+def over(tables: Mapping[str, Any], query: str, parameters: Mapping[str, Any] | None = None) -> Result:
+    """The same over tables of any kind that DuckDB takes: of Arrow, or `hlotext.tables.Table`."""
+    duckdb = _duckdb()
+    with duckdb.connect(config=_CLOSED) as connection:
+        try:
+            for name, table in tables.items():
+                connection.register(name, table)
+            if MODULES in tables:
+                for macro in _MACROS:
+                    connection.execute(macro)
+            connection.execute("set lock_configuration = true")
+            statements = connection.extract_statements(query)
+            if len(statements) != 1:
+                raise QueryError(f"one statement at a time: these are {len(statements)}")
+            found = connection.sql(query, params=dict(parameters or {}))
+            if found is None:
+                raise QueryError("this statement has no result: a query begins with SELECT, FROM or WITH")
+            return Result(tuple(found.columns), tuple(map(str, found.types)), found.to_arrow_table())
+        except duckdb.Error as error:
+            raise QueryError(_said(error)) from None
+
+
+def _said(error: Exception) -> str:
+    """What DuckDB says, without the stack that it adds to defects of its own."""
+    return str(error).partition("\n\nStack Trace")[0]
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingDuckDB from None
+    return duckdb

@@ -1,0 +1,304 @@
+"""Many inputs to one dataset: each once, whatever happens to processes, files and texts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import tarfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+import hlotext as hlo
+from hlotext.dumps.texts import module_texts
+from tests.cli_support import run
+from tests.support import ROOT
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("fsspec")
+
+from hlotext.tables import compaction, farm, farm_inputs, farm_task
+from hlotext.tables.dataset import Dataset
+from hlotext.tables.places import Place
+
+TEXT = """HloModule {name}
+
+ENTRY main {{
+  x = f32[{size}] parameter(0)
+  ROOT y = f32[{size}] negate(x)
+}}
+"""
+TABLES = ("instructions", "operands")
+
+
+def write(folder: Path, name: str, size: int = 8) -> Path:
+    """A small module of four instructions."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.after_optimizations.txt"
+    path.write_text(TEXT.format(name=name, size=size), "utf-8")
+    return path
+
+
+@pytest.fixture
+def builds(tmp_path: Path) -> Path:
+    """Two builds of four modules, one text that is broken and one that is empty."""
+    folder = tmp_path / "dumps"
+    for build in ("b1", "b2"):
+        for number in range(4):
+            write(folder / build, f"jit_{number}", 8 * (1 + number))
+    (folder / "b2" / "broken.after_optimizations.txt").write_text(
+        "HloModule x\n\nENTRY e {\n  ROOT a = f32[2] add(b, c)\n}\n", "utf-8"
+    )
+    (folder / "b2" / "empty.after_optimizations.txt").write_text("", "utf-8")
+    return folder
+
+
+def do(places: list[Any], out: Path | str, **options: Any) -> list[farm_task.Status]:
+    """One run."""
+    running = {name: options.pop(name) for name in ("jobs", "scheduler") if name in options}
+    build = options.pop("build", None)
+    planned = farm.plan(farm_inputs.find_inputs(map(str, places), build=build), str(out), TABLES, **options)
+    return list(farm.run(planned, **running))
+
+
+def rows(out: Path | str, table: str) -> list[dict[str, Any]]:
+    """All rows that readers see."""
+    dataset = Dataset.of(str(out))
+    found: list[dict[str, Any]] = dataset.scan(dataset.state(), table).to_table().to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_each_once_and_not_again(builds: Path, tmp_path: Path, jobs: int) -> None:
+    """Eight are there, two say why not; the second run reads nothing; compaction changes no row."""
+    out = tmp_path / "out"
+    found = Counter(status.status for status in do([builds], out, jobs=jobs))
+    assert found == {"ok": 8, "unreadable": 2}
+    assert do([builds], out) == []
+    modules = rows(out, "modules")
+    assert {row["path"]: row["error"] for row in modules if row["status"] != "ok"} == {
+        str(
+            builds / "b2" / "empty.after_optimizations.txt"
+        ): f"{builds}/b2/empty.after_optimizations.txt:1:1: error[X123]: the text is empty",
+        str(
+            builds / "b2" / "broken.after_optimizations.txt"
+        ): f"{builds}/b2/broken.after_optimizations.txt:4:23: error[X102]: operand b is not defined",
+    }
+    assert len({row["module"] for row in modules}) == 10
+    assert Counter(row["build"] for row in modules) == {"b1": 4, "b2": 6}
+    before = sorted(map(str, rows(out, "instructions")))
+    assert len(before) == 16
+    assert compaction.compact(Dataset.of(str(out))) == compaction.Compacted(10, 1)
+    assert sorted(map(str, rows(out, "instructions"))) == before
+    assert len(list((out / "instructions").iterdir())) == 1
+    assert do([builds], out) == []
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_what_has_changed_is_read_again(builds: Path, tmp_path: Path, is_compacted: bool) -> None:
+    """A text of another content takes the place of the old one; with --anew all, with --retry the unreadable."""
+    out = tmp_path / "out"
+    do([builds], out)
+    if is_compacted:
+        compaction.compact(Dataset.of(str(out)))
+    write(builds / "b1", "jit_0", 4096)
+    (builds / "b2" / "broken.after_optimizations.txt").write_text(TEXT.format(name="mended", size=2), "utf-8")
+    assert Counter(status.status for status in do([builds], out)) == {"ok": 2}
+    assert [status.status for status in do([builds], out, retry=True)] == ["unreadable"]
+    sizes = Counter(row["shape"] for row in rows(out, "instructions"))
+    assert sizes == {"f32[4096]": 2, "f32[8]": 2, "f32[16]": 4, "f32[24]": 4, "f32[32]": 4, "f32[2]": 2}
+    assert len(do([builds], out, is_anew=True)) == 10
+    assert len(rows(out, "modules")) == 10
+    assert len(rows(out, "instructions")) == 18
+
+
+def test_more_tables_than_before(builds: Path, tmp_path: Path) -> None:
+    """A run that asks for more reads again; one that asks for less does not."""
+    out = tmp_path / "out"
+    do([builds / "b1"], out)
+    inputs = list(farm_inputs.find_inputs([str(builds / "b1")]))
+    assert len(farm.plan(inputs, str(out), ("instructions",)).before) == 4
+    assert len(farm.plan(inputs, str(out), (*TABLES, "attributes")).todo) == 4
+
+
+@attrs.frozen
+class Dying(farm_task.Task):
+    """The task, but a process dies of what is called like this."""
+
+    name: str
+
+    def __call__(self, input: farm_inputs.Input) -> farm_task.Status:
+        if self.name in input.path:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return farm_task.convert(input, self.dataset, self.tables)
+
+
+def test_a_killed_process_costs_one_input(builds: Path, tmp_path: Path) -> None:
+    """It has failed, which the dataset says; the next run does it and nothing else."""
+    out = tmp_path / "out"
+    planned = farm.plan(farm_inputs.find_inputs([str(builds / "b1")]), str(out), TABLES)
+    task = Dying(planned.task.dataset, planned.task.tables, "jit_2")
+    found = list(farm.run(attrs.evolve(planned, task=task), jobs=2))
+    [failed] = [status for status in found if status.status != "ok"]
+    assert failed.error == "the process that was at it died of SIGKILL"
+    assert Counter(row["status"] for row in rows(out, "modules")) == {"ok": 3, "failed": 1}
+    assert compaction.compact(Dataset.of(str(out))).after == 2
+    [again] = do([builds / "b1"], out)
+    assert again.input.path.endswith("jit_2.after_optimizations.txt")
+    assert Counter(row["status"] for row in rows(out, "modules")) == {"ok": 4}
+
+
+def test_nothing_half_is_seen(builds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that dies between two files of a part leaves nothing for readers, and the next run clears it away."""
+    out = tmp_path / "out"
+    write_place = Place.write
+
+    def dies(self: Place, data: bytes) -> None:
+        if self.path.startswith(f"{out}/modules"):
+            raise MemoryError
+        write_place(self, data)
+
+    monkeypatch.setattr(Place, "write", dies)
+    assert {status.status for status in do([builds / "b1"], out)} == {"failed"}
+    assert len(list((out / "instructions").iterdir())) == 4
+    assert rows(out, "instructions") == []
+    monkeypatch.undo()
+    (out / "operands" / next((out / "operands").iterdir()).name).write_bytes(b"half")
+    do([builds / "b1"], out)
+    assert (len(rows(out, "instructions")), len(rows(out, "operands"))) == (8, 4)
+
+
+def test_compaction_that_is_stopped(builds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before its last file it has not happened, after it it has, also where nothing was removed yet."""
+    out = tmp_path / "out"
+    do([builds], out)
+    before = sorted(map(str, rows(out, "instructions")))
+    monkeypatch.setattr(Dataset, "remove", lambda *_: None)
+    compaction.compact(Dataset.of(str(out)))
+    assert len(list((out / "instructions").iterdir())) == 9
+    assert sorted(map(str, rows(out, "instructions"))) == before
+    assert do([builds], out) == []
+    [last] = (out / "modules").glob("compact-*")
+    last.unlink()
+    assert sorted(map(str, rows(out, "instructions"))) == before
+    monkeypatch.undo()
+    compaction.compact(Dataset.of(str(out)))
+    assert sorted(map(str, rows(out, "instructions"))) == before
+    assert [len(list(folder.iterdir())) for folder in sorted(out.iterdir())] == [1, 1, 1]
+
+
+def test_inputs_of_every_kind(builds: Path, tmp_path: Path) -> None:
+    """Files, folders, packed folders and URLs with patterns, each object once, with its build."""
+    import fsspec
+
+    listed = {(one.build, Path(one.path).name) for one in farm_inputs.find_inputs([str(builds)])}
+    assert ("b1", "jit_0.after_optimizations.txt") in listed
+    [one] = farm_inputs.find_inputs([str(builds / "b1" / "jit_0.after_optimizations.txt")] * 2)
+    assert one.build == "b1"
+    assert {one.build for one in farm_inputs.find_inputs([str(builds / "b1")])} == {"b1"}
+    assert {one.build for one in farm_inputs.find_inputs([str(builds)], build="x")} == {"x"}
+    packed = tmp_path / "nightly.tar.gz"
+    with tarfile.open(packed, "w:gz") as tar:
+        tar.add(builds / "b1", "b1")
+    out = tmp_path / "out"
+    assert {status.status for status in do([packed], out, jobs=2)} == {"ok"}
+    assert {row["path"] for row in rows(out, "modules")} == {
+        f"{packed}:b1/jit_{number}.after_optimizations.txt" for number in range(4)
+    }
+    store = fsspec.filesystem("memory")
+    for path in builds.rglob("*.txt"):
+        store.pipe_file(f"/farm/{path.relative_to(builds)}", path.read_bytes())
+    remote = list(farm_inputs.find_inputs(["memory://farm/b*/"]))
+    assert {(one.build, one.path.rpartition("/")[2]) for one in remote} == listed
+    assert Counter(status.status for status in do(["memory://farm"], "memory://out")) == {
+        "ok": 8,
+        "unreadable": 2,
+    }
+    assert do(["memory://farm"], "memory://out") == []
+    assert len(rows("memory://out", "instructions")) == 16
+    assert compaction.compact(Dataset.of("memory://out")).after == 1
+    assert len(rows("memory://out", "instructions")) == 16
+    store.rm("/farm", recursive=True)
+    store.rm("/out", recursive=True)
+
+
+def test_steps_of_a_dump_are_told(tmp_path: Path) -> None:
+    """Stage, pass and number of a text stand in `modules`, as the names of its folder tell them."""
+    dump = next(
+        path for path in sorted((ROOT / "tests/data/dumps").glob("cpu*")) if path.is_dir() or path.suffix
+    )
+    out = tmp_path / "out"
+    wanted = list(module_texts([dump], "all"))
+    planned = farm.plan(farm_inputs.find_inputs([str(dump)], which="all"), str(out), TABLES)
+    assert len(planned.todo) == len(wanted)
+    assert {status.status for status in farm.run(planned)} == {"ok"}
+    found = {(row["stage"], row["step"], row["pass"]) for row in rows(out, "modules")}
+    assert found == {
+        (step.stage, step.index, step.name)
+        for text in wanted
+        if text.compilation is not None
+        for step in text.compilation.steps
+        if step.file is text.file
+    }
+    assert len(found) > 1
+
+
+def test_what_cannot_be_is_said(tmp_path: Path) -> None:
+    """One line for places that are not there, packages that are not installed, files that are none of a dataset."""
+    for place, message in (
+        ("nosuch", "nosuch does not exist"),
+        ("-", "standard input has no name"),
+        (str(tmp_path), "there is no text of a module in"),
+        ("nosuch://x", "nosuch://x cannot be reached: Protocol not known"),
+        ("memory://nosuch/x.txt", "memory://nosuch/x.txt does not exist"),
+        ("memory://nosuch/*.txt", "memory://nosuch/*.txt: nothing has such a name"),
+    ):
+        with pytest.raises(hlo.InputError, match="^" + re.escape(message)):
+            list(farm_inputs.find_inputs([place]))
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "x.parquet").write_bytes(b"PAR1")
+    with pytest.raises(hlo.InputError, match="is no table of hlotext"):
+        Dataset.of(str(tmp_path)).state()
+
+
+@pytest.fixture
+def in_folder(builds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands run beside the dumps."""
+    monkeypatch.chdir(builds.parent)
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_the_command() -> None:
+    """Summary, status, what is known before, other inputs only with --append."""
+    result = run("table", "dumps", "-o", "out", "-j", "2")
+    assert result.exit_code == 2
+    said = result.stderr.splitlines()
+    assert "8 inputs converted" in said[-1]
+    assert "2 unreadable" in said[-1]
+    assert sum("error[X" in line for line in said) == 2
+    result = run("table", "dumps", "-o", "out", "--format", "json")
+    assert result.exit_code == 2
+    found = json.loads(result.stdout)
+    assert (found["converted"], found["done_before"], len(found["refused"])) == (0, 8, 2)
+    shutil.copytree("dumps/b1", "dumps/b3")
+    result = run("table", "dumps/b3", "-o", "out")
+    assert result.exit_code == 2
+    assert "out holds tables of 10 other inputs: --append adds to them" in result.stderr
+    result = run("table", "dumps/b3", "-o", "out", "--append")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "4 inputs converted" in result.stderr
+    for arguments, message in (
+        (["table", "dumps", "-o", "out", "--tables", "nosuch"], "there is no table 'nosuch'"),
+        (["table", "nosuch", "-o", "out"], "nosuch does not exist"),
+        (["table", "dumps/b1", "-o", "dumps/b1/jit_0.after_optimizations.txt"], "cannot be"),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 2, arguments
+        assert message in result.stderr
+        assert "internal error" not in result.stderr

@@ -1,0 +1,200 @@
+"""SQL over tables: ready queries, formats, builds beside each other, and what a query may not do."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from hlotext.tables import queries
+from tests.cli_support import run
+from tests.test_farm import TEXT
+
+pq = pytest.importorskip("pyarrow.parquet")
+pytest.importorskip("duckdb")
+pytest.importorskip("fsspec")
+
+GATHER = """HloModule jit_gather
+
+ENTRY main {
+  x = f32[64] parameter(0)
+  ROOT g = f32[128] all-gather(x), replica_groups={{0,1}}, dimensions={0}, metadata={op_name="jit(f)/layer/ag"}
+}
+"""
+PLAIN = """HloModule jit_gather
+
+ENTRY main {
+  x = f32[64] parameter(0)
+  ROOT g = f32[64] negate(x), metadata={op_name="jit(f)/layer/neg"}
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Three builds: in the second an all-gather comes, in the third a module grows, another goes."""
+    folder = tmp_path_factory.mktemp("sql")
+    for number, build in enumerate(("2026-11-20", "2026-11-21", "2026-11-22")):
+        place = folder / "dumps" / build
+        place.mkdir(parents=True)
+        (place / "gather.after_optimizations.txt").write_text(PLAIN if not number else GATHER, "utf-8")
+        grown = TEXT.format(name="jit_grows", size=64 if number < 2 else 256)
+        (place / "grows.after_optimizations.txt").write_text(grown, "utf-8")
+        if number < 2:
+            (place / "old.after_optimizations.txt").write_text(TEXT.format(name="jit_old", size=2), "utf-8")
+    (place / "broken.after_optimizations.txt").write_text("HloModule", "utf-8")
+    out = str(folder / "tables")
+    assert run("table", str(folder / "dumps"), "-o", out, "-j", "1", "-q").exit_code == 2
+    return out
+
+
+def asked(*arguments: str, status: int = 0) -> list[dict[str, str]]:
+    """The rows of `hlotext sql`, by way of CSV."""
+    result = run("sql", *arguments, "--format", "csv")
+    assert result.exit_code == status, result.stderr
+    return list(csv.DictReader(io.StringIO(result.stdout)))
+
+
+def test_since_when_there_is_more_of_an_opcode(dataset: str) -> None:
+    """The all-gather came with the second build, and once."""
+    assert asked("--query", "since", dataset) == [
+        {
+            "module": "jit_gather",
+            "since": "2026-11-21",
+            "before_build": "2026-11-20",
+            "before": "0",
+            "now": "1",
+        }
+    ]
+    assert asked("--query", "since", "-p", "opcode=all-reduce", dataset) == []
+
+
+def test_what_changed_between_two_builds(dataset: str) -> None:
+    """The last two without being told, others on demand."""
+    [grown] = asked("--query", "grew", dataset)
+    assert (grown["module"], grown["written_before"], grown["written"], grown["percent"]) == (
+        "jit_grows", "256", "1024", "300.0"
+    )  # fmt: skip
+    assert asked("--query", "modules-changed", dataset) == [{"change": "gone", "module": "jit_old"}]
+    old = ("-p", "build=2026-11-21", "-p", "old=2026-11-20")
+    [came] = asked("--query", "appeared", *old, "-p", "opcode=all-gather", dataset)
+    assert (came["operation"], came["shape"], came["scope"], came["more_bytes"]) == (
+        "all-gather", "f32[128]", "layer", "512"
+    )  # fmt: skip
+    [went] = asked("--query", "gone", *old, dataset)
+    assert (went["operation"], went["before"], went["now"]) == ("negate", "1", "0")
+    assert [(row["build"], row["inputs"], row["unreadable"]) for row in asked("--query", "builds", dataset)] == [
+        ("2026-11-20", "3", "0"), ("2026-11-21", "3", "0"), ("2026-11-22", "3", "1")
+    ]  # fmt: skip
+    [broken] = asked("--query", "unreadable", dataset)
+    assert "X1" in broken["error"]
+
+
+@pytest.mark.parametrize("name", queries.names())
+def test_ready_queries(name: str, dataset: str) -> None:
+    """Each has a title and says its parameters, runs as it is, and with every parameter."""
+    found = queries.query(name)
+    assert found.title
+    assert {one.name for one in found.parameters} == set(re.findall(r"\$(\w+)", found.sql))
+    result = run("sql", "--query", name, dataset, "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["columns"]
+    assert run("sql", "--query", name, "--show").stdout == found.sql
+
+
+def test_questions_to_modules_without_a_dataset(tmp_path: Path) -> None:
+    """Files are read for the query; one that cannot be read is said, and the others are there."""
+    files = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for file in files:
+        file.write_text(GATHER, "utf-8")
+    query = "select opcode, count(*) as n from instructions group by opcode order by opcode"
+    expected = [{"opcode": "all-gather", "n": "2"}, {"opcode": "parameter", "n": "2"}]
+    assert asked(query, *map(str, files)) == expected
+    (tmp_path / "c.txt").write_text("nothing", "utf-8")
+    assert asked(query, *map(str, files), str(tmp_path / "c.txt"), status=2) == expected
+
+
+def test_formats(dataset: str, tmp_path: Path) -> None:
+    """The same rows in every one; text is aligned, cut, and says so."""
+    query = "select m.name, i.dims, sum(i.bytes) as s, 0.5 as half, null as no from instructions i join modules m "
+    query += "using (module) where i.opcode = 'all-gather' group by all order by all"
+    document = json.loads(run("sql", query, dataset, "--format", "json").stdout)
+    assert [column["type"] for column in document["columns"]][:3] == ["VARCHAR", "BIGINT[]", "HUGEINT"]
+    assert document["rows"] == [["jit_gather", [128], 1024, 0.5, None]]
+    [row] = asked(query, dataset)
+    assert row == {"name": "jit_gather", "dims": "[128]", "s": "1024", "half": "0.5", "no": ""}
+    out = tmp_path / "found.parquet"
+    assert run("sql", query, dataset, "--format", "parquet", "-o", str(out)).exit_code == 0
+    assert pq.read_table(out).to_pylist()[0]["dims"] == [128]
+    text = run("sql", "select name, bytes from instructions order by name, bytes", dataset, "-n", "3").stdout
+    assert len(text.splitlines()) == 6
+    assert "... and " in text
+    assert asked("select 'nan'::float8 as a, [1.5, null] as b", dataset) == [{"a": "", "b": "[1.5, null]"}]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from read_csv('{file}')",
+        "select * from read_parquet('{dataset}/modules/*')",
+        "select * from '{file}'",
+        "select * from glob('/*')",
+        "select content from read_text('{file}')",
+        "copy modules to '{file}'",
+        "attach '{file}' as other",
+        "install httpfs",
+        "load httpfs",
+        "set enable_external_access = true",
+        "set lock_configuration = false",
+        "select 1; select 2",
+        "export database '{file}'",
+        "select * from queries",
+        "pragma nosuch",
+        "select getenv('HOME')",
+        "selec",
+        "",
+    ],
+)
+def test_queries_reach_nothing_else(query: str, dataset: str, tmp_path: Path) -> None:
+    """Neither files nor the network nor Python's variables, also not those of a query that somebody sent."""
+    file = tmp_path / "secret.csv"
+    file.write_text("a\n1\n", "utf-8")
+    result = run("sql", query.format(file=file, dataset=dataset), dataset)
+    assert result.exit_code == 2
+    assert "internal error" not in result.stderr
+    assert file.read_text("utf-8") == "a\n1\n"
+    assert not result.stdout
+
+
+def test_nothing_of_a_text_acts_on_a_terminal(tmp_path: Path) -> None:
+    """Names of a module are shown, not obeyed."""
+    file = tmp_path / "m.txt"
+    file.write_text(
+        'HloModule m\n\nENTRY e {\n  ROOT a = f32[] parameter(0), metadata={op_name="x\x1b[31m"}\n}\n',
+        "utf-8",
+    )
+    result = run("sql", "select op_name from instructions", str(file))
+    assert result.exit_code == 0, result.stderr
+    assert "\x1b" not in result.stdout
+    assert "x\N{REPLACEMENT CHARACTER}[31m" in result.stdout
+
+
+def test_wrong_command_lines(dataset: str) -> None:
+    """One line, and what there is instead."""
+    for arguments, status, message in (
+        ([], 2, "a query is missing"),
+        (["select 1"], 2, "a dataset or modules are missing"),
+        (["--query", "nosuch", dataset], 1, "there is no ready query nosuch; there is appeared"),
+        (["--query", "since", "-p", "x=1", dataset], 2, "the query has no parameter x; it has opcode"),
+        (["--query", "since", "-p", "opcode", dataset], 2, "-p takes NAME=VALUE"),
+        (["select * from modules where build = $b", dataset], 2, "the query is refused"),
+        (["select 1", "nosuch"], 2, "nosuch does not exist"),
+        (["select 1", dataset, "--format", "parquet"], 2, "parquet goes to a file"),
+    ):
+        result = run("sql", *arguments)
+        assert result.exit_code == status, arguments
+        assert message in " ".join(result.stderr.split())
