@@ -85,13 +85,13 @@ class Ages:
         assert i.computation is not None
         number, operand = _number(i), i.operands[0]
         source, target = shape_of(operand), shape_of(i)
-        if number is None:
-            return _is_merged_insertion(i)
+        users = {user.opcode for user in i.users}
+        if "dot" in users or ("concatenate" in users and len(users) > 1):
+            return False  # DotDecomposer and BatchedGatherScatterNormalizer make the reshape first
         if i.computation.name.startswith(_RECREATED[0]):
             return self._follows_itself(i)
-        users = {user.opcode for user in i.users}
-        if users & {"dot", "concatenate"}:
-            return False  # DotDecomposer and BatchedGatherScatterNormalizer make the reshape first
+        if number is None:
+            return _is_merged_insertion(i)
         if users & {"gather", "scatter"}:
             return len(users) == 1 and _is_of_simplifier(i, i.users[0])
         if operand.opcode == "gather":
@@ -101,6 +101,8 @@ class Ages:
                 return True
             if is_with_ones(target.dimensions, source.dimensions):
                 return True  # a reduction of dimensions of size 1 (HandleReduce)
+            if _is_insertion_in_two(source, target):
+                return True
             return self._moved is None and (
                 long_sizes(source) == long_sizes(target) or _is_merged(source, target)
             )
@@ -151,18 +153,23 @@ def _is_two_steps(source: Shape, target: Shape) -> bool:
     )
 
 
+def _is_insertion_in_two(source: Shape, target: Shape) -> bool:
+    """Whether two sizes of 1 or more are added, and nothing else is done."""
+    return (
+        is_with_ones(source.dimensions, target.dimensions)
+        and len(target.dimensions) - len(source.dimensions) > 1
+    )
+
+
 def _is_merged_insertion(i: Instruction) -> bool:
     """Whether a `broadcast_in_dim` of the program adds sizes of 1 in two places: then one of them came from its operand."""
     assert i.computation is not None
-    source, target, operand = shape_of(i.operands[0]), shape_of(i), i.operands[0].opcode
-    return (
-        i.name.split(".")[0] == "broadcast_in_dim"
-        and (
-            operand in ELEMENTWISE or (operand == "reduce" and not i.computation.name.startswith(_RECREATED))
-        )
-        and is_with_ones(source.dimensions, target.dimensions)
-        and len(target.dimensions) - len(source.dimensions) > 1
-    )
+    operand = i.operands[0]
+    if i.name.split(".")[0] != "broadcast_in_dim" or not _is_insertion_in_two(shape_of(operand), shape_of(i)):
+        return False
+    if i.computation.name.startswith(_RECREATED):
+        return operand.opcode in ELEMENTWISE and len(operand.users) == 1
+    return operand.opcode in ELEMENTWISE or operand.opcode == "reduce"
 
 
 def _is_of_simplifier(i: Instruction, user: Instruction) -> bool:
