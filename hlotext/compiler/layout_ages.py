@@ -22,7 +22,7 @@ _RECREATED = ("wide.wide.", "wide.")
 """Bodies of loops that got more state twice, and at least once: all in them was made anew in post-order, the second time
 after the simplifications (`WhileUtil::MakeInstructionsLiveIn`)."""
 
-_NUMBERED = re.compile(r"reshape(?:\.(\d+))?\Z")
+_NUMBERED = re.compile(r"(reshape|convert)(?:\.(\d+))?\Z")
 _MOVED_OUT_OF = frozenset({"gather", "scatter", "dot", "concatenate", "tuple"})
 """Users of reshapes that their own rewrites made: these say nothing of `ReshapeMover`."""
 _GATHERS = frozenset({"all-gather", "reduce-scatter"})
@@ -32,7 +32,7 @@ class Ages:
     """The order in which the instructions of a module were made."""
 
     def __init__(self, computations: list[Computation]) -> None:
-        self._followers: dict[Instruction, int] = {}
+        self._followers: dict[tuple[Instruction, str], int] = {}
         for computation in computations:
             self._follow(computation)
         self._moved = self._first_moved(computations)
@@ -46,16 +46,21 @@ class Ages:
         ]
 
     def _follow(self, computation: Computation) -> None:
-        """The lowest number of a reshape among all that an instruction's result goes into."""
+        """The lowest numbers of a reshape and of a conversion among all that an instruction's result goes into."""
         for i in reversed(computation.instructions):
-            found = [self._followers[user] for user in i.users if user in self._followers]
-            found += [number for user in i.users if (number := _number(user)) is not None]
-            if found:
-                self._followers[i] = min(found)
+            for opcode in ("reshape", "convert"):
+                found = [low for user in i.users if (low := self._followers.get((user, opcode))) is not None]
+                found += [
+                    number
+                    for user in i.users
+                    if user.opcode == opcode and (number := _number(user)) is not None
+                ]
+                if found:
+                    self._followers[i, opcode] = min(found)
 
-    def _follows_itself(self, reshape: Instruction) -> bool:
-        """Whether a reshape has a higher number than another that needs it, and so was made after the first form of that."""
-        number, low = _number(reshape), self._followers.get(reshape)
+    def _follows_itself(self, i: Instruction) -> bool:
+        """Whether a higher number than that of another that needs it says that it was made after the first form of that."""
+        number, low = _number(i), self._followers.get((i, i.opcode))
         return number is not None and low is not None and low < number
 
     def _first_moved(self, computations: list[Computation]) -> int | None:
@@ -65,7 +70,8 @@ class Ages:
             for computation in computations
             if not computation.name.startswith(_RECREATED[0])
             for i in computation.instructions
-            if (number := _number(i)) is not None
+            if i.opcode == "reshape"
+            and (number := _number(i)) is not None
             and i.operands[0].opcode in ELEMENTWISE
             and _MOVED_OUT_OF.isdisjoint(user.opcode for user in i.users)
             and long_sizes(shape_of(i)) == long_sizes(shape_of(i.operands[0]))
@@ -86,31 +92,38 @@ class Ages:
         number, operand = _number(i), i.operands[0]
         source, target = shape_of(operand), shape_of(i)
         users = {user.opcode for user in i.users}
-        if "dot" in users or ("concatenate" in users and len(users) > 1):
+        is_index = target.element_type.is_integral
+        if "dot" in users or ("concatenate" in users and len(users) > 1 and is_index):
             return False  # DotDecomposer and BatchedGatherScatterNormalizer make the reshape first
         if i.computation.name.startswith(_RECREATED[0]):
             return self._follows_itself(i)
         if number is None:
-            return _is_merged_insertion(i)
+            return _is_merged_with_own(i)
+        if operand.opcode == "slice":
+            return True  # moved through the slice
         if users & {"gather", "scatter"}:
             return len(users) == 1 and _is_of_simplifier(i, i.users[0])
         if operand.opcode == "gather":
             return _is_two_steps(source, target)  # GatherSimplifier's, merged with one of the program's
         if operand.opcode in ELEMENTWISE:
-            if self._follows_itself(i) or (self._moved is not None and number >= self._moved):
-                return True
-            if is_with_ones(target.dimensions, source.dimensions):
-                return True  # a reduction of dimensions of size 1 (HandleReduce)
-            if _is_insertion_in_two(source, target):
-                return True
-            return self._moved is None and (
-                long_sizes(source) == long_sizes(target) or _is_merged(source, target)
-            )
-        if operand.opcode == "slice":
-            return True  # moved through the slice
-        if operand.opcode == "transpose" and _is_two_steps(source, target) and self._follows_itself(i):
+            return self._is_late_behind_elementwise(i, number)
+        if operand.opcode != "broadcast" and _is_two_steps(source, target) and self._follows_itself(i):
             return True
         return len(users) == 1 and operand.opcode != "broadcast" and _is_merged(source, target)
+
+    def _is_late_behind_elementwise(self, i: Instruction, number: int) -> bool:
+        """Whether `ReshapeMover` or `AlgebraicSimplifier` made a reshape of an elementwise result."""
+        operand = i.operands[0]
+        source, target = shape_of(operand), shape_of(i)
+        if self._follows_itself(i) or (operand.opcode == "convert" and self._follows_itself(operand)):
+            return True
+        if self._moved is not None and number >= self._moved:
+            return True
+        if is_with_ones(target.dimensions, source.dimensions):
+            return True  # a reduction of dimensions of size 1 (HandleReduce)
+        if _is_insertion_in_two(source, target) or _is_merged(source, target):
+            return True
+        return self._moved is None and long_sizes(source) == long_sizes(target)
 
 
 def long_sizes(shape: Shape) -> list[int]:
@@ -134,9 +147,9 @@ def is_with_ones(few: tuple[int, ...], many: tuple[int, ...]) -> bool:
 
 
 def _number(i: Instruction) -> int | None:
-    """The number in the name of a reshape that a pass, or `jax.numpy.reshape`, made; None for all else."""
-    found = _NUMBERED.match(i.name) if i.opcode == "reshape" else None
-    return int(found[1] or 0) if found else None
+    """The number in the name of a reshape or conversion, if it has the name of its opcode; None for all else."""
+    found = _NUMBERED.match(i.name)
+    return int(found[2] or 0) if found and found[1] == i.opcode else None
 
 
 def _is_merged(source: Shape, target: Shape) -> bool:
@@ -161,11 +174,17 @@ def _is_insertion_in_two(source: Shape, target: Shape) -> bool:
     )
 
 
-def _is_merged_insertion(i: Instruction) -> bool:
-    """Whether a `broadcast_in_dim` of the program adds sizes of 1 in two places: then one of them came from its operand."""
+def _is_merged_with_own(i: Instruction) -> bool:
+    """Whether a reshape with the name of an operation of the program that only adds sizes of 1 does more than that.
+
+    Then one of two that were merged came from its operand.
+    """
     assert i.computation is not None
-    operand = i.operands[0]
-    if i.name.split(".")[0] != "broadcast_in_dim" or not _is_insertion_in_two(shape_of(operand), shape_of(i)):
+    operand, root = i.operands[0], i.name.split(".")[0]
+    source, target = shape_of(operand), shape_of(i)
+    if root == "stack":
+        return _is_merged(source, target)
+    if root != "broadcast_in_dim" or not _is_insertion_in_two(source, target):
         return False
     if i.computation.name.startswith(_RECREATED):
         return operand.opcode in ELEMENTWISE and len(operand.users) == 1
