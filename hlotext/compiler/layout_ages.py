@@ -101,6 +101,10 @@ class Ages:
             return _is_merged_with_own(i)
         if operand.opcode == "slice":
             return True  # moved through the slice
+        if is_index and users == {"concatenate"}:
+            return (
+                operand.opcode == "subtract"
+            )  # shifted by the partitioner, behind which the reshape was moved
         if users & {"gather", "scatter"}:
             return len(users) == 1 and _is_of_simplifier(i, i.users[0])
         if operand.opcode == "gather":
@@ -184,11 +188,14 @@ def _is_merged_with_own(i: Instruction) -> bool:
     source, target = shape_of(operand), shape_of(i)
     if root == "stack":
         return _is_merged(source, target)
-    if root != "broadcast_in_dim" or not _is_insertion_in_two(source, target):
+    if root != "broadcast_in_dim" or not is_with_ones(source.dimensions, target.dimensions):
         return False
+    is_in_two = _is_insertion_in_two(source, target)
     if i.computation.name.startswith(_RECREATED):
-        return operand.opcode in ELEMENTWISE and len(operand.users) == 1
-    return operand.opcode in ELEMENTWISE or operand.opcode == "reduce"
+        return is_in_two and operand.opcode in ELEMENTWISE and len(operand.users) == 1
+    if all(user.opcode == "dynamic-update-slice" for user in i.users):
+        return target.dimensions[1:] != source.dimensions  # results of iterations are put below each other
+    return is_in_two and (operand.opcode in ELEMENTWISE or operand.opcode in ("reduce", "dot"))
 
 
 def _is_of_simplifier(i: Instruction, user: Instruction) -> bool:
