@@ -71,8 +71,8 @@ def test_python_sessions_give_what_the_page_shows(page: Path, monkeypatch: pytes
     monkeypatch.chdir(support.ROOT)
     blocks = _SESSIONS.findall(page.read_text(encoding="utf-8"))
     session = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, name(page), str(page), 0)
-    if "jax" in "".join(blocks):
-        pytest.importorskip("jax")
+    for library in re.findall(r"^>>> import (duckdb|jax|pandas|polars)\b", "\n".join(blocks), re.MULTILINE):
+        pytest.importorskip(library)
     report: list[str] = []
     results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session, out=report.append)
     assert results.attempted

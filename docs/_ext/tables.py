@@ -1,4 +1,4 @@
-"""Pages that are made from hlotext's tables: opcodes, attributes, codes, passes, commands. Sphinx extension.
+"""Pages that are made from hlotext's tables: opcodes, attributes, codes, columns, passes, commands. Sphinx extension.
 
 They come from what the commands print as JSON, so that a page and a command never differ, and are written below
 `docs/tables/` when a build begins.
@@ -18,6 +18,7 @@ from sphinx.application import Sphinx
 
 from hlotext.cli import COMMANDS, main
 from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
+from hlotext.tables import SCHEMA_VERSION, TABLES
 
 FOLDER = Path(__file__).parents[1] / "tables"
 _GROUPS = {
@@ -199,7 +200,31 @@ def _subcommands(name: str) -> list[str]:
     return parts
 
 
-PAGES: tuple[Callable[[], None], ...] = (opcode_pages, attribute_page, code_pages, pass_page, command_pages)
+def column_page() -> None:
+    """The tables that `hlotext.tables` makes of modules."""
+    parts = [
+        "# Columns of the tables\n",
+        f"What [`hlotext.tables`](../tables.md) makes of modules, version {SCHEMA_VERSION}. `word` is a string that is "
+        "dictionary-encoded, `text` one that is not; a type with `?` may be null.\n",
+    ]
+    for schema in TABLES.values():
+        parts.append(f"## {schema.name}\n\n{schema.doc}{'' if schema.is_basic else ' On demand.'}\n")
+        rows = [
+            [f"`{c.name}`", f"`{c.type}{'?' if c.is_nullable else ''}`", c.unit, c.doc]
+            for c in schema.columns
+        ]
+        parts.append(table(["column", "type", "unit", ""], rows) + "\n")
+    write("columns", "\n".join(parts))
+
+
+PAGES: tuple[Callable[[], None], ...] = (
+    opcode_pages,
+    attribute_page,
+    code_pages,
+    column_page,
+    pass_page,
+    command_pages,
+)
 
 
 def make(app: Sphinx) -> None:
