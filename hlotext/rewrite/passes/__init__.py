@@ -8,6 +8,7 @@ import re
 import attrs
 
 from hlotext.rewrite.passes.algsimp import AlgebraicSimplifier
+from hlotext.rewrite.passes.all_reduce_promotion import AllReducePromotion
 from hlotext.rewrite.passes.all_to_all_decomposer import AllToAllDecomposer
 from hlotext.rewrite.passes.anonymize import Anonymize
 from hlotext.rewrite.passes.base import Pass, PassResult, Property
@@ -40,13 +41,17 @@ from hlotext.rewrite.passes.reshape_decomposer import ReshapeDecomposer
 from hlotext.rewrite.passes.reshape_mover import ReshapeMover
 from hlotext.rewrite.passes.root_instruction_sinker import RootInstructionSinker
 from hlotext.rewrite.passes.scatter_simplifier import ScatterSimplifier
+from hlotext.rewrite.passes.select_and_scatter_expander import SelectAndScatterExpander
 from hlotext.rewrite.passes.sharding_remover import ShardingRemover
 from hlotext.rewrite.passes.simplify_fp_conversions import SimplifyFPConversions
 from hlotext.rewrite.passes.single_device import SingleDevice
+from hlotext.rewrite.passes.sort_iota_fusion import SortIotaFusion
 from hlotext.rewrite.passes.sort_simplifier import SortSimplifier
 from hlotext.rewrite.passes.stable_sort_expander import StableSortExpander
 from hlotext.rewrite.passes.strip import CanonicalNames, RemoveShardings, StripMetadata
+from hlotext.rewrite.passes.topk_decomposer import TopkDecomposer
 from hlotext.rewrite.passes.transpose_folding import TransposeFolding
+from hlotext.rewrite.passes.tree_reduction_rewriter import TreeReductionRewriter
 from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
 from hlotext.rewrite.passes.unroll_loops import UnrollLoops
 from hlotext.rewrite.passes.while_loop_constant_sinking import WhileLoopConstantSinking
@@ -66,7 +71,8 @@ PASSES: dict[str, type[Pass]] = {
         ConditionalCanonicalizer, StableSortExpander, ZeroSizedHloElimination, SortSimplifier,
         ConvertMover, CseBarrierExpander, MapInline, SimplifyFPConversions, AllToAllDecomposer,
         HloConstantSplitter, ShardingRemover, RootInstructionSinker, RenameFusions,
-        RenameInstructions, FloatNormalization,
+        RenameInstructions, FloatNormalization, TopkDecomposer, TreeReductionRewriter,
+        SelectAndScatterExpander, SortIotaFusion, AllReducePromotion,
     )
 }  # fmt: skip
 """Every pass of this room by its name."""
@@ -158,6 +164,7 @@ __all__ = [
     "MODELS",
     "PASSES",
     "AlgebraicSimplifier",
+    "AllReducePromotion",
     "AllToAllDecomposer",
     "BatchedGatherScatterNormalizer",
     "BitcastSimplifier",
@@ -191,13 +198,17 @@ __all__ = [
     "ReshapeMover",
     "RootInstructionSinker",
     "ScatterSimplifier",
+    "SelectAndScatterExpander",
     "ShardingRemover",
     "SimplifyFPConversions",
     "SingleDevice",
+    "SortIotaFusion",
     "SortSimplifier",
     "StableSortExpander",
     "StripMetadata",
+    "TopkDecomposer",
     "TransposeFolding",
+    "TreeReductionRewriter",
     "TupleSimplifier",
     "WhileLoopConstantSinking",
     "WhileLoopInvariantCodeMotion",

@@ -24,6 +24,7 @@ DATE = "2026-11-22"
 
 AGREEMENT = {
     "algsimp": Agreement("algsimp", 267, 228, 60, 60),
+    "all-reduce-promotion": Agreement("all-reduce-promotion", 2, 2, 0, 0),
     "all-to-all-decomposer": Agreement("all_to_all_decomposer", 2, 2, 0, 0),
     "async-collective-creator": Agreement("async-collective-creator", 7, 7, 19, 19),
     "batched-gather-scatter-normalizer": Agreement("batched_gather_scatter_normalizer", 9, 9, 0, 0),
@@ -59,11 +60,15 @@ AGREEMENT = {
     "reshape-mover": Agreement("reshape-mover", 127, 123, 20, 20),
     "root-instruction-sinker": Agreement("root-instruction-sinker", 1, 1, 0, 0),
     "scatter-simplifier": Agreement("scatter_simplifier", 12, 12, 0, 0),
+    "select-and-scatter-expander": Agreement("select_and_scatter_expander", 4, 4, 0, 0),
     "sharding-remover": Agreement("sharding-remover", 0, 0, 24, 24),
     "simplify-fp-conversions": Agreement("simplify-fp-conversions", 3, 3, 0, 0),
     "simplify-while-loops": Agreement("simplify-while-loops", 36, 36, 20, 20),
+    "sort-iota-fusion": Agreement("sort-iota-fusion", 3, 3, 0, 0),
     "stable-sort-expander": Agreement("stable-sort-expander", 6, 6, 0, 0),
+    "topk-decomposer": Agreement("topk-decomposer", 4, 4, 0, 0),
     "transpose-folding": Agreement("transpose-folding", 15, 15, 7, 7),
+    "tree-reduction-rewriter": Agreement("tree_reduction_rewriter", 5, 5, 0, 0),
     "tuple-simplifier": Agreement("tuple-simplifier", 32, 32, 41, 41),
     "while-loop-constant-sinking": Agreement("while-loop-constant-sinking", 8, 8, 0, 0),
     "while-loop-invariant-code-motion": Agreement("while-loop-invariant-code-motion", 15, 15, 0, 0),

@@ -45,8 +45,8 @@ class Expander(Pass):
             if not self.relays_control and (i.control_predecessors or i.control_successors):
                 continue
             home = i.computation
-            if home is None:
-                continue
+            if home is None or any(caller.opcode == "async-start" for caller in home.callers):
+                continue  # what runs asynchronously is one operation
             before = len(home)
             s.place = i
             new = self.expand(s, i)

@@ -51,8 +51,10 @@ class HloConstantSplitter(Pass):
                 for user in i.users:
                     if i.opcode == "constant" or user not in constants:
                         count += _duplicate(editor, growth, i, user)
-                if computation.is_fusion_body and is_unused(i):
-                    computation.remove(i)  # nothing in a fusion may be without a use
+            if computation.is_fusion_body:  # nothing there may be without a use
+                for i in reversed(list(constants)):
+                    if i.computation is computation and is_unused(i):
+                        computation.remove(i)
         return PassResult.of({"constants": count})
 
     def _is_constant(self, editor: Editor, i: Instruction, constants: dict[Instruction, None]) -> bool:

@@ -1,0 +1,111 @@
+"""Selecting in windows and scattering as a reduction of windows and a scatter."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.enums import ComparisonDirection
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import ELEMENT_TYPES
+from hlotext.rewrite.builder import Builder, retyped
+from hlotext.rewrite.outlining import inline
+from hlotext.rewrite.passes.algebra.engine import Simplifier, shape_of, sizes, type_of
+from hlotext.rewrite.passes.expanding import Expander
+
+S32, PRED = ELEMENT_TYPES["s32"], Shape(ELEMENT_TYPES["pred"])
+
+
+@attrs.frozen
+class SelectAndScatterExpander(Expander):
+    """Finds the selected element of each window with its place, and scatters there (XLA's `SelectAndScatterExpander`).
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("g { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=GE }"
+    ...     "  s { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }"
+    ...     "  ENTRY e { x = f32[8] parameter(0)  y = f32[4] parameter(1)  z = f32[] constant(0)"
+    ...     "  ROOT r = f32[8] select-and-scatter(x, y, z), window={size=2 stride=2}, select=g, scatter=s }")
+    >>> SelectAndScatterExpander().run(m).statistics
+    {'selections': 1}
+    >>> [i.opcode for i in m.entry.root.operands]
+    ['broadcast', 'concatenate', 'parameter']
+    """
+
+    name: ClassVar[str] = "select-and-scatter-expander"
+    summary: ClassVar[str] = "Makes select-and-scatter a reduction of windows and a scatter."
+    counted: ClassVar[str] = "selections"
+
+    def matches(self, i: Instruction) -> bool:
+        callees = [i.attributes.get(name) for name in ("select", "scatter")]
+        if i.opcode != "select-and-scatter" or len(i.operands) != 3 or "window" not in i.attributes:
+            return False
+        whole = all(isinstance(c, Computation) and len(c.parameters) == 2 for c in callees)
+        return whole and shape_of(i).is_array and bool(sizes(i.operands[0]))
+
+    def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
+        x, source, start = i.operands
+        rank = len(sizes(x))
+        counted, found = retyped(shape_of(x), S32), retyped(shape_of(source), S32)
+        iotas = [s.make("iota", counted, iota_dimension=d) for d in range(rank)]
+        nowhere = s.make("constant", Shape(S32), literal=_number(-1))
+        reduced = s.make(
+            "reduce-window",
+            Shape.tuple((shape_of(source), *(found,) * rank)),
+            (x, *iotas, start, *(nowhere,) * rank),
+            window=i.attributes["window"],
+            to_apply=_selection(s, i, rank),
+        )
+        column = s.shape(S32, (*sizes(source), 1))
+        places = []
+        for d in range(rank):
+            place = s.make("get-tuple-element", found, (reduced,), index=d + 1)
+            places.append(s.make("reshape", column, (place,)))
+        target = s.make("broadcast", shape_of(i), (start,), dimensions=())
+        whole = s.shape(S32, (*sizes(source), rank))
+        indices = s.make("concatenate", whole, places, dimensions=(rank,))
+        every = tuple(range(rank))
+        return s.make(
+            "scatter",
+            shape_of(i),
+            (target, indices, source),
+            update_window_dims=(),
+            inserted_window_dims=every,
+            scatter_dims_to_operand_dims=every,
+            index_vector_dim=rank,
+            to_apply=i.attributes["scatter"],
+        )
+
+
+def _number(value: int) -> Literal:
+    return Literal.from_array(np.asarray(value, np.int32), Shape(S32))
+
+
+def _selection(s: Simplifier, i: Instruction, rank: int) -> Computation:
+    """What reduces a window to the selected element and its place; no place, -1, is that of the start value."""
+    select: Computation = i.attributes["select"]
+    home = i.computation
+    b = Builder.new(s.module, f"{select.name}.reduce_window", (), before=home)
+    value, place = Shape(type_of(i.operands[0])), Shape(S32)
+    lhs = b.parameter(value, "operand_lhs")
+    lhs_places = [b.parameter(place, "iota_lhs") for _ in range(rank)]
+    rhs = b.parameter(value, "operand_rhs")
+    rhs_places = [b.parameter(place, "iota_rhs") for _ in range(rank)]
+    nowhere = b.op("constant", shape=place, argument=_number(-1))
+    has_lhs, has_rhs = (
+        b.compare(side[0], nowhere, ComparisonDirection.NE, shape=PRED) for side in (lhs_places, rhs_places)
+    )
+    no_rhs = b.op("not", (has_rhs,), shape=PRED)
+    call = b.op("call", (lhs, rhs), shape=PRED, to_apply=select)
+    chosen = b.op("or", (b.op("and", (call, has_lhs), shape=PRED), no_rhs), shape=PRED)
+    parts = [
+        b.op("select", (chosen, one, other), shape=one.shape)
+        for one, other in zip((lhs, *lhs_places), (rhs, *rhs_places), strict=True)
+    ]
+    found = b.finish(b.tuple(*parts))
+    inline(call)
+    return found

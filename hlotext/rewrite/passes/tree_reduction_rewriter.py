@@ -1,0 +1,96 @@
+"""Long reductions in two steps."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.window import Window, WindowDimension
+from hlotext.rewrite.passes.algebra.engine import Simplifier, dims, shape_of, sizes, type_of
+from hlotext.rewrite.passes.expanding import Expander
+from hlotext.rewrite.passes.properties import is_descending
+
+
+@attrs.frozen
+class TreeReductionRewriter(Expander):
+    """Reduces windows of a size first, and then their results (XLA's `TreeReductionRewriter`).
+
+    So sums of many floats are more precise. Reductions of several values, of dimensions that fit into a window, and those for
+    which the CPU compiler calls a library (YNNPACK) stay.
+
+    >>> import hlotext as hlo
+    >>> m = hlo.parse("s { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }"
+    ...     "  ENTRY e { x = f32[100] parameter(0)  z = f32[] constant(0)"
+    ...     "  ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=s }")
+    >>> TreeReductionRewriter().run(m).statistics
+    {'reductions': 1}
+    >>> print(m.entry.root.operands[0])
+    reduce-window = f32[4] reduce-window(x, z), window={size=32 stride=32 pad=14_14}, to_apply=s
+    """
+
+    name: ClassVar[str] = "tree-reduction-rewriter"
+    summary: ClassVar[str] = "Makes long reductions reductions of windows and then of their results."
+    counted: ClassVar[str] = "reductions"
+    is_one_round: ClassVar[bool] = True
+
+    window: int = 32
+    """The size of a window in each reduced dimension."""
+    leaves_library: bool = True
+    """Leaves what a library reduces."""
+
+    def matches(self, i: Instruction) -> bool:
+        if i.opcode != "reduce" or len(i.operands) != 2 or not shape_of(i).is_array or self.window < 1:
+            return False
+        if len(i.called_computations) != 1 or (self.leaves_library and is_library_reduction(i)):
+            return False
+        return any(sizes(i.operands[0])[d] > self.window for d in dims(i))
+
+    def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
+        x, start = i.operands
+        parts, counts = [], []
+        for d, size in enumerate(sizes(x)):
+            width = min(size, self.window) if d in dims(i) else 1
+            count = -(-size // width) if width else 0
+            pad = max((count - 1) * width + width - size, 0)
+            parts.append(
+                WindowDimension(width, stride=width, padding_low=pad // 2, padding_high=pad - pad // 2)
+            )
+            counts.append(count)
+        callee = i.called_computations[0]
+        shape = s.shape(type_of(x), counts)
+        inner = s.derive(i, "reduce-window", shape, (x, start), window=Window(tuple(parts)), to_apply=callee)
+        return s.make("reduce", shape_of(i), (inner, start), dimensions=dims(i), to_apply=callee)
+
+
+LIBRARY_ELEMENTS = 4096
+"""Elements of an operand or a result from which on the library is preferred (`IsInstructionPreferredByYnn`)."""
+LIBRARY_RANK = 6
+"""The highest rank that the library takes (`YNN_MAX_TENSOR_RANK`; inferred, its header is not part of XLA)."""
+LIBRARY_SUMS = frozenset(
+    {("f64", "f64"), ("f32", "f32"), ("f16", "f32"), ("bf16", "f32"), ("s8", "s32"), ("u8", "s32")}
+)
+LIBRARY_EXTREMA = frozenset({"u8", "s8", "bf16", "f16", "f32", "f64"})
+
+
+def is_library_reduction(i: Instruction) -> bool:
+    """Whether the CPU compiler calls a library for a reduction (`IsReduceLikeOpSupportedByYnn`)."""
+    x, start = i.operands
+    shapes = (shape_of(x), shape_of(i))
+    if not any(shape_of(o).element_count >= LIBRARY_ELEMENTS for o in (i, x, start)):
+        return False
+    if any(
+        s.rank > LIBRARY_RANK or (s.layout is not None and s.rank and not is_descending(s)) for s in shapes
+    ):
+        return False
+    if not dims(i) or type_of(start) is not type_of(i):
+        return False
+    callee = i.called_computations[0]
+    root = callee.root
+    if set(root.operands) != set(callee.parameters) or len(root.operands) != 2:
+        return False
+    names = type_of(x).name, type_of(i).name
+    if root.opcode == "add":
+        return names in LIBRARY_SUMS
+    return root.opcode in ("maximum", "minimum") and names[0] == names[1] and names[0] in LIBRARY_EXTREMA
