@@ -177,3 +177,16 @@ def test_places_are_found_without_all_line_ends() -> None:
     for offset in (5, 200, 0, 17, *range(0, len(text), 7)):
         line = sum(start <= offset for start in starts)
         assert counted.position(offset) == (line, offset - starts[line - 1] + 1)
+
+
+@pytest.mark.parametrize("value", ['{\n"a":1\n}', '{\n"a":"x"\n}', '{"a":\n"x"}'])
+def test_dicts_over_several_lines_are_kept(value: str) -> None:
+    """Line ends inside of the braces stay, whatever comes behind them; those between attributes mean nothing."""
+    attributes = f'frontend_attributes={{k={value}}},\n metadata={{op_name="q"}}, backend_config={value}'
+    line = f'%x77 = f32[4]{{0}} custom-call(%x76), custom_call_target="f", {attributes}\n'
+    for reader in ("fast", "grammar"):
+        found = read_modules(as_source(TEXT.replace(LINE, f"  {line}"), "x"), reader=reader)[0][0].entry[
+            "x77"
+        ]
+        assert found.attributes["frontend_attributes"]["k"] == value
+        assert found.attributes["backend_config"].text == value

@@ -70,8 +70,10 @@ _BREAK = re.compile(r"(?:[ \t\r\n]++|/\*(?!index=)[^*\r\n]*+\*/|//[^\r\n]*+(?=[\
 def joined(text: str, start: int, end: int) -> tuple[str, Piece] | None:
     """An op line over several lines, or with comments, as one line with blanks as XLA writes them.
 
-    None where a line end or a comment may be part of a string, or where it would begin with a name alone in its line.
+    None where a line end or a comment may be part of a string or of a dict that is kept as it stands, or where it would
+    begin with a name alone in its line.
     """
+    kept = _kept(text, start, end)
     strings = [match.span() for match in _string().finditer(text, start, end)]
     parts: list[str] = []
     cuts, places = [0], [start]
@@ -85,6 +87,8 @@ def joined(text: str, start: int, end: int) -> tuple[str, Piece] | None:
             if match.start() < strings[0][0] or match[0].strip(" "):
                 return None
             continue
+        if any(first < match.start() < last for first, last in kept):
+            return None
         part = text[position : match.start()]
         if not part or (not parts and "=" not in part):
             return None  # for the grammar a name alone in its line begins nothing
@@ -97,6 +101,27 @@ def joined(text: str, start: int, end: int) -> tuple[str, Piece] | None:
         places.append(position)
     parts.append(text[position:end])
     return "".join(parts), Piece(cuts, places)
+
+
+def _kept(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Where the braces of attributes lie whose dicts are kept byte for byte."""
+    found = []
+    for begin in _DICTS.finditer(text, start, end):
+        depth = 0
+        for token in _braces().finditer(text, begin.end() - 1, end):
+            depth += {"{": 1, "}": -1}.get(token[0], 0)
+            if not depth:
+                found.append((begin.end() - 1, token.end()))
+                break
+    return found
+
+
+_DICTS = re.compile(r"\b(?:frontend_attributes|backend_config)\s*+=\s*+\{")
+
+
+@functools.cache
+def _braces() -> re.Pattern[str]:
+    return re.compile(rf"{grammar.terminals()['STRING']}|[{{}}]")
 
 
 @functools.cache
