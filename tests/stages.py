@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import attrs
+import click
 
 import hlotext as hlo
 from hlotext.cli import COMMANDS
@@ -115,6 +117,14 @@ def _clone(data: bytes) -> str:
     return ""
 
 
+def _forget_streams() -> None:
+    """click remembers every standard output that it wrote to, and with it what was written: here that is one each time."""
+    for function in (click._compat._default_text_stdout, click._compat._default_text_stderr):
+        for cell in function.__closure__ or ():
+            if isinstance(cell.cell_contents, weakref.WeakKeyDictionary):
+                cell.cell_contents.clear()
+
+
 @functools.cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
     """The folder of the files, one for all stages: making one takes as long as some stages do."""
@@ -129,6 +139,7 @@ def _command(line: str, data: bytes) -> str:
     out.unlink(missing_ok=True)
     words = {FILE: str(path), OUT: str(out)}
     result = cli_support.run(*(words.get(word, word) for word in line.split()))
+    _forget_streams()
     if "internal error" in result.stderr or result.exit_code not in (0, 1, 2):
         raise AssertionError(f"exit status {result.exit_code}: {result.stderr.strip()}")
     return result.stderr if line.split()[0] in MODULES else result.stdout + result.stderr
