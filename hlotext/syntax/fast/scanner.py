@@ -125,7 +125,8 @@ class Scanner:
         self._usual_line = patterns.op_line("\n  ", "%").scanner  # type: ignore[attr-defined]
         self._closing = patterns.computation_end().match
         self._parts = LineParts(self.linker)
-        self._tail = Tails(module, self.linker.computations).read
+        tails = Tails(module, self.linker.computations)
+        self._tail, self._waiting = tails.read, tails.waiting
         self._results: dict[tuple[str, int], Shape | None] = {}
         """Results in headers that were found to fit a root's shape: by text and the shape's id, with the shape."""
         self._statements: Statements | None = None
@@ -458,6 +459,8 @@ class Scanner:
         heads = parts.heads
         computation = scope.computation
         append, parameters = computation._instructions.append, scope.parameters
+        waiting = self._waiting
+        waiting.clear()
         separator = f", {mark}"
         while (match := matches()) is not None:
             root, name, head_text, names, inner, tail = match.groups()
@@ -512,6 +515,11 @@ class Scanner:
             instruction._form = line
             instruction._is_touched = False
             instruction._users = None
+            if waiting:
+                called, callee, place = waiting.pop()
+                reference = reading.records.ComputationReference(callee, end - len(tail) + place)
+                attributes[called] = reference
+                self.linker.pending.append((scope, instruction, called, reference))
             if (
                 met is not None
                 # One operand is what most have; this asks sooner what `meets_conditions` begins with.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hlotext.findings.errors import TermError
@@ -21,6 +22,8 @@ _NAMED = frozenset({"computation", "computation_list", "instruction_list"})
 
 _BLANKS = " \t\r\n"
 
+_is_name = re.compile(patterns.IDENTIFIER).fullmatch
+
 
 class Tails:
     """Reads the attributes of one module's op lines for the fast reader; lines with equal texts share one dict."""
@@ -32,6 +35,10 @@ class Tails:
         """Attributes by their text: name and value."""
         self._fitting: set[tuple[str, ...]] = set()
         """Opcodes with the names of attributes that they were found to take."""
+        self._later: dict[tuple[str, str], dict[str, Any]] = {}
+        """Tails that name a computation which is not defined so far, by opcode and the rest of them."""
+        self.waiting: list[tuple[str, str, int]] = []
+        """Of the last tail: the attribute that names such a computation, its name, and where that stands in the tail."""
 
     def read(self, scope: Scope, head: Head, tail: str) -> dict[str, Any] | None:
         """The attributes behind an op line's parentheses; None when the grammar must look at them.
@@ -50,6 +57,8 @@ class Tails:
                     shared[called] = callee
                     shared.common = common
                     return shared
+                if name not in self._computations:
+                    return self._call_later(scope, head, tail, rest, name)
                 return self._call(scope, head, tail, rest, name)
         attributes = self._cut(scope, head, tail)
         if attributes is not None:
@@ -77,6 +86,27 @@ class Tails:
         else:
             self._remember(scope, head, rest, tail, attributes)
         return attributes
+
+    def _call_later(self, scope: Scope, head: Head, tail: str, rest: str, name: str) -> dict[str, Any] | None:
+        """The attributes of a tail that calls a computation which is not defined so far: `waiting` says which."""
+        before = rest.partition("\n")[0]
+        if before.count("{") != before.count("}") or '"' in before or not _is_name(name):
+            return None
+        called = head.called or ""
+        common = self._later.get((head.opcode, rest))
+        if common is None:
+            piece = f"{called}=%{name}"
+            self._values[piece] = called, None
+            common = self._cut(scope, head, tail)
+            del self._values[piece]
+            if common is None or called not in common or "control-predecessors" in common:
+                return None
+            self._later[head.opcode, rest] = common
+        scope.computation._parts_read = None
+        shared = CallAttributes(common)
+        shared.common = common
+        self.waiting.append((called, name, len(before) + len(head.mark) - 1))
+        return shared
 
     def _cut(self, scope: Scope, head: Head, tail: str) -> dict[str, Any] | None:
         """Cuts a tail into attributes and types each; None when the grammar must look at it."""

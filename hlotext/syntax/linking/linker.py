@@ -459,7 +459,9 @@ class Linker:
             if found is None and scope.takes_unknown:
                 # A pasted op line: the computation stands elsewhere, and only its name is known.
                 found = self.computations[reference.name] = Computation(reference.name, is_implicit=True)
-            if found is None and not self.has_lost_computations:
+            if found is None and not self.has_lost_computations and self.reporter.is_full:
+                self.reporter.leave_out()
+            elif found is None and not self.has_lost_computations:
                 help = self.reporter.did_you_mean(reference.name, self.computations)
                 message = f"computation {reference.name} is not defined"
                 self.reporter.error("X104", message, reference.position, help=help)

@@ -64,7 +64,7 @@ class ParseError(Exception):
     def report(self, reporter: Reporter) -> None:
         """Says it."""
         reporter.end_trial()
-        if reporter.is_full and reporter.tolerant:
+        if reporter.is_full:
             reporter.leave_out()
             return
         finding = self.finding()

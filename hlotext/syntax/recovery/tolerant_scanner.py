@@ -79,6 +79,7 @@ class TolerantScanner(Scanner):
         module = scanner.linker.module
         found = cls(module, scanner.reporter, None, scanner.linker)
         found._parts, found._tail, found._results = scanner._parts, scanner._tail, scanner._results
+        found._waiting = scanner._waiting
         found._position, found._point = scanner._position, scanner._point
         return found
 

@@ -43,6 +43,8 @@ class Reporter:
         """How much was found, kept or not."""
         self._compared = 0
         """Known words that were compared with misspelt ones."""
+        self._meant: dict[tuple[str, tuple[str, ...]], str] = {}
+        """What may have been meant: one unknown opcode often stands on many lines."""
         self._lengths = _ByLength(())
         """The words that were known last."""
 
@@ -82,10 +84,10 @@ class Reporter:
     @property
     def is_full(self) -> bool:
         """Errors are only counted from now on."""
-        return self._counts[Severity.ERROR] >= MAX_DIAGNOSTICS
+        return self.tolerant and self._counts[Severity.ERROR] >= MAX_DIAGNOSTICS
 
     def leave_out(self) -> None:
-        """Counts an error that is not kept."""
+        """Counts an error that is not kept; `is_full` says when."""
         self._counts[Severity.ERROR] += 1
 
     def note(self, code: str, message: str, start: int, end: int | None = None, help: str = "") -> None:
@@ -131,7 +133,12 @@ class Reporter:
             self._lengths = _ByLength(known)
         near = self._lengths.near(word, min(room, 2_000))
         self._compared += len(near)
-        return did_you_mean(word, near)
+        if len(near) > _MANY:
+            return did_you_mean(word, near)
+        key = word, tuple(near)
+        if key not in self._meant:
+            self._meant[key] = did_you_mean(word, near)
+        return self._meant[key]
 
     def _make(
         self,
@@ -165,6 +172,9 @@ def word_end(text: str, start: int) -> int:
     match = _WORD().match(text, start)
     return start + 1 if match is None else match.end()
 
+
+_MANY = 100
+"""Words beyond which what was meant is not remembered."""
 
 _ALIKE = 0.66
 """How alike two words are of which one may be meant by the other: of three letters two, in their order."""
