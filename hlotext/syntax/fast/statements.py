@@ -109,9 +109,14 @@ class Statements:
         return records, failure_
 
     def _is_open(self, start: int, stop: int) -> bool:
-        """Whether a bracket is open behind a line."""
-        found = [match[0] for match in _BRACKET.finditer(self._text, start, stop)]
-        return sum(token in "([{" for token in found) > sum(token in ")]}" for token in found)
+        """Whether a bracket is open behind a line, and no body, in which a line may end anywhere."""
+        opened: list[int] = []
+        for match in _BRACKET.finditer(self._text, start, stop):
+            if match[0] in "([{":
+                opened.append(match.start())
+            elif match[0] in ")]}" and opened:
+                opened.pop()
+        return bool(opened) and not any(map(self._is_body, opened))
 
     def goes_on_below(self, stop: int, end: int) -> bool:
         """Whether what follows a line can only belong to it."""
