@@ -415,6 +415,7 @@ class Scanner:
         if last is None or type(last._place) is not int or not self.statements.is_continuation(start):
             return start
         start = last._start
+        self._point = None
         computation._instructions.pop()
         del scope.defined[last._name]
         if last._opcode == "parameter":

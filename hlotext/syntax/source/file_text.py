@@ -32,17 +32,16 @@ class FileText:
         file = os.open(path, os.O_RDONLY)
         weakref.finalize(self, os.close, file)
         self._file = file
-        found = os.fstat(file)
-        self._length, self._changed = found.st_size, found.st_mtime_ns
-        self._name = path
+        self._state = _State(file, path)
+        self._length = self._state.length
         # The block reader must not hold this object, which would live until the collector comes by.
         self._block: Callable[[int], str] = functools.lru_cache(_KEPT)(
-            functools.partial(_read_block, file, (self._length, self._changed), path)
+            functools.partial(_read_block, file, self._state)
         )
 
     def read(self, start: int, end: int) -> bytes:
         """The bytes between two offsets; past the blocks that are kept."""
-        return _read(self._file, (self._length, self._changed), self._name, start, end)
+        return _read(self._file, self._state, start, end)
 
     def __len__(self) -> int:
         return self._length
@@ -123,22 +122,62 @@ class FileText:
         return self[start : start + longest].startswith(word)
 
 
-def _read(file: int, state: tuple[int, int], name: str, start: int, end: int) -> bytes:
-    found = os.fstat(file)
-    if (found.st_size, found.st_mtime_ns) != state:
-        raise InputError(f"{name} was changed while a module that is read from it was in use")
+class _State:
+    """What tells whether a file is as it was when it was opened.
+
+    Who writes may set the time of the last write back, but not that of the last change of any kind. Changes of owner,
+    permissions and names are such ones too, and leave the text as it is.
+    """
+
+    def __init__(self, file: int, path: str) -> None:
+        found = os.fstat(file)
+        self.length = found.st_size
+        self._path = path
+        self._written = found.st_mtime_ns
+        self._changed = found.st_ctime_ns
+        self._outside = _outside(found)
+
+    def check(self, file: int) -> None:
+        """Raises InputError where the file was changed."""
+        found = os.fstat(file)
+        if (found.st_size, found.st_mtime_ns) == (self.length, self._written):
+            if found.st_ctime_ns == self._changed:
+                return
+            if _outside(found) != self._outside or self._is_elsewhere(found):
+                self._changed, self._outside = found.st_ctime_ns, _outside(found)
+                return
+        raise InputError(f"{self._path} was changed while a module that is read from it was in use")
+
+    def _is_elsewhere(self, found: os.stat_result) -> bool:
+        """Whether the file has another name by now."""
+        try:
+            named = os.stat(self._path)
+        except OSError:
+            return True
+        return (named.st_dev, named.st_ino) != (found.st_dev, found.st_ino)
+
+    def ended(self) -> InputError:
+        return InputError(f"{self._path} ended too early")
+
+
+def _outside(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_mode, found.st_uid, found.st_gid, found.st_nlink
+
+
+def _read(file: int, state: _State, start: int, end: int) -> bytes:
+    state.check(file)
     pieces = []
     while start < end and (piece := os.pread(file, min(end - start, 1 << 30), start)):
         pieces.append(piece)
         start += len(piece)
     if start < end:
-        raise InputError(f"{name} ended too early")
+        raise state.ended()
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _read_block(file: int, state: tuple[int, int], name: str, number: int) -> str:
+def _read_block(file: int, state: _State, number: int) -> str:
     start = number * BLOCK
-    return _read(file, state, name, start, min(start + BLOCK, state[0])).decode("ascii", "surrogateescape")
+    return _read(file, state, start, min(start + BLOCK, state.length)).decode("ascii", "surrogateescape")
 
 
 @attrs.frozen(eq=False, slots=False)
