@@ -56,6 +56,7 @@ SHORT = {
     "edit.names",  # asked by the gate and by every pass that makes names
     "findings.codes",  # what every table of codes is made of
     "ir.doors",  # used by every room
+    "ir.files",
     "ir.errors",
     "ir.tables.opcode_rows.examples",
     "ir.values.value",  # what every value is
@@ -235,3 +236,10 @@ def test_every_limit_is_documented(name: str) -> None:
     text = (PACKAGE / "syntax" / "README.md").read_text(encoding="utf-8")
     (row,) = re.findall(rf"^\| `{name}` \| ([0-9,]+)( GiB)?", text, re.MULTILINE)
     assert int(row[0].replace(",", "")) << (30 if row[1] else 0) == getattr(limits, name)
+
+
+def test_texts_are_written_in_one_place() -> None:
+    """Python would write other line ends on Windows (`Path.write_text`, `open(..., "w")`)."""
+    written = re.compile(r"\.write_text\(|open\([^()]*[\"'][wax]t?\+?[\"']")
+    found = [path for path in PACKAGE.rglob("*.py") if written.search(path.read_text("utf-8"))]
+    assert found == []

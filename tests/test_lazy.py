@@ -424,3 +424,24 @@ def test_pieces_of_every_size_give_the_same(
     for size in (*range(1, 60), 100, 200, len(TWO)):
         monkeypatch.setattr(file_index, "_PIECE", size)
         assert difference(opened(path), whole, exact=True) is None
+
+
+def test_a_file_that_is_rewritten_with_its_times_set_back(file: Callable[[str | bytes], Path]) -> None:
+    """Size and time say nothing then. Names and permissions may change, though."""
+    path = file(TWO)
+    before = path.stat()
+    module = opened(path)
+    path.chmod(0o600)
+    other = path.with_name("other.txt")
+    other.hardlink_to(path)
+    moved = path.rename(path.with_name("moved.txt"))
+    assert module.entry.root.opcode == "call"
+    moved.rename(path)
+    module = opened(path)
+    text = TWO.replace("negate", "cosine")
+    assert len(text) == len(TWO)
+    path.write_bytes(text.encode())
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    with pytest.raises(hlo.InputError, match="was changed while"):
+        list(module.entry)

@@ -12,6 +12,7 @@ from hlotext.cli.common import Unreadable, say, write_json
 from hlotext.cli.output import Column, Table, echo, emit_report, output
 from hlotext.diff import Diff, ThresholdError, compare, crossed, golden_text, parse_thresholds, report
 from hlotext.diff.changes import Change
+from hlotext.ir.files import write_text
 
 _DIFFERENT = 1
 """Exit status where the modules differ, or a bound of --fail-on is crossed."""
@@ -177,7 +178,7 @@ def _read(text: dumps.Text) -> hlo.Module:
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.write_text(text, "utf-8", "surrogateescape")
+        write_text(path, text)
     except OSError as error:
         raise Unreadable(f"{path} cannot be written: {error.strerror}") from None
     say(f"{path} written")

@@ -16,6 +16,7 @@ from hlotext.cli.common import Inputs, Unreadable, say
 from hlotext.cli.documents import json_text
 from hlotext.cli.output import echo, emit_report, is_colourful, terminal_width
 from hlotext.cli.rule import RULES
+from hlotext.ir.files import write_text
 
 FOUND = 1
 """Exit status where something was found that is more than a note."""
@@ -92,7 +93,7 @@ def write_report(report: reports.Report, output_format: str, output_file: Path |
         emit_report(text)
         return
     try:
-        output_file.write_text(text, encoding="utf-8", errors="surrogateescape")
+        write_text(output_file, text)
     except OSError as error:
         raise Unreadable(f"{output_file} cannot be written: {error.strerror}") from None
 

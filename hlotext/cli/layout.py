@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -17,6 +16,7 @@ from hlotext.cli import UNREADABLE
 from hlotext.cli.common import FORMAT, Unreadable, say, write_json
 from hlotext.cli.documents import note_error
 from hlotext.cli.output import Column, Output, Table, echo, output, shortened, terminal_width
+from hlotext.ir.files import write_text
 from hlotext.view import LayoutPicture
 
 _FAULT = 1
@@ -244,7 +244,7 @@ def _write(place: str, text: str) -> None:
         echo(text)
         return
     try:
-        Path(place).write_text(text + "\n", encoding="utf-8")
+        write_text(place, text + "\n")
     except OSError as error:
         raise Unreadable(f"cannot write {place}: {error.strerror}") from None
 

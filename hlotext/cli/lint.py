@@ -21,6 +21,7 @@ from hlotext.cli.files import Rewriting
 from hlotext.cli.findings import EXIT_ZERO, FOUND, OUTPUT_FILE, QUIET, show, write_report
 from hlotext.cli.output import Column, Kind, Table, echo, output
 from hlotext.dumps.texts import Text
+from hlotext.ir.files import write_text
 from hlotext.syntax.source.inputs import read_source
 
 FORMATS = tuple(reports.WRITERS)
@@ -319,7 +320,7 @@ def _bar(results: Iterator[lint.FileResult], count: int) -> AbstractContextManag
 
 def _write(path: Path, baseline: lint.Baseline, quiet: bool) -> None:
     try:
-        path.write_text(baseline.to_text(), "utf-8")
+        write_text(path, baseline.to_text())
     except OSError as error:
         raise Unreadable(f"{path} cannot be written: {error.strerror}") from None
     if not quiet:

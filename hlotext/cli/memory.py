@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import attrs
@@ -25,6 +24,7 @@ from hlotext.cli.memory_tables import (
     show_what_if,
 )
 from hlotext.cli.output import Output, echo, emit_report, output
+from hlotext.ir.files import write_text
 from hlotext.memory import explanation, usage, what_if
 from hlotext.view import memory_picture
 
@@ -270,7 +270,7 @@ def _write_svg(place: str, asked: _Asked) -> None:
         emit_report(text)
         return
     try:
-        Path(place).write_text(text, encoding="utf-8")
+        write_text(place, text)
     except OSError as error:
         raise Unreadable(f"{place} cannot be written: {error.strerror}") from None
     say(f"{place} written")

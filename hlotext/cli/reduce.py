@@ -12,6 +12,7 @@ import hlotext as hlo
 from hlotext.analysis.quantities import counted
 from hlotext.cli.common import Unreadable, read, say
 from hlotext.cli.output import emit
+from hlotext.ir.files import write_text
 from hlotext.rewrite.reduction import reduce
 
 
@@ -41,7 +42,7 @@ def command(file: str, arguments: tuple[str, ...], timeout: float, max_tests: in
         place = Path(folder) / "module.txt"
 
         def fails(module: hlo.Module) -> bool:
-            place.write_text(str(module), encoding="utf-8", errors="surrogateescape")
+            write_text(place, str(module))
             words = [word.replace("{}", str(place)) for word in arguments]
             if words == list(arguments):
                 words.append(str(place))

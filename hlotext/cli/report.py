@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 import hlotext as hlo
@@ -12,6 +10,7 @@ from hlotext.analysis.chips import CHIPS
 from hlotext.cli.common import NotFound, Unreadable, say
 from hlotext.cli.figures import chip_of, told
 from hlotext.cli.output import emit_report
+from hlotext.ir.files import write_text
 from hlotext.view import report
 
 
@@ -74,7 +73,7 @@ def write_page(place: str, page: str) -> None:
         emit_report(page)
         return
     try:
-        Path(place).write_text(page, encoding="utf-8", newline="\n")
+        write_text(place, page)
     except OSError as error:
         raise Unreadable(f"{place} cannot be written: {error.strerror}") from None
     say(f"{place} written, {len(page.encode()) / 1e6:.1f} MB")

@@ -16,6 +16,7 @@ from hlotext.analysis.shards import waste_of
 from hlotext.cli.common import FORMAT, Inputs, Unreadable, say, write_json
 from hlotext.cli.figures import told
 from hlotext.cli.output import Column, Output, Table, echo, emit_report, output
+from hlotext.ir.files import write_text
 from hlotext.ir.values.named_sharding import with_mesh
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import OpSharding, Sharding
@@ -235,8 +236,7 @@ def _write_svg(place: str, text: str) -> None:
         emit_report(text)
         return
     try:
-        with open(place, "w", encoding="utf-8") as file:
-            file.write(text)
+        write_text(place, text)
     except OSError as error:
         raise Unreadable(f"{place} cannot be written: {error.strerror}") from None
     say(f"{place} written")

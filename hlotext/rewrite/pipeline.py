@@ -11,6 +11,7 @@ import attrs
 
 from hlotext.edit import integrity
 from hlotext.findings.errors import Severity
+from hlotext.ir.files import write_text
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -136,7 +137,7 @@ class Pipeline:
             self.dump_to
             / f"module_0000.{module.name}.{number:04}.{self.name}.after_{after}.before_{before}.txt"
         )
-        path.write_text(str(module), encoding="utf-8", errors="surrogateescape")
+        write_text(path, str(module))
         return path
 
 

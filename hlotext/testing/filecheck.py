@@ -7,6 +7,8 @@ import io
 import tempfile
 from pathlib import Path
 
+from hlotext.ir.files import write_text
+
 
 def check_text(text: str, checks: str) -> None:
     """Raises AssertionError, with FileCheck's report, where the text does not fit the check lines."""
@@ -15,8 +17,8 @@ def check_text(text: str, checks: str) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         expected, actual = Path(folder, "checks.txt"), Path(folder, "module.hlo")
-        expected.write_text(checks + "\n", "utf-8", "surrogateescape")
-        actual.write_text(text, "utf-8", "surrogateescape")
+        write_text(expected, checks + "\n")
+        write_text(actual, text)
         report = io.StringIO()
         with contextlib.redirect_stderr(report), contextlib.redirect_stdout(report):
             status = Matcher.from_opts(Options(str(expected), str(actual))).run()

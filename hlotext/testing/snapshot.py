@@ -8,6 +8,7 @@ from pathlib import Path
 
 import attrs
 
+from hlotext.ir.files import write_text
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.print_options import PrintOptions
 from hlotext.ir.values.raw_value import value_text
@@ -39,7 +40,7 @@ def check_snapshot(path: Path, actual: str, *, update: bool) -> None:
     """Asserts that a file holds a text, or writes it there. A missing file is a failure that says what to do."""
     if update:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(actual, "utf-8", "surrogateescape")
+        write_text(path, actual)
         return
     if not path.exists():
         raise AssertionError(f"there is no snapshot {path}: run pytest with --hlo-update-snapshots")

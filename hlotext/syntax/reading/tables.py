@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hlotext.ir.files import write_text
+
 if TYPE_CHECKING:
     import lark
 
@@ -69,5 +71,5 @@ def _with_pairs(value: Any) -> Any:
 
 def write(grammar: str, starts: Sequence[str]) -> Path:
     """Writes `tables.json` and says where."""
-    _FILE.write_text(source(grammar, starts), encoding="utf-8")
+    write_text(_FILE, source(grammar, starts))
     return _FILE

@@ -89,7 +89,7 @@ def rule(*opcodes: str, handler: str) -> Callable[[Function], Function]:
 
 def _is_sound(i: Instruction) -> bool:
     """Whether an instruction by itself is as XLA demands."""
-    if any(isinstance(value, RawValue) for value in i.attributes.values()):
+    if i.shape is None or any(isinstance(value, RawValue) for value in i.attributes.values()):
         return False
     return not any(True for _ in errors_of(i, _FACTS))
 
