@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
-from hlotext import memory
+from hlotext import lint, memory
 from hlotext.ir.nodes.compare import difference
 from tests import support
 
@@ -219,6 +219,30 @@ def test_a_recorded_trace() -> None:
     assert [module.name for module in modules] == ["jit_g", "jit__lambda"]
     with pytest.raises(hlo.ProtoError, match="this trace holds 2 modules"):
         hlo.load(path)
+
+
+def test_lint_takes_protos(tmp_path: Path) -> None:
+    """The findings of the text, at the op lines as they print; of a damaged proto the path and the byte of the damage."""
+    path = support.ROOT / "corpus" / "cpu" / "callback_io.cpu_1.after_optimizations.txt"
+    proto = tmp_path / "module.hlo.pb"
+    proto.write_bytes(hlo.load(path).to_proto(fill_elided=True))
+    of_text, of_proto = (lint.lint_file(lint.Config(), str(file)).linted for file in (path, proto))
+    assert of_text is not None
+    assert of_proto is not None
+    assert of_proto.instructions == of_text.instructions
+    assert len(of_proto.findings) == 2
+    for mine, theirs in zip(of_proto.findings, of_text.findings, strict=True):
+        assert (mine.code, mine.message, mine.name) == (theirs.code, theirs.message, theirs.name)
+        assert mine.file == str(proto)
+        assert mine.name in "".join(mine.facts.excerpt)
+    whole = proto.read_bytes()
+    proto.write_bytes(whole[: len(whole) // 2])
+    cut = lint.lint_file(lint.Config(), str(proto)).linted
+    assert cut is not None
+    (finding,) = cut.findings
+    assert finding.code == "X101"
+    assert "byte" in finding.message
+    assert finding.file == str(proto)
 
 
 def named(value: memory.Value) -> list[tuple[str, tuple[int, ...]]]:

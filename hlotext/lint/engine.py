@@ -8,6 +8,7 @@ from itertools import chain
 
 import attrs
 
+from hlotext import proto
 from hlotext.analysis import causing_frames
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Facts, Finding
@@ -27,34 +28,35 @@ from hlotext.syntax.source.codes import CODES as SYNTAX_CODES
 from hlotext.verify import verify
 
 
-def run(module: Module, config: Config | None = None) -> list[Finding]:
+def run(module: Module, config: Config | None = None, file: str = "<text>") -> list[Finding]:
     """What the rules find in a module, in the order of the text.
 
-    A rule that fails gives one finding of code `X900`; the others go on.
+    A rule that fails gives one finding of code `X900`; the others go on. `file` is the name of what the module was read from,
+    where that is no text: what is shown of a finding is the op line as it prints.
     """
     with collector.paused(pays=False):
-        return _run(module, config or Config())
+        return _run(module, config or Config(), module.source.name if module.source is not None else file)
 
 
-def _run(module: Module, config: Config) -> list[Finding]:
+def _run(module: Module, config: Config, file: str) -> list[Finding]:
     checkout = Checkout(config.source_root) if config.source_root is not None else None
     context = make_context(module, config.profile, checkout)
     found: list[Finding] = []
     rules = [rule for rule in config.active_rules() if rule.applies_to(context)]
     causes: dict[tuple[object, ...], list[tuple[Report, Finding]]] = {}
-    reports = list(_reports(rules, context, found.append))
+    reports = list(_reports(rules, context, file, found.append))
     said = {(rule.code, report.instruction) for rule, report in reports}
     for rule, report in reports:
         if any((code, report.instruction) in said for code in rule.yields_to):
             continue
-        finding = _finding(rule, report, context)
+        finding = _finding(rule, report, context, file)
         if not _is_ignored(finding, config, module.source):
             causes.setdefault(cause_of(report, finding), []).append((report, finding))
     for places in causes.values():
         if (whole := merged(places, config)) is not None:
             found.append(whole)
     if any(code.startswith("V") for code in (*(config.select or ()), *config.extend_select)):
-        found += _verify(module, config)
+        found += _verify(module, config, file)
     return sorted(found, key=lambda finding: (finding.line, finding.column, finding.code))
 
 
@@ -96,8 +98,28 @@ def lint_source(source: Source, config: Config | None = None) -> Linted:
     )
 
 
+def lint_proto(data: bytes, name: str, config: Config | None = None) -> Linted:
+    """What is found in a proto of one or several modules, as of their text; a damaged one gives one finding of code `X101`,
+    whose message says the path and the byte of the damage.
+
+    Raises MissingProtobuf (an ImportError).
+    """
+    config = config or Config()
+    found: list[Finding] = []
+    instructions = 0
+    try:
+        modules = proto.read_modules(data, name)
+        for module in modules:
+            found += run(module, config, name)
+            instructions += sum(map(len, module.computations))
+    except proto.ProtoError as error:
+        damage = attrs.evolve(error.diagnostic, span=_NOWHERE, source=Source("", name))
+        return Linted((_adopted(damage, SYNTAX_CODES[damage.code]),), 0, 0)
+    return Linted(tuple(found), len(modules), instructions)
+
+
 def _reports(
-    rules: Iterable[Rule], context: Context, failed: Callable[[Finding], None]
+    rules: Iterable[Rule], context: Context, file: str, failed: Callable[[Finding], None]
 ) -> Iterator[tuple[Rule, Report]]:
     """What the rules report, each about the instructions of its opcodes, then about the module."""
     by_opcode = context.census.by_opcode
@@ -109,7 +131,7 @@ def _reports(
             for report in rule.check_module(context):
                 yield rule, report
         except Exception as error:
-            failed(_failure(rule, error, context))
+            failed(_failure(rule, error, context, file))
 
 
 def _adopted(finding: Finding, rule: str, module: str = "") -> Finding:
@@ -128,8 +150,7 @@ _NOWHERE = Span(0, 0, 1, 1, 1, 1)
 """The place of what has none."""
 
 
-def _failure(rule: Rule, error: Exception, context: Context) -> Finding:
-    source = context.module.source
+def _failure(rule: Rule, error: Exception, context: Context, file: str) -> Finding:
     return Finding(
         INTERNAL,
         Severity.ERROR,
@@ -139,17 +160,19 @@ def _failure(rule: Rule, error: Exception, context: Context) -> Finding:
         rule="rule-failed",
         module=context.module.name,
         fingerprint=text_fingerprint(INTERNAL, rule.code),
-        facts=Facts(source.name) if source is not None else None,
+        facts=Facts(file),
     )
 
 
-def _finding(rule: Rule, report: Report, context: Context) -> Finding:
+def _finding(rule: Rule, report: Report, context: Context, file: str) -> Finding:
     module, instruction = context.module, report.instruction
     source = module.source
     span = instruction.span if instruction is not None else _header_span(module)
     if span is None and instruction is not None:
-        # It was built or edited: what is shown is the line as it prints now.
-        source = Source(str(instruction), source.name if source is not None else "<text>")
+        # It was built or edited, or read from a proto: what is shown is the line as it prints now.
+        source = Source(str(instruction), file)
+    elif source is None:
+        source = Source(f"HloModule {module.name}", file)
     frames = causing_frames(instruction) if instruction is not None else ()
     return Finding(
         rule.code,
@@ -188,9 +211,14 @@ def _is_ignored(finding: Finding, config: Config, source: Source | None) -> bool
     )
 
 
-def _verify(module: Module, config: Config) -> Iterator[Finding]:
+def _verify(module: Module, config: Config, file: str) -> Iterator[Finding]:
     for diagnostic in verify(module):
         if config.is_selected(diagnostic.code, False):
             finding = _adopted(diagnostic, "verify", module.name)
+            if finding.source is None:
+                shown = (
+                    f"HloModule {module.name}" if finding.instruction is None else str(finding.instruction)
+                )
+                finding = attrs.evolve(finding, source=Source(shown, file))
             if not _is_ignored(finding, config, module.source):
                 yield finding

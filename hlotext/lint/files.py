@@ -11,10 +11,11 @@ from pathlib import Path
 import attrs
 
 from hlotext.dumps.texts import Text, module_texts
+from hlotext.ir.nodes.source import Source
 from hlotext.lint.config import Config
-from hlotext.lint.engine import Linted, lint_source
+from hlotext.lint.engine import Linted, lint_proto, lint_source
 from hlotext.lint.workers import Pool
-from hlotext.syntax.source.inputs import InputError, read_source
+from hlotext.syntax.source.inputs import InputError, decode, is_binary, read_data
 
 _AFTER = ("hlo-final", "other")
 """The kinds of files that rules are for: final texts, and those that no compiler named."""
@@ -47,11 +48,21 @@ def lint_file(config: Config, file: str | Text) -> FileResult:
     """Lints a path, `-`, or a text of a packed folder. Findings have no nodes, so that they can go to another process."""
     name = file if isinstance(file, str) else file.label
     try:
-        linted = lint_source(read_source(file) if isinstance(file, str) else file.source(), config)
-    except InputError as error:
+        linted = _lint_place(file, config) if isinstance(file, str) else lint_source(file.source(), config)
+    except (InputError, ImportError) as error:  # a proto, and the extra for it is not installed
         return FileResult(name, None, str(error))
     findings = tuple(finding.detached() for finding in linted.findings)
     return FileResult(name, attrs.evolve(linted, findings=findings))
+
+
+def _lint_place(file: str, config: Config) -> Linted:
+    """Lints a path or `-`: a text, or a proto, which is told by its content."""
+    data, name = read_data(file)
+    if isinstance(data, str):
+        return lint_source(Source(data, name), config)
+    return (
+        lint_proto(data, name, config) if is_binary(data) else lint_source(Source(decode(data), name), config)
+    )
 
 
 def lint_files(texts: Sequence[str | Text], config: Config, jobs: int = 1) -> Iterator[FileResult]:
