@@ -10,8 +10,6 @@ All of them are inferred from what the passes do, not read from the text; compar
 
 from __future__ import annotations
 
-import re
-
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
@@ -22,9 +20,10 @@ _RECREATED = ("wide.wide.", "wide.")
 """Bodies of loops that got more state twice, and at least once: all in them was made anew in post-order, the second time
 after the simplifications (`WhileUtil::MakeInstructionsLiveIn`)."""
 
-_NUMBERED = re.compile(r"(reshape|convert)(?:\.(\d+))?\Z")
 _MOVED_OUT_OF = frozenset({"gather", "scatter", "dot", "concatenate", "tuple"})
 """Users of reshapes that their own rewrites made: these say nothing of `ReshapeMover`."""
+MOST_BETWEEN = 3
+"""Numbers from the reshape of a scatter's indices to that of its updates: both are made of two."""
 _GATHERS = frozenset({"all-gather", "reduce-scatter"})
 
 
@@ -32,9 +31,7 @@ class Ages:
     """The order in which the instructions of a module were made."""
 
     def __init__(self, computations: list[Computation]) -> None:
-        self._followers: dict[tuple[Instruction, str], int] = {}
-        for computation in computations:
-            self._follow(computation)
+        self._lows: dict[tuple[Computation, str], dict[Instruction, int]] = {}
         self._moved = self._first_moved(computations)
 
     def vector(self, computation: Computation) -> list[Instruction]:
@@ -45,23 +42,26 @@ class Ages:
             *(i for i in computation.instructions if i in last),
         ]
 
-    def _follow(self, computation: Computation) -> None:
-        """The lowest numbers of a reshape and of a conversion among all that an instruction's result goes into."""
+    def _follow(self, computation: Computation, root: str) -> None:
+        """The lowest number with a root of names among all that an instruction's result goes into."""
+        lows = self._lows[computation, root] = {}
         for i in reversed(computation.instructions):
-            for opcode in ("reshape", "convert"):
-                found = [low for user in i.users if (low := self._followers.get((user, opcode))) is not None]
-                found += [
-                    number
-                    for user in i.users
-                    if user.opcode == opcode and (number := _number(user)) is not None
-                ]
-                if found:
-                    self._followers[i, opcode] = min(found)
+            found = [low for user in i.users if (low := lows.get(user)) is not None]
+            found += [number for user in i.users if (number := _number(user, root)) is not None]
+            if found:
+                lows[i] = min(found)
 
     def _follows_itself(self, i: Instruction) -> bool:
         """Whether a higher number than that of another that needs it says that it was made after the first form of that."""
-        number, low = _number(i), self._followers.get((i, i.opcode))
-        return number is not None and low is not None and low < number
+        assert i.computation is not None
+        root = i.name.partition(".")[0]
+        number = _number(i, root)
+        if number is None:
+            return False
+        if (i.computation, root) not in self._lows:
+            self._follow(i.computation, root)
+        low = self._lows[i.computation, root].get(i)
+        return low is not None and low < number
 
     def _first_moved(self, computations: list[Computation]) -> int | None:
         """The lowest number of the reshapes that `ReshapeMover` surely made; what has a higher number was made later."""
@@ -105,6 +105,8 @@ class Ages:
             return (
                 operand.opcode == "subtract"
             )  # shifted by the partitioner, behind which the reshape was moved
+        if users == {"gather", "scatter"}:
+            return _is_merged(source, target) and _is_numbered_with_updates(i, number)
         if users & {"gather", "scatter"}:
             return len(users) == 1 and _is_of_simplifier(i, i.users[0])
         if operand.opcode == "gather":
@@ -119,7 +121,7 @@ class Ages:
         """Whether `ReshapeMover` or `AlgebraicSimplifier` made a reshape of an elementwise result."""
         operand = i.operands[0]
         source, target = shape_of(operand), shape_of(i)
-        if self._follows_itself(i) or (operand.opcode == "convert" and self._follows_itself(operand)):
+        if self._follows_itself(i) or self._follows_itself(operand):
             return True
         if self._moved is not None and number >= self._moved:
             return True
@@ -150,10 +152,12 @@ def is_with_ones(few: tuple[int, ...], many: tuple[int, ...]) -> bool:
     return place == len(few)
 
 
-def _number(i: Instruction) -> int | None:
-    """The number in the name of a reshape or conversion, if it has the name of its opcode; None for all else."""
-    found = _NUMBERED.match(i.name)
-    return int(found[2] or 0) if found and found[1] == i.opcode else None
+def _number(i: Instruction, root: str = "reshape") -> int | None:
+    """The number in a name with this root, 0 where there is none; None for other names."""
+    own, _, number = i.name.partition(".")
+    if own != root or (root == "reshape" and i.opcode != root) or not (number.isdecimal() or own == i.name):
+        return None
+    return int(number or 0)
 
 
 def _is_merged(source: Shape, target: Shape) -> bool:
@@ -205,8 +209,17 @@ def _is_of_simplifier(i: Instruction, user: Instruction) -> bool:
     """
     source, target = shape_of(i.operands[0]), shape_of(i)
     if user.opcode == "scatter" and user.operands.index(i) > len(user.operands) // 2:
-        return _is_two_steps(source, target)
+        return (
+            _is_two_steps(source, target) or i.operands[0].name.partition(".")[0] == "dot"
+        )  # of DotDecomposer
     return _is_merged(source, target)
+
+
+def _is_numbered_with_updates(i: Instruction, number: int) -> bool:
+    """Whether `ScatterSimplifier` made the reshape of indices that a gather uses too: it goes on with the updates."""
+    scatter = next(user for user in i.users if user.opcode == "scatter")
+    updates = _number(scatter.operands[-1])
+    return updates is not None and number < updates <= number + MOST_BETWEEN
 
 
 def _is_normalized(i: Instruction) -> bool:
