@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from hlotext import lint, tables
 from hlotext.tables import queries
 from tests.cli_support import run
+from tests.support import ROOT
 from tests.test_farm import TEXT
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -198,3 +200,28 @@ def test_wrong_command_lines(dataset: str) -> None:
         result = run("sql", *arguments)
         assert result.exit_code == status, arguments
         assert message in " ".join(result.stderr.split())
+
+
+def test_the_baseline_of_a_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the newest build knows is what `lint --write-baseline` would have written of its modules."""
+    monkeypatch.chdir(tmp_path)
+    for build in ("b1", "b2"):
+        (tmp_path / "dumps" / build).mkdir(parents=True)
+        for name in ("conditionals", *(["host_offload_remat"] if build == "b2" else [])):
+            source = ROOT / f"corpus/tpu/{name}.v5e_2x2x1.after_optimizations.txt"
+            (tmp_path / "dumps" / build / source.name).write_bytes(source.read_bytes())
+    result = run("lint", "dumps/b2", "--isolated", "--baseline", str(tmp_path))
+    assert (result.exit_code, "is no dataset" in result.stderr) == (2, True)
+    assert run("table", "dumps", "-o", "tables", "-j", "1").exit_code == 0
+    result = run("lint", "dumps/b2", "--isolated", "--baseline", "tables")
+    assert (result.exit_code, "lacks findings of build b2" in result.stderr) == (2, True)
+    assert run("table", "dumps", "-o", "tables", "--tables", "findings", "-j", "1").exit_code == 0
+    assert run("lint", "dumps/b2", "--isolated", "--write-baseline", "known.json").exit_code == 0
+    assert tables.known.baseline("tables") == lint.Baseline.load(Path("known.json"))
+    assert tables.known.baseline("tables").entries
+    result = run("lint", "dumps/b2", "--isolated", "--baseline", "tables")
+    assert (result.exit_code, "known finding" in result.stderr) == (0, True)
+    assert len(tables.known.baseline("tables", "b1").entries) < len(tables.known.baseline("tables").entries)
+    rows = asked("--query", "new-findings", "tables")
+    assert rows
+    assert asked("--query", "new-findings", "-p", "build=b2", "-p", "old=b2", "tables") == []

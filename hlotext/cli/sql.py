@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlotext import tables
+from hlotext.analysis.quantities import counted
 from hlotext.cli import UNREADABLE
 from hlotext.cli.common import NotFound, Unreadable, say, which_option
 from hlotext.cli.documents import json_text
@@ -112,7 +113,7 @@ def command(
         with ExitStack() as stack:
             dataset, has_failed = _dataset(places, text, build, which, jobs, stack)
             result = tables.sql.run(text, dataset, parameters)
-            _write(result, output_format, place, rows)
+            _write(result, output_format, place, rows, "" if ready is None else ready.title)
             if result.lacking:
                 say(
                     f"of some modules there is no table {', '.join(result.lacking)}: hlotext table --append --tables "
@@ -197,7 +198,7 @@ def _dataset(
 # ---- what comes of it
 
 
-def _write(result: Result, output_format: str, place: str | None, rows: int) -> None:
+def _write(result: Result, output_format: str, place: str | None, rows: int, title: str) -> None:
     if output_format == "parquet":
         assert place is not None
         _to_file(place, bytes(tables.parquet.encoded(result.arrow)))
@@ -205,7 +206,7 @@ def _write(result: Result, output_format: str, place: str | None, rows: int) -> 
     if output_format == "text":
         found = result.rows()
         if place is None:
-            _show(result, found[:rows], len(found) - rows)
+            _show(result, found[:rows], len(found) - rows, title or counted(len(found), "row"))
             return
         raise click.UsageError("text is for people: with -o take csv, json or parquet")
     text = _csv(result) if output_format == "csv" else _json(result) + "\n"
@@ -225,7 +226,7 @@ def _to_file(place: str, data: bytes) -> None:
     say(f"{place} written, {len(data) / 1e6:.1f} MB")
 
 
-def _show(result: Result, rows: Sequence[Sequence[Any]], left_out: int) -> None:
+def _show(result: Result, rows: Sequence[Sequence[Any]], left_out: int, title: str) -> None:
     if not rows:
         say("the query gives no rows")
         return
@@ -240,7 +241,7 @@ def _show(result: Result, rows: Sequence[Sequence[Any]], left_out: int) -> None:
         ]
         for row in rows
     ]
-    output().table(Table("", columns, cells, max(left_out, 0)))
+    output().table(Table(title, columns, cells, max(left_out, 0)))
 
 
 _NO_QUANTITIES = frozenset({"line", "id", "text_line", "step", "ordinal"})
