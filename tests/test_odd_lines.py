@@ -184,9 +184,11 @@ def test_dicts_over_several_lines_are_kept(value: str) -> None:
     """Line ends inside of the braces stay, whatever comes behind them; those between attributes mean nothing."""
     attributes = f'frontend_attributes={{k={value}}},\n metadata={{op_name="q"}}, backend_config={value}'
     line = f'%x77 = f32[4]{{0}} custom-call(%x76), custom_call_target="f", {attributes}\n'
-    for reader in ("fast", "grammar"):
-        found = read_modules(as_source(TEXT.replace(LINE, f"  {line}"), "x"), reader=reader)[0][0].entry[
-            "x77"
-        ]
+    text = TEXT.replace(LINE, f"  {line}")
+    for module in (
+        read_modules(as_source(text, "x"))[0][0],
+        read_modules(as_source(text, "x"), reader="reference")[0][0],
+    ):
+        found = module.entry["x77"]
         assert found.attributes["frontend_attributes"]["k"] == value
         assert found.attributes["backend_config"].text == value

@@ -47,7 +47,7 @@ def reread(module: Module) -> Module:
 def _forget_source(module: Module) -> None:
     """Nothing is copied from the text any more."""
     module._source = None
-    module._parts = ()
+    module._parts = []
     module._start = module._header_end = module._end = -1
     module._removed = []
     for computation in module._computations:
