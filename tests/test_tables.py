@@ -6,11 +6,13 @@ import functools
 import re
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 import hlotext as hlo
 from hlotext import dumps, tables
+from hlotext.tables import encodings
 from hlotext.tables.schema import TYPES
 from tests import support
 
@@ -260,3 +262,30 @@ def test_duckdb(name: str) -> None:
                 "select count(*) from operands o join held i on i.module = o.module and i.id = o.operand"
             ).fetchall()
             assert used == sum(one is not None for one in example()["operands"]["operand"])
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_parquet(name: str, tmp_path: Path) -> None:
+    """With the encodings of each column a file is read back alike, by other libraries too."""
+    pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    table = example()[name]
+    arrow, file = table.to_arrow(), tmp_path / "table.parquet"
+    pq.write_table(arrow, file, compression="zstd", **encodings.options(arrow.schema))
+    assert pq.read_table(file).to_pylist() == table.to_rows()
+    if name == "instructions":
+        columns = pq.ParquetFile(file).metadata.row_group(0)
+        found = {
+            columns.column(n).path_in_schema: columns.column(n).encodings for n in range(columns.num_columns)
+        }
+        assert "DELTA_BINARY_PACKED" in found["text_line"]
+        assert "DELTA_BYTE_ARRAY" in found["name"]
+    polars = pytest.importorskip("polars")
+    assert polars.read_parquet(file).rows(named=True) == table.to_rows()
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        # Points of time in DuckDB's rows need a package of their own.
+        columns = "* exclude (modified)" if name == "modules" else "*"
+        rows = connection.sql(f"select {columns} from read_parquet('{file}')").fetchall()
+        assert [row[0] for row in rows] == table["module"]
