@@ -67,6 +67,7 @@ SHORT = {
     "semantics.effects",  # one question, asked by readers, passes and checks
     "semantics.infer.errors",  # raised in every file of the room
     "semantics.words",  # said in the messages of every file
+    "tables.encodings",  # what Parquet is told, apart from what tells it
     "tables.errors",  # raised in every file of the room
     "tables.rows.costs",  # one table
     "testing.filecheck",  # needs a package of its own
