@@ -22,6 +22,7 @@ after the simplifications (`WhileUtil::MakeInstructionsLiveIn`)."""
 
 _MOVED_OUT_OF = frozenset({"gather", "scatter", "dot", "concatenate", "tuple"})
 """Users of reshapes that their own rewrites made: these say nothing of `ReshapeMover`."""
+MOST_DIGITS = 18
 MOST_BETWEEN = 3
 """Numbers from the reshape of a scatter's indices to that of its updates: both are made of two."""
 _GATHERS = frozenset({"all-gather", "reduce-scatter"})
@@ -155,7 +156,8 @@ def is_with_ones(few: tuple[int, ...], many: tuple[int, ...]) -> bool:
 def _number(i: Instruction, root: str = "reshape") -> int | None:
     """The number in a name with this root, 0 where there is none; None for other names."""
     own, _, number = i.name.partition(".")
-    if own != root or (root == "reshape" and i.opcode != root) or not (number.isdecimal() or own == i.name):
+    is_number = number.isdecimal() and len(number) <= MOST_DIGITS
+    if own != root or (root == "reshape" and i.opcode != root) or not (is_number or own == i.name):
         return None
     return int(number or 0)
 
