@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,7 @@ _TYPES = {
 }
 
 
+@functools.cache
 def arrow_schema(schema: TableSchema) -> Any:
     """Arrow's schema of a table; units and meanings are the fields' metadata."""
     fields = [
@@ -74,4 +76,5 @@ def _array(column: AnyColumn, kind: Any) -> Any:
             raise TableError("its lists hold more than 2 ** 31 values")
         return pa.ListArray.from_arrays(offsets, _array(column.values, kind.value_type), mask=mask)
     assert isinstance(column, Numbers)
-    return pa.array(column.values, mask=column.is_null).cast(kind)
+    array = pa.array(column.values, mask=column.is_null)
+    return array if array.type == kind else array.cast(kind)

@@ -74,10 +74,12 @@ class Words:
     @classmethod
     def of(cls, texts: Iterable[str | None]) -> Words:
         """From a text, or None, for each row."""
-        numbers: dict[str | None, int] = {None: -1}
-        codes = [numbers.setdefault(text, len(numbers) - 1) for text in texts]
-        del numbers[None]
-        return cls(np.array(codes, np.int32), clean(list(numbers)))
+        every = list(texts)
+        found = dict.fromkeys(every)
+        found.pop(None, None)
+        numbers: dict[str | None, int] = dict(zip(found, range(len(found)), strict=True))
+        numbers[None] = -1
+        return cls(np.fromiter(map(numbers.__getitem__, every), np.int32, len(every)), clean(list(found)))
 
     @classmethod
     def repeated(cls, text: str | None, count: int) -> Words:
