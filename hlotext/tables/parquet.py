@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
+from hlotext.tables import encodings
 from hlotext.tables.errors import MissingArrow
 
 try:
@@ -26,13 +27,14 @@ OPTIONS: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
 def encoded(table: pa.Table) -> memoryview:
     """A table as the bytes of a Parquet file."""
     sink = io.BytesIO()
-    pq.write_table(table.unify_dictionaries(), sink, row_group_size=ROW_GROUP, **OPTIONS)
+    held = encodings.options(table.schema)
+    pq.write_table(table.unify_dictionaries(), sink, row_group_size=ROW_GROUP, **OPTIONS, **held)
     return sink.getbuffer()
 
 
 def write_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, sink: IO[bytes]) -> None:
     """Writes rows as one Parquet file, in row groups that are full, without holding more than one of them."""
-    with pq.ParquetWriter(sink, schema, **OPTIONS) as writer:
+    with pq.ParquetWriter(sink, schema, **OPTIONS, **encodings.options(schema)) as writer:
         for group in _groups(batches):
             whole = pa.Table.from_batches(group).unify_dictionaries()
             writer.write_table(whole.replace_schema_metadata(schema.metadata), ROW_GROUP)
