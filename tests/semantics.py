@@ -19,10 +19,12 @@ from hlotext.rewrite.passes import PASSES, Pass, parse_passes
 from hlotext.rewrite.pipeline import Pipeline
 
 PIPELINE = (
-    "flatten-call-graph,call-inliner,batched-gather-scatter-normalizer,gather-simplifier,scatter-simplifier,tuple-simplifier,"
-    "while-loop-invariant-code-motion,simplify-while-loops,dynamic-dimension-simplifier,dot-decomposer,"
+    "flatten-call-graph,call-inliner,conditional-canonicalizer,map-inline,batched-gather-scatter-normalizer,gather-simplifier,"
+    "scatter-simplifier,topk-decomposer,select-and-scatter-expander,sort-simplifier,stable-sort-expander,comparison-expander,"
+    "tuple-simplifier,while-loop-invariant-code-motion,while-loop-constant-sinking,hlo-module-dce,simplify-while-loops,"
+    "dynamic-dimension-simplifier,zero-sized-hlo-elimination,dot-decomposer,convert-mover,hlo-constant-splitter,"
     "algsimp,constant-folding,transpose-folding,computation-deduplicator,reshape-mover,reshape-decomposer,"
-    "layout-normalization,bitcast-simplifier,cse,dce,remove-shardings,strip-metadata,canonical-names"
+    "layout-normalization,bitcast-simplifier,cse,dce,cse-barrier-expander,remove-shardings,strip-metadata,canonical-names"
 )
 UNROLL = "unroll-loops{max_trips=8}"
 EXACT = frozenset(

@@ -23,6 +23,8 @@ from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.ir.values.types import ElementType
 from hlotext.rewrite.effects import has_own_effect
+from hlotext.semantics.facts import Facts
+from hlotext.semantics.shardings import check_sharding
 
 CONTROL = "control-predecessors"
 NOT_COPIED = frozenset({CONTROL, "metadata", "sharding", "frontend_attributes", "origin", "statistics"})
@@ -41,6 +43,7 @@ class Editor:
         self.changed = False
         self.has_layouts = has_layouts(module)
         self._effects: dict[Computation, bool] = {}
+        self._facts = Facts(False, True, num_partitions=module.attributes.get("num_partitions", 1))
 
     def has_effect(self, i: Instruction) -> bool:
         """Whether an instruction or what it calls has an effect (`HloInstruction::HasSideEffect`)."""
@@ -98,6 +101,10 @@ class Editor:
         wanted = name or opcode
         unique = self.module.instruction_names.unique(wanted)
         new = Instruction(unique, opcode, shape, tuple(operands), given, argument)
+        if like is not None and "sharding" in given and any(check_sharding(new, self._facts)):
+            # A sharding for another rank, or for devices that the module lacks, is not handed on.
+            del given["sharding"]
+            new = Instruction(unique, opcode, shape, tuple(operands), given, argument)
         return home.add(new, self._before(home, new), typed=False)
 
     def _before(self, home: Computation, new: Instruction) -> Instruction | None:
@@ -164,7 +171,8 @@ class Editor:
             redirect(old, new)
         except EditError:
             return False
-        inherit(new, old, preserve_frontend=preserve_frontend)
+        is_sound = old.sharding is None or not any(check_sharding(old, self._facts))
+        inherit(new, old, preserve_frontend=preserve_frontend, preserve_sharding=is_sound)
         for user in users:
             if user.opcode == "fusion":
                 deduplicate_fusion_operands(user)
@@ -254,7 +262,9 @@ def derived_attributes(
     return found
 
 
-def inherit(new: Instruction, old: Instruction, *, preserve_frontend: bool = True) -> None:
+def inherit(
+    new: Instruction, old: Instruction, *, preserve_frontend: bool = True, preserve_sharding: bool = True
+) -> None:
     """What an instruction takes over from the one whose place it takes, where it has none of its own."""
     found: dict[str, Any] = {}
     mine, theirs = new.metadata, old.metadata
@@ -262,7 +272,7 @@ def inherit(new: Instruction, old: Instruction, *, preserve_frontend: bool = Tru
         found["metadata"] = theirs
     if preserve_frontend and old.frontend_attributes and not new.frontend_attributes:
         found["frontend_attributes"] = old.attributes["frontend_attributes"]
-    if new.sharding is None and old.sharding is not None:
+    if preserve_sharding and new.sharding is None and old.sharding is not None:
         found["sharding"] = old.sharding
     if found:
         with contextlib.suppress(EditError):

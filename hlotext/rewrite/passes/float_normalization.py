@@ -30,6 +30,8 @@ UNTOUCHED = frozenset(
     }
 )  # fmt: skip
 """Opcodes that take what they are given."""
+PARTS = ("-start", "-update", "-done")
+"""Ends of opcodes of parts of asynchronous operations, which belong together; XLA makes these later."""
 SEVERAL = frozenset({"sort", "all-reduce", "reduce-scatter"})
 """Opcodes whose results may have a type each (`HandleMultipleOutputs`)."""
 
@@ -144,7 +146,7 @@ class _Normalizer(LoopEditor):
 
     def visit(self, i: Instruction) -> None:
         """`DefaultAction`."""
-        if i.opcode in UNTOUCHED or has_own_effect(i):
+        if i.opcode in UNTOUCHED or i.opcode.endswith(PARTS) or has_own_effect(i):
             return
         if any(len(index) > 1 for x in (i, *i.operands) for index, _ in _leaves(x)):
             return  # tuples in tuples, which only parts of asynchronous operations have here

@@ -54,7 +54,7 @@ class HloConstantSplitter(Pass):
             if computation.is_fusion_body:  # nothing there may be without a use
                 for i in reversed(list(constants)):
                     if i.computation is computation and is_unused(i):
-                        computation.remove(i)
+                        editor.remove_unused(i)
         return PassResult.of({"constants": count})
 
     def _is_constant(self, editor: Editor, i: Instruction, constants: dict[Instruction, None]) -> bool:
