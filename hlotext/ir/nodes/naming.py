@@ -21,6 +21,8 @@ class NameUniquer:
     >>> names = NameUniquer(["add", "add.1", "x.7"])
     >>> names.unique("add"), names.unique("add.1"), names.unique("x.7"), names.unique("mul")
     ('add.2', 'add.3', 'x.0', 'mul')
+    >>> names.unique("add.1.0")
+    'add.1.0'
     """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
@@ -53,7 +55,10 @@ class NameUniquer:
         return name
 
     def _is_used(self, stem: str, number: int) -> bool:
-        return f"{stem}.{number}" in self._taken or (not number and stem in self._taken)
+        if f"{stem}.{number}" in self._taken:
+            return True
+        # A name such as `x.1` is number 1 of `x`, and no number of `x.1`.
+        return not number and stem in self._taken and _split(stem)[1] is None
 
 
 def _split(name: str) -> tuple[str, int | None]:

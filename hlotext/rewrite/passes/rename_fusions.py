@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import ClassVar
 
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.nodes.naming import NameUniquer
 from hlotext.ir.values.enums import FusionKind
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.editor import Editor
 from hlotext.rewrite.passes.heroes import hero_of, roots_of
-
-_NUMBER = re.compile(r"(.+)\.(0|[1-9][0-9]*)")
 
 
 @attrs.frozen
@@ -82,7 +78,7 @@ class RenameInstructions(Pass):
         for computation in nonfusion_computations(module):
             for i in computation.instructions:
                 if _may_be_fused(editor, i):
-                    i.name = _with_zero(module.instruction_names, i.name)
+                    i.name = module.instruction_names.unique(f"{i.name}.0")
                     count += 1
         return PassResult.of({"names": count})
 
@@ -94,9 +90,3 @@ def _may_be_fused(editor: Editor, i: Instruction) -> bool:
     if i.opcode in ("map", "reduce", "reduce-window"):
         return True
     return len(i.users) <= 1 if i.opcode == "rng" else not editor.has_effect(i)
-
-
-def _with_zero(names: NameUniquer, name: str) -> str:
-    """The name with `.0`, or with the next free number where a name without a number counts as that (`GetUniqueName`)."""
-    is_numbered = _NUMBER.fullmatch(name) is not None
-    return names.unique(f"{name}.0" if is_numbered else name)

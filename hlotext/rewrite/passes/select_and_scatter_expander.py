@@ -45,6 +45,8 @@ class SelectAndScatterExpander(Expander):
         if i.opcode != "select-and-scatter" or len(i.operands) != 3 or "window" not in i.attributes:
             return False
         whole = all(isinstance(c, Computation) and len(c.parameters) == 2 for c in callees)
+        if whole and any(_is_tiled(p) for c in callees for p in c.parameters):
+            return False  # once layouts are assigned for TPU, which has its own way
         return whole and shape_of(i).is_array and bool(sizes(i.operands[0]))
 
     def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
@@ -79,6 +81,10 @@ class SelectAndScatterExpander(Expander):
             index_vector_dim=rank,
             to_apply=i.attributes["scatter"],
         )
+
+
+def _is_tiled(i: Instruction) -> bool:
+    return i.shape is not None and i.shape.layout is not None and bool(i.shape.layout.tiles)
 
 
 def _number(value: int) -> Literal:
