@@ -71,6 +71,24 @@ def module(path: Path, size: int) -> str:
     return "".join(parts)
 
 
+def entry_alone(path: Path, size: int) -> str:
+    """An entry of that size made of the op lines of one, again and again, without anything that it calls."""
+    text = support.read_text(path).decode()
+    lines = text[text.index("\nENTRY ") + 1 :].partition("{\n")[2].partition("\n}")[0] + "\n"
+    lines = re.sub(r" ?stack_frame_id=\d+", "", lines)
+    count = len(re.findall(r" parameter\(\d+\)", lines))
+    parts, length = ["ENTRY %e {\n"], 0
+    while length < size:
+        number = len(parts) - 1
+        part = _NAME.sub(rf"\g<0>.k{number}", lines)
+        part = re.sub(
+            r" parameter\((\d+)\)", lambda m, first=number * count: f" parameter({int(m[1]) + first})", part
+        )
+        length += len(part)
+        parts.append(part if length >= size else part.replace("ROOT ", ""))
+    return "".join([*parts, "}\n"])
+
+
 def odd(text: str, change: Callable[[str], str], each: int) -> tuple[str, int]:
     """The text with one line in so many changed, where 0 is the first alone; and how many."""
     parts, position, count = [], 0, 0
@@ -120,7 +138,7 @@ def main(arguments: list[str]) -> int:
                 skipped = read is hlo.parse and not is_right
                 cells.append("-" if skipped else f"{seconds(read, changed, options.turns) / usual:.2f}")
         print(f"{name:<32}{cells[0]:>12}{cells[1]:>10}{cells[2]:>12}{cells[3]:>10}", flush=True)
-    entry = text[text.index("ENTRY ") :]
+    entry = entry_alone(options.file, options.size // 4)
     spent = seconds(hlo.parse_tolerant, entry, options.turns)
     speed = len(entry) / spent / (len(text) / usual)
     print(f"the entry alone, {len(entry):,} bytes: {speed:.2f} of the usual speed")
