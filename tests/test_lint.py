@@ -256,6 +256,30 @@ def test_donating_what_is_little_beside_the_peak_is_not_asked_for(percent: float
     assert len(lint.lint_source(Source(_SMALL_CACHE), config).findings) == count
 
 
+_REWARDS = """HloModule m, is_scheduled=true
+
+ENTRY main {
+  a = f32[262144]{0} parameter(0), metadata={op_name="params['a']"}
+  b = f32[262144]{0} parameter(1), metadata={op_name="params['b']"}
+  c = f32[262144]{0} parameter(2), metadata={op_name="params['c']"}
+  seen = f32[262144]{0} parameter(3), metadata={op_name="batch['seen']"}
+  again = f32[262144]{0} parameter(4), metadata={op_name="batch['again']"}
+  reward = f32[262144]{0} parameter(5), metadata={op_name="batch['reward']"}
+  x = f32[262144]{0} negate(a)
+  y = f32[262144]{0} negate(b)
+  z = f32[262144]{0} negate(c)
+  error = f32[262144]{0} abs(reward)
+  ROOT t = (f32[262144]{0}, f32[262144]{0}, f32[262144]{0}, f32[262144]{0}) tuple(x, y, z, error)
+}
+"""
+
+
+def test_what_is_computed_from_a_batch_is_no_new_state() -> None:
+    """Three parameters, and not the rewards that an error is computed of."""
+    (finding,) = lint.lint_source(Source(_REWARDS), lint.Config(select=("M103",))).findings
+    assert finding.message.startswith("3 arguments of 3.00 MiB are updated")
+
+
 def test_a_baseline_counts() -> None:
     """Two equal findings are two; a third one is new; what has gone is told."""
     text = "HloModule m\n\nENTRY e {\n  x = f32[4]{0} parameter(0)\n%s  ROOT c = f32[4]{0} negate(x)\n}\n"

@@ -96,6 +96,28 @@ def _without_work(
     return [start for start, need in left.items() if need > 0]
 
 
+_MOVING = frozenset(
+    {
+        "bitcast",
+        "broadcast",
+        "constant",
+        "convert",
+        "copy",
+        "iota",
+        "parameter",
+        "reshape",
+        "transpose",
+        "tuple",
+    }
+)
+"""Opcodes that compute nothing."""
+
+
 def _computes(instruction: Instruction) -> bool:
-    """Whether it is work of the program: copies are there for what they feed, wherever the compiler puts them."""
-    return works(instruction) and instruction.opcode != "copy"
+    """Whether it is work of the program: what only moves or fills an array is there for what it feeds, wherever it stands."""
+    inside = (
+        [i for body in instruction.called_computations for i in body]
+        if instruction.opcode == "fusion"
+        else []
+    )
+    return works(instruction) and any(i.opcode not in _MOVING for i in inside or [instruction])

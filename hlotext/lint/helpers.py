@@ -273,6 +273,11 @@ def is_librarys(instruction: Instruction) -> bool:
     return any("jit(_" in scope for scope in scopes[1:])
 
 
+def is_of_convolution(instruction: Instruction) -> bool:
+    """Whether it belongs to a convolution of the program, whose operands compilers cut and turn as they like."""
+    return instruction.metadata is not None and "conv_general_dilated" in instruction.metadata.op_name
+
+
 _SOLVERS = frozenset(
     {"cholesky", "det", "eigh", "expm", "inv", "lstsq", "lu", "pinv", "qr", "slogdet", "solve", "svd"}
 )

@@ -10,6 +10,7 @@ import attrs
 from hlotext.analysis import Backend, array_bytes, arrays_of, byte_text, memory_space, written_arrays
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
+from hlotext.lint.helpers import is_of_convolution
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -64,7 +65,15 @@ class Padding(Rule):
 
 
 def _is_compilers(instruction: Instruction) -> bool:
-    """Whether the compiler inserted it without saying for what: the shape of such a step is its choice alone."""
-    return instruction.opcode in ("bitcast", "copy", "reshape", "transpose") and not (
+    """Whether the compiler inserted it without saying for what, or for a convolution: such a shape is its choice alone."""
+    if is_of_convolution(instruction):
+        return True
+    return instruction.opcode in _STEPS and not (
         instruction.metadata is not None and instruction.metadata.op_name
     )
+
+
+_STEPS = frozenset(
+    {"bitcast", "broadcast", "concatenate", "copy", "pad", "reduce", "reshape", "slice", "transpose"}
+)
+"""Opcodes that compilers insert of their own accord."""

@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import changes_layout, is_solvers, times
+from hlotext.lint.helpers import changes_layout, is_of_convolution, is_solvers, times
 from hlotext.lint.moving import comes_from_argument, is_in_main_memory
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -31,7 +31,12 @@ class RelayoutCopy(Rule):
             return
         if comes_from_argument(instruction.operands[0], context) or not is_in_main_memory(instruction):
             return
-        if is_solvers(instruction) or _is_convolutions(instruction) or _is_handed_out(instruction, context):
+        if (
+            is_solvers(instruction)
+            or _is_convolutions(instruction)
+            or _is_spread(instruction)
+            or _is_handed_out(instruction, context)
+        ):
             return
         runs, size = context.runs(instruction), written_bytes(instruction)
         if size * runs >= max(self.min_bytes, self.min_percent * context.written / 100):
@@ -60,5 +65,12 @@ def _is_handed_out(copy: Instruction, context: Context) -> bool:
 
 def _is_convolutions(copy: Instruction) -> bool:
     """Whether it is there for a convolution, whose operands the compiler cuts and turns as it likes."""
-    named = (copy, *copy.operands, *copy.users)
-    return any(i.metadata is not None and "conv_general_dilated" in i.metadata.op_name for i in named)
+    return any(is_of_convolution(i) for i in (copy, *copy.operands, *copy.users))
+
+
+def _is_spread(copy: Instruction) -> bool:
+    """Whether what it copies are few values, repeated: the compiler could write them in either order."""
+    value = copy.operands[0]
+    while value.opcode in ("bitcast", "reshape") and value.operands:
+        value = value.operands[0]
+    return value.opcode == "broadcast"

@@ -20,7 +20,7 @@ class DonationWithoutUse(Rule):
     severity = Severity.NOTE
     needs_schedule = True
 
-    min_bytes: int = 1 << 10
+    min_bytes: int = 1 << 16
     """Bytes of the argument from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

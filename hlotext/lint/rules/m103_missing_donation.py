@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 
 import attrs
 
 from hlotext.analysis import byte_text
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.held import MAIN, assignment_of
 from hlotext.lint.helpers import donors, size_of
 from hlotext.lint.rule import Context, Report, Rule
@@ -33,7 +36,7 @@ class MissingDonation(Rule):
         given = {id(parameter) for parameter, _ in donors(context)}
         found = [one for one in updates(context) if id(one.parameter) not in given]
         caches = [one for one in found if one.is_in_place]
-        steps = [one for one in found if not one.is_in_place]
+        steps = _given_back([one for one in found if not one.is_in_place], context)
         if len(steps) < self.count or sum(map(_size, steps)) < self._least(context):
             steps = []
         if (report := self._report(caches, "are updated in part", "cache", context)) is not None:
@@ -97,3 +100,19 @@ def _saved(found: list[Update], context: Context) -> int | None:
 
 def _size(one: Update) -> int:
     return size_of(one.array)
+
+
+def _given_back(found: list[Update], context: Context) -> list[Update]:
+    """Without those of which the rest of their tree is only read: an error beside each reward of a batch is no new reward.
+
+    JAX names arguments by their place, as in `batch['reward']`.
+    """
+    leaves = Counter(map(_tree, context.module.entry.parameters))
+    updated = Counter(_tree(one.parameter) for one in found)
+    return [one for one in found if 2 * updated[_tree(one.parameter)] >= leaves[_tree(one.parameter)]]
+
+
+def _tree(parameter: Instruction) -> str:
+    """The name of the argument that a parameter is a leaf of; its own where it has no other."""
+    name = parameter.metadata.op_name if parameter.metadata is not None else ""
+    return re.split(r"[\[.]", name, maxsplit=1)[0] or parameter.name
