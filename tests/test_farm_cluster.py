@@ -55,7 +55,7 @@ def wait_for(what: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE
     while not what():
         assert time.monotonic() < end, "it took too long"
-        time.sleep(0.05)
+        time.sleep(0.3)  # the store is slow at lists
 
 
 class Bucket:

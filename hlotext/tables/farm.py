@@ -14,6 +14,7 @@ from hlotext.tables.dataset import COMPACT, FAILED, MODULES, OK, Dataset, Done, 
 from hlotext.tables.farm_dask import on_cluster
 from hlotext.tables.farm_inputs import Input
 from hlotext.tables.farm_task import Status, Task, refused
+from hlotext.tables.schema import TABLES
 
 
 @attrs.frozen
@@ -63,9 +64,11 @@ def plan(
             again.add(one.key)
         else:
             before.append(done)
-    names = tuple(dict.fromkeys((*tables, MODULES)))
+    # What is read again keeps the tables that it had.
+    names = {MODULES, *tables, *(name for key in again for name in state.done[key].tables)}
+    kept = tuple(name for name in TABLES if name in names)
     others = len(state.done) - len(before) - len(again)
-    return Plan(whole, Task(whole.place.url, names), tuple(todo), tuple(before), frozenset(again), others)
+    return Plan(whole, Task(whole.place.url, kept), tuple(todo), tuple(before), frozenset(again), others)
 
 
 def run(planned: Plan, *, jobs: int = 1, scheduler: str | None = None, retries: int = 2) -> Iterator[Status]:
