@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
+import types
 from collections import Counter
 from pathlib import Path
 
@@ -289,3 +290,10 @@ def test_parquet(name: str, tmp_path: Path) -> None:
         columns = "* exclude (modified)" if name == "modules" else "*"
         rows = connection.sql(f"select {columns} from read_parquet('{file}')").fetchall()
         assert [row[0] for row in rows] == table["module"]
+
+
+def test_every_public_name_is_what_it_says() -> None:
+    """No name of the room is hidden by one of its files once that is imported."""
+    tables.tables_of(hlo.parse(TEXT))
+    for name in tables.__all__:
+        assert not isinstance(getattr(tables, name), types.ModuleType), name

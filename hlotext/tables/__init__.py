@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hlotext.tables import parquet as parquet
     from hlotext.tables import queries as queries
     from hlotext.tables import sql as sql
-    from hlotext.tables.building import empty, key_of, subjects, table, tables_of, tables_of_subject
+    from hlotext.tables.building import empty, key_of, subjects, tables_of, tables_of_subject
     from hlotext.tables.errors import MissingArrow, TableError
     from hlotext.tables.schema import BASIC, SCHEMA_VERSION, TABLES, Column, TableSchema
     from hlotext.tables.single import (
@@ -48,7 +48,7 @@ __getattr__ = door(
     "parquet",
     "queries",
     "sql",
-    building=("empty", "key_of", "subjects", "table", "tables_of", "tables_of_subject"),
+    building=("empty", "key_of", "subjects", "tables_of", "tables_of_subject"),
     errors=("MissingArrow", "TableError"),
     schema=("BASIC", "SCHEMA_VERSION", "TABLES", "Column", "TableSchema"),
     single=(
@@ -90,7 +90,6 @@ __all__ = [
     "operands",
     "passes",
     "subjects",
-    "table",
     "tables_of",
     "tables_of_subject",
     "thunks",
