@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 
@@ -48,7 +48,9 @@ class AllToAllDecomposer(Expander):
                 for d, n in enumerate(sizes(i))
             )
             parts.append(s.derive(i, "slice", shape, i.operands, slice=SliceDimensions(ranges)))
-        own = {k: i.attributes[k] for k in ("channel_id", "replica_groups") if k in i.attributes}
+        own: dict[str, Any] = {
+            k: i.attributes[k] for k in ("channel_id", "replica_groups") if k in i.attributes
+        }
         new = s.derive(i, "all-to-all", Shape.tuple((shape,) * count), parts, **own)
         elements = [s.make("get-tuple-element", shape, (new,), index=n) for n in range(count)]
         return s.derive(i, "concatenate", shape_of(i), elements, dimensions=(split,))

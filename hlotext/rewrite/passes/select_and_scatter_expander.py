@@ -44,8 +44,9 @@ class SelectAndScatterExpander(Expander):
         callees = [i.attributes.get(name) for name in ("select", "scatter")]
         if i.opcode != "select-and-scatter" or len(i.operands) != 3 or "window" not in i.attributes:
             return False
-        whole = all(isinstance(c, Computation) and len(c.parameters) == 2 for c in callees)
-        if whole and any(_is_tiled(p) for c in callees for p in c.parameters):
+        found = [c for c in callees if isinstance(c, Computation)]
+        whole = len(found) == 2 and all(len(c.parameters) == 2 for c in found)
+        if any(_is_tiled(p) for c in found for p in c.parameters):
             return False  # once layouts are assigned for TPU, which has its own way
         return whole and shape_of(i).is_array and bool(sizes(i.operands[0]))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -65,7 +65,7 @@ class TopkDecomposer(Expander):
             and sizes(x)[last] <= LOW
         ):
             return _packed(s, x, values, places)
-        stable = {"is_stable": True} if _is_stable(i) else {}
+        stable: dict[str, Any] = {"is_stable": True} if _is_stable(i) else {}
         if only_values and (given is None or len(given.parameters) == 2):
             to_apply = given or _comparator(s, [type_of(x)], largest)
             new = s.derive(i, "sort", shape_of(x), (x,), dimensions=(last,), to_apply=to_apply, **stable)
@@ -110,8 +110,8 @@ def _comparator(s: Simplifier, types: list[ElementType], greater: bool) -> Compu
         b.parameter(Shape(type_), f"p.{n}.{side}") for n, type_ in enumerate(types) for side in ("lhs", "rhs")
     ]
     direction = ComparisonDirection.GT if greater else ComparisonDirection.LT
-    order = {"type": "TOTALORDER"} if types[0].is_floating else {}
-    return b.finish(b.compare(*pairs[:2], direction, shape=Shape(PRED), **order))
+    order: dict[str, Any] = {"type": "TOTALORDER"} if types[0].is_floating else {}
+    return b.finish(b.compare(pairs[0], pairs[1], direction, shape=Shape(PRED), **order))
 
 
 def _packed(s: Simplifier, x: Instruction, values: Shape, places: Shape) -> Instruction:

@@ -126,7 +126,7 @@ def _is_used(user: Instruction, index: int) -> bool:
 
 def _own(loop: Instruction, name: str) -> Computation:
     """A loop's body or condition, which nothing else calls."""
-    found: Computation = loop.attributes[name]
+    found = body_of(loop) if name == "body" else condition_of(loop)
     if found.callers == (loop,) and len([c for c in loop.called_computations if c is found]) == 1:
         return found
     copy = clone_computation(found, f"{found.name}.sunk")
