@@ -26,7 +26,7 @@ class Liveness:
     def of(cls, module: Module) -> Liveness:
         """Analyses a module."""
         found = cls()
-        if len(module.computations):
+        if len(module.computations) and len(module.entry):
             found._mark_all(module.entry.root)
         for i in module.instructions():
             if has_own_effect(i):
@@ -81,7 +81,8 @@ class Liveness:
 
     def _through_call(self, i: Instruction) -> None:
         for callee in i.called_computations:
-            self._mark(callee.root, self._live[i])
+            if len(callee):
+                self._mark(callee.root, self._live[i])
 
     def _through_parameter(self, i: Instruction) -> None:
         for caller in _callers(i):
@@ -94,7 +95,8 @@ class Liveness:
 
     def _through_others(self, i: Instruction) -> None:
         for callee in i.called_computations:
-            self._mark_all(callee.root)
+            if len(callee):
+                self._mark_all(callee.root)
         for operand in i.operands:
             self._mark_all(operand)
 
