@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 LONGEST = 4_096
 """Characters, or entries, of an argument up to which a `memoised` call is remembered. Longer ones hardly come twice."""
-MAX_WEIGHT = 4 << 20
+MAX_WEIGHT = 3 << 20
 """Bytes, about, of what one cache may hold."""
 
 _clears: list[Callable[[], None]] = []
