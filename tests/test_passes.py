@@ -168,7 +168,9 @@ def test_updates_call_what_their_start_does() -> None:
     printed = str(module)
     assert printed.count("calls=%wrapped\n") == 3
     assert "async-update(%t)\n" in printed
-    assert hlo.parse(printed).find("d").async_chain[0].called_computations[0].name == "wrapped.clone"
+    done = hlo.parse(printed).find("d")
+    assert isinstance(done, hlo.Instruction)
+    assert done.async_chain[0].called_computations[0].name == "wrapped.clone"
     once = hlo.parse(ASYNC[: ASYNC.index("  %t")].replace("  %x", "  ROOT %x") + "}\n")
     assert PASSES["flatten-call-graph"]().run(once).statistics in ({}, {"copies": 0})
 

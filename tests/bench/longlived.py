@@ -40,8 +40,8 @@ def tuples(number: int) -> str:
 
 def modules(count: int) -> Iterator[str]:
     """So many different texts."""
-    texts = [text.decode("utf-8", "surrogateescape") for path in support.corpus_files()
-             if len(text := support.read_text(path)) <= LONGEST]  # fmt: skip
+    texts = [raw.decode("utf-8", "surrogateescape") for path in support.corpus_files()
+             if len(raw := support.read_text(path)) <= LONGEST]  # fmt: skip
     for number in range(count):
         if number % 10 == 0:
             yield tuples(number)

@@ -71,6 +71,11 @@ def module(path: Path, size: int) -> str:
     return "".join(parts)
 
 
+def _shifted(lines: str, first: int) -> str:
+    """Op lines whose parameters are counted from that number."""
+    return re.sub(r" parameter\((\d+)\)", lambda m: f" parameter({int(m[1]) + first})", lines)
+
+
 def entry_alone(path: Path, size: int) -> str:
     """An entry of that size made of the op lines of one, again and again, without anything that it calls."""
     text = support.read_text(path).decode()
@@ -81,9 +86,7 @@ def entry_alone(path: Path, size: int) -> str:
     while length < size:
         number = len(parts) - 1
         part = _NAME.sub(rf"\g<0>.k{number}", lines)
-        part = re.sub(
-            r" parameter\((\d+)\)", lambda m, first=number * count: f" parameter({int(m[1]) + first})", part
-        )
+        part = _shifted(part, number * count)
         length += len(part)
         parts.append(part if length >= size else part.replace("ROOT ", ""))
     return "".join([*parts, "}\n"])
