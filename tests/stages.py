@@ -7,6 +7,7 @@ needs its lines in `LINES`, or a reason in `WITHOUT_MODULE`; a test says so.
 from __future__ import annotations
 
 import functools
+import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
@@ -48,6 +49,8 @@ LINES: dict[str, tuple[str, ...]] = {
     "diff": ("diff FILE FILE", "diff FILE FILE --format json"),
     "graph": ("graph FILE -o OUT", "graph FILE --format dot"),
     "report": ("report FILE -o OUT",),
+    "table": ("table FILE -o OUT --tables all",),
+    "sql": ("sql --query bytes-by-opcode FILE", "sql --query bytes-by-line FILE --format json"),
 }
 """Command lines of each command that takes a module."""
 WITHOUT_MODULE = {
@@ -136,6 +139,8 @@ def _command(line: str, data: bytes) -> str:
     path = folder / "m.txt"
     path.write_bytes(data)
     out = folder / "out"
+    if out.is_dir():
+        shutil.rmtree(out)
     out.unlink(missing_ok=True)
     words = {FILE: str(path), OUT: str(out)}
     result = cli_support.run(*(words.get(word, word) for word in line.split()))

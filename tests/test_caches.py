@@ -21,6 +21,7 @@ OF_THE_CODE_ALONE = {
     "hlotext/ir/tables/opcodes.py:allowed_attributes",
     "hlotext/ir/tables/opcodes.py:common_attributes",
     "hlotext/ir/values/types.py:_dtype",
+    "hlotext/proto/bodies.py:_pattern",
     "hlotext/proto/pool.py:enum_names",
     "hlotext/proto/pool.py:enum_numbers",
     "hlotext/semantics/infer/shapes.py:_float_range",
@@ -31,8 +32,9 @@ OF_THE_CODE_ALONE = {
     "hlotext/syntax/language/patterns.py:op_line",
     "hlotext/syntax/language/patterns.py:plain_header",
     "hlotext/syntax/literals/arrays.py:_number",
+    "hlotext/tables/arrow.py:arrow_schema",
 }
-"""Functions with arguments, each of a set that the code gives: opcodes, types, terminals, kinds."""
+"""Functions with arguments, each of a set that the code gives: opcodes, types, terminals, kinds, tables."""
 
 
 def cached_functions() -> set[str]:
