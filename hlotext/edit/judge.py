@@ -10,6 +10,7 @@ import attrs
 from hlotext.edit.sockets import verifier
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import is_async_body
+from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -157,7 +158,7 @@ def _raise_new(what: str, found: Iterable[Error], before: Counts) -> None:
 def check_types(computation: Computation) -> None:
     """Raises EditError where a value has no type, as an operand in a single op line may have none."""
     for i in computation._instructions:
-        if i._shape is None:
+        if i._shape is None and not isinstance(i, BadInstruction):
             raise EditError(
                 f"{i._name} has no type, so that its op line cannot become a module",
                 f"set the shape of {i._name} first",

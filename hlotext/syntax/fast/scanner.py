@@ -130,7 +130,6 @@ class Scanner:
         self._results: dict[tuple[str, int], Shape | None] = {}
         """Results in headers that were found to fit a root's shape: by text and the shape's id, with the shape."""
         self._statements: Statements | None = None
-        self._loose = {mark: patterns.op_line("", mark, bounded=True).scanner for mark in ("%", "")}  # type: ignore[attr-defined]
         self._position = 0
         """From where on computations are being read; the linker knows where the last one of them begins."""
         self._header_result: Result = ""
@@ -432,7 +431,7 @@ class Scanner:
         if text[before + 1 : start].strip(" ") or text.startswith("}", start):
             return None
         mark = "%" if text.startswith(("%", "ROOT %"), start) else ""
-        scanner = self._loose[mark]
+        scanner = patterns.op_line("", mark, bounded=True).scanner  # type: ignore[attr-defined]
         behind: int = self._lines(scope, scanner(text, start, end).match, start, mark)
         if behind > start:
             return behind
