@@ -161,6 +161,29 @@ ENTRY %main (q: f32[4]) -> f32[4] {
 """
 
 
+def test_what_an_asynchronous_operation_wraps_keeps_its_layout() -> None:
+    """It is one operation, beside which no bitcast may stand."""
+    swapped = "f32[4,8]{0,1}"
+    text = f"""HloModule m
+
+%wrapped (p: f32[4,8]) -> f32[4,8] {{
+  %p = {swapped} parameter(0)
+  ROOT %n = {swapped} negate(%p)
+}}
+
+ENTRY %e (x: f32[4,8]) -> f32[4,8] {{
+  %x = {swapped} parameter(0)
+  %s = (({swapped}), {swapped}, u32[]) async-start(%x), calls=%wrapped
+  %d = {swapped} async-done(%s)
+  ROOT %a = {swapped} abs(%d)
+}}
+"""
+    module = hlo.parse(text)
+    assert PASSES["layout-normalization"]().run(module).changed
+    assert [i.opcode for i in module.computations[0]] == ["parameter", "negate"]
+    assert not [f for f in verify(module) if f.severity is hlo.Severity.ERROR]
+
+
 def test_updates_call_what_their_start_does() -> None:
     """What they name is read and forgotten (XLA's parser), so it neither counts nor stays beside a copy."""
     module = hlo.parse_tolerant(ASYNC).module  # two starts may not share a computation

@@ -11,6 +11,7 @@ import attrs
 from hlotext import layout as layouts
 from hlotext import matchers as m
 from hlotext.edit.cloning import own_attributes
+from hlotext.ir.nodes.async_ops import is_async_body
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
@@ -31,7 +32,8 @@ class LayoutNormalization(Pass):
 
     `f32[10,20,30]{2,0,1}` becomes `f32[20,10,30]{2,1,0}`: the dimensions in the order in which they lie in memory. Operands
     and results pass through bitcasts, which move nothing, as do the results of what is computed as it is: dots, reduces,
-    gathers, collectives. A copy into another layout is a transpose. Arrays with tiles stay, as do bodies of fusions. Where
+    gathers, collectives. A copy into another layout is a transpose. Arrays with tiles stay, as do bodies of fusions and
+    asynchronous operations. Where
     XLA asks for one layout and the module has several, operands are transposed first.
     """
 
@@ -43,7 +45,9 @@ class LayoutNormalization(Pass):
 
     def run(self, module: Module) -> PassResult:
         normalizer = Normalizer(module)
-        run_visitor(normalizer, nonfusion_computations(module))
+        # What an asynchronous operation wraps is one instruction, beside which no bitcast may stand.
+        visited = [c for c in nonfusion_computations(module) if not is_async_body(c)]
+        run_visitor(normalizer, visited)
         return PassResult.of({"instructions": normalizer.count})
 
 
