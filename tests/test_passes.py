@@ -184,6 +184,16 @@ ENTRY %e (x: f32[4,8]) -> f32[4,8] {{
     assert not [f for f in verify(module) if f.severity is hlo.Severity.ERROR]
 
 
+def test_long_reductions_of_tiled_arrays_stay() -> None:
+    """They are TPU's, which has its own way."""
+    text = """s { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+ENTRY e { x = f32[200,8]{LAYOUT} parameter(0)  z = f32[] constant(0)
+  ROOT r = f32[8]{0} reduce(x, z), dimensions={0}, to_apply=s }"""
+    for layout, changed in (("0,1", True), ("0,1:T(8,128)", False)):
+        module = hlo.parse(text.replace("LAYOUT", layout))
+        assert PASSES["tree-reduction-rewriter"]().run(module).changed is changed
+
+
 def test_updates_call_what_their_start_does() -> None:
     """What they name is read and forgotten (XLA's parser), so it neither counts nor stays beside a copy."""
     module = hlo.parse_tolerant(ASYNC).module  # two starts may not share a computation

@@ -43,6 +43,11 @@ def is_plain(shape: Shape | None) -> TypeGuard[Shape]:
     return attrs.evolve(shape.layout, memory_space=0) == Layout(shape.layout.minor_to_major)
 
 
+def is_tiled(shape: Shape | None) -> bool:
+    """Whether an array lies in tiles, as on TPU behind layout assignment."""
+    return shape is not None and shape.layout is not None and bool(shape.layout.tiles)
+
+
 def is_descending(shape: Shape) -> bool:
     """Whether the last dimension of an array is the fastest, and so on."""
     return (

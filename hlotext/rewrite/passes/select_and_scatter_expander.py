@@ -17,6 +17,7 @@ from hlotext.rewrite.builder import Builder, retyped
 from hlotext.rewrite.outlining import inline
 from hlotext.rewrite.passes.algebra.engine import Simplifier, shape_of, sizes, type_of
 from hlotext.rewrite.passes.expanding import Expander
+from hlotext.rewrite.passes.properties import is_tiled
 
 S32, PRED = ELEMENT_TYPES["s32"], Shape(ELEMENT_TYPES["pred"])
 
@@ -46,7 +47,7 @@ class SelectAndScatterExpander(Expander):
             return False
         found = [c for c in callees if isinstance(c, Computation)]
         whole = len(found) == 2 and all(len(c.parameters) == 2 for c in found)
-        if any(_is_tiled(p) for c in found for p in c.parameters):
+        if any(is_tiled(p.shape) for c in found for p in c.parameters):
             return False  # once layouts are assigned for TPU, which has its own way
         return whole and shape_of(i).is_array and bool(sizes(i.operands[0]))
 
@@ -82,10 +83,6 @@ class SelectAndScatterExpander(Expander):
             index_vector_dim=rank,
             to_apply=i.attributes["scatter"],
         )
-
-
-def _is_tiled(i: Instruction) -> bool:
-    return i.shape is not None and i.shape.layout is not None and bool(i.shape.layout.tiles)
 
 
 def _number(value: int) -> Literal:

@@ -10,7 +10,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.window import Window, WindowDimension
 from hlotext.rewrite.passes.algebra.engine import Simplifier, dims, shape_of, sizes, type_of
 from hlotext.rewrite.passes.expanding import Expander
-from hlotext.rewrite.passes.properties import is_descending
+from hlotext.rewrite.passes.properties import is_descending, is_tiled
 
 
 @attrs.frozen
@@ -18,7 +18,7 @@ class TreeReductionRewriter(Expander):
     """Reduces windows of a size first, and then their results (XLA's `TreeReductionRewriter`).
 
     So sums of many floats are more precise. Reductions of several values, of dimensions that fit into a window, and those for
-    which the CPU compiler calls a library (YNNPACK) stay.
+    which the CPU compiler calls a library (YNNPACK) stay, as do arrays in tiles.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("s { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }"
@@ -44,6 +44,8 @@ class TreeReductionRewriter(Expander):
         if i.opcode != "reduce" or len(i.operands) != 2 or not shape_of(i).is_array or self.window < 1:
             return False
         if len(i.called_computations) != 1 or (self.leaves_library and is_library_reduction(i)):
+            return False
+        if is_tiled(i.operands[0].shape):
             return False
         return any(sizes(i.operands[0])[d] > self.window for d in dims(i))
 
