@@ -7,7 +7,7 @@ an instruction that nothing uses any more, and in which order a visitor comes by
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hlotext import layout as layouts
@@ -277,6 +277,20 @@ def inherit(
     if found:
         with contextlib.suppress(EditError):
             new.change(attributes={**new.attributes, **found}, typed=False)
+
+
+def operands_first(i: Instruction, done: Container[Instruction]) -> Iterator[Instruction]:
+    """An instruction behind all that it needs and is not done yet; each is to be done before the next is asked for."""
+    pending = [i]
+    while pending:
+        item = pending[-1]
+        needed = [o for o in item.operands if o not in done]
+        if needed and item not in done:
+            pending += reversed(needed)
+            continue
+        pending.pop()
+        if item not in done:
+            yield item
 
 
 def redirect(old: Instruction, new: Instruction) -> None:

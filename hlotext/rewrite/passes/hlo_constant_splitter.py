@@ -11,7 +11,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.rewrite.passes.base import Growth, Pass, PassResult
-from hlotext.rewrite.passes.editor import Editor, is_unused
+from hlotext.rewrite.passes.editor import Editor, is_unused, operands_first
 from hlotext.rewrite.passes.stage import is_tpu
 
 
@@ -73,21 +73,13 @@ class HloConstantSplitter(Pass):
 def _duplicate(editor: Editor, growth: Growth, i: Instruction, user: Instruction) -> int:
     """A copy of an expression for one user (`DuplicateConstantExpressionPerUser`)."""
     copies: dict[Instruction, Instruction] = {}
-    pending = [i]
     editor.place = user
-    while pending:
-        item = pending[-1]
-        needed = [o for o in item.operands if o not in copies]
-        if needed and item not in copies:
-            pending += reversed(needed)
-            continue
-        pending.pop()
-        if item not in copies:
-            growth.add(1)
-            new = editor.clone(item, [copies[o] for o in item.operands])
-            if new.sharding is not None:
-                own = {k: v for k, v in new.attributes.items() if k != "sharding"}
-                new.change(attributes=own, typed=False)
-            copies[item] = new
+    for item in operands_first(i, copies):
+        growth.add(1)
+        new = editor.clone(item, [copies[o] for o in item.operands])
+        if new.sharding is not None:
+            own = {k: v for k, v in new.attributes.items() if k != "sharding"}
+            new.change(attributes=own, typed=False)
+        copies[item] = new
     user.change(operands=[copies[i] if o is i else o for o in user.operands], typed=False)
     return 1

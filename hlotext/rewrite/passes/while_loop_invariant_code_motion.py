@@ -13,6 +13,7 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.passes.base import Growth, Pass, PassResult
 from hlotext.rewrite.passes.dce import DeadCodeElimination
+from hlotext.rewrite.passes.editor import operands_first
 from hlotext.rewrite.passes.loop_copies import (
     LoopEditor,
     body_of,
@@ -135,16 +136,8 @@ def _is_marker(i: Instruction) -> bool:
 
 def _copy_outside(editor: LoopEditor, i: Instruction, outside: dict[Instruction, Instruction]) -> None:
     """Copies an instruction and what it needs to the place in front of the loop (`CreateLoopInvariantCopy`)."""
-    pending = [i]
-    while pending:
-        item = pending[-1]
-        needed = [o for o in item.operands if o not in outside]
-        if needed and item not in outside:
-            pending += reversed(needed)
-            continue
-        pending.pop()
-        if item not in outside:
-            outside[item] = editor.clone(item, [outside[o] for o in item.operands])
+    for item in operands_first(i, outside):
+        outside[item] = editor.clone(item, [outside[o] for o in item.operands])
 
 
 def _widen(
