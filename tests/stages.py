@@ -7,6 +7,7 @@ needs its lines in `LINES`, or a reason in `WITHOUT_MODULE`; a test says so.
 from __future__ import annotations
 
 import functools
+import random
 import shutil
 import tempfile
 import weakref
@@ -88,22 +89,18 @@ def _module(data: bytes) -> hlo.Module:
     return hlo.parse_tolerant(data).module
 
 
-def _print(style: hlo.PrintOptions, data: bytes) -> str:
-    _module(data).to_text(style)
-    return ""
+def _print(style: hlo.PrintOptions, module: hlo.Module) -> None:
+    module.to_text(style)
 
 
-def _pass(kind: type[Pass], data: bytes) -> str:
-    module = _module(data)
+def _pass(kind: type[Pass], module: hlo.Module) -> None:
     with suppress(PassLimitError, BrokenModuleError):
         kind().run(module)
     str(module)
-    return ""
 
 
-def _rename(data: bytes) -> str:
+def _rename(module: hlo.Module) -> None:
     """Every instruction gets a name, and loses its metadata; what the module must keep may be refused."""
-    module = _module(data)
     for number, instruction in enumerate(list(module.instructions())):
         with suppress(hlo.EditError):
             instruction.name = f"renamed.{number}"
@@ -111,12 +108,14 @@ def _rename(data: bytes) -> str:
             kept = {k: v for k, v in instruction.attributes.items() if k != "metadata"}
             instruction.change(attributes=kept)
     str(module)
-    return ""
 
 
-def _clone(data: bytes) -> str:
-    module = _module(data)
+def _clone(module: hlo.Module) -> None:
     assert str(module.clone()) == str(module)
+
+
+def _alone(work: Callable[[hlo.Module], None], data: bytes) -> str:
+    work(_module(data))
     return ""
 
 
@@ -150,17 +149,65 @@ def _command(line: str, data: bytes) -> str:
     return result.stderr if line.split()[0] in MODULES else result.stdout + result.stderr
 
 
+def _works() -> Iterator[tuple[str, Callable[[hlo.Module], None]]]:
+    for number, style in enumerate(oracle.STYLES):
+        yield f"print {number}", functools.partial(_print, style)
+    yield "clone", _clone
+    yield "edit", _rename
+    for name, kind in PASSES.items():
+        yield f"pass {name}", functools.partial(_pass, kind)
+
+
+WORKS = dict(_works())
+"""What is done with a module, by name; the edit and the passes change it."""
+
+
 def _stages() -> Iterator[Stage]:
     yield Stage("read", _read)
-    for number, style in enumerate(oracle.STYLES):
-        yield Stage(f"print {number}", functools.partial(_print, style))
-    yield Stage("edit", _rename)
-    yield Stage("clone", _clone)
-    for name, kind in PASSES.items():
-        yield Stage(f"pass {name}", functools.partial(_pass, kind))
+    for name, work in WORKS.items():
+        yield Stage(name, functools.partial(_alone, work))
     for command in COMMANDS:
         for line in LINES.get(command, ()):
             yield Stage(line, functools.partial(_command, line))
 
 
 STAGES = tuple(_stages())
+
+SLOW_TO_START = frozenset({"sql"})
+"""Commands that open a database, which takes longer than all others together with a short text."""
+
+
+def chain(data: bytes, draw: random.Random) -> Iterator[Stage]:
+    """All that is done with one text: it is read, its module printed in every style, copied and edited, all passes run over
+    it one after another in a drawn order, the outcome is read again, and each command has the text in one of its ways.
+    """
+    yield STAGES[0]
+    module = _module(data)
+    was_right = is_right(data)
+    for name, work in WORKS.items():
+        if not name.startswith("pass "):
+            yield Stage(name, lambda _, work=work: work(module) or "")  # type: ignore[misc]
+    for name in draw.sample(sorted(PASSES), len(PASSES)):
+        yield Stage(f"pass {name}", lambda _, work=WORKS[f"pass {name}"]: work(module) or "")  # type: ignore[misc]
+    yield Stage("read again", lambda _: _again(module, was_right))
+    for command in COMMANDS:
+        if command in LINES and (command not in SLOW_TO_START or draw.random() < 0.1):
+            line = draw.choice(LINES[command])
+            yield Stage(line, functools.partial(_command, line))
+
+
+def is_right(data: bytes) -> bool:
+    """Whether a text can be read strictly."""
+    try:
+        hlo.parse(data)
+    except hlo.HloSyntaxError:
+        return False
+    return True
+
+
+def _again(module: hlo.Module, was_right: bool) -> str:
+    """The module's text must be read like any text; strictly where the first text was."""
+    text = str(module).encode("utf-8", "surrogateescape")
+    assert is_right(text) or not was_right, "what could be read before cannot be now"
+    oracle.check(text, styles=())
+    return ""

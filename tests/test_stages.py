@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from pathlib import Path
 
@@ -39,6 +40,16 @@ def test_damaged_texts_through_drawn_stages(part: int) -> None:
     for number in range(part, 160, 4):
         problem = chain.examine(found[number % len(found)], mutate.case(texts, 77, number))
         assert not problem or problem.startswith("slow"), f"case {number} of seed 77: {problem}"
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_damaged_texts_through_the_whole_chain(number: int) -> None:
+    """A piece of what `python -m tests.fuzz.chain --tiny --whole` does."""
+    data = mutate.case(seeds.tiny(), 79, number, chain.TINY_NEST)
+    for stage in stages.chain(data, random.Random(number)):
+        if stage.name.split()[0] not in EXTRAS:
+            problem = chain.examine(stage, data)
+            assert not problem or problem.startswith("slow"), f"case {number} of seed 79: {problem}"
 
 
 FOUND = sorted((support.DATA / "chain").glob("*.hlo"))

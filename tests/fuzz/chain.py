@@ -1,8 +1,9 @@
-"""The whole chain: `python -m tests.fuzz.chain --tiny --count 1000000`, or `--whole` for every stage of each text.
+"""The whole chain: `python -m tests.fuzz.chain --tiny --count 1000000`, or `--whole` for each text through all of it.
 
 A case is one damaged text through one drawn stage of `tests.stages`: read, printed, edited, rewritten by a pass, or given to
-a command. Every case follows from the seed and its number. Wrong are exceptions, internal errors, more than a second of
-processor time for 100 kB, and control characters that reach the output.
+a command. With `--whole` a text goes through `stages.chain`: one module through prints, edits and all passes one after
+another, and the text through each command. Every case follows from the seed and its number. Wrong are exceptions, internal
+errors, more than a second of processor time for 100 kB, and control characters that reach the output.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Run:
         self.out = out
         self.seed = seed
         self.texts = 0
-        self.done = {stage.name: 0 for stage in stages.STAGES}
+        self.done: collections.Counter[str] = collections.Counter()
         """Cases of each stage."""
         self.found: collections.Counter[str] = collections.Counter()
         """Findings of each kind."""
@@ -91,7 +92,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--count", type=int, default=1_000, help="cases; with --whole texts")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--whole", action="store_true", help="each text through every stage")
+    parser.add_argument("--whole", action="store_true", help="each text through the whole chain")
     parser.add_argument("--tiny", action="store_true", help="texts of a few lines")
     parser.add_argument("--out", type=Path, default=Path("fuzz-findings"))
     options = parser.parse_args(arguments)
@@ -103,8 +104,8 @@ def main(arguments: list[str]) -> int:
     with watching():
         for number in range(options.first, options.first + options.count):
             data = mutate.case(texts, options.seed, number, nest)
-            drawn = random.Random(f"{options.seed}:{number}").choice(stages.STAGES)
-            for stage in stages.STAGES if options.whole else (drawn,):
+            draw = random.Random(f"{options.seed}:{number}")
+            for stage in stages.chain(data, draw) if options.whole else (draw.choice(stages.STAGES),):
                 run.case(number, stage, data)
             run.texts += 1
             if run.texts % (REPORT_EVERY // 50 if options.whole else REPORT_EVERY) == 0:
