@@ -562,3 +562,8 @@ def test_an_op_line_that_takes_more_to_say_becomes_a_module() -> None:
     assert str(module) == "r = f32[4] negate(x)"
     module.entry.parameters[0].shape = hlo.parse_shape("f32[4]")
     assert str(module) == "r = f32[4] negate(f32[4] x)"
+    line = "r = f32[4] fusion(f32[4] x), kind=kLoop, calls=body"
+    module = hlo.parse(line)
+    with pytest.raises(hlo.EditError, match="r names body, which is not there"):
+        module.name = "m"
+    assert str(module) == line

@@ -156,12 +156,21 @@ def _raise_new(what: str, found: Iterable[Error], before: Counts) -> None:
 
 
 def check_types(computation: Computation) -> None:
-    """Raises EditError where a value has no type, as an operand in a single op line may have none."""
+    """Raises EditError where an op line says less than a module must: an operand without its type, or the mere name of a
+    computation.
+    """
     for i in computation._instructions:
-        if i._shape is None and not isinstance(i, BadInstruction):
+        if isinstance(i, BadInstruction):
+            continue
+        if i._shape is None:
             raise EditError(
                 f"{i._name} has no type, so that its op line cannot become a module",
                 f"set the shape of {i._name} first",
+            )
+        named = next((c for c in i.called_computations if c._module is not computation._module), None)
+        if named is not None:
+            raise EditError(
+                f"{i._name} names {named._name}, which is not there, so that its op line cannot become a module"
             )
 
 

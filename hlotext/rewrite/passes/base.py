@@ -13,6 +13,8 @@ from hlotext.ir import collector
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.attributes import ATTRIBUTES
+from hlotext.ir.values.raw_value import RawValue
 from hlotext.verify import verify
 
 
@@ -129,9 +131,17 @@ class Pass:
 
 def _first_problem(module: Module) -> str | None:
     """What is wrong with a module, if anything is: one line."""
-    bad = next((i for i in module.instructions() if isinstance(i, BadInstruction)), None)
-    if bad is not None:
-        return f"{bad.name or 'an op line'} could not be read"
+    for computation in module.computations:
+        if not len(computation):
+            return f"{computation.name or 'a computation'} has no instructions"
+        for i in computation:
+            if isinstance(i, BadInstruction):
+                return f"{i.name or 'an op line'} could not be read"
+            if i.shape is None:
+                return f"{i.name} has no type"
+            raw = [n for n, v in i.attributes.items() if n in ATTRIBUTES and isinstance(v, RawValue)]
+            if raw:
+                return f"{raw[0]} of {i.name} could not be read"
     found = next((f for f in verify(module) if f.severity is Severity.ERROR), None)
     return None if found is None else f"{found.code} {found.message}"
 

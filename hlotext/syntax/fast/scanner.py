@@ -81,7 +81,7 @@ class Point:
         if (
             len(listed) != self._listed
             or listed[-1] is not scope.computation
-            or not self._instructions <= min(len(instructions), len(scope.defined))
+            or not self._instructions <= len(instructions) <= len(scope.defined)  # else a name came twice
             or scope.elements is not None
             or scope.numbers is not None
         ):
