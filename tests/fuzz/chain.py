@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import gc
 import random
 import signal
 import sys
@@ -100,6 +101,8 @@ def main(arguments: list[str]) -> int:
     nest = TINY_NEST if options.tiny else mutate.LONGEST_NEST
     for stage in stages.STAGES:
         stage.run(texts[0])  # what is loaded when first needed does not count
+    gc.collect()
+    gc.freeze()  # nor does a collection of what was there before
     run = Run(options.out, options.seed)
     with watching():
         for number in range(options.first, options.first + options.count):
