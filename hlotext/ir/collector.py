@@ -44,7 +44,7 @@ def paused(*, pays: bool = True) -> Iterator[None]:
     finally:
         # What was made is not garbage, so the collector need not walk through it at once: freezing and unfreezing
         # moves it to the oldest generation. (A program that has frozen objects itself is left alone.)
-        if gc.get_freeze_count() == 0:
+        if not _debt.finds_frozen():
             _debt.made += max(0, gc.get_count()[0] - before)
             gc.freeze()
             gc.unfreeze()
@@ -61,6 +61,13 @@ class _Debt:
         """Objects after the last one that was called from here."""
         self.collections = 0
         """Full collections so far, whoever called for them."""
+        self.has_frozen = False
+        """Whether the program has frozen objects: once it has, it is not asked again, since counting them takes time."""
+
+    def finds_frozen(self) -> bool:
+        """Whether the program has frozen objects itself, now or earlier."""
+        self.has_frozen = self.has_frozen or gc.get_freeze_count() > 0
+        return self.has_frozen
 
     def pay(self) -> None:
         """Collects when a quarter of what was alive has been made since the last time: Python's own rule."""
