@@ -1,4 +1,4 @@
-"""Work that could run beside a collective: what neither makes its operands nor waits for its result."""
+"""What estimated times say: which work could run beside a collective, and how much of the step something takes."""
 
 from __future__ import annotations
 
@@ -26,6 +26,21 @@ _DEEPEST = 50
 """Loops and calls inside one another that are followed."""
 
 
+def step_percent(instruction: Instruction, context: Context) -> float | None:
+    """Percent of the estimated time of the module that an instruction takes in all its runs, of a collective what is waited
+    for; None where there is no chip to estimate for, as on CPU."""
+    found = _estimated(context.module)
+    if found is None or not found.seconds:
+        return None
+    return 100 * _step_seconds(context.module).get(instruction, 0.0) / found.seconds
+
+
+def is_worth_time(instruction: Instruction, context: Context, percent: float) -> bool:
+    """Whether it takes so much of the estimated time of the module, or nobody can tell."""
+    share = step_percent(instruction, context)
+    return share is None or share >= percent
+
+
 def could_be_hidden(one: Communication, context: Context) -> bool:
     """Whether something could run while a collective does: always, in pieces, but for an all-reduce, which needs work that
     does not depend on it and takes a part of its time."""
@@ -33,13 +48,31 @@ def could_be_hidden(one: Communication, context: Context) -> bool:
 
 
 @fact
-def _alone(module: Module) -> frozenset[Instruction]:
-    """The all-reduces that everything else either makes operands for or waits for."""
+def _estimated(module: Module) -> cost.Estimate | None:
     backend = backend_of(module)
     chip = CHIPS.get(backend) if backend is not None else None
-    if chip is None:
+    return cost.estimate(module, chip) if chip is not None else None
+
+
+@fact
+def _step_seconds(module: Module) -> dict[Instruction, float]:
+    """What each instruction adds to the time of the module."""
+    found: dict[Instruction, float] = {}
+    estimated = _estimated(module)
+    if estimated is not None:
+        for time in estimated.instructions:
+            found[time.instruction] = found.get(time.instruction, 0.0) + time.seconds
+        for transfer in estimated.transfers:
+            found[transfer.start] = found.get(transfer.start, 0.0) + transfer.exposed
+    return found
+
+
+@fact
+def _alone(module: Module) -> frozenset[Instruction]:
+    """The all-reduces that everything else either makes operands for or waits for."""
+    found = _estimated(module)
+    if found is None:
         return frozenset()
-    found = cost.estimate(module, chip)
     needs: dict[Computation, dict[Instruction, float]] = {}
     for transfer in found.transfers:
         where, kind = transfer.start.computation, transfer.communication

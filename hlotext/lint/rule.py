@@ -104,6 +104,11 @@ class Context:
         return sum(written_bytes(one) * self.runs(one) for one in self.graph.stepped_instructions())
 
     @functools.cached_property
+    def sent(self) -> int:
+        """Bytes that each device sends in all runs of all collectives, as far as they are known."""
+        return sum(one.sent_bytes * self.runs(one.start) for one in self.communications)
+
+    @functools.cached_property
     def product_flops(self) -> int:
         """Operations of all matrix products and convolutions, in all their runs."""
         by_opcode = self.census.by_opcode

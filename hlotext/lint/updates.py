@@ -18,7 +18,7 @@ from hlotext.lint.values import Value
 _MOST_STEPS = 3000
 """How many instructions are looked at on the way back from one result."""
 _IN_PLACE = frozenset({"dynamic-update-slice", "scatter"})
-_VIEWS = frozenset({"bitcast", "copy", "copy-done", "copy-start", "opt-barrier", "reshape"})
+_VIEWS = frozenset({"bitcast", "copy", "copy-done", "copy-start", "opt-barrier", "reshape", "transpose"})
 
 
 class _Change(enum.IntEnum):
@@ -137,8 +137,14 @@ def _before(
         if _same(operands[0], array, opcode):
             yield Value(operands[0], fusions), () if opcode == "copy-start" else part, _Change.NONE
     elif opcode in ELEMENTWISE:
+        # Compilers turn the kernels of convolutions, and with them what updates them.
+        now = instruction.shape.dimensions if instruction.shape is not None else ()
         for operand in operands:
-            if operand.shape is not None and operand.shape.dimensions == array.dimensions:
+            if (
+                operand.shape is not None
+                and operand.shape.dimensions == now
+                and _same(operand, array, opcode)
+            ):
                 yield Value(operand, fusions), part, _Change.ALL
 
 

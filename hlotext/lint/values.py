@@ -112,3 +112,11 @@ def leaves_by(value: Instruction, through: Iterable[str]) -> bool:
                         seen.add(p)
                         pending.append(p)
     return False
+
+
+def is_spread(value: Instruction) -> bool:
+    """Whether a value is few values, repeated: what could be made anew wherever it is wanted."""
+    return source(Value(value), _MOVES).instruction.opcode in ("broadcast", "constant", "iota")
+
+
+_MOVES = frozenset({"bitcast", "copy", "copy-done", "copy-start", "reshape", "transpose"})

@@ -21,6 +21,8 @@ class AllReduceThenSlice(Rule):
 
     min_bytes: int = 1 << 17
     """Bytes of the reduced array from which on it is worth a finding."""
+    min_percent: float = 1
+    """Percent that is saved of all the bytes that each device sends, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for one in context.communications:
@@ -32,12 +34,13 @@ class AllReduceThenSlice(Rule):
                 continue
             parts = [value for value in results(one) if _keeps_its_part(value, devices, context)]
             size = sum(size_of(value.shape) for value in parts)
-            if size >= self.min_bytes:
+            saved = size * (devices - 1) // devices * context.runs(one.start)
+            if size >= self.min_bytes and 100 * saved >= self.min_percent * context.sent:
                 yield Report(
                     one.start,
                     f"all-reduce among {devices} devices, each of which keeps 1/{devices} of {byte_text(size)}",
                     "a reduce-scatter sends half the bytes: shard the result where it is made",
-                    size * (devices - 1) // devices * context.runs(one.start),
+                    saved,
                 )
 
 

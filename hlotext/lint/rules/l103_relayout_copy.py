@@ -8,9 +8,11 @@ import attrs
 
 from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.beside import is_worth_time
 from hlotext.lint.helpers import changes_layout, is_of_convolution, is_solvers, times
 from hlotext.lint.moving import comes_from_argument, is_in_main_memory
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import is_spread
 
 
 @attrs.frozen
@@ -25,6 +27,8 @@ class RelayoutCopy(Rule):
     """Bytes written in all runs, from which on it is worth a finding."""
     min_percent: float = 3
     """Percent of all that the module writes that this takes, likewise."""
+    min_time_percent: float = 1
+    """Percent of the estimated time of the module that this takes, likewise."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         if not changes_layout(instruction) or not context.is_stepped(instruction):
@@ -34,12 +38,13 @@ class RelayoutCopy(Rule):
         if (
             is_solvers(instruction)
             or _is_convolutions(instruction)
-            or _is_spread(instruction)
+            or is_spread(instruction.operands[0])  # the compiler could write it in either order
             or _is_handed_out(instruction, context)
         ):
             return
         runs, size = context.runs(instruction), written_bytes(instruction)
-        if size * runs >= max(self.min_bytes, self.min_percent * context.written / 100):
+        is_much = size * runs >= max(self.min_bytes, self.min_percent * context.written / 100)
+        if is_much and is_worth_time(instruction, context, self.min_time_percent):
             yield Report(
                 instruction,
                 f"copy writes {byte_text(size)}{times(runs)} only to change the layout from "
@@ -66,11 +71,3 @@ def _is_handed_out(copy: Instruction, context: Context) -> bool:
 def _is_convolutions(copy: Instruction) -> bool:
     """Whether it is there for a convolution, whose operands the compiler cuts and turns as it likes."""
     return any(is_of_convolution(i) for i in (copy, *copy.operands, *copy.users))
-
-
-def _is_spread(copy: Instruction) -> bool:
-    """Whether what it copies are few values, repeated: the compiler could write them in either order."""
-    value = copy.operands[0]
-    while value.opcode in ("bitcast", "reshape") and value.operands:
-        value = value.operands[0]
-    return value.opcode == "broadcast"

@@ -8,6 +8,7 @@ import attrs
 
 from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.beside import step_percent
 from hlotext.lint.helpers import size_of, times
 from hlotext.lint.moving import comes_from_argument, moved_array
 from hlotext.lint.rule import Context, Report, Rule
@@ -25,7 +26,9 @@ class ParameterRelayout(Rule):
     min_bytes: int = 4 << 20
     """Bytes of the argument from which on it is worth a finding."""
     min_percent: float = 1
-    """Percent of all that the module writes that this takes, likewise."""
+    """Percent of the estimated time of the module that this takes, likewise."""
+    min_written_percent: float = 3
+    """Percent of all that the module writes that this takes, likewise where times cannot be estimated."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         if not context.is_stepped(instruction):
@@ -34,14 +37,24 @@ class ParameterRelayout(Rule):
         if moved is None or not comes_from_argument(moved, context):
             return
         runs, size = context.runs(instruction), written_bytes(instruction)
-        is_much = 100 * size * runs >= self.min_percent * context.written
-        if size_of(moved.shape) >= self.min_bytes and is_much and not _is_kernel(instruction):
+        if (
+            size_of(moved.shape) >= self.min_bytes
+            and self._is_much(instruction, context)
+            and not _is_kernel(instruction)
+        ):
             yield Report(
                 instruction,
                 f"every call writes an argument of {byte_text(size_of(moved.shape))} in another order{times(runs)}",
                 "store it in the order that the program wants: transposed, or in the layout that automatic layouts choose",
                 2 * size * runs,
             )
+
+    def _is_much(self, instruction: Instruction, context: Context) -> bool:
+        share = step_percent(instruction, context)
+        if share is not None:
+            return share >= self.min_percent
+        size = written_bytes(instruction) * context.runs(instruction)
+        return 100 * size >= self.min_written_percent * context.written
 
 
 def _is_kernel(moved: Instruction) -> bool:

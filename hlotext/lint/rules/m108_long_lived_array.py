@@ -19,7 +19,7 @@ class LongLivedArray(Rule):
     needs_schedule = True
     yields_to = frozenset({"M109", "M110"})
 
-    min_peak: int = 1 << 30
+    min_peak: int = 4 << 30
     """Bytes of the peak up to which nobody is short of memory."""
     min_percent: int = 25
     """Percent of the peak that the array makes, from which on it is worth a finding."""

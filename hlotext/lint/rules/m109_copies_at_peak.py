@@ -13,6 +13,7 @@ from hlotext.lint.helpers import changes_layout, counted
 from hlotext.lint.moving import is_programs
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.updates import updates
+from hlotext.lint.values import is_spread
 
 
 @attrs.frozen
@@ -23,7 +24,7 @@ class CopiesAtPeak(Rule):
     needs_schedule = True
     yields_to = frozenset({"L103", "L105", "M101", "S103"})
 
-    min_peak: int = 1 << 30
+    min_peak: int = 4 << 30
     """Bytes of the peak up to which nobody is short of memory."""
     min_percent: int = 10
     """Percent of the peak that the copies make, from which on they are worth a finding."""
@@ -41,7 +42,10 @@ class CopiesAtPeak(Rule):
         copies = [
             held
             for held in peak.held
-            if beside.is_copy(held) and _behind(held.writer) not in undonated and _is_avoidable(held.writer)
+            if beside.is_copy(held)
+            and _behind(held.writer) not in undonated
+            and _is_avoidable(held.writer)
+            and not is_spread(held.writer)  # such as zeros that several sums begin with
         ]
         total = sum(held.bytes for held in copies)
         if not copies or 100 * total < self.min_percent * peak.bytes:
