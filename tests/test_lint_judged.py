@@ -2,7 +2,7 @@
 
 One row for each finding of the rules that are on by default, in modules of `corpus/programs/ordinary.py` for three platforms,
 of `unseen.py` and `unseen_more.py`, which use other libraries,
-of the chapters `fourth_*.py`, which use JAX alone,
+of the chapters `fourth_*.py` and `fifth_*.py`, which use JAX alone,
 of XLA's benchmarks (`xla/tools/benchmarks`, `xla/backends/cpu/benchmarks`), and in the dumps of the public repository
 ASKabalan/jaxdecomp-benchmarks. Numbers were computed again by other means, what donating saves by compiling 24 modules
 both ways. `true` is right and worth knowing, `useless` is right and nothing that anybody would change, `false` is wrong.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from corpus.programs import (
     control,
     faults,
+    fifth_alone,
+    fifth_together,
     fourth_clusters,
     fourth_devices,
     fourth_loops,
@@ -38,6 +40,8 @@ __all__ = [
     "Program",
     "control",
     "faults",
+    "fifth_alone",
+    "fifth_together",
     "fourth_clusters",
     "fourth_devices",
     "fourth_loops",

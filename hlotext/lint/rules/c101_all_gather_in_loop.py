@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import byte_text
+from hlotext.analysis import Communication, byte_text
+from hlotext.lint.beside import is_worth_time
 from hlotext.lint.helpers import is_invariant
 from hlotext.lint.loop_state import is_given_back, is_part_of_state
 from hlotext.lint.rule import Context, Report, Rule
@@ -20,6 +21,8 @@ class AllGatherInLoop(Rule):
 
     min_bytes: int = 1 << 20
     """Bytes that each device sends in all rounds, from which on it is worth a finding."""
+    min_percent: float = 0.2
+    """Percent of the estimated time of the module for which they are waited for, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for one in context.communications:
@@ -31,9 +34,13 @@ class AllGatherInLoop(Rule):
                 continue  # each round gathers another layer's parameters, as FSDP means it
             if one.kind == "all-gather" and is_given_back(one, context):
                 continue  # a reduce-scatter ends what it begins, as sequence parallelism means it
+            if one.kind != "all-gather" and _is_programs(one):
+                continue  # each round exchanges what it must, as the program says itself
             runs = context.runs(one.start)
             total = one.sent_bytes * runs
             if total < self.min_bytes or (runs == 1 and one.runs == 1):
+                continue
+            if not is_worth_time(one.start, context, self.min_percent):
                 continue
             often = f"runs {runs:,} times" if one.runs else "runs in every round"
             yield Report(
@@ -44,3 +51,9 @@ class AllGatherInLoop(Rule):
                 # Shardings that do not fit one another make many such exchanges in one round.
                 cause=f"in {one.loop.name}",
             )
+
+
+def _is_programs(one: Communication) -> bool:
+    """Whether the program calls the collective itself, rather than leaving it to the compiler."""
+    metadata = one.start.metadata
+    return metadata is not None and metadata.op_name.endswith(("/all_to_all", "/ragged_all_to_all"))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text
+from hlotext.lint.beside import is_worth_time
 from hlotext.lint.helpers import is_invariant
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -19,6 +20,8 @@ class LoopInvariantCollective(Rule):
 
     min_bytes: int = 0
     """Bytes that each device sends in all rounds, from which on it is worth a finding."""
+    min_percent: float = 0.2
+    """Percent of the estimated time of the module for which it is waited for, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for one in context.communications:
@@ -26,7 +29,9 @@ class LoopInvariantCollective(Rule):
                 continue
             runs = context.runs(one.start)
             total = one.sent_bytes * runs
-            if total > self.min_bytes and not (runs == 1 and one.runs == 1):
+            if runs == 1 and one.runs == 1:
+                continue
+            if total > self.min_bytes and is_worth_time(one.start, context, self.min_percent):
                 yield Report(
                     one.start,
                     f"{one.kind} of {byte_text(one.operand_bytes)} has the same operands in every round of the loop",

@@ -42,7 +42,7 @@ class SynchronousCollective(Rule):
                 metadata = one.start.metadata
                 name = metadata.op_name if metadata is not None else ""
                 together[one.kind, _NUMBERS.sub("", name)].append(one)
-        for group in together.values():
+        for (kind, name), group in together.items():
             # Layers that are not in a loop have one each.
             shares = [step_percent(one.start, context) for one in group]
             if sum(100 if share is None else share for share in shares) < self.min_percent:
@@ -55,6 +55,7 @@ class SynchronousCollective(Rule):
                     f"each device sends {byte_text(one.sent_bytes)}",
                     "let the compiler make it asynchronous, and give it independent work",
                     one.sent_bytes * runs,
+                    cause=f"{kind} for {name}" if name else "",
                 )
 
 
