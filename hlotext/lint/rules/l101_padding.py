@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 import attrs
@@ -10,6 +10,7 @@ import attrs
 from hlotext.analysis import Backend, array_bytes, arrays_of, byte_text, memory_space, written_arrays
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
+from hlotext.lint.beside import step_percent
 from hlotext.lint.helpers import is_of_convolution
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -26,20 +27,26 @@ class Padding(Rule):
     """Allocated bytes for each byte of values, from which on it is worth a finding."""
     min_bytes: int = 8 << 20
     """Bytes of padding in one array, from which on it is worth a finding."""
+    min_percent: float = 0.2
+    """Percent of the estimated time of the module that writing such arrays takes, likewise, where none is an argument and the
+    time can be told."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         first: dict[Shape, Instruction] = {}
         counts: Counter[Shape] = Counter()
+        writers: dict[Shape, list[Instruction]] = defaultdict(list)
         for parameter in context.module.entry.parameters:
             for _, array in arrays_of(parameter.shape):
                 first.setdefault(array, parameter)
                 counts[array] += 1
+                writers[array].append(parameter)
         for instruction in context.graph.stepped_instructions():
             if _is_compilers(instruction):
                 continue
             for _, array in written_arrays(instruction):
                 first.setdefault(array, instruction)
                 counts[array] += 1
+                writers[array].append(instruction)
         for array, count in counts.items():
             size = array_bytes(array)
             if (
@@ -50,6 +57,8 @@ class Padding(Rule):
                 or memory_space(array)
                 != 0  # what lies in the chip's own memory for a while is the compiler's business
             ):
+                continue
+            if not self._is_worth_time(writers[array], context):
                 continue
             allocated, values = size
             more = f", {count} such arrays" if count > 1 else ""
@@ -62,6 +71,12 @@ class Padding(Rule):
                 str(array),
                 is_held=True,
             )
+
+    def _is_worth_time(self, writers: list[Instruction], context: Context) -> bool:
+        shares = [
+            None if one.opcode == "parameter" else step_percent(one, context) or None for one in writers
+        ]
+        return None in shares or sum(share for share in shares if share is not None) >= self.min_percent
 
 
 def _is_compilers(instruction: Instruction) -> bool:
