@@ -42,16 +42,15 @@ class Origins:
         if not number:
             return Place(metadata.source_file, metadata.source_line, "") if metadata.source_file else None
         if number not in self._places:
-            frames = instruction.frames
-            self._places[number] = (
-                Place(frames[0].file, frames[0].line, frames[0].function) if frames else None
-            )
+            frame = instruction.innermost_frame
+            self._places[number] = Place(frame.file, frame.line, frame.function) if frame else None
         return self._places[number]
 
 
 def causing_frame(instruction: Instruction) -> StackFrame | None:
     """The innermost Python frame that an instruction is there for; None where the text names none near it."""
-    return next(iter(causing_frames(instruction)), None)
+    cause = _cause(instruction)
+    return cause.innermost_frame if cause is not None else None
 
 
 def causing_frames(instruction: Instruction) -> tuple[StackFrame, ...]:
@@ -60,6 +59,12 @@ def causing_frames(instruction: Instruction) -> tuple[StackFrame, ...]:
     Its own; else that of what it runs, as a wrapper does; else, for what compilers insert, such as copies, that of what
     made its operands; else that of the nearest user; else that of the call that it is part of.
     """
+    cause = _cause(instruction)
+    return cause.frames if cause is not None else ()
+
+
+def _cause(instruction: Instruction) -> Instruction | None:
+    """The instruction whose frames are those that another is there for."""
     for _ in range(_MOST_CALLS):
         if found := _inside(instruction) or _around(instruction):
             return found
@@ -68,24 +73,24 @@ def causing_frames(instruction: Instruction) -> tuple[StackFrame, ...]:
         if caller is None:
             break
         instruction = caller
-    return ()
+    return None
 
 
-def _inside(instruction: Instruction) -> tuple[StackFrame, ...]:
-    """The frames of an instruction or of the body that it runs, the root's first."""
-    if instruction.frames:
-        return instruction.frames
+def _inside(instruction: Instruction) -> Instruction | None:
+    """The instruction itself, or that of the body that it runs which has frames, the root first."""
+    if instruction.innermost_frame is not None:
+        return instruction
     if instruction.opcode not in ("fusion", "async-start"):
-        return ()
+        return None
     for callee in instruction.called_computations:
         for inner in reversed(callee.instructions):
-            if inner.frames:
-                return inner.frames
-    return ()
+            if inner.innermost_frame is not None:
+                return inner
+    return None
 
 
-def _around(instruction: Instruction) -> tuple[StackFrame, ...]:
-    """The frames of the nearest instruction before, or else behind, along the values."""
+def _around(instruction: Instruction) -> Instruction | None:
+    """The nearest instruction with frames before, or else behind, along the values."""
     for step in ("operands", "users"):
         seen, level = {instruction}, [instruction]
         while level and len(seen) <= _MOST_NEIGHBOURS:
@@ -93,6 +98,6 @@ def _around(instruction: Instruction) -> tuple[StackFrame, ...]:
             level = [other for other in dict.fromkeys(nearest) if other not in seen]
             seen.update(level)
             for other in level:
-                if frames := _inside(other):
-                    return frames
-    return ()
+                if found := _inside(other):
+                    return found
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -68,17 +69,48 @@ def _callees(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Computation]]
 
 
 def _leads_to(callee: Computation, computation: Computation) -> bool:
-    """Whether one computation is another or, over others, calls it."""
-    seen: set[Computation] = set()
-    stack = [computation]
-    while stack:
-        above = stack.pop()
-        if above is callee:
+    """Whether one computation is another or, over others, calls it.
+
+    Looked for from both sides in turn, since either may be few: callers of a long chain, or what a new copy calls.
+    """
+    if callee is computation:
+        return True
+    below = _below(callee)
+    for above in _above(computation):
+        found = next(below, None)
+        if found is None:
+            return False
+        if above is callee or found is computation:
             return True
-        if above not in seen:
-            seen.add(above)
-            stack.extend(c.computation for c in _callers(above) if c.computation is not None)
     return False
+
+
+def _above(computation: Computation) -> Iterator[Computation]:
+    """What leads to a computation, each once, the nearest first."""
+    seen = {computation}
+    pending = deque(seen)
+    while pending:
+        for caller in _callers(pending.popleft()):
+            home = caller.computation
+            if home is not None and home not in seen:
+                seen.add(home)
+                pending.append(home)
+                yield home
+
+
+def _below(computation: Computation) -> Iterator[Computation]:
+    """What a computation leads to, each at least once; with each instruction looked at it is said where the walk is."""
+    seen = {computation}
+    pending = deque(seen)
+    while pending:
+        current = pending.popleft()
+        for instruction in current:
+            yield current
+            for callee in instruction.called_computations:
+                if callee not in seen:
+                    seen.add(callee)
+                    pending.append(callee)
+                    yield callee
 
 
 def _callers(computation: Computation) -> Collection[Instruction]:

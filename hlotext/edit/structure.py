@@ -238,6 +238,14 @@ def remove(computation: Computation, instructions: Iterable[Instruction]) -> Non
         take_out(edit, computation, gone)
 
 
+_FEW = 16
+"""Instructions are taken out one by one where there are so many times more of them: else the list is made anew."""
+
+
+def _shorten(spans: list[tuple[int, int]], length: int) -> None:
+    del spans[length:]
+
+
 def take_out(edit: Edit, computation: Computation, gone: dict[Instruction, None]) -> None:
     """Takes instructions out, which has been found possible."""
     journal, module = edit.journal, computation._module
@@ -245,9 +253,11 @@ def take_out(edit: Edit, computation: Computation, gone: dict[Instruction, None]
     journal.set(computation, "_root", computation.root)
     spans = [(i._start, i._end) for i in gone if i._start >= 0]
     if spans:
-        journal.set(computation, "_removed_spans", [*computation._removed_spans, *spans])
-    if len(gone) == 1:
-        members.take_out(journal, computation, *gone)
+        journal.did(_shorten, computation._removed_spans, len(computation._removed_spans))
+        computation._removed_spans += spans
+    if len(gone) * _FEW <= len(computation):
+        for instruction in gone:
+            members.take_out(journal, computation, instruction)
     else:
         before = list(computation._instructions)
         computation.order.remove_all(gone)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from hlotext.edit import asynchronous, marks, members, structure, values
 from hlotext.edit.instructions import (
     apply,
@@ -24,25 +22,25 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.rewiring import is_wide, operand_at, operand_count, wires_of
 
 # ---- one operand
 
 
 def replace_operand(instruction: Instruction, number: object, operand: Instruction) -> None:
     """See `Instruction.replace_operand`."""
-    before = instruction._operands
     if not isinstance(number, int):
         raise EditError(
             f"the number of an operand of {instruction._name} is whole, not {values.shown(number)}"
         )
-    old = before[number]
+    old = operand_at(instruction, number)
     members.instruction(operand, f"an operand of {instruction._name}")
     if old is operand:
         return
-    place = range(len(before))[number]
+    place = range(operand_count(instruction))[number]
     module = module_of(instruction)
-    if len(before) <= _WIDE or module is None:
-        apply(instruction, module, {"_operands": _with(before, (place,), operand)}, typed=True)
+    if not is_wide(instruction) or module is None:
+        _replace_one(instruction, module, place, operand)
         return
     # Of the many operands of a tuple one alone is looked at.
     computation = instruction._computation
@@ -55,7 +53,7 @@ def replace_operand(instruction: Instruction, number: object, operand: Instructi
         or operand._opcode in ROLES
         or old._opcode in ROLES
     ):
-        apply(instruction, module, {"_operands": _with(before, (place,), operand)}, typed=True)
+        _replace_one(instruction, module, place, operand)
         return
     check_members(computation, instruction._name, (operand,), {})
     moves = moves_before((operand,), instruction)
@@ -66,62 +64,41 @@ def replace_operand(instruction: Instruction, number: object, operand: Instructi
         members.move_all(edit.journal, computation, moves, instruction)
 
 
-_WIDE = 16
-"""Operands beyond which they are not all looked at when one of them changes."""
+def _replace_one(instruction: Instruction, module: Module | None, place: int, operand: Instruction) -> None:
+    found = list(instruction._operands)
+    found[place] = operand
+    apply(instruction, module, {"_operands": tuple(found)}, typed=True)
 
 
 def exchange(
     journal: Journal, user: Instruction, old: Instruction, new: Instruction, place: int | None = None
 ) -> None:
     """Makes an instruction take another operand in one place; without one, wherever it takes the old one."""
-    before = user._operands
-    module = journal.module
-    if len(before) <= _WIDE or module is None:
-        places = tuple(n for n, operand in enumerate(before) if operand is old) if place is None else (place,)
-        after = _with(before, places, new)
-        stays = old in after
+    if not is_wide(user) or journal.module is None:
+        before = user._operands
+        after = tuple(
+            new if (operand is old if place is None else number == place) else operand
+            for number, operand in enumerate(before)
+        )
+        journal.did(move_uses, user, after, before)
+        user._operands = after
+        _use_instead(user, old, new, stays=old in after)
     else:
-        known = _places(module, before)
-        taken = known[old]
-        places = taken if place is None else (place,)
-        after = _with(before, places, new)
-        left = tuple(n for n in taken if n not in places) if place is not None else ()
-        stays = bool(left)
-        if stays:
-            known[old] = left
-        else:
-            del known[old]
-        known[new] = (*known.get(new, ()), *places)
-        module._wide = after, known
-    journal.did(move_uses, user, after, before)
-    user._operands = after
+        places = tuple(wires_of(user).places[old]) if place is None else (place,)
+        _rewire(user, places, old, new)
+        journal.did(_rewire, user, places, new, old)
+    marks.own_lines(journal, (new,))
+
+
+def _rewire(user: Instruction, places: tuple[int, ...], old: Instruction, new: Instruction) -> None:
+    _use_instead(user, old, new, stays=wires_of(user).exchange(places, old, new))
+
+
+def _use_instead(user: Instruction, old: Instruction, new: Instruction, *, stays: bool) -> None:
     if not stays and old._users is not None:
         old._users.pop(user, None)
     if new._users is not None:
         new._users.setdefault(user, None)
-    marks.own_lines(journal, (new,))
-
-
-def _with(
-    operands: tuple[Instruction, ...], places: Iterable[int], operand: Instruction
-) -> tuple[Instruction, ...]:
-    found = list(operands)
-    for place in places:
-        found[place] = operand
-    return tuple(found)
-
-
-def _places(module: Module, operands: tuple[Instruction, ...]) -> dict[Instruction, tuple[int, ...]]:
-    """Where each of many operands stands; remembered of those that were looked at last.
-
-    Looking for one among thousands each time made the replacement of all of them, one by one, take twice as long.
-    """
-    if module._wide is not None and module._wide[0] is operands:
-        return module._wide[1]
-    found: dict[Instruction, list[int]] = {}
-    for place, operand in enumerate(operands):
-        found.setdefault(operand, []).append(place)
-    return {operand: tuple(places) for operand, places in found.items()}
 
 
 # ---- one in the place of another
@@ -144,7 +121,7 @@ def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -
         raise EditError(f"{new.name} is {new._shape}, not {old._shape} as {old.name}")
     users = [user for user in old.users if user is not new]
     for user in users:
-        asynchronous.check_one(user, new, is_first=user._operands[0] is old)
+        asynchronous.check_one(user, new, is_first=operand_at(user, 0) is old)
         if not leaving:
             asynchronous.check_left(user, (old,))
     order = computation.order

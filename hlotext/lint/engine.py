@@ -9,7 +9,7 @@ from itertools import chain
 import attrs
 
 from hlotext import proto
-from hlotext.analysis import causing_frames
+from hlotext.analysis import causing_frame, causing_frames
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Facts, Finding
 from hlotext.ir import collector
@@ -136,12 +136,12 @@ def _reports(
 
 def _adopted(finding: Finding, rule: str, module: str = "") -> Finding:
     """What a reader or the verifier found, as the linter's own."""
-    frames = finding.instruction.frames if finding.instruction is not None else ()
+    instruction = finding.instruction
     return attrs.evolve(
         finding,
         rule=rule,
         module=module,
-        frame=frames[0] if frames else None,
+        frame=instruction.innermost_frame if instruction is not None else None,
         fingerprint=text_fingerprint(finding.code, finding.message),
     )
 
@@ -173,7 +173,6 @@ def _finding(rule: Rule, report: Report, context: Context, file: str) -> Finding
         source = Source(str(instruction), file)
     elif source is None:
         source = Source(f"HloModule {module.name}", file)
-    frames = causing_frames(instruction) if instruction is not None else ()
     return Finding(
         rule.code,
         rule.severity,
@@ -184,8 +183,10 @@ def _finding(rule: Rule, report: Report, context: Context, file: str) -> Finding
         instruction=instruction,
         rule=rule.name,
         module=module.name,
-        frame=frames[0] if frames else None,
-        checkout=context.checkout.place(frames) if context.checkout is not None else None,
+        frame=causing_frame(instruction) if instruction is not None else None,
+        checkout=context.checkout.place(causing_frames(instruction) if instruction is not None else ())
+        if context.checkout is not None
+        else None,
         bytes=report.bytes,
         flops=report.flops,
         fix=rule.fix,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hlotext.analysis import Communication, arrays_of, causing_frames, invariant_instructions, total_of
+from hlotext.analysis import Communication, arrays_of, causing_frame, invariant_instructions, total_of
 from hlotext.analysis.sizes import VIEWS
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
@@ -253,8 +253,8 @@ def is_in_branch(instruction: Instruction) -> bool:
 
 def is_of_package(instruction: Instruction) -> bool:
     """Whether the Python line that it is there for is one of an installed package, which users do not change."""
-    frames = causing_frames(instruction)
-    return bool(frames) and any(f"{name}/" in frames[0].file.replace("\\", "/") for name in _INSTALLED)
+    frame = causing_frame(instruction)
+    return frame is not None and any(f"{name}/" in frame.file.replace("\\", "/") for name in _INSTALLED)
 
 
 _INSTALLED = ("site-packages", "dist-packages")

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import hlotext as hlo
+from tests.bench.kinds import MODULES, each, joined
 
 STEPS = (1, 2, 4)
 LEAST = 0.05
@@ -30,17 +31,6 @@ def _body(lines: str) -> str:
 
 def _line(right: str) -> str:
     return _body(f"  x = {right}\n")
-
-
-def _each(n: int, line: str, first: int = 0) -> str:
-    """A line for each number: `#` is the number, `#-` the one before it, `#+` the next."""
-    return "".join(
-        line.replace("#-", str(i - 1)).replace("#+", str(i + 1)).replace("#", str(i)) for i in range(first, n)
-    )
-
-
-def _joined(n: int, word: str) -> str:
-    return _each(n, f"{word}, ").removesuffix(", ")
 
 
 def _call(operands: str) -> str:
@@ -86,62 +76,62 @@ SHAPES: dict[str, tuple[int, Callable[[int], str]]] = {
     "one long string": (4_000_000, lambda n: _line(f'f32[4] negate(p), metadata={{op_name="{"a" * n}"}}')),
     "a string of escapes": (100_000, lambda n: _line('f32[4] negate(p), metadata={op_name="' + "\\303" * n + '"}')),
     "one long line of junk": (25_000_000, lambda n: "HloModule m\n\nENTRY e { " + "a" * n + " }\n"),
-    "one long line of op lines": (2_000, lambda n: _body(_each(n, "x# = f32[4] negate(p) "))),
-    "one long line of errors": (2_000, lambda n: _body(_each(n, "x# = f32[4] negate(q) "))),
+    "one long line of op lines": (2_000, lambda n: _body(each(n, "x# = f32[4] negate(p) "))),
+    "one long line of errors": (2_000, lambda n: _body(each(n, "x# = f32[4] negate(q) "))),
     "many dimensions": (5_000, lambda n: _line(f"f32[{','.join(['1'] * n)}] negate(p)")),
     "many tiles": (20_000, lambda n: _line("f32[4]{0:T" + "(8,128)" * n + "} negate(p)")),
     # ---- more than the text warrants
     "an iota of devices": (10**9, lambda n: _line(f"f32[4] negate(p), sharding={{devices=[{n}]<=[{n}]}}")),
-    "a list of devices": (50_000, lambda n: _line(f"f32[4] negate(p), sharding={{devices=[{n}]{_joined(n, '#')}}}")),
-    "axes of a mesh": (5_000, lambda n: _sharded(f"mesh[{_joined(n, _AXIS)}], replicated")),
-    "axes that are named": (5_000, lambda n: _sharded(f"mesh[{_joined(n, _AXIS)}], [{{{_joined(n, _REFERENCE)}}}]")),
-    "one axis again": (5_000, lambda n: _sharded(f"mesh['a'={2**60}], [{{{_joined(n, _PART)}}}]")),
-    "axes of huge sizes": (5_000, lambda n: _sharded(f"mesh[{_joined(n, _HUGE)}], [{{{_joined(n, _REFERENCE)}}}]")),
-    "dimensions of a mesh": (5_000, lambda n: _sharded(f"mesh['a'=2], [{_joined(n, '{}')}]")),
-    "tile dimensions": (5_000, lambda n: _sharded(f"devices=[{_joined(n, '2')}]<=[{_joined(n, '2')}]")),
-    "tile dimensions of huge sizes": (5_000, lambda n: _sharded(f"devices=[{_joined(n, str(2**62))}]<=[4]")),
+    "a list of devices": (50_000, lambda n: _line(f"f32[4] negate(p), sharding={{devices=[{n}]{joined(n, '#')}}}")),
+    "axes of a mesh": (5_000, lambda n: _sharded(f"mesh[{joined(n, _AXIS)}], replicated")),
+    "axes that are named": (5_000, lambda n: _sharded(f"mesh[{joined(n, _AXIS)}], [{{{joined(n, _REFERENCE)}}}]")),
+    "one axis again": (5_000, lambda n: _sharded(f"mesh['a'={2**60}], [{{{joined(n, _PART)}}}]")),
+    "axes of huge sizes": (5_000, lambda n: _sharded(f"mesh[{joined(n, _HUGE)}], [{{{joined(n, _REFERENCE)}}}]")),
+    "dimensions of a mesh": (5_000, lambda n: _sharded(f"mesh['a'=2], [{joined(n, '{}')}]")),
+    "tile dimensions": (5_000, lambda n: _sharded(f"devices=[{joined(n, '2')}]<=[{joined(n, '2')}]")),
+    "tile dimensions of huge sizes": (5_000, lambda n: _sharded(f"devices=[{joined(n, str(2**62))}]<=[4]")),
     "an iota of many dimensions": (
         5_000,
-        lambda n: _sharded(f"devices=[2]<=[{_joined(n, '2')}]T({_joined(n, '#')})"),
+        lambda n: _sharded(f"devices=[2]<=[{joined(n, '2')}]T({joined(n, '#')})"),
     ),
-    "replica groups": (20_000, lambda n: _gathered(_joined(n, "{#}"))),
-    "a replica group": (50_000, lambda n: _gathered("{" + _joined(n, "#") + "}")),
-    "branches": (5_000, lambda n: _line(f"f32[4] conditional(p), branch_computations={{{_joined(n, 'f#')}}}")),
+    "replica groups": (20_000, lambda n: _gathered(joined(n, "{#}"))),
+    "a replica group": (50_000, lambda n: _gathered("{" + joined(n, "#") + "}")),
+    "branches": (5_000, lambda n: _line(f"f32[4] conditional(p), branch_computations={{{joined(n, 'f#')}}}")),
     "a window of many dimensions": (20_000, lambda n: _line("f32[4] reduce-window(p, p), window={size=2" + "x2" * n + "}")),
-    "frontend attributes": (20_000, lambda n: _line(f"f32[4] negate(p), frontend_attributes={{{_joined(n, _PAIR)}}}")),
-    "statistics": (20_000, lambda n: _line(f"f32[4] negate(p), statistics={{visualizing_index=0,{_joined(n, 'a#=1')}}}")),
-    "aliases": (5_000, lambda n: f"HloModule m, input_output_alias={{ {_joined(n, '{#}: (0, {#})')} }}" + _body("")[11:]),
-    "layout constraints": (20_000, lambda n: _call(f"p), operand_layout_constraints={{{_joined(n, 'f32[4]{0}')}}}, x=(0")),
-    "elements of a tuple": (20_000, lambda n: _line(f"({_joined(n, 'f32[#]')}) custom-call(p)")),
-    "elements of a large tuple": (2_000, lambda n: _body(f"  t = ({_joined(n, 'f32[4]')}) {_CALLS}" + _each(n, _GTE))),
+    "frontend attributes": (20_000, lambda n: _line(f"f32[4] negate(p), frontend_attributes={{{joined(n, _PAIR)}}}")),
+    "statistics": (20_000, lambda n: _line(f"f32[4] negate(p), statistics={{visualizing_index=0,{joined(n, 'a#=1')}}}")),
+    "aliases": (5_000, lambda n: f"HloModule m, input_output_alias={{ {joined(n, '{#}: (0, {#})')} }}" + _body("")[11:]),
+    "layout constraints": (20_000, lambda n: _call(f"p), operand_layout_constraints={{{joined(n, 'f32[4]{0}')}}}, x=(0")),
+    "elements of a tuple": (20_000, lambda n: _line(f"({joined(n, 'f32[#]')}) custom-call(p)")),
+    "elements of a large tuple": (2_000, lambda n: _body(f"  t = ({joined(n, 'f32[4]')}) {_CALLS}" + each(n, _GTE))),
     "a huge constant, elided": (10**6, lambda n: _line(f"f32[{n},{n}] constant({{...}})")),
     "a huge constant, empty": (10**6, lambda n: _line(f"f32[{n},{n}] constant({{}})")),
     # ---- many of a kind on one line
-    "a million attributes": (250_000, lambda n: _line("f32[4] negate(p)" + _each(n, ", a#=#"))),
+    "a million attributes": (250_000, lambda n: _line("f32[4] negate(p)" + each(n, ", a#=#"))),
     "one attribute again": (20_000, lambda n: _line("f32[4] negate(p)" + ", channel_id=1" * n)),
-    "header attributes": (20_000, lambda n: "HloModule m" + _each(n, ", a#=#") + "\n\n" + _body("")[13:]),
-    "a long operand list": (50_000, lambda n: _call(_joined(n, "p"))),
-    "undefined operands of one line": (10_000, lambda n: _call(_joined(n, "q#"))),
-    "predecessors": (20_000, lambda n: _line(f"f32[4] negate(p), control-predecessors={{{_joined(n, 'p')}}}")),
+    "header attributes": (20_000, lambda n: "HloModule m" + each(n, ", a#=#") + "\n\n" + _body("")[13:]),
+    "a long operand list": (50_000, lambda n: _call(joined(n, "p"))),
+    "undefined operands of one line": (10_000, lambda n: _call(joined(n, "q#"))),
+    "predecessors": (20_000, lambda n: _line(f"f32[4] negate(p), control-predecessors={{{joined(n, 'p')}}}")),
     # ---- many lines
     "one name again": (10_000, lambda n: _body("  x = f32[4] negate(p)\n" * n)),
     "one computation name again": (5_000, lambda n: f"f {_SMALL}" * n),
-    "one parameter number again": (10_000, lambda n: _body(_each(n, "  x# = f32[] parameter(0)\n"))),
-    "a chain": (10_000, lambda n: _body("  x0 = f32[4] negate(p)\n" + _each(n, "  x# = f32[4] negate(x#-)\n", 1))),
-    "undefined operands": (10_000, lambda n: _body(_each(n, "  x# = f32[4] negate(y#)\n"))),
-    "operands of the next line": (10_000, lambda n: _body(_each(n, "  x# = f32[4] negate(x#+)\n"))),
-    "undefined callees": (5_000, lambda n: _body(_each(n, "  x# = f32[4] map(p), to_apply=y#\n"))),
-    "updates": (2_000, lambda n: _body(_START + _each(n, _UPDATE, 1))),
+    "one parameter number again": (10_000, lambda n: _body(each(n, "  x# = f32[] parameter(0)\n"))),
+    "a chain": (10_000, lambda n: _body("  x0 = f32[4] negate(p)\n" + each(n, "  x# = f32[4] negate(x#-)\n", 1))),
+    "undefined operands": (10_000, lambda n: _body(each(n, "  x# = f32[4] negate(y#)\n"))),
+    "operands of the next line": (10_000, lambda n: _body(each(n, "  x# = f32[4] negate(x#+)\n"))),
+    "undefined callees": (5_000, lambda n: _body(each(n, "  x# = f32[4] map(p), to_apply=y#\n"))),
+    "updates": (2_000, lambda n: _body(_START + each(n, _UPDATE, 1))),
     "broken lines": (5_000, lambda n: _body(_BROKEN * n)),
     "broken lines that end in CR": (5_000, lambda n: _body(_BROKEN * n).replace("\n", "\r")),
     "junk lines": (20_000, lambda n: _body(_JUNK * n)),
-    "many headers": (5_000, lambda n: _each(n, "f# {\n")),
-    "many broken headers": (5_000, lambda n: _each(n, _HEADER)),
-    "junk between computations": (5_000, lambda n: "HloModule m\n" + _each(n, f"f# {_SMALL}{_JUNK}")),
+    "many headers": (5_000, lambda n: each(n, "f# {\n")),
+    "many broken headers": (5_000, lambda n: each(n, _HEADER)),
+    "junk between computations": (5_000, lambda n: "HloModule m\n" + each(n, f"f# {_SMALL}{_JUNK}")),
     "many modules": (2_000, lambda n: _MODULE * n),
     "headers of modules": (10_000, lambda n: "HloModule m\n" * n),
-    "rows of a table": (10_000, lambda n: _TABLE + _each(n, '# "a"\n', 1) + "\n" + _body("")[13:]),
-    "broken rows of a table": (10_000, lambda n: _TABLE + _each(n, "# a\n", 1) + "\n" + _body("")[13:]),
+    "rows of a table": (10_000, lambda n: _TABLE + each(n, '# "a"\n', 1) + "\n" + _body("")[13:]),
+    "broken rows of a table": (10_000, lambda n: _TABLE + each(n, "# a\n", 1) + "\n" + _body("")[13:]),
     # ---- what is not closed
     "NULs": (500_000, lambda n: "\0" * n),
     "NULs in a body": (100_000, lambda n: _body("\0" * n)),
@@ -167,59 +157,93 @@ SHAPES: dict[str, tuple[int, Callable[[int], str]]] = {
 """Name -> n, and the text of size n."""
 
 
-_F = "%f (p.f: f32[4]) -> f32[4] {\n  %p.f = f32[4] parameter(0)\n  ROOT %n.f = f32[4] negate(%p.f)\n}\n\n"
-_LEVEL = "%f# (p.#: f32[4]) -> f32[4] {\n  %p.# = f32[4] parameter(0)\n  ROOT %c.# = f32[4] call(%p.#), to_apply=%f#-\n}\n\n"
+LEAST_OF_STAGES = 0.03
+"""Seconds that a stage is to take at n: n grows until it does, or is `MOST` times what it was."""
+MOST = 16
+DOUBTFUL = 1.15
+"""An exponent from which on both times are taken again, three times each."""
+LIMIT = 1.2
 
 
-def _entry(lines: str, n: int, word: str) -> str:
-    """An entry with these lines, whose result holds an array for each number."""
-    shape = f"({_joined(n, 'f32[4]')})"
-    return (
-        f"ENTRY %e (p: f32[4]) -> {shape} {{\n  %p = f32[4] parameter(0)\n{lines}"
-        f"  ROOT %r = {shape} tuple({_joined(n, word)})\n}}\n"
-    )
+class Row:
+    """How the time of one thing grows with one kind of input."""
+
+    def __init__(self, name: str, kind: str, n: int) -> None:
+        self.name, self.kind, self.first, self.n = name, kind, n, n
+        self.least = self.most = 0.0
+
+    def measure(self, take: Callable[[int], float]) -> None:
+        """Takes the times at n and 4n, for an n at which the first is not too small to tell."""
+        self.least = take(self.n)
+        while self.least < LEAST_OF_STAGES and self.n < MOST * self.first:
+            factor = min(4.0, max(1.5, 1.2 * LEAST_OF_STAGES / max(self.least, 1e-4)))
+            self.n = min(round(self.n * factor), MOST * self.first)
+            self.least = take(self.n)
+        if self.least > 5 * LEAST_OF_STAGES:
+            self.n = max(round(self.n * 2 * LEAST_OF_STAGES / self.least), 1)
+            self.least = take(self.n)
+        self.most = take(4 * self.n)
+        if self.exponent > DOUBTFUL:
+            self.least = min(self.least, *(take(self.n) for _ in range(2)))
+            self.most = min(self.most, *(take(4 * self.n) for _ in range(2)))
+
+    @property
+    def exponent(self) -> float:
+        """1 is linear; 0 where even 4n takes too little time to tell."""
+        if self.most < LEAST_OF_STAGES:
+            return 0.0
+        return math.log(self.most / max(self.least, LEAST_OF_STAGES / 4), 4)
+
+    def __str__(self) -> str:
+        mark = "  <--" if self.exponent > LIMIT else ""
+        return (
+            f"{self.name:<56.56} {self.kind:<28} {self.n:>7,} {self.least:8.3f} {self.most:8.3f} "
+            f"{self.exponent:8.2f}{mark}"
+        )
 
 
-def _chained(n: int, line: str, before: str = "") -> str:
-    first = "  %x0 = f32[4] negate(%p)\n"
-    last = f"  ROOT %r = f32[4] negate(%x{n - 1})\n"
-    return (
-        f"HloModule m\n\n{before}ENTRY %e (p: f32[4]) -> f32[4] {{\n  %p = f32[4] parameter(0)\n"
-        f"{first}{_each(n, line, 1)}{last}}}\n"
-    )
-
-
-MODULES: dict[str, Callable[[int], str]] = {
-    "a chain": lambda n: _chained(n, '  %x# = f32[4] add(%x#-, %p), metadata={op_name="a/b#"}\n'),
-    "calls": lambda n: _chained(n, "  %x# = f32[4] call(%x#-), to_apply=%f\n", _F),
-    "one user": lambda n: f"HloModule m\n\n{_entry(_each(n, '  %x# = f32[4] sine(%p)' + chr(10)), n, '%x#')}",
-    "a chain of calls": lambda n: (
-        "HloModule m\n\n" + _F.replace("%f ", "%f0 ") + _each(n, _LEVEL, 1)
-        + f"ENTRY %e (p: f32[4]) -> f32[4] {{\n  %p = f32[4] parameter(0)\n"
-        f"  ROOT %r = f32[4] call(%p), to_apply=%f{n - 1}\n}}\n"
-    ),
-}  # fmt: skip
-"""Modules of one kind each."""
-
-
-def growth_of_stages(names: list[str], n: int) -> float:
-    """Prints a row for each stage and module; the largest exponent."""
+def growth_of_stages(names: list[str], kinds: list[str], scale: float) -> float:
+    """Prints a row for each stage and module, and for each of what takes no module; the largest exponent."""
     from tests import stages
 
     worst = 0.0
-    print(f"{'stage':<64}{'module':<20}      n      4n  exponent")
+    print(f"{'stage':<56} {'input':<28} {'n':>7} {'n: s':>8} {'4n: s':>8} exponent")
+
+    def show(row: Row) -> None:
+        nonlocal worst
+        worst = max(worst, row.exponent)
+        print(row, flush=True)
+
+    sizes: dict[str, int] = {}
     for stage in stages.STAGES:
         if names and not any(name in stage.name for name in names):
             continue
-        stage.run(MODULES["a chain"](4).encode())
-        for kind, make in MODULES.items():
-            least, most = (
-                min(seconds(stage.run, make(size).encode()) for _ in range(2)) for size in (n, 4 * n)
-            )
-            exponent = math.log(most / max(least, LEAST / 2), 4) if most > LEAST else 0.0
-            worst = max(worst, exponent)
-            mark = "  <--" if exponent > 1.2 else ""
-            print(f"{stage.name:<64}{kind:<20}{least:7.3f}{most:8.3f}{exponent:10.2f}{mark}", flush=True)
+        for kind, (n, make) in MODULES.items():
+            if kinds and kind not in kinds:
+                continue
+            stage.run(make(4).encode())
+            row = Row(stage.name, kind, max(round(n * scale), 1))
+            row.n = sizes.get(kind, row.n)
+
+            def take(size: int, stage: Any = stage, make: Callable[[int], str] = make) -> float:
+                hlo.clear_caches()
+                return seconds(stage.run, make(size).encode())
+
+            row.measure(take)
+            sizes[kind] = row.n
+            show(row)
+    for name, (n, prepare) in {}.items():
+        if names and not any(word in name for word in names):
+            continue
+        row = Row(name, "", max(round(n * scale), 1))
+
+        def take_other(size: int, prepare: Callable[[int], Callable[[], Any]] = prepare) -> float:
+            hlo.clear_caches()
+            with prepare(size) as run:
+                return seconds(lambda _: run(), "")
+
+        row.measure(take_other)
+        show(row)
     print(f"largest exponent {worst:.2f}")
     return worst
 
@@ -252,10 +276,10 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--scale", type=float, default=1.0, help="times n")
     parser.add_argument("--stages", action="store_true", help="every command, pass and print instead")
-    parser.add_argument("-n", type=int, default=500, help="lines of the modules, with --stages")
+    parser.add_argument("--kind", action="append", default=[], help="only modules of this kind, with --stages")
     options = parser.parse_args(arguments)
     if options.stages:
-        growth_of_stages(options.names, options.n)
+        growth_of_stages(options.names, options.kind, options.scale)
         return 0
     tolerantly(_body("I am no HLO\n"))  # loads the grammar
     print(

@@ -93,7 +93,7 @@ def _walk(module: hlo.Module) -> None:
             for value in instruction.attributes.values():
                 if not isinstance(value, hlo.Computation | tuple):
                     str(value)
-            instruction.users, instruction.span, instruction.frames  # noqa: B018
+            instruction.users, instruction.span, instruction.innermost_frame  # noqa: B018
             instruction.called_computations, instruction.control_predecessors  # noqa: B018
             instruction.async_chain, instruction.async_wrapped_instruction  # noqa: B018
             if instruction.shape is not None:

@@ -256,6 +256,16 @@ class Instruction:
         frame = metadata.frame
         return () if frame is None else (frame,)
 
+    @property
+    def innermost_frame(self) -> StackFrame | None:
+        """The first of `frames`, without the others; None where there are none."""
+        metadata = self.metadata
+        if metadata is None:
+            return None
+        if metadata.stack_frame_id and self._computation is not None and self._computation.module is not None:
+            return self._computation.module.stack_frames.innermost(metadata.stack_frame_id)
+        return metadata.frame
+
     # ---- the graph
 
     @property

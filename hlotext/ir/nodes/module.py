@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hlotext.ir.nodes.naming import NameUniquer
     from hlotext.ir.nodes.order import Order
     from hlotext.ir.nodes.record import Listener, Record
+    from hlotext.ir.nodes.rewiring import Wires
     from hlotext.ir.nodes.source import Source
     from hlotext.ir.values.frames import StackFrameIndex
     from hlotext.ir.values.print_options import PrintOptions
@@ -88,7 +89,7 @@ class Module:
     _listeners: tuple[Listener, ...] = ()
     _mixes_precisions: bool | None = None
     """Whether there are tiled layouts, so that precisions may mix, as the gate found out."""
-    _wide: tuple[tuple[Instruction, ...], dict[Instruction, tuple[int, ...]]] | None = None
+    _wide: tuple[tuple[Instruction, ...], Wires] | None = None
     """The operands of the instruction with many of them that was edited last, and where each stands."""
     _strict_facts: Any = None
     """What the gate judges instructions by, and the header's attributes and tables from which it follows."""

@@ -11,6 +11,9 @@ T = TypeVar("T")
 _GAP = 1 << 40
 """Distance of neighbouring positions, so that many instructions fit between them before all are numbered anew."""
 
+_LEAST_GAP = 1 << 20
+"""Distance between neighbours after only some of them were numbered anew."""
+
 
 class Order(Generic[T]):
     """The positions of a computation's instructions, or a module's computations: ascending numbers with gaps.
@@ -48,9 +51,27 @@ class Order(Generic[T]):
         high = self._positions[instructions[place]] if place < len(instructions) else low + 2 * _GAP
         instructions.insert(place, instruction)
         if high - low < 2:
-            self._number()
+            self._spread(place)
         else:
             self._positions[instruction] = (low + high) // 2
+
+    def _spread(self, place: int) -> None:
+        """Numbers those around a place anew, no more than it takes to have gaps between them again.
+
+        Numbering all made a thousand insertions at one place of a large computation take time with its size.
+        """
+        instructions, positions = self._instructions, self._positions
+        width = 32
+        while place > width and place + width < len(instructions):
+            low, high = positions[instructions[place - width - 1]], positions[instructions[place + width]]
+            gap = (high - low) // (2 * width + 1)
+            if gap >= _LEAST_GAP:
+                for number in range(place - width, place + width):
+                    low += gap
+                    positions[instructions[number]] = low
+                return
+            width *= 2
+        self._number()
 
     def remove(self, instruction: T) -> None:
         """Takes an instruction out of the list."""

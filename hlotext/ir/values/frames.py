@@ -83,6 +83,12 @@ class StackFrameIndex(Value):
             stack_frame_id = row.parent_frame_id
         return tuple(found)
 
+    def innermost(self, stack_frame_id: int) -> StackFrame | None:
+        """The first of `frames`, which may be thousands."""
+        if not 0 < stack_frame_id <= len(self.stack_frames):
+            return None
+        return self._frame(self.stack_frames[stack_frame_id - 1].file_location_id)
+
     def _frame(self, file_location_id: int) -> StackFrame:
         if not 0 < file_location_id <= len(self.file_locations):
             return StackFrame("", "", 0, 0, 0, 0)

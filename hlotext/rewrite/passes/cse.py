@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import operator
 import re
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import attrs
@@ -68,6 +67,8 @@ class _Merger:
         self.is_layout_sensitive = is_layout_sensitive
         self.count = 0
         self.contents = Contents()
+        self._fusions: dict[Instruction, None] = {}
+        """Fusions one of whose operands was replaced, which may have it twice now: looked at once, before anything asks."""
 
     @functools.cached_property
     def kept(self) -> frozenset[Instruction]:
@@ -87,8 +88,9 @@ class _Merger:
             if i in self.kept or literal is None or literal.is_partly_elided:
                 continue
             other = first.setdefault((self._shape(i.shape), _bits(literal)), i)
-            if other is not i and _replaced(i, other):
+            if other is not i and self._replaced(i, other):
                 gone.append(i)
+        self._deduplicate()
         self._remove(computation, gone)
 
     # ---- instructions
@@ -124,17 +126,21 @@ class _Merger:
         found: dict[Any, Any] = {}
         gone: list[Instruction] = []
         for i in instruction_post_order(computation):
+            if i in self._fusions:
+                del self._fusions[i]
+                deduplicate_fusion_operands(i)
             if i.opcode in _KEPT or not self._may_go(i):
                 continue
             alike = self._alike(i, found)
             first = next((o for o in alike if _same_sharding(o, i)), None)
             if first is None:
                 alike.append(i)
-            elif _replaced(i, first):
+            elif self._replaced(i, first):
                 gone.append(i)
                 continue
             if sum(o.opcode == "iota" for o in i.operands) > 1:
                 gone += self._join_iotas(i)
+        self._deduplicate()
         self._remove(computation, gone)
 
     def _may_go(self, i: Instruction) -> bool:
@@ -165,6 +171,21 @@ class _Merger:
             found = other
         alike: list[Instruction] = found
         return alike
+
+    def _replaced(self, i: Instruction, first: Instruction) -> bool:
+        """Whether all uses of one instruction could become uses of another; a user may need the very layout."""
+        users = i.users
+        try:
+            i.replace_all_uses_with(first)
+        except EditError:
+            return False
+        self._fusions.update(dict.fromkeys(user for user in users if user.opcode == "fusion"))
+        return True
+
+    def _deduplicate(self) -> None:
+        for fusion in self._fusions:
+            deduplicate_fusion_operands(fusion)
+        self._fusions.clear()
 
     def _remove(self, computation: Computation, gone: list[Instruction]) -> None:
         """Takes merged instructions out, and iotas that they alone used."""
@@ -298,19 +319,6 @@ def _bits(literal: Literal) -> Any:
 
 def _same_sharding(a: Instruction, b: Instruction) -> bool:
     return a.sharding is None or b.sharding is None or a.sharding == b.sharding
-
-
-def _replaced(i: Instruction, first: Instruction) -> bool:
-    """Whether all uses of one instruction could become uses of another; a user may need the very layout."""
-    users: Iterable[Instruction] = i.users
-    try:
-        i.replace_all_uses_with(first)
-    except EditError:
-        return False
-    for user in users:
-        if user.opcode == "fusion":
-            deduplicate_fusion_operands(user)
-    return True
 
 
 _name = operator.itemgetter(0)

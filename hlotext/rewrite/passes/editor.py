@@ -12,11 +12,12 @@ from typing import Any
 
 from hlotext import layout as layouts
 from hlotext.edit.cloning import own_attributes
-from hlotext.edit.parameters import remove_parameter
+from hlotext.edit.parameters import remove_unused_parameters
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.rewiring import has_repeated_operands
 from hlotext.ir.values.configs import FrontendAttributes
 from hlotext.ir.values.enums import FusionKind
 from hlotext.ir.values.literal import Literal
@@ -330,9 +331,9 @@ def set_control(i: Instruction, predecessors: Sequence[Instruction]) -> None:
 
 def deduplicate_fusion_operands(fusion: Instruction) -> None:
     """Gives a fusion each operand once (`HloFusionInstruction::DeduplicateFusionOperands`)."""
-    operands = fusion.operands
-    if len(set(operands)) == len(operands) or fusion.attributes.get("kind") is FusionKind.CUSTOM:
+    if not has_repeated_operands(fusion) or fusion.attributes.get("kind") is FusionKind.CUSTOM:
         return
+    operands = fusion.operands
     callees = fusion.called_computations
     if not callees or callees[0].callers != (fusion,):
         return
@@ -346,7 +347,7 @@ def deduplicate_fusion_operands(fusion: Instruction) -> None:
     with contextlib.suppress(EditError):
         for number, kept in reversed(repeated):
             parameters[number].replace_all_uses_with(parameters[kept])
-            remove_parameter(body, number)
+        remove_unused_parameters(body, [parameters[number] for number, _ in repeated])
 
 
 class Visitor(Editor):

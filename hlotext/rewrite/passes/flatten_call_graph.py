@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, ClassVar
 
 import attrs
@@ -39,6 +40,7 @@ class FlattenCallGraph(Pass):
     def run(self, module: Module) -> PassResult:
         growth = Growth(self.name, module)
         count = 0
+        uses: dict[Instruction, Counter[Computation]] = {}
         places = {c: number for number, c in enumerate(module.computations)}
         for computation in post_order(module.computations):
             callers = sorted(
@@ -46,8 +48,9 @@ class FlattenCallGraph(Pass):
                 key=lambda i: places.get(i.computation, len(places)) if i.computation else 0,
             )
             for number, caller in enumerate(callers):
-                uses = sum(callee is computation for callee in caller.called_computations)
-                if number or uses > 1:
+                if caller not in uses:  # a conditional may call thousands
+                    uses[caller] = Counter(caller.called_computations)
+                if number or uses[caller][computation] > 1:
                     count += _give_own(caller, computation, growth)
         return PassResult.of({"copies": count})
 

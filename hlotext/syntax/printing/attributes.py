@@ -289,8 +289,10 @@ class AttributePrinter(abc.ABC):
         options = self.options
         if options.print_metadata_only_op_name:
             return str(Metadata(op_name=metadata.op_name)) if metadata.op_name else "{}"
-        if options.print_inline_stack_frames and metadata.stack_frame_id and instruction.frames:
-            metadata = metadata.with_frame(instruction.frames[0])
+        if options.print_inline_stack_frames and metadata.stack_frame_id:
+            frame = instruction.innermost_frame
+            if frame is not None:
+                metadata = metadata.with_frame(frame)
         return str(metadata) if metadata.is_printed else None
 
 
