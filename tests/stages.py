@@ -32,8 +32,8 @@ LINES: dict[str, tuple[str, ...]] = {
     "show": ("show FILE", "show FILE --format json", "show FILE -i e", "show FILE -i x"),
     "fmt": ("fmt FILE", "fmt --style short FILE", "fmt --check --diff FILE"),
     "convert": ("convert FILE -o OUT",),
-    "check": tuple(f"check FILE --format {kind}" for kind in ("text", "json", "github", "sarif")),
-    "verify": tuple(f"verify FILE --format {kind}" for kind in ("text", "json", "github", "sarif")),
+    "check": tuple(f"check FILE --format {kind}" for kind in ("text", *FORMATS)),
+    "verify": tuple(f"verify FILE --format {kind}" for kind in ("text", *FORMATS)),
     "lint": (
         *(f"lint FILE --isolated --select ALL --format {kind}" for kind in FORMATS),
         "lint FILE --isolated --select ALL --statistics",
@@ -47,11 +47,19 @@ LINES: dict[str, tuple[str, ...]] = {
     "time": ("time FILE --chip v5e", "time FILE --chip v5e --format json"),
     "comm": ("comm FILE", "comm FILE --format json"),
     "shard": ("shard FILE", "shard FILE --format json"),
-    "diff": ("diff FILE FILE", "diff FILE FILE --format json"),
-    "graph": ("graph FILE -o OUT", "graph FILE --format dot"),
+    "diff": (
+        "diff FILE FILE",
+        *(f"diff FILE FILE --format {kind}" for kind in ("json", "github", "markdown")),
+    ),
+    "graph": ("graph FILE -o OUT", "graph FILE --format dot", "graph FILE --format svg"),
     "report": ("report FILE -o OUT",),
-    "table": ("table FILE -o OUT --tables all",),
-    "sql": ("sql --query bytes-by-opcode FILE", "sql --query bytes-by-line FILE --format json"),
+    "table": ("table FILE -o OUT --tables all", "table FILE -o OUT --format json"),
+    "sql": (
+        "sql --query bytes-by-opcode FILE",
+        "sql --query bytes-by-line FILE --format json",
+        "sql --query bytes-by-line FILE --format csv",
+        "sql --query bytes-by-line FILE --format parquet -o OUT",
+    ),
 }
 """Command lines of each command that takes a module."""
 WITHOUT_MODULE = {
@@ -89,14 +97,25 @@ def _module(data: bytes) -> hlo.Module:
     return hlo.parse_tolerant(data).module
 
 
+@attrs.define
+class Written:
+    """How much the last stage wrote: what takes long because its result is long is no fault of the way it is made."""
+
+    count: int = 0
+    """Characters, or bytes of files."""
+
+
+WRITTEN = Written()
+
+
 def _print(style: hlo.PrintOptions, module: hlo.Module) -> None:
-    module.to_text(style)
+    WRITTEN.count = len(module.to_text(style))
 
 
 def _pass(kind: type[Pass], module: hlo.Module) -> None:
     with suppress(PassLimitError, BrokenModuleError):
         kind().run(module)
-    str(module)
+    WRITTEN.count = len(str(module))
 
 
 def _rename(module: hlo.Module) -> None:
@@ -144,6 +163,8 @@ def _command(line: str, data: bytes) -> str:
     words = {FILE: str(path), OUT: str(out)}
     result = cli_support.run(*(words.get(word, word) for word in line.split()))
     _forget_streams()
+    written = [file.stat().st_size for file in (out, *out.rglob("*")) if file.is_file()]
+    WRITTEN.count = len(result.stdout) + len(result.stderr) + sum(written)
     if "internal error" in result.stderr or result.exit_code not in (0, 1, 2):
         raise AssertionError(f"exit status {result.exit_code}: {result.stderr.strip()}")
     return result.stderr if line.split()[0] in MODULES else result.stdout + result.stderr

@@ -5,12 +5,18 @@ from __future__ import annotations
 import random
 import re
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
-from hlotext.cli import COMMANDS
+import hlotext as hlo
+from hlotext.cli import COMMANDS, main
+from hlotext.lint.config import Config
+from hlotext.lint.registry import builtin_rules
 from hlotext.rewrite.passes import PASSES
 from tests import stages, support
+from tests.bench import kinds, others
 from tests.fuzz import chain, mutate, seeds
 
 EXTRAS = frozenset({"convert", "report", "graph"})
@@ -26,6 +32,48 @@ def test_every_command_and_pass_has_its_stage() -> None:
         assert all(line.split()[0] == command and stages.FILE in line.split() for line in lines)
     assert {f"pass {name}" for name in PASSES} <= {stage.name for stage in stages.STAGES}
     assert len({stage.name for stage in stages.STAGES}) == len(stages.STAGES)
+
+
+def test_every_format_of_every_command_has_its_line() -> None:
+    """A new writer of reports is in the lines of what uses it; another format needs a line of its own."""
+    context = click.Context(main)
+    for command, lines in stages.LINES.items():
+        found = main.get_command(context, command)
+        assert found is not None
+        for option in found.params:
+            if "--format" not in option.opts or not isinstance(option.type, click.Choice):
+                continue
+            words = [line.split() for line in lines]
+            shown = {w[w.index("--format") + 1] if "--format" in w else option.default for w in words}
+            assert shown == set(option.type.choices), f"lines of {command}"
+
+
+def test_every_rule_runs_in_the_lines_of_lint() -> None:
+    """They select all rules, so that a new one is among them."""
+    assert all("--select ALL" in line for line in stages.LINES["lint"])
+    assert set(builtin_rules()) <= {rule.code for rule in Config(select=("ALL",)).active_rules()}
+
+
+def test_every_command_has_its_row_in_the_bench_of_linearity() -> None:
+    """Those that take one module have theirs by `LINES`; others need one in `tests/bench/others.py`."""
+    words = {word.strip(",") for name, *_ in others.OTHERS for word in name.split()[:2]}
+    assert set(stages.WITHOUT_MODULE) <= words | set(others.FIXED)
+    assert set(others.FIXED) <= set(stages.WITHOUT_MODULE)
+
+
+@pytest.mark.parametrize("kind", kinds.MODULES)
+def test_modules_of_one_kind_read_back(kind: str) -> None:
+    text = kinds.MODULES[kind][1](5)
+    assert str(hlo.parse(text)) == text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", others.OTHERS, ids=[f"{name} {kind}" for name, kind, *_ in others.OTHERS])
+def test_rows_of_the_bench_run(row: tuple[str, str, int, Any]) -> None:
+    if row[0].startswith(("proto", "show, convert")):
+        pytest.importorskip("google.protobuf")
+    with row[3](3) as run:
+        run()
 
 
 def _core() -> list[stages.Stage]:

@@ -6,12 +6,20 @@ from hlotext.analysis import arrays_of
 from hlotext.compiler.decision import Decision
 from hlotext.compiler.layout_engine import Engine
 from hlotext.compiler.layout_values import Index, Orders, order_of, with_layouts, with_orders
+from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Layout, Shape
 from hlotext.memory.definitions import shape_of
 from hlotext.rewrite.passes.editor import Editor
 from hlotext.semantics.words import index_text
+
+
+@remembered(1 << 12)
+def _one(shape: Shape) -> Shape:
+    """A shape, the same object for all that are equal: those of wide tuples take long to compare part by part."""
+    return shape
+
 
 _SOURCE = "LayoutAssignment::AssignLayouts"
 _COPY = "LayoutAssignment::CopyOperandIfLayoutsDiffer"
@@ -48,7 +56,7 @@ class Applying:
             known = shape_of(buffer.instruction).subshape(buffer.index).layout
             is_kept = buffer.instruction is not i or i.opcode == "parameter"
             found[index] = known if is_kept and known and known.minor_to_major == order else Layout(order)
-        wanted = with_layouts(shape, found)
+        wanted = _one(with_layouts(shape, found))
         if wanted != shape:
             i.change(shape=wanted, typed=False)
         for index, buffer in own.items():

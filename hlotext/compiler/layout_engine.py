@@ -9,6 +9,7 @@ and branches learn in the second what their callers found in the first (`LayoutA
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Protocol
 
 from hlotext import layout as layouts
@@ -44,6 +45,8 @@ from hlotext.semantics.words import index_text
 DEFAULT, BEGINNING, GIVEN = -2, 0, 3
 """Priorities: of nothing, of the first round, of what the program's interface says (`LayoutConstraint`)."""
 ROUNDS = 2
+_WIDE = 16
+"""Operands from which on it is remembered where each stands."""
 
 KEEPS_LAYOUT = (ELEMENTWISE - {"atan"}) | {
     "add-dependency", "bitcast-convert", "concatenate", "all-gather", "all-gather-start", "all-gather-done", "all-to-all",
@@ -82,6 +85,8 @@ class Engine:
         self._ages = Ages(computations)
         self._added: list[Constraint] = []
         self._open: set[Buffer] = set()
+        self._wide: dict[Instruction, tuple[tuple[Instruction, ...], dict[Instruction, list[int]]]] = {}
+        """Operands of instructions with many of them, and where each stands."""
         self._buffers: dict[Computation, list[Buffer]] = {}
         for buffer in self.sources.buffers:
             assert buffer.instruction.computation is not None
@@ -465,8 +470,8 @@ class Engine:
         buffer = constraint.buffer
         for alias in buffer.aliases:
             for user in alias.users:
-                for number, operand in enumerate(user.operands):
-                    if operand is alias and not self.sources.is_handed_on(user, number):
+                for number in self._places(user, alias):
+                    if not self.sources.is_handed_on(user, number):
                         self.set_operand(
                             {(): constraint.order}, user, number, _via(f"{alias.name} lies so", constraint.because),
                             mandatory=False, priority=constraint.priority,
@@ -476,11 +481,24 @@ class Engine:
         if home is None or len(callers) != 1 or callers[0].opcode != "while" or home.root.opcode != "tuple":
             return
         if home.root in buffer.instruction.users:
-            number = home.root.operands.index(buffer.instruction)
+            number = self._places(home.root, buffer.instruction)[0]
             state = self.sources.of(home.parameters[0]).get((number, *buffer.index))
             if state is not None:
                 why = f"the body gives it back as {buffer.instruction.name}, which lies so"
                 self.set_buffer(constraint.order, state, False, True, self.priority, why)
+
+    def _places(self, user: Instruction, operand: Instruction) -> Sequence[int]:
+        """Which operands of an instruction one is; asked of all thousands of a wide tuple in turn."""
+        operands = user.operands
+        known = self._wide.get(user)
+        if known is None or known[0] is not operands:
+            places: dict[Instruction, list[int]] = {}
+            for number, other in enumerate(operands):
+                places.setdefault(other, []).append(number)
+            known = operands, places
+            if len(operands) > _WIDE:
+                self._wide[user] = known
+        return known[1][operand]
 
     # ---- layouts that make operations cheap
 

@@ -180,11 +180,10 @@ class Sources:
         """Whether a part of an operand is a part of the result (`AnyOperandBufferForwarded`)."""
         if i.opcode not in _MAY_HAND_ON:
             return False
+        if i.opcode != "copy":
+            return True
         own = set(map(id, self._of[i].values()))
-        given = self._of[i.operands[number]].values()
-        return any(id(buffer) in own for buffer in given) or (
-            i.opcode in HANDED_ON or i.opcode == "tuple" or (i.opcode == "get-tuple-element" and not own)
-        )
+        return any(id(buffer) in own for buffer in self._of[i.operands[number]].values())
 
     def _find(self, i: Instruction) -> dict[Index, Buffer]:
         opcode = i.opcode

@@ -207,13 +207,13 @@ def check_fusions(suspects: Iterable[Instruction]) -> None:
         if not bodies[computation]:
             continue
         if computation.root is instruction:
-            if instruction.users:
+            if instruction.user_view:
                 raise EditError(
                     f"{instruction.name} is the result of a fusion, and {instruction.users[0].name} would use it inside",
                     "take a copy of it",
                     code="V307",
                 )
-        elif not instruction.users and not has_side_effect(instruction):
+        elif not instruction.user_view and not has_side_effect(instruction):
             raise EditError(
                 f"nothing in the fusion {computation.name} would use {instruction.name}",
                 "use it, or take it out, inside of one `with module.transaction():`",

@@ -192,5 +192,5 @@ def replace(old: Instruction, new: Instruction) -> None:
                 {"_attributes": {**successor._attributes, CONTROL: tuple(kept)}},
                 typed=True,
             )
-        if leaving and not old.users and not old.is_root:
+        if leaving and not old.user_view and not old.is_root:
             structure.remove(computation, (old,))

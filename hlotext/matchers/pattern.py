@@ -177,7 +177,7 @@ class Pattern:
 
     def with_one_user(self) -> Pattern:
         """Used by exactly one instruction (`WithOneUser`)."""
-        return self.with_predicate(lambda i: len(i.users) == 1, "it has one user")
+        return self.with_predicate(lambda i: len(i.user_view) == 1, "it has one user")
 
     # ---- shapes
 

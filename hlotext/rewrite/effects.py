@@ -102,7 +102,7 @@ def is_dead(instruction: Instruction) -> bool:
     """
     return not (
         instruction.opcode == "parameter"
-        or instruction.users
+        or instruction.user_view
         or instruction.is_root
         or instruction.control_predecessors
         or instruction.control_successors

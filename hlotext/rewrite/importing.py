@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from hlotext.ir.errors import EditError
@@ -50,8 +53,12 @@ class _Copies:
         self.module = module
         self.nodes: dict[Any, Any] = {}
         self.channels: dict[int, int] = {}
-        used = (i.attributes.get("channel_id") for i in module.instructions())
-        self.last_channel = max((number for number in used if isinstance(number, int)), default=0)
+
+    @functools.cached_property
+    def free_channels(self) -> Iterator[int]:
+        """Channels that are free in the module; most computations that are copied need none."""
+        used = (i.attributes.get("channel_id") for i in self.module.instructions())
+        return itertools.count(1 + max((number for number in used if isinstance(number, int)), default=0))
 
     def add(self, computation: Computation, name: str | None, before: Computation | None) -> None:
         builder = Builder.new(self.module, name or computation.name or "inline_body", before=before)
@@ -76,10 +83,9 @@ class _Copies:
             return tuple(self.nodes[item] for item in value)
         if name == "channel_id" and isinstance(value, int):
             if value not in self.channels:
-                self.last_channel += 1
-                self.channels[value] = self.last_channel
+                self.channels[value] = next(self.free_channels)
             return self.channels[value]
         if isinstance(value, Metadata) and value.stack_frame_id:
-            frames = instruction.frames
-            return value.with_frame(frames[0]) if frames else value
+            frame = instruction.innermost_frame
+            return value.with_frame(frame) if frame is not None else value
         return value

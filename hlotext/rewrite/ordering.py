@@ -48,7 +48,7 @@ def move_after(instruction: Instruction, other: Instruction) -> None:
     if following is not None:
         instruction.move_before(following)
         return
-    if instruction.users or instruction.control_successors:
+    if instruction.user_view or instruction.control_successors:
         raise EditError(f"{instruction.name} cannot stand behind {other.name}: something needs it before")
     instruction.move_before(other)  # nothing stands behind the last one, before which it could go
     other.move_before(instruction)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hlotext.edit.calls import OWNERS
@@ -37,7 +37,7 @@ def outline(
     inside = sorted(chosen, key=order.__getitem__)
     inputs = dict.fromkeys(o for i in inside for o in i.operands if o not in chosen)
     outputs = [i for i in inside if i.is_root or any(user not in chosen for user in i.users)] or inside[-1:]
-    if any(_needs(value, chosen) for value in inputs):
+    if _need_any(inputs, chosen, inside[0]):
         raise EditError("a value would leave the outlined instructions and come back")
     with module.transaction():
         builder = Builder.new(module, name, before=computation)
@@ -85,17 +85,21 @@ def _call(
     return builder.op(opcode, inputs, shape=callee.shape, **attributes)
 
 
-def _needs(value: Instruction, chosen: dict[Instruction, None]) -> bool:
-    """Whether a value depends on one of the instructions."""
+def _need_any(values: Iterable[Instruction], chosen: dict[Instruction, None], first: Instruction) -> bool:
+    """Whether one of these values depends on one of the chosen instructions, of which the first is given."""
+    computation = first.computation
+    assert computation is not None
+    order = computation.order
+    start = order[first]
     seen: set[Instruction] = set()
-    stack = [value]
+    stack = [value for value in values if order[value] >= start]
     while stack:
         i = stack.pop()
         if i in chosen:
             return True
         if i not in seen:
             seen.add(i)
-            stack.extend((*i.operands, *i.control_predecessors))
+            stack.extend(o for o in (*i.operands, *i.control_predecessors) if order[o] >= start)
     return False
 
 

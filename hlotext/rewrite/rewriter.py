@@ -150,23 +150,24 @@ class _Rewriter:
         self.last: deque[str] = deque(maxlen=6)
         self.pending: dict[Instruction, None] = {}
         """What is to be visited; the last one first."""
-        self.touched: dict[Instruction, None] = {}
-        """What the rule at work has edited so far, in order."""
+        self.touched: dict[Instruction, bool] = {}
+        """What the rule at work has edited so far, in order; False for what only lost a user."""
         self._by_opcode: dict[str, list[Rule]] = {}
 
     # ---- what edits tell
 
     def inserted(self, node: Instruction | Computation) -> None:
         if isinstance(node, Instruction):
-            self.touched[node] = None
+            self.touched[node] = True
 
     def modified(self, node: Instruction | Computation) -> None:
         if isinstance(node, Instruction):
-            self.touched[node] = None
+            self.touched[node] = True
 
     def removed(self, node: Instruction | Computation) -> None:
         if isinstance(node, Instruction):
-            self.touched.update(dict.fromkeys(node.operands))  # each has one user less
+            for operand in node.operands:  # each has one user less
+                self.touched.setdefault(operand, False)
 
     # ---- rounds
 
@@ -204,10 +205,12 @@ class _Rewriter:
     def visit_again(self) -> None:
         """Puts what was edited, and what uses it, on the list."""
         near: dict[Instruction, None] = {}
-        for i in self.touched:
+        for i, is_edited in self.touched.items():
             if self.is_chosen(i.computation):
                 near[i] = None
-                near.update(dict.fromkeys(i.users))
+                # That one of many others is gone says little to a user: the next round is soon enough.
+                if is_edited or len(i.user_view) <= _MANY:
+                    near.update(dict.fromkeys(i.user_view))
         for i in reversed(near):
             self.pending.pop(i, None)
             self.pending[i] = None
@@ -254,7 +257,7 @@ class _Rewriter:
             error.add_note(f"in the rule {rule.name}, applied to {old.name}")
             raise
         self.counts[rule.name] = self.counts.get(rule.name, 0) + 1
-        self.touched[new] = None
+        self.touched[new] = True
         return True
 
     def replace(self, rule: Rule, old: Instruction, new: Instruction) -> None:
@@ -266,6 +269,11 @@ class _Rewriter:
         operands = old.operands
         old.replace_with(new)
         remove_dead_operands((old,) if old.computation is not None else operands)
+
+
+_MANY = 64
+"""Users from which on they are not visited at once when one of them was taken out: with thousands, that was all there was to
+do."""
 
 
 def _opcodes(rule: Rule) -> frozenset[str] | None:

@@ -140,7 +140,7 @@ def wide_loop(n: int) -> str:
     )
     lines = (
         "  %z = s32[] constant(0)\n"
-        + each(n, f"  %x# = {F} custom-call(%p), custom_call_target=\"t#\"\n")
+        + each(n, f'  %x# = {F} custom-call(%p), custom_call_target="t#"\n')
         + f"  %q = {state} tuple(%z, {joined(n, '%x#')})\n  %w = {state} while(%q), condition=%cond, body=%body\n"
         + each(n, f"  %y# = {F} get-tuple-element(%w), index=#+\n")
     )
@@ -220,9 +220,7 @@ def deep_tuples(n: int) -> str:
             lines += f"  %g{i}.{level} = {shapes[level]} get-tuple-element(%{before}), index=0\n"
             before = f"g{i}.{level}"
     given, result = joined(n, f"t#: {shapes[-1]}"), f"({joined(n, F)})"
-    return (
-        f"{HEAD}ENTRY %e ({given}) -> {result} {{\n{lines}  ROOT %r = {result} tuple({joined(n, '%g#.0')})\n}}\n"
-    )
+    return f"{HEAD}ENTRY %e ({given}) -> {result} {{\n{lines}  ROOT %r = {result} tuple({joined(n, '%g#.0')})\n}}\n"
 
 
 def built_tuples(n: int) -> str:
@@ -247,7 +245,9 @@ def tuple_of_tuples(n: int) -> str:
         "  %k = s32[] constant(7)\n"
         + each(n, f'  %x# = {F} custom-call(%p), custom_call_target="t#"\n  %t# = {pair} tuple(%x#, %k)\n')
         + f"  %b = {shape} tuple({joined(n, '%t#')})\n  %c = {shape} optimization-barrier(%b)\n"
-        + each(n, f"  %g# = {pair} get-tuple-element(%c), index=#\n  %y# = {F} get-tuple-element(%g#), index=0\n")
+        + each(
+            n, f"  %g# = {pair} get-tuple-element(%c), index=#\n  %y# = {F} get-tuple-element(%g#), index=0\n"
+        )
     )
     return tupled(n, lines, "%y#")
 
@@ -285,7 +285,11 @@ def frames(n: int) -> str:
         ("FileNames\n", '# "f#.py"\n', 1),
         ("\nFunctionNames\n", '# "g#"\n', 1),
         ("\nFileLocations\n", location, 1),
-        ("\nStackFrames\n1 {file_location_id=1 parent_frame_id=1}\n", "# {file_location_id=# parent_frame_id=#}\n", 2),
+        (
+            "\nStackFrames\n1 {file_location_id=1 parent_frame_id=1}\n",
+            "# {file_location_id=# parent_frame_id=#}\n",
+            2,
+        ),
     )
     text = "".join(title + each(n + 1, row, first) for title, row, first in tables)
     line = '  %x# = f32[4] sine(%x#-), metadata={op_name="jit(f)/a#/b" stack_frame_id=NUMBER}\n'
@@ -316,7 +320,7 @@ def pairs(n: int, start: str, done: str) -> str:
 
 
 _COPY = "(f32[4], f32[4], u32[]) copy-start(%x#-)"
-_REDUCE = "f32[4] all-reduce-start(%x#-), channel_id=#, replica_groups={{0,1},{2,3}}, use_global_device_ids=true, to_apply=%sum"
+_REDUCE = "f32[4] all-reduce-start(%x#-), channel_id=#, replica_groups={{0,1}}, to_apply=%sum"
 
 
 def overlapping(n: int) -> str:
@@ -374,9 +378,9 @@ def updates(n: int) -> str:
 
 def slices(n: int) -> str:
     lines = "".join(f"  %x{i} = f32[4] slice(%q), slice={{[{i}:{i + 4}]}}\n" for i in range(n))
-    return tupled(n, f"  %q = f32[{n + 4}] broadcast(%p0), dimensions={{}}\n".replace("%p0", "%k") + lines).replace(
-        "  %q =", "  %k = f32[] constant(2)\n  %q ="
-    )
+    return tupled(
+        n, f"  %q = f32[{n + 4}] broadcast(%p0), dimensions={{}}\n".replace("%p0", "%k") + lines
+    ).replace("  %q =", "  %k = f32[] constant(2)\n  %q =")
 
 
 def sharded(n: int) -> str:
@@ -387,7 +391,9 @@ def sharded(n: int) -> str:
         for i in range(n)
     )
     first = f"  %k = f32[] constant(2)\n  %q = f32[{n}] broadcast(%k), dimensions={{}}\n"
-    return entry(first + lines, f"negate(%x{n - 1})", f"f32[{n}]", head=f"HloModule m, num_partitions={n}\n\n")
+    return entry(
+        first + lines, f"negate(%x{n - 1})", f"f32[{n}]", head=f"HloModule m, num_partitions={n}\n\n"
+    )
 
 
 def equal_computations(n: int) -> str:
@@ -411,7 +417,9 @@ def sorted_arrays(n: int) -> str:
     lines = "".join(
         f"  %a{i} = f32[] parameter({2 * i})\n  %b{i} = f32[] parameter({2 * i + 1})\n" for i in range(n)
     )
-    before = f"%less ({given}) -> pred[] {{\n{lines}  ROOT %l = pred[] compare(%a0, %b0), direction=LT\n}}\n\n"
+    before = (
+        f"%less ({given}) -> pred[] {{\n{lines}  ROOT %l = pred[] compare(%a0, %b0), direction=LT\n}}\n\n"
+    )
     lines = each(n, f'  %x# = {F} custom-call(%p), custom_call_target="t#"\n')
     lines += f"  %q = {shape} sort({joined(n, '%x#')}), dimensions={{0}}, to_apply=%less\n"
     return tupled(n, lines + each(n, f"  %y# = {F} get-tuple-element(%q), index=#\n"), "%y#", before=before)
@@ -425,12 +433,16 @@ def reduced_arrays(n: int) -> str:
         f"  %b{i} = f32[] parameter({n + i})\n" for i in range(n)
     )
     lines += each(n, "  %c.# = f32[] add(%a#, %b#)\n")
-    before = f"%adds ({given}) -> {scalars} {{\n{lines}  ROOT %l = {scalars} tuple({joined(n, '%c.#')})\n}}\n\n"
+    before = (
+        f"%adds ({given}) -> {scalars} {{\n{lines}  ROOT %l = {scalars} tuple({joined(n, '%c.#')})\n}}\n\n"
+    )
     lines = "  %k = f32[] constant(0)\n" + each(n, f'  %x# = {F} custom-call(%p), custom_call_target="t#"\n')
     lines += (
         f"  %q = {scalars} reduce({joined(n, '%x#')}, {joined(n, '%k')}), dimensions={{0}}, to_apply=%adds\n"
     )
-    return tupled(n, lines + each(n, "  %y# = f32[] get-tuple-element(%q), index=#\n"), "%y#", "f32[]", before)
+    return tupled(
+        n, lines + each(n, "  %y# = f32[] get-tuple-element(%q), index=#\n"), "%y#", "f32[]", before
+    )
 
 
 _TILES = ("{1,0}", "{0,1}", "{1,0:T(8,128)}", "{0,1:T(8,128)}", "{1,0:T(4,128)S(1)}", "{1,0:T(2,128)}")
@@ -443,7 +455,8 @@ def tiled(n: int) -> str:
         return f"f32[{8 + i % 50},128]{_TILES[i % len(_TILES)]}"
 
     lines = "  %k = f32[] constant(2)\n" + "".join(
-        f"  %x{i} = {shape(i)} broadcast(%k), dimensions={{}}\n  %y{i} = {shape(i + 50)} copy(%x{i})\n" for i in range(n)
+        f"  %x{i} = {shape(i)} broadcast(%k), dimensions={{}}\n  %y{i} = {shape(i + 50)} copy(%x{i})\n"
+        for i in range(n)
     )
     shapes = ", ".join(shape(i + 50) for i in range(n))
     return entry(lines, f"tuple({joined(n, '%y#')})", f"({shapes})")
@@ -469,7 +482,9 @@ def numbers(n: int) -> str:
 
 def folded(n: int) -> str:
     """n sums of constants."""
-    return chained(n, f"  %k# = {F} constant({{1, 2, 3, #}})\n  %l# = {F} add(%k#, %k#)\n  %x# = {F} add(%x#-, %l#)")
+    return chained(
+        n, f"  %k# = {F} constant({{1, 2, 3, #}})\n  %l# = {F} add(%k#, %k#)\n  %x# = {F} add(%x#-, %l#)"
+    )
 
 
 MODULES: dict[str, tuple[int, Callable[[int], str]]] = {

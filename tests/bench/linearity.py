@@ -1,7 +1,8 @@
 """How the time of reading grows with hostile texts: `python -m tests.bench.linearity [NAME...]`.
 
-With `--stages` how the time of every command, pass and print (`tests.stages`) grows with modules that are all of one kind:
-the exponent from n to 4n, 1 being linear.
+With `--stages` how the time of every command, pass, report and print (`tests.stages`), and of folders, protos and edits
+(`tests.bench.others`), grows with modules that are all of one kind (`tests.bench.kinds`): the exponent from n to 4n, 1 being
+linear in module and result (a style that prints the types of operands prints a wide tuple's with each of its elements).
 
 Each row is a shape of attack at n, 2n and 4n: seconds of processor time of `parse` (which ends at the first error) and of
 `parse_tolerant` (which does not), with every diagnostic written out. Growth is the time at 4n by that at n: 4 is linear.
@@ -14,8 +15,10 @@ import gc
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import attrs
 
 import hlotext as hlo
 from tests.bench.kinds import MODULES, each, joined
@@ -157,93 +160,111 @@ SHAPES: dict[str, tuple[int, Callable[[int], str]]] = {
 """Name -> n, and the text of size n."""
 
 
-LEAST_OF_STAGES = 0.03
-"""Seconds that a stage is to take at n: n grows until it does, or is `MOST` times what it was."""
-MOST = 16
+LEAST_OF_STAGES = 0.02
+"""Seconds that a stage is to take at n; n grows up to eight times where it takes less."""
 DOUBTFUL = 1.15
-"""An exponent from which on both times are taken again, three times each."""
+"""An exponent from which on both times are taken again, with twice as large an n and three times each."""
 LIMIT = 1.2
 
 
+@attrs.define
 class Row:
     """How the time of one thing grows with one kind of input."""
 
-    def __init__(self, name: str, kind: str, n: int) -> None:
-        self.name, self.kind, self.first, self.n = name, kind, n, n
-        self.least = self.most = 0.0
+    name: str
+    kind: str
+    first: int
+    n: int
+    run: Callable[[int], tuple[float, int]]
+    """Seconds for a size, and the bytes of the module and of what comes out."""
+    least: float = 0.0
+    most: float = 0.0
+    growth: float = 4.0
+    """How much more there is at 4n, of module and result together; not less than 4."""
 
-    def measure(self, take: Callable[[int], float]) -> None:
-        """Takes the times at n and 4n, for an n at which the first is not too small to tell."""
-        self.least = take(self.n)
-        while self.least < LEAST_OF_STAGES and self.n < MOST * self.first:
-            factor = min(4.0, max(1.5, 1.2 * LEAST_OF_STAGES / max(self.least, 1e-4)))
-            self.n = min(round(self.n * factor), MOST * self.first)
-            self.least = take(self.n)
-        if self.least > 5 * LEAST_OF_STAGES:
-            self.n = max(round(self.n * 2 * LEAST_OF_STAGES / self.least), 1)
-            self.least = take(self.n)
-        self.most = take(4 * self.n)
+    def measure(self) -> None:
+        """Takes the times at n and 4n."""
+        self.least, small = self.run(self.n)
+        if self.least < LEAST_OF_STAGES and self.n < 8 * self.first:
+            self.n = min(round(self.n * 1.5 * LEAST_OF_STAGES / max(self.least, 1e-4)), 8 * self.first)
+            self.least, small = self.run(self.n)
+        elif self.least > 4 * LEAST_OF_STAGES and self.n > self.first:
+            self.n = self.first
+            self.least, small = self.run(self.n)
+        self.most, large = self.run(4 * self.n)
+        self.growth = max(4.0, large / max(small, 1))
         if self.exponent > DOUBTFUL:
-            self.least = min(self.least, *(take(self.n) for _ in range(2)))
-            self.most = min(self.most, *(take(4 * self.n) for _ in range(2)))
+            if self.most < 5:
+                self.n *= 2
+                (self.least, small), (self.most, large) = self.run(self.n), self.run(4 * self.n)
+                self.growth = max(4.0, large / max(small, 1))
+            self.least = min(self.least, *(self.run(self.n)[0] for _ in range(2)))
+            self.most = min(self.most, *(self.run(4 * self.n)[0] for _ in range(2)))
 
     @property
     def exponent(self) -> float:
-        """1 is linear; 0 where even 4n takes too little time to tell."""
+        """1 is linear in module and result; 0 where even 4n takes too little time to tell."""
         if self.most < LEAST_OF_STAGES:
             return 0.0
-        return math.log(self.most / max(self.least, LEAST_OF_STAGES / 4), 4)
+        return math.log(self.most / max(self.least, LEAST_OF_STAGES / 4), self.growth)
 
     def __str__(self) -> str:
         mark = "  <--" if self.exponent > LIMIT else ""
         return (
             f"{self.name:<56.56} {self.kind:<28} {self.n:>7,} {self.least:8.3f} {self.most:8.3f} "
-            f"{self.exponent:8.2f}{mark}"
+            f"{self.growth:6.1f} {self.exponent:8.2f}{mark}"
         )
 
 
-def growth_of_stages(names: list[str], kinds: list[str], scale: float) -> float:
-    """Prints a row for each stage and module, and for each of what takes no module; the largest exponent."""
+def rows_of_stages(names: list[str], kinds: list[str], scale: float) -> Iterator[Row]:
+    """A row for each stage and module, and one for each of what takes no module."""
     from tests import stages
-
-    worst = 0.0
-    print(f"{'stage':<56} {'input':<28} {'n':>7} {'n: s':>8} {'4n: s':>8} exponent")
-
-    def show(row: Row) -> None:
-        nonlocal worst
-        worst = max(worst, row.exponent)
-        print(row, flush=True)
+    from tests.bench.others import OTHERS
 
     sizes: dict[str, int] = {}
     for stage in stages.STAGES:
         if names and not any(name in stage.name for name in names):
             continue
+        stage.run(MODULES["a chain"][1](4).encode())
         for kind, (n, make) in MODULES.items():
             if kinds and kind not in kinds:
                 continue
-            stage.run(make(4).encode())
-            row = Row(stage.name, kind, max(round(n * scale), 1))
-            row.n = sizes.get(kind, row.n)
 
-            def take(size: int, stage: Any = stage, make: Callable[[int], str] = make) -> float:
-                hlo.clear_caches()
-                return seconds(stage.run, make(size).encode())
+            def run(
+                size: int, stage: stages.Stage = stage, make: Callable[[int], str] = make
+            ) -> tuple[float, int]:
+                data = make(size).encode()
+                stages.WRITTEN.count = 0
+                took = seconds(stage.run, data)
+                return took, len(data) + stages.WRITTEN.count
 
-            row.measure(take)
+            first = max(round(n * scale), 1)
+            row = Row(stage.name, kind, first, sizes.get(kind, first), run)
+            row.measure()
             sizes[kind] = row.n
-            show(row)
-    for name, (n, prepare) in {}.items():
-        if names and not any(word in name for word in names):
+            yield row
+    for name, kind, n, prepare in OTHERS:
+        if (names and not any(word in name for word in names)) or (kinds and kind not in kinds):
             continue
-        row = Row(name, "", max(round(n * scale), 1))
 
-        def take_other(size: int, prepare: Callable[[int], Callable[[], Any]] = prepare) -> float:
-            hlo.clear_caches()
-            with prepare(size) as run:
-                return seconds(lambda _: run(), "")
+        def run_other(size: int, prepare: Callable[[int], Any] = prepare) -> tuple[float, int]:
+            with prepare(size) as work:
+                return seconds(lambda _: work(), ""), 0
 
-        row.measure(take_other)
-        show(row)
+        run_other(2)
+        first = max(round(n * scale), 1)
+        row = Row(name, kind, first, first, run_other)
+        row.measure()
+        yield row
+
+
+def growth_of_stages(names: list[str], kinds: list[str], scale: float) -> float:
+    """Prints all rows; the largest exponent."""
+    worst = 0.0
+    print(f"{'what':<56} {'input':<28} {'n':>7} {'n: s':>8} {'4n: s':>8} {'bytes':>6} exponent")
+    for row in rows_of_stages(names, kinds, scale):
+        worst = max(worst, row.exponent)
+        print(row, flush=True)
     print(f"largest exponent {worst:.2f}")
     return worst
 
@@ -276,7 +297,9 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--scale", type=float, default=1.0, help="times n")
     parser.add_argument("--stages", action="store_true", help="every command, pass and print instead")
-    parser.add_argument("--kind", action="append", default=[], help="only modules of this kind, with --stages")
+    parser.add_argument(
+        "--kind", action="append", default=[], help="only modules of this kind, with --stages"
+    )
     options = parser.parse_args(arguments)
     if options.stages:
         growth_of_stages(options.names, options.kind, options.scale)

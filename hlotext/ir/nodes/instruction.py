@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import ItemsView, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -283,6 +283,15 @@ class Instruction:
         return tuple(self._users or ())
 
     @property
+    def user_view(self) -> KeysView[Instruction]:
+        """The users in a live view, for which nothing is copied: to ask how many there are, and whether any."""
+        if self._users is None:
+            if self._computation is None:
+                return _NOBODY
+            self._computation.find_users()
+        return self._users.keys() if self._users is not None else _NOBODY
+
+    @property
     def called_computations(self) -> tuple[Computation, ...]:
         """The computations that this instruction calls, in XLA's order (a while's body before its condition)."""
         if not self._attributes or opcodes.CALLED_NAMES.get(self._opcode) == ():
@@ -421,3 +430,7 @@ for _name in ("name", "opcode", "shape", "operands", "computation", "form", "is_
     setattr(
         Instruction, _name, property(operator.attrgetter(f"_{_name}"), _property.fset, doc=_property.__doc__)
     )
+
+
+_NOBODY: KeysView[Instruction] = {}.keys()
+"""The users of what is in no computation."""

@@ -48,7 +48,7 @@ class Rewiring(Instruction):
     __slots__ = ()
 
     @property
-    def _operands(self) -> tuple[Instruction, ...]:  # type: ignore[override]
+    def _operands(self) -> tuple[Instruction, ...]:
         wires: Wires = _KEPT.__get__(self)
         operands = tuple(wires.operands)
         self._operands = operands

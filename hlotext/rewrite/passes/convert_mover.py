@@ -103,7 +103,7 @@ def _move_up(s: Simplifier, growth: Growth, computation: Computation) -> int:
         if i.computation is not computation or i.control_predecessors or i.control_successors:
             continue
         moved = i.operands[0] if i.operands else i
-        if moved.opcode not in COMMUTING or len(moved.users) != 1 or moved.is_root or not is_typed(moved):
+        if moved.opcode not in COMMUTING or len(moved.user_view) != 1 or moved.is_root or not is_typed(moved):
             continue
         target = type_of(i)
         if type_of(moved).bits <= target.bits or _is_packed(target):

@@ -168,7 +168,7 @@ def _drop_outputs(body: Computation) -> int:
 def _may_give_less(fusion: Instruction) -> bool:
     says = ("output_to_operand_aliasing", "sharding", "origin")
     return (
-        bool(fusion.users)
+        bool(fusion.user_view)
         and not fusion.is_root
         and fusion.attributes.get("kind") is not FusionKind.CUSTOM
         and not any(name in fusion.attributes for name in says)

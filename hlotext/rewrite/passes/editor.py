@@ -185,7 +185,7 @@ class Editor:
         return True
 
     def _drop(self, old: Instruction, home: Computation, unused: bool) -> None:
-        if old.computation is None or old.users or old.is_root:
+        if old.computation is None or old.user_view or old.is_root:
             return
         if unused:
             self.remove_unused(old)
@@ -205,7 +205,7 @@ class Editor:
             item = pending.pop()
             if item in gone or item.computation is not home or item.opcode == "parameter" or item.is_root:
                 continue
-            if any(user not in gone for user in item.users):
+            if any(user not in gone for user in item.user_view):
                 continue
             if item.control_predecessors or item.control_successors:
                 continue
@@ -235,7 +235,7 @@ def has_layouts(module: Module) -> bool:
 
 def is_unused(i: Instruction) -> bool:
     """Whether nothing uses an instruction (`HloInstruction::IsDead`)."""
-    return not i.users and not i.is_root
+    return not i.user_view and not i.is_root
 
 
 def derived_attributes(

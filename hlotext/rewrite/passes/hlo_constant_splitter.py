@@ -46,7 +46,7 @@ class HloConstantSplitter(Pass):
                     constants[i] = None
             for i in constants:
                 is_source = i.opcode == "constant" or i.opcode == "iota"
-                if is_source and len(i.users) <= 1:
+                if is_source and len(i.user_view) <= 1:
                     continue
                 for user in i.users:
                     if i.opcode == "constant" or user not in constants:

@@ -106,7 +106,7 @@ class _Mover(Editor):
         if i.opcode == "constant":
             return True
         if i.opcode == "rng":
-            return len(i.users) == 1
+            return len(i.user_view) == 1
         if i.opcode != "broadcast":
             return False
         dimensions = tuple(i.attributes.get("dimensions", ()))

@@ -64,7 +64,7 @@ def _remove(editor: Editor, i: Instruction) -> bool:
     if home is None or shape is None or i.operands[0].shape is None or i.control_successors:
         return False
     if target == GROUP:
-        if not i.users and not i.is_root:
+        if not i.user_view and not i.is_root:
             home.remove(i)
             return True
         return False
@@ -72,7 +72,7 @@ def _remove(editor: Editor, i: Instruction) -> bool:
         return False
     if i.operands[0].shape.text_without_layout() != shape.text_without_layout():
         return False
-    was_root, had_users = i.is_root, bool(i.users)
+    was_root, had_users = i.is_root, bool(i.user_view)
     i.replace_all_uses_with(i.operands[0])
     if target in KEPT_AS_COPY and i.computation is not None:
         editor.replace(i, editor.add("copy", shape, i.operands), remove_unused=False)

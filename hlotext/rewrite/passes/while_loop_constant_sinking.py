@@ -83,7 +83,7 @@ class WhileLoopConstantSinking(Pass):
             value = init.operands[n]
             if not self._is_constant(value):
                 continue
-            if len(element.users) > 1:
+            if len(element.user_view) > 1:
                 body = _own(loop, "body")
                 inside = body.root.operands[n]
                 copy = _copy(editor, value, body)
@@ -121,7 +121,7 @@ class WhileLoopConstantSinking(Pass):
 
 def _is_used(user: Instruction, index: int) -> bool:
     is_part = user.opcode == "get-tuple-element" and user.attributes["index"] == index
-    return is_part and (bool(user.users) or user.is_root)
+    return is_part and (bool(user.user_view) or user.is_root)
 
 
 def _own(loop: Instruction, name: str) -> Computation:

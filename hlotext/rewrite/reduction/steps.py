@@ -128,7 +128,7 @@ def _can_be_unused(computation: Computation, chosen: range) -> bool:
 
 
 def _is_unused(i: Instruction) -> bool:
-    return not (i.users or i.is_root or i.opcode == "parameter")
+    return not (i.user_view or i.is_root or i.opcode == "parameter")
 
 
 def _erase_unused(computation: Computation, chosen: range) -> None:
@@ -251,7 +251,7 @@ def _is_result_tuple(i: Instruction) -> bool:
         and computation is not None
         and computation.is_entry
         and i.is_root
-        and not i.users
+        and not i.user_view
         and len(i.operands) > 1
     )
 

@@ -95,7 +95,7 @@ def barrier_of_unused(s: Simplifier, i: Instruction) -> bool:
     parts = shape_of(i).tuple_shapes
     if whole.opcode == "tuple":
         for n, part in enumerate(whole.operands):
-            if len(part.users) > 1 or part.is_root or s.has_effect(part):
+            if len(part.user_view) > 1 or part.is_root or s.has_effect(part):
                 used.add(n)
     if len(used) == len(parts):
         return False

@@ -386,7 +386,7 @@ def constant_value(i: Instruction) -> float | None:
 
 def one_user(i: Instruction) -> bool:
     """Whether one instruction alone uses another."""
-    return len(i.users) == 1
+    return len(i.user_view) == 1
 
 
 def one_use(i: Instruction) -> bool:
