@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -278,8 +278,10 @@ def _number(parameter: Instruction) -> Any:
     return parameter._argument or 0
 
 
-def post_order(computations: Iterable[Computation]) -> list[Computation]:
-    """These computations and all that they call, callees before callers, each once."""
+def post_order(
+    computations: Iterable[Computation], known: Container[Computation] = frozenset()
+) -> list[Computation]:
+    """These computations and all that they call, callees before callers, each once; those known are not entered."""
     done: dict[Computation, None] = {}
     entered: set[Computation] = set()
     stack: list[tuple[Computation, bool]] = [(c, False) for c in reversed(list(computations))]
@@ -287,7 +289,7 @@ def post_order(computations: Iterable[Computation]) -> list[Computation]:
         computation, leaving = stack.pop()
         if leaving:
             done[computation] = None
-        elif computation not in entered:
+        elif computation not in entered and computation not in known:
             entered.add(computation)
             stack.append((computation, True))
             callees = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -51,22 +52,18 @@ class ComputationDeduplicator(Pass):
             kept = first.setdefault(key, computation)
             if kept is not computation:
                 gone[computation] = kept
-        for computation, kept in gone.items():
-            for caller in computation.callers:
-                changed = {
-                    name: _swapped(caller.attributes[name], computation, kept)
-                    for name, callee in dict(caller.callees()).items()
-                }
-                caller.change(attributes={**caller.attributes, **changed}, typed=False)
+        for caller in dict.fromkeys(caller for computation in gone for caller in computation.callers):
+            changed = {name: _swapped(caller.attributes[name], gone) for name in dict(caller.callees())}
+            caller.change(attributes={**caller.attributes, **changed}, typed=False)
         if gone:
             module.remove_all(gone)
         return PassResult.of({"computations": len(gone)})
 
 
-def _swapped(value: Any, old: Computation, new: Computation) -> Any:
+def _swapped(value: Any, gone: Mapping[Computation, Computation]) -> Any:
     if isinstance(value, tuple):
-        return tuple(new if item is old else item for item in value)
-    return new if value is old else value
+        return tuple(gone.get(item, item) for item in value)
+    return gone.get(value, value)
 
 
 def _is_small(computation: Computation) -> bool:

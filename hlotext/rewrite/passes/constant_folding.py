@@ -139,15 +139,14 @@ class _Folder(Editor):
 
     def _is_foldable_computation(self, computation: Computation) -> bool:
         if computation not in self._foldable:
-            for inner in post_order([computation]):
-                if inner not in self._foldable:
-                    self._foldable[inner] = not any(
-                        i.opcode in _NEVER
-                        or i.control_predecessors
-                        or self.has_effect(i)
-                        or not all(self._foldable.get(c, False) for c in i.called_computations)
-                        for i in inner
-                    )
+            for inner in post_order([computation], self._foldable):
+                self._foldable[inner] = not any(
+                    i.opcode in _NEVER
+                    or i.control_predecessors
+                    or self.has_effect(i)
+                    or not all(self._foldable.get(c, False) for c in i.called_computations)
+                    for i in inner
+                )
         return self._foldable[computation]
 
 

@@ -268,9 +268,8 @@ class Contents:
     def number(self, computation: Computation) -> int:
         """The number of a computation; those that it calls have theirs first."""
         if computation not in self._of:
-            for inner in post_order([computation]):
-                if inner not in self._of:
-                    self._of[inner] = self._number(inner)
+            for inner in post_order([computation], self._of):
+                self._of[inner] = self._number(inner)
         return self._of[computation]
 
     def _number(self, computation: Computation) -> int:

@@ -55,13 +55,12 @@ class Editor:
             return False
         for callee in callees:
             if callee not in self._effects:
-                for computation in post_order([callee]):
-                    if computation not in self._effects:
-                        self._effects[computation] = any(
-                            has_own_effect(inner)
-                            or any(self._effects.get(c, False) for c in inner.called_computations)
-                            for inner in computation
-                        )
+                for computation in post_order([callee], self._effects):
+                    self._effects[computation] = any(
+                        has_own_effect(inner)
+                        or any(self._effects.get(c, False) for c in inner.called_computations)
+                        for inner in computation
+                    )
         return any(self._effects[callee] for callee in callees)
 
     # ---- shapes
