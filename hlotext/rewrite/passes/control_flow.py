@@ -6,10 +6,12 @@ from typing import ClassVar
 
 import attrs
 
+from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.outlining import inline
-from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.base import Growth, Pass, PassResult
 
 
 @attrs.frozen
@@ -17,6 +19,7 @@ class WhileToOneTrip(Pass):
     """Replaces every loop by one call of its body (XLA's tools call this control-flow flattening).
 
     For looking at, or timing, what a step does. Results are those of one trip, also for loops that would not run at all.
+    Conditions, and bodies that stand in place now, go unless something else calls them.
     """
 
     name: ClassVar[str] = "while-to-one-trip"
@@ -27,16 +30,30 @@ class WhileToOneTrip(Pass):
     """Puts the body's instructions in place; else a call stays."""
 
     def run(self, module: Module) -> PassResult:
+        growth = Growth(self.name, module)
         count = 0
-        for instruction in tuple(module.instructions()):
-            if instruction.opcode != "while":
+        called = frozenset(c for c in module.computations if module.calls_of(c))
+        left: dict[Computation, None] = {}
+        # Callers first: each body is put in place once, and not again with whatever it was put into.
+        for computation in reversed(post_order(module.computations)):
+            callers = module.calls_of(computation)
+            if self.inline_body and computation in called and all(i.computation in left for i in callers):
+                left[computation] = None
                 continue
-            body = instruction.attributes["body"]
-            call = Builder.before(instruction).op(
-                "call", instruction.operands, shape=instruction.shape, to_apply=body
-            )
-            instruction.replace_with(call)
-            if self.inline_body:
-                inline(call)
-            count += 1
+            pending = [i for i in reversed(computation.instructions) if i.opcode == "while"]
+            while pending:
+                made = self._replace(pending.pop(), growth)
+                pending += [i for i in reversed(made) if i.opcode == "while"]
+                count += 1
+        module.remove_all(left)
         return PassResult.of({"loops": count})
+
+    def _replace(self, loop: Instruction, growth: Growth) -> list[Instruction]:
+        """Puts a call of its body, or the body, in a loop's place; the instructions that were made."""
+        body = loop.attributes["body"]
+        call = Builder.before(loop).op("call", loop.operands, shape=loop.shape, to_apply=body)
+        loop.replace_with(call)
+        if not self.inline_body:
+            return []
+        growth.add(len(body))
+        return list(inline(call).values())
