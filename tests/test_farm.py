@@ -9,6 +9,7 @@ import shutil
 import signal
 import tarfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from tests.support import ROOT
 pytest.importorskip("pyarrow")
 pytest.importorskip("fsspec")
 
-from hlotext.tables import compaction, farm, farm_inputs, farm_task
+from hlotext.tables import building, compaction, farm, farm_inputs, farm_task
 from hlotext.tables.dataset import Dataset
 from hlotext.tables.places import Place
 
@@ -61,7 +62,7 @@ def builds(tmp_path: Path) -> Path:
 
 def do(places: list[Any], out: Path | str, **options: Any) -> list[farm_task.Status]:
     """One run."""
-    running = {name: options.pop(name) for name in ("jobs", "scheduler") if name in options}
+    running = {name: options.pop(name) for name in ("jobs", "scheduler", "is_together") if name in options}
     build = options.pop("build", None)
     planned = farm.plan(farm_inputs.find_inputs(map(str, places), build=build), str(out), TABLES, **options)
     return list(farm.run(planned, **running))
@@ -156,6 +157,108 @@ def test_a_killed_process_costs_one_input(builds: Path, tmp_path: Path) -> None:
     [again] = do([builds / "b1"], out)
     assert again.input.path.endswith("jit_2.after_optimizations.txt")
     assert Counter(row["status"] for row in rows(out, "modules")) == {"ok": 4}
+
+
+def files(out: Path) -> Counter[str]:
+    """How many files each table has."""
+    return Counter(path.parent.name for path in out.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_together_is_what_is_apart(builds: Path, tmp_path: Path, jobs: int) -> None:
+    """Many inputs in one part have the rows that they have apart, whatever is read again, fails or is broken."""
+    out, apart = tmp_path / "out", tmp_path / "apart"
+
+    def same() -> bool:
+        return all(
+            sorted(map(str, rows(out, name))) == sorted(map(str, rows(apart, name)))
+            for name in ("modules", *TABLES)
+        )
+
+    for folder, is_together in ((out, True), (apart, False)):
+        found = do([builds], folder, jobs=jobs, is_together=is_together)
+        assert Counter(status.status for status in found) == {"ok": 8, "unreadable": 2}
+        assert sum(one.size for one in found) > 0
+    assert same()
+    assert files(apart)["modules"] == 10
+    assert jobs > 1 or files(out) == {"modules": 1, "instructions": 1, "operands": 1}
+    assert do([builds], out, is_together=True) == []
+    write(builds / "b1", "jit_0", 4096)
+    write(builds / "b2", "jit_4", 2)
+    for folder, is_together in ((out, True), (apart, False)):
+        assert len(do([builds], folder, jobs=jobs, is_together=is_together)) == 2
+        assert len(do([builds], folder, jobs=jobs, is_together=is_together, is_anew=True)) == 11
+    assert same()
+    compaction.compact(Dataset.of(str(out)))
+    assert same()
+
+
+def test_one_that_fails_costs_no_other(builds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody foresaw of one input of a part fails that input, and the next run does it."""
+    out = tmp_path / "out"
+    made = building.tables_of_subjects
+
+    def fails(subjects: Any, names: Any) -> Any:
+        if any("jit_2" in one.path for one in subjects):
+            raise RuntimeError("no such thing")
+        return made(subjects, names)
+
+    monkeypatch.setattr(farm_task, "tables_of_subjects", fails)
+    found = do([builds / "b1"], out, is_together=True)
+    assert [one.error for one in found if one.status != "ok"] == ["RuntimeError: no such thing"]
+    assert Counter(row["status"] for row in rows(out, "modules")) == {"ok": 3, "failed": 1}
+    monkeypatch.undo()
+    assert [one.status for one in do([builds / "b1"], out, is_together=True)] == ["ok"]
+    assert len(rows(out, "instructions")) == 8
+
+
+@attrs.frozen
+class DyingBehind(farm_task.Task):
+    """The task, but a process dies when it has written what is called like this."""
+
+    name: str
+
+    def together(self, inputs: Sequence[farm_inputs.Input]) -> list[farm_task.Status]:
+        found = super().together(inputs)
+        if any(self.name in one.path for one in inputs):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+
+def test_a_part_that_a_process_died_behind(builds: Path, tmp_path: Path) -> None:
+    """Its inputs are done one by one, and nothing is there twice."""
+    out = tmp_path / "out"
+    for number in range(4, 40):
+        write(builds / "b1", f"jit_{number}")
+    planned = farm.plan(farm_inputs.find_inputs([str(builds / "b1")]), str(out), TABLES)
+    task = DyingBehind(planned.task.dataset, planned.task.tables, "jit_22")
+    found = list(farm.run(attrs.evolve(planned, task=task), jobs=2, is_together=True))
+    assert Counter(status.status for status in found) == {"ok": 40}
+    assert len(rows(out, "modules")) == 40
+    assert len(rows(out, "instructions")) == 80
+    assert 40 > files(out)["modules"] > 2
+
+
+def test_a_part_of_many_that_is_stopped(
+    builds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that dies before the last file of a part of many leaves nothing for readers nor for long."""
+    out = tmp_path / "out"
+    write_place = Place.write
+
+    def dies(self: Place, data: bytes) -> None:
+        if self.path.startswith(f"{out}/modules"):
+            raise KeyboardInterrupt
+        write_place(self, data)
+
+    monkeypatch.setattr(Place, "write", dies)
+    with pytest.raises(KeyboardInterrupt):
+        do([builds / "b1"], out, is_together=True)
+    assert files(out) == {"instructions": 1, "operands": 1}
+    assert rows(out, "instructions") == []
+    monkeypatch.undo()
+    do([builds / "b1"], out)
+    assert files(out) == {"modules": 4, "instructions": 4, "operands": 4}
 
 
 def test_nothing_half_is_seen(builds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

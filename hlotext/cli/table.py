@@ -114,7 +114,9 @@ def command(
         number = jobs or os.cpu_count() or 1
         with WorkBar("converting", len(planned.todo)) as bar:
             for status in bar.each(
-                tables.farm.run(planned, jobs=number, scheduler=scheduler, retries=retries)
+                tables.farm.run(
+                    planned, jobs=number, scheduler=scheduler, retries=retries, is_together=not no_compact
+                )
             ):
                 counts.add(status)
         if not no_compact and planned.todo:

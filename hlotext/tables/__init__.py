@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hlotext.tables import dataset as dataset
     from hlotext.tables import farm as farm
     from hlotext.tables import farm_inputs as farm_inputs
+    from hlotext.tables import farm_processes as farm_processes
     from hlotext.tables import known as known
     from hlotext.tables import parquet as parquet
     from hlotext.tables import queries as queries
@@ -44,6 +45,7 @@ __getattr__ = door(
     "dataset",
     "farm",
     "farm_inputs",
+    "farm_processes",
     "known",
     "parquet",
     "queries",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hlotext.tables.columns import AnyColumn, Lists, Numbers, Texts, Words
+from hlotext.tables.columns import AnyColumn, Array, Lists, Numbers, Texts, Words, offsets_of
 from hlotext.tables.errors import MissingArrow, TableError
 from hlotext.tables.schema import SCHEMA_VERSION, TableSchema
 
@@ -58,23 +59,52 @@ def to_arrow(table: Table) -> Any:
     try:
         arrays = [_array(table.columns[field.name], field.type) for field in schema]
         return pa.Table.from_arrays(arrays, schema=schema)
-    except (pa.ArrowException, TypeError) as error:
+    except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
         raise TableError(f"{table.name} cannot be an Arrow table: {error}") from error
 
 
 def _array(column: AnyColumn, kind: Any) -> Any:
+    """A column as Arrow's. From buffers: `pyarrow.array` imports pandas first, to know whether it is given some of its."""
     if isinstance(column, Words):
         nulls = column.codes < 0
-        codes = pa.array(column.codes, pa.int32(), mask=nulls if nulls.any() else None)
-        return pa.DictionaryArray.from_arrays(codes, pa.array(column.texts, pa.string()))
+        codes = _numbers(column.codes, nulls if nulls.any() else None)
+        return pa.DictionaryArray.from_arrays(codes, _texts(column.texts))
     if isinstance(column, Texts):
-        return pa.array(column.texts, pa.string())
+        return _texts(column.texts)
     if isinstance(column, Lists):
-        offsets = pa.array(column.offsets.astype(np.int32), pa.int32())
-        mask = None if column.is_null is None else pa.array(column.is_null)
-        if column.offsets[-1] > np.iinfo(np.int32).max:
+        if column.offsets[-1] > _MOST:
             raise TableError("its lists hold more than 2 ** 31 values")
+        mask = None if column.is_null is None else _numbers(column.is_null)
+        offsets = _numbers(column.offsets.astype(np.int32))
         return pa.ListArray.from_arrays(offsets, _array(column.values, kind.value_type), mask=mask)
     assert isinstance(column, Numbers)
-    array = pa.array(column.values, mask=column.is_null)
+    array = _numbers(column.values, column.is_null)
     return array if array.type == kind else array.cast(kind)
+
+
+_MOST = np.iinfo(np.int32).max
+
+
+def _numbers(values: Array, is_null: Array | None = None) -> Any:
+    """Numbers or booleans."""
+    held = _bits(values) if values.dtype == np.bool_ else pa.py_buffer(np.ascontiguousarray(values))
+    valid = None if is_null is None else _bits(~is_null)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [valid, held])
+
+
+def _bits(values: Array) -> Any:
+    return pa.py_buffer(np.packbits(values, bitorder="little"))
+
+
+def _texts(texts: Sequence[str | None]) -> Any:
+    is_null = np.fromiter((one is None for one in texts), bool, len(texts)) if None in texts else None
+    found: Sequence[str] = texts if is_null is None else [one or "" for one in texts]  # type: ignore[assignment]
+    whole = "".join(found)
+    data = whole.encode()
+    sizes = map(len, found) if len(data) == len(whole) else (len(one.encode()) for one in found)
+    offsets = offsets_of(np.fromiter(sizes, np.int64, len(found)))
+    if len(data) > _MOST:
+        raise TableError("its texts take more than 2 GiB")
+    valid = None if is_null is None else _bits(~is_null)
+    buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), len(found), buffers)

@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import hlotext as hlo
 from hlotext import dumps
@@ -14,10 +15,11 @@ from hlotext.dumps.files import module_name
 from hlotext.dumps.storage import is_archive
 from hlotext.dumps.texts import Which
 from hlotext.ir import collector
+from hlotext.ir.nodes.module import release
 from hlotext.tables import schema
 from hlotext.tables.rows.modules import step_of
 from hlotext.tables.rows.passes import rows_of_passes
-from hlotext.tables.rows.subject import Subject
+from hlotext.tables.rows.subject import Subject, Subjects
 from hlotext.tables.table import Table, concatenated, from_rows
 
 Place = str | os.PathLike[str]
@@ -34,6 +36,10 @@ _BUILDERS = {
     "findings": "findings",
 }
 """The file of `tables/rows` that makes each table, by a function of the table's name."""
+_TOGETHER = frozenset({"modules", "instructions", "operands", "attributes"})
+"""Tables of which the rows of many modules are made together."""
+MOST_TOGETHER = 20_000
+"""Instructions of modules whose rows are made together, about: a few megabytes of text."""
 
 
 def tables_of(
@@ -54,9 +60,10 @@ def tables_of(
     """
     wanted = schema.chosen(tables if tables is None or isinstance(tables, str) else tuple(tables))
     parts: dict[str, list[Table]] = {name: [] for name in wanted}
-    for subject in subjects(source, key=key, which=which):
-        for name, table in tables_of_subject(subject, wanted).items():
+    for several in batches(subjects(source, key=key, which=which)):
+        for name, table in tables_of_subjects(several, wanted).items():
             parts[name].append(table)
+        dispose(several)
     if "passes" in parts:
         parts["passes"] = [passes(one) for one in _compilations(source)]
     return {name: concatenated(found) if found else empty(name) for name, found in parts.items()}
@@ -85,12 +92,43 @@ def _compilations(source: hlo.Module | Place | Iterable[hlo.Module | Place]) -> 
 
 def tables_of_subject(subject: Subject, names: Sequence[str]) -> dict[str, Table]:
     """The tables of one module."""
+    return tables_of_subjects((subject,), names)
+
+
+def tables_of_subjects(several: Sequence[Subject], names: Sequence[str]) -> dict[str, Table]:
+    """The tables of several modules, the rows of one behind those of the other."""
+    made: dict[str, Table] = {}
     with collector.paused(pays=False):  # columns are no cycles
+        together = Subjects(several)
         # `modules` last, which says what the others have found out.
-        made = {
-            name: _builder(name)(subject) for name in sorted(names, key="modules".__eq__) if name in _BUILDERS
-        }
+        for name in sorted(names, key="modules".__eq__):
+            if name in _TOGETHER:
+                made[name] = _builder(name)(together)
+            elif name in _BUILDERS and several:
+                build = _builder(name)
+                made[name] = concatenated([build(one) for one in several])
     return {name: made.get(name) or empty(name) for name in names}
+
+
+def batches(every: Iterable[Subject]) -> Iterator[list[Subject]]:
+    """Subjects whose rows are made together, in groups of `MOST_TOGETHER` instructions, about."""
+    waiting: list[Subject] = []
+    weight = 0
+    for one in every:
+        waiting.append(one)
+        weight += one.weight
+        if weight >= MOST_TOGETHER:
+            yield waiting
+            waiting, weight = [], 0
+    if waiting:
+        yield waiting
+
+
+def dispose(several: Iterable[Subject]) -> None:
+    """Takes the modules apart that were read for their tables alone, so that their memory is free at once."""
+    for one in several:
+        if one.is_ours:
+            release(one.module)
 
 
 def table(name: str, source: hlo.Module | Place | Iterable[hlo.Module | Place]) -> Table:
@@ -132,7 +170,7 @@ def of_text(text: Text, key: str | None = None) -> Iterator[Subject]:
     step = step_of(text)
     for number, module in enumerate(_modules(text)):
         own = key_of(module.name, path, number) if key is None else key
-        yield Subject(module, own, path, modified, step=step)
+        yield Subject(module, own, path, modified, step=step, is_ours=True)
 
 
 def _modules(text: Text) -> Sequence[hlo.Module]:
@@ -147,8 +185,8 @@ def key_of(name: str, path: str, number: int = 0) -> str:
     return f"{name}@{hashlib.sha256(place).hexdigest()[:8]}"
 
 
-def _builder(name: str) -> Callable[[Subject], Table]:
-    found: Callable[[Subject], Table] = getattr(
+def _builder(name: str) -> Callable[[Any], Table]:
+    found: Callable[[Any], Table] = getattr(
         importlib.import_module(f"hlotext.tables.rows.{_BUILDERS[name]}"), name
     )
     return found

@@ -230,6 +230,11 @@ def offsets_of(lengths: Array) -> Array:
     return offsets
 
 
+def places_in(counts: Array) -> Array:
+    """The numbers `0`, `1`, ... of so many things in each of several groups, behind each other."""
+    return spread(np.zeros(len(counts), np.int64), counts)
+
+
 def spread(starts: Array, lengths: Array) -> Array:
     """The places `start`, `start + 1`, ... of each list, behind each other."""
     offsets = offsets_of(lengths)

@@ -1,8 +1,8 @@
 """A dataset: a folder for each table, in it Parquet files of the same names, one for each part.
 
-A part is what was made of one input, or of many that were compacted. Its file in `modules` is written last: a part without
-it is not there, so that whoever is killed leaves nothing half. What a compacted part replaces stands in the metadata of
-its file in `modules`, so that it takes the place of the others in one step, and they can be removed after it.
+A part is what was made of one input, or of many, written together or compacted. Its file in `modules` is written last: a
+part without it is not there, so that whoever is killed leaves nothing half. What a compacted part replaces stands in the
+metadata of its file in `modules`, so that it takes the place of the others in one step, and they can be removed after it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import attrs
 
 from hlotext.syntax.source.inputs import InputError
 from hlotext.tables.arrow import arrow_schema
-from hlotext.tables.parquet import ds, encoded, pa, pq
+from hlotext.tables.parquet import encoded, pa, pq
 from hlotext.tables.places import Place, safe_name
 from hlotext.tables.schema import SCHEMA_VERSION, TABLES
 
@@ -177,6 +177,8 @@ class Dataset:
 
     def scan(self, state: State, table: str) -> Any:
         """A `pyarrow.dataset.Dataset` of a table, which reads what is asked of it when it is asked for."""
+        import pyarrow.dataset as ds  # it brings pandas, which writing needs not
+
         names = state.names(table)
         schema = arrow_schema(TABLES[table])
         if not names:

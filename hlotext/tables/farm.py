@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import attrs
 
-from hlotext.lint.workers import Pool
+from hlotext import tables
 from hlotext.tables.compaction import rewrite
 from hlotext.tables.dataset import COMPACT, FAILED, MODULES, OK, Dataset, Done, State
 from hlotext.tables.farm_dask import on_cluster
 from hlotext.tables.farm_inputs import Input
-from hlotext.tables.farm_task import Status, Task, refused
+from hlotext.tables.farm_task import Status, Task, died, first_of_together
 from hlotext.tables.schema import TABLES
 
 
@@ -71,25 +70,63 @@ def plan(
     return Plan(whole, Task(whole.place.url, kept), tuple(todo), tuple(before), frozenset(again), others)
 
 
-def run(planned: Plan, *, jobs: int = 1, scheduler: str | None = None, retries: int = 2) -> Iterator[Status]:
+def run(
+    planned: Plan,
+    *,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    retries: int = 2,
+    is_together: bool = False,
+) -> Iterator[Status]:
     """Does what is planned; what became of each input, as soon as it is known.
+
+    With `is_together` small inputs become parts of many on this machine; a run that is stopped does those again that it was
+    at. On a cluster, and without it, each input is a part, which `compaction` joins with others.
 
     In this process, in `jobs` of them, or on the Dask cluster of a `scheduler`. A worker that is killed costs the input that
     it was at, which has then failed, and on a cluster not even that. What is given up in the middle goes on with the next
     run. Raises InputError where the dataset cannot be written, or there is no such scheduler.
     """
     _prepare(planned)
-    died = partial(_died, planned)
+    task, todo = planned.task, planned.todo
+    groups = list(_groups(todo, jobs)) if is_together else []
     if scheduler is not None:
-        yield from on_cluster(scheduler, planned.task, planned.todo, died, retries)
-    elif jobs <= 1 or len(planned.todo) <= 1:
-        yield from map(planned.task, planned.todo)
+        yield from on_cluster(scheduler, task, todo, partial(died, task), retries)
+    elif jobs <= 1 or len(groups or todo) <= 1:
+        for group in groups:
+            yield from task.together(group)
+        yield from map(task, () if is_together else todo)
+    elif is_together:
+        yield from tables.farm_processes.in_groups(task, groups, jobs)
     else:
-        # What takes longest begins first, so that no process is left alone with it at the end.
-        order = sorted(planned.todo, key=lambda one: -(one.size or 0))
-        with Pool(planned.task, min(jobs, len(order))) as pool:
-            for _, found in pool.run([[one] for one in order], lambda one, status: died(one, _how(status))):
-                yield from found
+        yield from tables.farm_processes.one_by_one(task, todo, jobs)
+
+
+_MOST_BYTES, _MOST_INPUTS = 4 << 20, 256
+"""What becomes one part, as the inputs lie there: about a second of work, which a run that is stopped may lose."""
+
+
+def _groups(todo: Sequence[Input], jobs: int) -> Iterator[list[Input]]:
+    """Inputs that are done together; large ones are alone. For several processes large groups come first."""
+    order = list(todo) if jobs <= 1 else sorted(todo, key=lambda one: -_size(one))
+    most_bytes, most = _MOST_BYTES, _MOST_INPUTS
+    if jobs > 1:  # several groups for each process, so that all end at about the same time
+        most_bytes = min(most_bytes, sum(map(_size, order)) // (4 * jobs))
+        most = max(1, min(most, len(order) // (4 * jobs)))
+    group: list[Input] = []
+    size = 0
+    for one in order:
+        if group and (size + _size(one) > most_bytes or len(group) >= most):
+            yield group
+            group, size = [], 0
+        group.append(one)
+        size += _size(one)
+    if group:
+        yield group
+
+
+def _size(input: Input) -> int:
+    return 0 if input.member else input.size or 0  # of what lies in a packed folder only that one's is known
 
 
 def _prepare(planned: Plan) -> None:
@@ -102,8 +139,9 @@ def _prepare(planned: Plan) -> None:
             rewrite(dataset, state, part, gone)
         else:
             dataset.remove(state, [part])
-    halves = {one.key for one in planned.todo} - set(state.parts)
-    dataset.remove(state, halves & state.all)
+    keys = {one.key for one in planned.todo}
+    halves = state.all - set(state.parts)
+    dataset.remove(state, [part for part in halves if part in keys or first_of_together(part) in keys])
 
 
 def _by_part(state: State, keys: Iterable[str]) -> dict[str, set[str]]:
@@ -113,18 +151,3 @@ def _by_part(state: State, keys: Iterable[str]) -> dict[str, set[str]]:
         if key in state.done:
             found.setdefault(state.done[key].part, set()).add(key)
     return found
-
-
-def _died(planned: Plan, input: Input, how: str) -> Status:
-    task = planned.task
-    return refused(input, task.dataset, task.tables, FAILED, f"the process that was at it {how}")
-
-
-def _how(status: int | None) -> str:
-    """How a process ended."""
-    if status is not None and status < 0:
-        try:
-            return f"died of {signal.Signals(-status).name}"
-        except ValueError:
-            return f"died of signal {-status}"
-    return f"died with exit status {status}"

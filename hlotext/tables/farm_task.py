@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import posixpath
+from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 
 import hlotext as hlo
 from hlotext import dumps
+from hlotext.ir import collector
 from hlotext.syntax.source.inputs import InputError, is_binary, unpack
-from hlotext.tables.building import empty, key_of, tables_of_subject
-from hlotext.tables.dataset import FAILED, MODULES, OK, UNREADABLE, Dataset
+from hlotext.tables.building import MOST_TOGETHER, dispose, empty, key_of, tables_of_subjects
+from hlotext.tables.dataset import COMPACT, FAILED, MODULES, OK, UNREADABLE, Dataset
 from hlotext.tables.farm_inputs import Input
+from hlotext.tables.parquet import pa
 from hlotext.tables.places import is_url
 from hlotext.tables.rows.modules import failed
 from hlotext.tables.rows.passes import rows_of_passes
@@ -35,7 +40,7 @@ class Status:
     """One line; empty where all went well."""
     modules: int = 0
     size: int = 0
-    """Bytes written."""
+    """Bytes written; of inputs that were written together the first has those of all."""
 
 
 @attrs.frozen
@@ -50,6 +55,10 @@ class Task:
     def __call__(self, input: Input) -> Status:
         return convert(input, self.dataset, self.tables)
 
+    def together(self, inputs: Sequence[Input]) -> list[Status]:
+        """The same for several inputs, which become one part."""
+        return convert_together(inputs, self.dataset, self.tables)
+
 
 def convert(input: Input, dataset: str, tables: Sequence[str]) -> Status:
     """Writes the tables of one input into a dataset, as one part that is named by the input. Never raises.
@@ -58,29 +67,164 @@ def convert(input: Input, dataset: str, tables: Sequence[str]) -> Status:
     files once more, so whoever does not know whether it was done does it again.
     """
     try:
-        data = input.fetch()
-    except Exception as error:
-        return refused(input, dataset, tables, FAILED, one_line(error))
+        subjects = _read(input)
+    except _RefusalError as why:
+        return refused(input, dataset, tables, why.status, why.error)
     try:
-        subjects = _subjects(input, data)
-    except (InputError, hlo.HloSyntaxError, hlo.ProtoError) as error:
-        return refused(input, dataset, tables, UNREADABLE, one_line(error))
-    except Exception as error:  # a library that is not installed, memory, a defect
-        return refused(input, dataset, tables, FAILED, _named(error))
-    try:
-        parts = [tables_of_subject(one, [name for name in tables if name != PASSES]) for one in subjects]
-        found = {name: concatenated([part[name] for part in parts]).to_arrow() for name in parts[0]}
-        if PASSES in tables:
-            found[PASSES] = _passes(input, subjects[-1].key).to_arrow()
+        found = _tables(input, subjects, tables)
         size = Dataset.of(dataset).put(input.key, found, tables)
     except Exception as error:
         return refused(input, dataset, tables, FAILED, _named(error))
-    return Status(input, OK, "", len(parts), size)
+    finally:
+        dispose(subjects)
+    return Status(input, OK, "", len(subjects), size)
+
+
+def convert_together(inputs: Sequence[Input], dataset: str, tables: Sequence[str]) -> list[Status]:
+    """The same for several inputs, which become one part; those that fail become parts of their own. Never raises.
+
+    A file for each input and table takes longer to write, and then to join with others, than what is in it to make.
+    """
+    if len(inputs) == 1:
+        return [convert(inputs[0], dataset, tables)]
+    with collector.paused():  # modules are taken apart behind their tables
+        return _Together(dataset, tables).convert(inputs)
+
+
+@attrs.define
+class _Together:
+    """One part in the making."""
+
+    dataset: str
+    tables: Sequence[str]
+    parts: dict[str, list[Any]] = attrs.field(factory=lambda: defaultdict(list))
+    """Arrow's tables, by the table's name."""
+    done: dict[Input, Status] = attrs.field(factory=dict)
+    """What became of the inputs that are in these or that failed; the others are to be done one by one."""
+    waiting: list[tuple[Input, list[Subject]]] = attrs.field(factory=list)
+    """What has been read and has no tables yet."""
+
+    def convert(self, inputs: Sequence[Input]) -> list[Status]:
+        weight = 0
+        for input in inputs:
+            try:
+                subjects = _read(input)
+            except _RefusalError as why:
+                self._refuse(input, why)
+                continue
+            self.waiting.append((input, subjects))
+            weight += sum(one.weight for one in subjects)
+            if weight >= MOST_TOGETHER:
+                self._make()
+                weight = 0
+        self._make()
+        self._write(inputs)
+        return [
+            self.done[input] if input in self.done else convert(input, self.dataset, self.tables)
+            for input in inputs
+        ]
+
+    def _refuse(self, input: Input, why: _RefusalError) -> None:
+        if why.status == FAILED:  # which is tried again, so it has a part of its own
+            self.done[input] = refused(input, self.dataset, self.tables, why.status, why.error)
+        else:
+            self.parts[MODULES].append(_row_of_refused(input, why.status, why.error).to_arrow())
+            self.done[input] = Status(input, why.status, why.error)
+
+    def _make(self) -> None:
+        """The tables of what is waiting; where that fails, whatever it is, the inputs are done one by one."""
+        subjects = [one for _, several in self.waiting for one in several]
+        if not subjects:
+            return
+        try:
+            names = [name for name in self.tables if name != PASSES]
+            found = {name: table.to_arrow() for name, table in tables_of_subjects(subjects, names).items()}
+            if PASSES in self.tables:
+                passes = [_passes(input, several[-1].key) for input, several in self.waiting]
+                found[PASSES] = concatenated(passes).to_arrow()
+        except Exception:
+            found = {}
+        finally:
+            dispose(subjects)
+        for name, table in found.items():
+            self.parts[name].append(table)
+        if found:
+            self.done.update((input, Status(input, OK, "", len(several))) for input, several in self.waiting)
+        self.waiting.clear()
+
+    def _write(self, inputs: Sequence[Input]) -> None:
+        held = [input for input in inputs if input in self.done and self.done[input].status != FAILED]
+        if not held:
+            return
+        try:
+            whole = {name: pa.concat_tables(parts) for name, parts in self.parts.items()}
+            size = Dataset.of(self.dataset).put(name_together(inputs), whole, self.tables)
+        except Exception:
+            for input in held:
+                del self.done[input]
+        else:
+            self.done[held[0]] = attrs.evolve(self.done[held[0]], size=size)
+
+
+def name_together(inputs: Sequence[Input]) -> str:
+    """The part of several inputs: the same for the same ones, and one that is found by the first of them."""
+    digest = hashlib.sha256("\0".join(input.key for input in inputs).encode()).hexdigest()
+    return f"{COMPACT}{inputs[0].key}-{digest[:8]}"
+
+
+def first_of_together(part: str) -> str:
+    """The key of the first input of a part with such a name."""
+    return part.removeprefix(COMPACT).rpartition("-")[0]
+
+
+@attrs.frozen
+class _RefusalError(Exception):
+    """Why there are no tables of an input."""
+
+    status: str
+    error: str
+
+
+def _read(input: Input) -> list[Subject]:
+    """The modules of an input. Raises _RefusalError."""
+    try:
+        data = input.fetch()
+    except Exception as error:
+        raise _RefusalError(FAILED, one_line(error)) from None
+    try:
+        return _subjects(input, data)
+    except (InputError, hlo.HloSyntaxError, hlo.ProtoError) as error:
+        raise _RefusalError(UNREADABLE, one_line(error)) from None
+    except Exception as error:  # a library that is not installed, memory, a defect
+        raise _RefusalError(FAILED, _named(error)) from None
+
+
+def _tables(input: Input, subjects: Sequence[Subject], tables: Sequence[str]) -> dict[str, Any]:
+    """Arrow's tables of an input."""
+    names = [name for name in tables if name != PASSES]
+    found = {name: table.to_arrow() for name, table in tables_of_subjects(subjects, names).items()}
+    if PASSES in tables:
+        found[PASSES] = _passes(input, subjects[-1].key).to_arrow()
+    return found
 
 
 def refused(input: Input, dataset: str, tables: Sequence[str], status: str, error: str) -> Status:
     """Writes down why there are no tables of an input. Never raises: where that cannot be written, the run still says it."""
-    row = failed(
+    row = _row_of_refused(input, status, error)
+    try:
+        Dataset.of(dataset).put(input.key, {MODULES: row.to_arrow()}, tables)
+    except Exception as problem:
+        error = f"{error}; {one_line(problem)}"
+    return Status(input, status, error)
+
+
+def died(task: Task, input: Input, how: str) -> Status:
+    """The same for an input whose process came to an end. Never raises."""
+    return refused(input, task.dataset, task.tables, FAILED, f"the process that was at it {how}")
+
+
+def _row_of_refused(input: Input, status: str, error: str) -> Table:
+    return failed(
         key_of(posixpath.basename(input.path), _place(input)),
         input.path,
         error,
@@ -89,11 +233,6 @@ def refused(input: Input, dataset: str, tables: Sequence[str], status: str, erro
         version=input.version,
         modified=input.modified,
     )
-    try:
-        Dataset.of(dataset).put(input.key, {MODULES: row.to_arrow()}, tables)
-    except Exception as problem:
-        error = f"{error}; {one_line(problem)}"
-    return Status(input, status, error)
 
 
 def _subjects(input: Input, data: bytes) -> list[Subject]:
@@ -115,6 +254,7 @@ def _subjects(input: Input, data: bytes) -> list[Subject]:
             build=input.build,
             version=input.version,
             step=dict(input.step),
+            is_ours=True,
         )
         for number, module in enumerate(modules)
     ]

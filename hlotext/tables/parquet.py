@@ -12,12 +12,11 @@ from hlotext.tables.errors import MissingArrow
 try:
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.dataset as ds
     import pyarrow.parquet as pq
 except ImportError as error:
     raise MissingArrow from error
 
-__all__ = ["OPTIONS", "ROW_GROUP", "ds", "encoded", "pa", "pc", "pq", "write_batches"]
+__all__ = ["OPTIONS", "ROW_GROUP", "encoded", "pa", "pc", "pq", "write_batches"]
 
 ROW_GROUP = 100_000
 """Rows that readers take or leave together: fewer cost more to open than they spare."""

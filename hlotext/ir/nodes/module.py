@@ -370,3 +370,23 @@ class Module:
 
     def __repr__(self) -> str:
         return f"<Module {self._name} with {len(self._computations)} computations>"
+
+
+def release(module: Module) -> None:
+    """Takes a module apart of which nobody holds any node: its memory is free as soon as the module is dropped.
+
+    Nodes refer to each other in circles, which otherwise wait for the garbage collector, and that takes a third of the time
+    of reading. For whoever reads one module after the other, and keeps values of them only. What is left is an empty module.
+    """
+    for computation in (*module._computations, *module._removed):
+        for instruction in computation._instructions:
+            instruction._operands = ()
+            instruction._users = instruction._computation = None
+        computation._instructions.clear()
+        computation._root = computation._module = None
+        computation._by_name = computation._order = computation._successors = None
+    module._computations.clear()
+    module._removed.clear()
+    module._entry = module._facts = module._callers = module._order = module._by_name = None
+    module._wide = module._strict_facts = module._journal = None
+    module._listeners = ()

@@ -6,13 +6,13 @@ import numpy as np
 
 from hlotext.analysis.summary.details import attribute_text
 from hlotext.tables.columns import AnyColumn, Numbers, Words, distinct, offsets_of, spread
-from hlotext.tables.rows.subject import Subject
+from hlotext.tables.rows.subject import Subjects
 from hlotext.tables.table import Table
 
 
-def attributes(subject: Subject) -> Table:
+def attributes(subjects: Subjects) -> Table:
     """The table `attributes`."""
-    every = subject.instructions
+    every = subjects.instructions
     index, sets = distinct([one._attributes for one in every])
     keys: list[str] = []
     values: list[str] = []
@@ -26,11 +26,13 @@ def attributes(subject: Subject) -> Table:
             values.append(text)
     counts = np.array([len(one) for one in sets], np.int64)
     starts = offsets_of(counts)[:-1]
-    places = spread(starts[index], counts[index])
-    ids = np.repeat(np.arange(len(every)), counts[index])
+    own = counts[index]
+    places = spread(starts[index], own)
+    ids = np.repeat(subjects.ids, own)
     columns: dict[str, AnyColumn] = {
         "id": Numbers(ids),
         "key": Words.of(keys).taken(places),
         "value": Words.of(values).taken(places),
     }
-    return subject.table("attributes", len(ids), columns)
+    ends = offsets_of(own)[offsets_of(subjects.counts)]
+    return subjects.table("attributes", np.diff(ends), columns)

@@ -10,13 +10,18 @@ import hlotext as hlo
 from hlotext.analysis import backend_of
 from hlotext.dumps.texts import Text
 from hlotext.ir.nodes.module import Module
-from hlotext.tables.rows.subject import Subject
+from hlotext.tables.rows.subject import Subject, Subjects
 from hlotext.tables.schema import SCHEMA_VERSION
 from hlotext.tables.table import Table, from_rows
 
 
-def modules(subject: Subject) -> Table:
+def modules(subjects: Subjects) -> Table:
     """The table `modules`."""
+    return from_rows("modules", [_of(subject) for subject in subjects.each])
+
+
+def _of(subject: Subject) -> dict[str, Any]:
+    """The row of one module."""
     module = subject.module
     backend = backend_of(module) if module.computations else None
     digest, size = _text(module)
@@ -49,7 +54,8 @@ def failed(
     modified: float | None = None,
 ) -> Table:
     """The row of a text of which there are no tables, and why; `modified` in seconds since 1970."""
-    return _row(key, path, modified, build, version, {"status": status, "error": error})
+    row = _row(key, path, modified, build, version, {"status": status, "error": error})
+    return from_rows("modules", [row])
 
 
 def _row(
@@ -59,8 +65,8 @@ def _row(
     build: str | None,
     version: str | None,
     row: Mapping[str, Any],
-) -> Table:
-    whole = {
+) -> dict[str, Any]:
+    return {
         "module": key,
         "path": path,
         "modified": None if modified is None else round(modified * 1e6),
@@ -70,7 +76,6 @@ def _row(
         "schema_version": SCHEMA_VERSION,
         **row,
     }
-    return from_rows("modules", [whole])
 
 
 def _text(module: Module) -> tuple[str | None, int | None]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import attrs
 import numpy as np
 
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.memory import Assignment, MemoryModelError, assign
-from hlotext.tables.columns import AnyColumn, Array, Numbers, Words, offsets_of
+from hlotext.tables.columns import AnyColumn, Array, Numbers, Words, offsets_of, places_in
 from hlotext.tables.schema import TABLES
 from hlotext.tables.table import Table
+
+_TEXT = 1_000
+"""Characters of an instruction that is long."""
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -35,11 +39,19 @@ class Subject:
     """What changes when the file does."""
     step: Mapping[str, Any] = attrs.field(factory=dict)
     """The columns of `modules` that the names in a dump folder tell: see `step_of`."""
+    is_ours: bool = False
+    """Whether the module was read for its tables alone, so that it is taken apart when they are made."""
 
     @functools.cached_property
     def instructions(self) -> list[Instruction]:
         """All instructions; the place of each is its id."""
         return list(self.module.instructions())
+
+    @property
+    def weight(self) -> int:
+        """How much it is to hold, in instructions: what as much text takes where they are few."""
+        source = self.module.source
+        return max(len(self.instructions), 0 if source is None else len(source.text) // _TEXT)
 
     @functools.cached_property
     def ids(self) -> Mapping[Instruction, int]:
@@ -60,28 +72,65 @@ class Subject:
         assignment: Assignment | None = vars(self).get("assignment")
         return None if assignment is None else assignment.peak().bytes
 
-    @functools.cached_property
-    def sizes(self) -> Array:
-        """How many instructions each computation has."""
-        return np.array([len(computation) for computation in self.module.computations], np.int64)
-
-    @functools.cached_property
-    def operand_offsets(self) -> Array:
-        """Where the operands of each instruction begin among all operands."""
-        counts = (len(one.operands) for one in self.instructions)
-        return offsets_of(np.fromiter(counts, np.int64, len(self.instructions)))
-
-    @functools.cached_property
-    def operand_ids(self) -> Numbers:
-        """The ids of all operands, behind each other."""
-        every = chain.from_iterable([one.operands for one in self.instructions])
-        ids = self.ids
-        found = np.fromiter((ids.get(one, -1) for one in every), np.int64, int(self.operand_offsets[-1]))
-        missing = found < 0
-        return Numbers(found, missing if missing.any() else None)
-
     def table(self, name: str, count: int, columns: Mapping[str, AnyColumn]) -> Table:
         """A table of so many rows of this module: these columns and `module`."""
         schema = TABLES[name]
         found: dict[str, AnyColumn] = {"module": Words.repeated(self.key, count), **columns}
+        return Table(schema, {column: found[column] for column in schema.names})
+
+
+@attrs.frozen(eq=False, slots=False)
+class Subjects:
+    """Several modules whose rows are made together: what a column costs apart from its rows is then paid once."""
+
+    each: Sequence[Subject]
+
+    @functools.cached_property
+    def instructions(self) -> list[Instruction]:
+        """All instructions, module by module."""
+        return list(chain.from_iterable([one.instructions for one in self.each]))
+
+    @functools.cached_property
+    def counts(self) -> Array:
+        """How many instructions each module has."""
+        return np.array([len(one.instructions) for one in self.each], np.int64)
+
+    @functools.cached_property
+    def ids(self) -> Array:
+        """The id of each instruction: its place in its module."""
+        return places_in(self.counts)
+
+    @functools.cached_property
+    def computations(self) -> list[Computation]:
+        """All computations, module by module."""
+        return list(chain.from_iterable([one.module.computations for one in self.each]))
+
+    @functools.cached_property
+    def sizes(self) -> Array:
+        """How many instructions each computation has."""
+        return np.array([len(computation) for computation in self.computations], np.int64)
+
+    @functools.cached_property
+    def operand_offsets(self) -> Array:
+        """Where the operands of each instruction begin among all operands."""
+        counts = [len(one.operands) for one in self.instructions]
+        return offsets_of(np.array(counts, np.int64))
+
+    @functools.cached_property
+    def operand_ids(self) -> Numbers:
+        """The ids of all operands, behind each other."""
+        found: list[int] = []
+        for one in self.each:
+            ids = one.ids
+            every = chain.from_iterable([instruction.operands for instruction in one.instructions])
+            found += [ids.get(operand, -1) for operand in every]
+        operands = np.array(found, np.int64)
+        missing = operands < 0
+        return Numbers(operands, missing if missing.any() else None)
+
+    def table(self, name: str, counts: Array, columns: Mapping[str, AnyColumn]) -> Table:
+        """A table of so many rows of each module: these columns and `module`."""
+        schema = TABLES[name]
+        keys = Words.of([one.key for one in self.each]).taken(np.repeat(np.arange(len(counts)), counts))
+        found: dict[str, AnyColumn] = {"module": keys, **columns}
         return Table(schema, {column: found[column] for column in schema.names})
