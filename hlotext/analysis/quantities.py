@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+HUGE = 10**300
+"""Beyond this a number is no float any more: rounds of loops in loops multiply."""
+
 _UNITS = ("", "K", "M", "G", "T", "P", "E")
 
 
 def amount(count: float) -> str:
     """Operations, three digits: `512`, `1.25 G`; units are powers of 1,000."""
+    if count > HUGE:
+        return "over 1e300"
     value, unit = float(count), 0
     while abs(value) >= 999.5 and unit < len(_UNITS) - 1:
         value, unit = value / 1000, unit + 1

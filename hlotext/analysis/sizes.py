@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from hlotext.analysis.quantities import HUGE
 from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
@@ -129,6 +130,8 @@ def byte_text(count: int | None) -> str:
     """Bytes for people, three digits: `512 B`, `1.25 MiB`; `?` for None."""
     if count is None:
         return "?"
+    if count > HUGE:
+        return "over 1e300 B"
     value, unit = float(count), 0
     while value >= 999.5 and unit < len(_UNITS) - 1:
         value, unit = value / 1024, unit + 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 
@@ -10,6 +9,7 @@ import click
 
 import hlotext as hlo
 from hlotext.analysis.quantities import counted
+from hlotext.cli import line_diff
 from hlotext.cli.common import FILES, Inputs, Unreadable, say
 from hlotext.cli.files import Rewriting
 from hlotext.cli.output import emit
@@ -161,7 +161,7 @@ _COLOURS = {"-": "red", "+": "green", "@": "cyan"}
 
 def _differences(place: str, old: str, new: str) -> Iterator[str]:
     """A unified diff."""
-    for line in difflib.unified_diff(_lines(old), _lines(new), place, place):
+    for line in line_diff.unified(_lines(old), _lines(new), place):
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 

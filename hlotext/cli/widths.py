@@ -235,7 +235,7 @@ def _shape_forms(text: str, width: int) -> Iterator[str]:
     yield bare
     if bare.startswith("("):
         elements = _elements(bare)
-        for count in range(len(elements) - 1, 0, -1):
+        for count in range(min(len(elements) - 1, width // 3), 0, -1):  # each takes three columns at least
             yield f"({', '.join(elements[:count])}, {_DOTS} {len(elements) - count} more)"
         yield f"({len(elements)} elements)"
         return

@@ -20,6 +20,9 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.shape import Shape
 
+MOST = 10**200
+"""More is counted as so much: loops in loops multiply, until a number is no float any more."""
+
 
 class Amount(NamedTuple):
     """Flops, transcendentals and bytes."""
@@ -31,9 +34,9 @@ class Amount(NamedTuple):
     def plus(self, other: Amount, times: int = 1) -> Amount:
         """The sum with so many of another."""
         return Amount(
-            self.flops + other.flops * times,
-            self.transcendentals + other.transcendentals * times,
-            self.accessed + other.accessed * times,
+            min(self.flops + other.flops * times, MOST),
+            min(self.transcendentals + other.transcendentals * times, MOST),
+            min(self.accessed + other.accessed * times, MOST),
         )
 
 
@@ -188,8 +191,8 @@ class Counting:
                 for body, times, has_bytes in self.calls(computation, place, work):
                     before = found.get(body, (0, 0))
                     found[body] = (
-                        before[0] + operations * times,
-                        before[1] + (accesses * times if has_bytes else 0),
+                        min(before[0] + operations * times, MOST),
+                        min(before[1] + (accesses * times if has_bytes else 0), MOST),
                     )
         return found
 

@@ -10,7 +10,7 @@ import attrs
 from hlotext.analysis import Communication, DeviceMesh, FoundMesh, mesh_of
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
-from hlotext.cost.counting import Counting
+from hlotext.cost.counting import MOST, Counting
 from hlotext.cost.roofline import Bound, Least, Roofline, estimated_cycles, roofline_seconds
 from hlotext.cost.schedule import CORE, Scheduler, Transfer, Walk
 from hlotext.cost.sizes import device_size
@@ -200,11 +200,19 @@ def _weights(counting: Counting) -> dict[Computation, int]:
     return {computation: accesses for computation, (_, accesses) in counting.weights.items() if accesses}
 
 
+_MOST_STEPS = 20_000
+"""Steps of a critical path beyond those that the module has instructions, from which on calls stay as they are."""
+
+
 def _critical_path(
     counting: Counting, walks: Mapping[Computation, Walk], module: Module
 ) -> tuple[PathStep, ...]:
-    """The entry's critical path with loops and calls replaced by the paths of their bodies, in the order of the schedule."""
+    """The entry's critical path with loops and calls replaced by the paths of their bodies, in the order of the schedule.
+
+    Calls that would make it too long stay: where each computation calls another one twice, it doubles with each of them.
+    """
     found: list[PathStep] = []
+    limit = _MOST_STEPS + sum(map(len, module.computations))
     pending: list[tuple[Computation, int]] = [(module.entry, 1)]
     while pending:
         computation, times = pending.pop()
@@ -219,8 +227,10 @@ def _critical_path(
                 if resource == CORE and works[place].bodies
                 else ()
             )
-            entered = [(body, times * count) for body, count, _ in bodies if body in walks and count]
-            if entered and instruction.opcode != "fusion":
+            entered = [
+                (body, min(times * count, MOST)) for body, count, _ in bodies if body in walks and count
+            ]
+            if entered and instruction.opcode != "fusion" and len(found) + len(pending) + len(inner) < limit:
                 inner.extend(entered)
             else:
                 found.append(PathStep(instruction, seconds * times, resource))
