@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hlotext as hlo
-from hlotext import rewrite
+from hlotext import cost, rewrite
+from hlotext.cli import line_diff
 from hlotext.edit import calls, integrity
 from hlotext.ir.nodes.order import Order
 from hlotext.ir.nodes.rewiring import Rewiring, Wires
-from hlotext.rewrite.passes import PASSES, cse
+from hlotext.rewrite.passes import PASSES, base, cse
+from hlotext.rewrite.passes.base import PassLimitError
 from hlotext.rewrite.rewriter import _Rewriter
+from tests import cli_support
 from tests.bench.kinds import MODULES
 
 N = 200
@@ -133,3 +138,90 @@ def test_wide_users_are_like_others_whatever_is_done_with_them(seed: int) -> Non
         assert root.operands == given
         assert str(m) == text
     assert integrity.problems(m) == []
+
+
+def test_a_loop_in_a_loop_is_put_in_place_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    m = module("nested loops", 40)
+    size = sum(map(len, m.computations))
+    made = counted(monkeypatch, hlo.Computation, "add")
+    assert PASSES["while-to-one-trip"]().run(m).statistics == {"loops": 40}
+    assert made[0] < 2 * size
+    assert len(m.computations) == 1
+    assert [str(d) for d in hlo.verify(m) if d.severity is hlo.Severity.ERROR] == []
+
+
+def test_loops_that_double_end_in_a_diagnostic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each body runs the loop below twice."""
+    text = MODULES["nested loops"][1](30)
+    for number in range(1, 30):
+        loop = f"  %w.b{number} = (s32[], f32[4]) while(%q.b{number}), condition=%cond{number - 1}, body=%body{number - 1}\n"
+        again = loop.replace(f"%w.b{number}", f"%v.b{number}").replace(f"%q.b{number}", f"%w.b{number}")
+        text = text.replace(loop, loop + again).replace(
+            f"get-tuple-element(%w.b{number})", f"get-tuple-element(%v.b{number})"
+        )
+    m = hlo.parse(text)
+    monkeypatch.setattr(base, "MAX_GROWTH", 500)
+    with pytest.raises(PassLimitError):
+        PASSES["while-to-one-trip"]().run(m)
+
+
+@pytest.mark.parametrize("kind", ["nested loops", "a doubling chain of calls"])
+def test_figures_of_what_multiplies_or_doubles_are_made(kind: str, tmp_path: Path) -> None:
+    """Counts beyond all floats, and paths that double with each call."""
+    path = tmp_path / "m.txt"
+    path.write_text(MODULES[kind][1](1100 if "calls" in kind else 660))
+    for line in ("show", "cost", "cost --format json", "time --chip v5e"):
+        command, *options = line.split()
+        result = cli_support.run(command, str(path), *options)
+        assert result.exit_code == 0, f"{line}: {result.stderr}"
+    assert len(cost.estimate(hlo.parse(path.read_text()), "v5e").critical_path) < 40_000
+
+
+def test_what_a_caller_runs_is_exchanged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conditional of equal branches, whose callees are replaced together."""
+    m = module("branches", 100)
+    changed = counted(monkeypatch, hlo.Instruction, "change")
+    assert PASSES["computation-deduplicator"]().run(m).statistics == {"computations": 98}
+    assert changed[0] == 1
+    assert len(set(m.entry.root.called_computations)) == 2
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_diffs_of_short_texts_are_those_of_difflib(seed: int) -> None:
+    rng = random.Random(seed)
+    old = [f"{rng.randrange(9)}\n" for _ in range(rng.randrange(60))]
+    new = [line for line in old if rng.random() < 0.8]
+    for _ in range(rng.randrange(6)):
+        new.insert(rng.randrange(len(new) + 1), f"{rng.randrange(9)}\n")
+    if old and new and old[0] != new[0]:
+        expected = difflib.unified_diff(old, new, "m", "m")
+        assert list(line_diff.unified(old, new, "m")) == list(expected)
+    _check_diff(old, new)
+
+
+def test_diffs_of_long_texts_compare_no_more_than_their_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = [line for number in range(1500) for line in (f"a{number}\n", "}\n", "\n", "same\n")]
+    new = [line.replace("a", "b") for line in old]
+    compared = counted(monkeypatch, difflib.SequenceMatcher, "find_longest_match")
+    _check_diff(old, new)
+    assert compared[0] < 2 * len(old)
+
+
+def _check_diff(old: list[str], new: list[str]) -> None:
+    """A diff says of both texts all that differs."""
+    lines = [line for line in line_diff.unified(old, new, "m") if line[:3] not in ("---", "+++")]
+    assert bool(lines) == (old != new)
+    made, place = [], 0
+    for line in lines:
+        if line.startswith("@@"):
+            start, count = (int(n) for n in [*line.split()[1][1:].split(","), "1"][:2])
+            begin = start - 1 if count else start
+            made += old[place:begin]
+            place = begin
+        elif line[0] == "+":
+            made.append(line[1:])
+        else:
+            assert old[place] == line[1:]
+            made += [line[1:]] if line[0] == " " else []
+            place += 1
+    assert [*made, *old[place:]] == new

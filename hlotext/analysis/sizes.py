@@ -126,7 +126,7 @@ def written_bytes(instruction: Instruction) -> int:
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
-def byte_text(count: int | None) -> str:
+def byte_text(count: float | None) -> str:
     """Bytes for people, three digits: `512 B`, `1.25 MiB`; `?` for None."""
     if count is None:
         return "?"
@@ -136,5 +136,5 @@ def byte_text(count: int | None) -> str:
     while value >= 999.5 and unit < len(_UNITS) - 1:
         value, unit = value / 1024, unit + 1
     if unit == 0:
-        return f"{count} B"
+        return f"{int(count)} B"
     return f"{value:.{max(0, 2 - (value >= 9.995) - (value >= 99.95))}f} {_UNITS[unit]}"

@@ -96,7 +96,7 @@ def _show(report: Output, found: cost.Analysis, as_xla: bool, padded: bool) -> N
         ("transcendentals", amount(run.transcendentals)),
         (
             "bytes",
-            f"{byte_text(int(run.bytes_accessed))}{more} (XLA: {byte_text(int(found.bytes_accessed))})",
+            f"{byte_text(run.bytes_accessed)}{more} (XLA: {byte_text(found.bytes_accessed)})",
         ),
     ]
     if run.bytes_accessed:
@@ -111,7 +111,7 @@ def _show(report: Output, found: cost.Analysis, as_xla: bool, padded: bool) -> N
 
 def _spaces(found: cost.Analysis, spaces: Mapping[int, float]) -> str:
     known = _TPU_SPACES if backend_of(found.module) is Backend.TPU else _SPACES
-    return ", ".join(f"{known.get(n, f'space {n}')} {byte_text(int(size))}" for n, size in spaces.items())
+    return ", ".join(f"{known.get(n, f'space {n}')} {byte_text(size)}" for n, size in spaces.items())
 
 
 def _open(run: cost.RunCost) -> list[tuple[str, str]]:
@@ -164,7 +164,7 @@ def _show_tree(report: Output, found: cost.Analysis, depth: int, limit: int, *, 
                 share(node.flops, root.flops),
                 _bar(node.flops, root.flops),
                 amount(node.flops),
-                byte_text(int(node.bytes_accessed)),
+                byte_text(node.bytes_accessed),
                 _phases(node),
             )
         )
@@ -202,7 +202,7 @@ def _show_parts(report: Output, found: cost.Analysis, by: cost.Key, limit: int) 
             share(one.flops, run.flops),
             _bar(one.flops, run.flops),
             amount(one.flops),
-            byte_text(int(one.bytes_accessed)),
+            byte_text(one.bytes_accessed),
         )
         for name, one in rows
     ]

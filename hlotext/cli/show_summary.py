@@ -108,7 +108,7 @@ def _facts(summary: ModuleFacts) -> Iterator[tuple[str, str]]:
 
 def _run_facts(run: RunFigures) -> Iterator[tuple[str, str]]:
     more = " at least" if run.is_at_least else ""
-    yield "one run", f"{amount(run.flops)} flops, {byte_text(int(run.bytes_accessed))} moved{more}"
+    yield "one run", f"{amount(run.flops)} flops, {byte_text(run.bytes_accessed)} moved{more}"
     if run.unknown_loops:
         yield "", f"{counted(run.unknown_loops, 'loop')} of unknown count, counted as one round"
     if run.unknown_calls:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import attrs
 
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.enums import FusionKind
@@ -36,6 +37,7 @@ class RenameFusions(Pass):
 
     def run(self, module: Module) -> PassResult:
         count = 0
+        names: dict[Computation, str] = {}
         for computation in nonfusion_computations(module):
             for i in computation.instructions:
                 kind = i.attributes.get("kind")
@@ -48,8 +50,10 @@ class RenameFusions(Pass):
                 words = "_".join(heroes).replace("-", "_")
                 word = str(kind).removeprefix("k").lower()
                 i.name = module.instruction_names.unique(f"{word}_{words}_fusion")
-                callees[0].name = module.computation_names.unique(f"fused_{words}")
+                names[callees[0]] = module.computation_names.unique(f"fused_{words}")
                 count += 1
+        for computation, name in names.items():  # once, also where several fusions run one
+            computation.name = name
         return PassResult.of({"fusions": count})
 
 
