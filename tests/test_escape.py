@@ -167,3 +167,10 @@ def test_an_armed_module_does_nothing(arguments: list[str], tmp_path: Path) -> N
     assert not commands
     assert all(c.isprintable() or c in "\n\t" for c in said)
     assert said
+
+
+def test_numbers_beyond_all_floats_are_json() -> None:
+    """`Infinity` is none; texts that say so stay."""
+    text = escape.json({"a": float("inf"), 'b "Infinity': ["NaN", -float("inf"), 1.5, "\\"]}, None)
+    assert text == '{"a": 1e999, "b \\"Infinity": ["NaN", -1e999, 1.5, "\\\\"]}'
+    assert json.loads(text) == {"a": float("inf"), 'b "Infinity': ["NaN", -float("inf"), 1.5, "\\"]}

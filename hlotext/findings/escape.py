@@ -117,7 +117,15 @@ def json(value: Any, indent: int | None = 2) -> str:
     """A value as JSON in ASCII. In a log nothing of it acts: `##` is written `#\\u0023`, which is the same value."""
     from json import dumps  # takes milliseconds, and most programs write none
 
-    return dumps(value, indent=indent).replace("##", "#\\u0023").replace("\x7f", "\\u007f")
+    try:
+        text = dumps(value, indent=indent, allow_nan=False)
+    except ValueError:  # a number beyond all floats, which JSON has digits for and Python's writer has not
+        text = _ENDLESS.sub(lambda found: _DIGITS.get(found[0], found[0]), dumps(value, indent=indent))
+    return text.replace("##", "#\\u0023").replace("\x7f", "\\u007f")
+
+
+_ENDLESS = re.compile(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN')
+_DIGITS = {"Infinity": "1e999", "-Infinity": "-1e999", "NaN": "null"}
 
 
 def script_json(value: Any) -> str:
