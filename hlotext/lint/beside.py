@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 
 from hlotext import cost
 from hlotext.analysis import Backend, CallGraph, Communication, backend_of, call_graph, fact
@@ -22,6 +24,7 @@ _PART = 0.5
 """Of the time of a collective, that independent work must take for the collective to be worth hiding."""
 _MOST = 256
 """Instructions of a computation that are looked at, those that take longest."""
+_NUMBERS = re.compile(r"\d+")
 _DEEPEST = 50
 """Loops and calls inside one another that are followed."""
 
@@ -39,6 +42,23 @@ def is_worth_time(instruction: Instruction, context: Context, percent: float) ->
     """Whether it takes so much of the estimated time of the module, or nobody can tell."""
     share = step_percent(instruction, context)
     return share is None or share >= percent
+
+
+def worth_time_together(
+    ones: Iterable[Communication], context: Context, percent: float
+) -> Iterator[tuple[Communication, str]]:
+    """The collectives that take so much of the estimated time, all of one kind for one operation of the program together,
+    each with what names them. Layers that are not in a loop have one each."""
+    together: dict[tuple[str, str], list[Communication]] = defaultdict(list)
+    for one in ones:
+        metadata = one.start.metadata
+        name = metadata.op_name if metadata is not None else ""
+        together[one.kind, _NUMBERS.sub("", name)].append(one)
+    for (kind, name), group in together.items():
+        shares = [step_percent(one.start, context) for one in group]
+        if sum(100 if share is None else share for share in shares) >= percent:
+            for one in group:
+                yield one, f"{kind} for {name}" if name else ""
 
 
 def could_be_hidden(one: Communication, context: Context) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hlotext.analysis import invariant_instructions, memory_space
+from hlotext.analysis import invariant_instructions, memory_space, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
-from hlotext.lint.helpers import order_of
+from hlotext.lint.helpers import order_of, size_of
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, entered
 
@@ -47,6 +47,11 @@ def _turns(instruction: Instruction) -> bool:
 def _result(instruction: Instruction) -> Shape | None:
     shape = instruction.shape
     return shape.tuple_shapes[0] if shape is not None and shape.is_tuple and shape.tuple_shapes else shape
+
+
+def moved_bytes(instruction: Instruction, moved: Instruction) -> int:
+    """Bytes that moving an array reads and writes, each as it lies in memory: padding differs from order to order."""
+    return size_of(moved.shape) + written_bytes(instruction)
 
 
 def is_programs(instruction: Instruction) -> bool:

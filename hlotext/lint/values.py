@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import attrs
 
@@ -114,9 +114,69 @@ def leaves_by(value: Instruction, through: Iterable[str]) -> bool:
     return False
 
 
+def is_looked_up_in_loops(value: Instruction) -> bool:
+    """Whether all that is done with an array is to gather rows of it in loops, of which each round may want any."""
+    pending, seen, found = [Value(value)], {value}, False
+    while pending and len(seen) < _MOST_STEPS:
+        current = pending.pop()
+        instruction, fusions = current.instruction, current.fusions
+        given: list[Value] = []
+        if instruction.is_root and instruction.opcode != "tuple":
+            if not fusions:
+                return False
+            given.append(Value(fusions[-1], fusions[:-1]))
+        for user in instruction.users:
+            numbers = {n for n, operand in enumerate(user.operands) if operand is instruction}
+            if user.opcode == "gather" and numbers == {0}:
+                found = True
+                if (fusions[0] if fusions else user).computation is value.computation:
+                    return False
+            elif user.opcode == "fusion" and user.called_computations:
+                inner = user.called_computations[0].parameters
+                given += [Value(p, (*fusions, user)) for p in inner if p.parameter_number in numbers]
+            elif user.opcode in _KEEPS:
+                given.append(Value(user, fusions))
+            elif user.opcode == "tuple" and not fusions and (taken := _in_loops(user, numbers)) is not None:
+                given += [Value(part) for part in taken]
+            else:
+                return False
+        for other in given:
+            if other.instruction not in seen:
+                seen.add(other.instruction)
+                pending.append(other)
+    return found and not pending
+
+
+def _in_loops(made: Instruction, numbers: Collection[int]) -> list[Instruction] | None:
+    """What loops make of these elements of a tuple, and what comes out of them; None where it is not theirs alone."""
+    if made.is_root:
+        return [] if _is_handed_on(made, numbers) else None
+    taken: list[Instruction] = []
+    for loop in made.users:
+        if loop.opcode != "while":
+            return None
+        takers = [loop, *(p for body in loop.called_computations for p in body.parameters)]
+        parts = [part for taker in takers for part in taker.users]
+        if any(part.opcode != "get-tuple-element" for part in parts):
+            return None
+        taken += [part for part in parts if part.attributes.get("index") in numbers]
+    return taken
+
+
+def _is_handed_on(root: Instruction, numbers: Iterable[int]) -> bool:
+    """Whether these elements of a body's root are what the round was given at the same place."""
+    return all(
+        (element := root.operands[number]).opcode == "get-tuple-element"
+        and element.attributes.get("index") == number
+        and element.operands[0].opcode == "parameter"
+        for number in numbers
+    )
+
+
 def is_spread(value: Instruction) -> bool:
     """Whether a value is few values, repeated: what could be made anew wherever it is wanted."""
     return source(Value(value), _MOVES).instruction.opcode in ("broadcast", "constant", "iota")
 
 
+_KEEPS = frozenset({"bitcast", "copy", "copy-done", "copy-start", "opt-barrier", "reshape"})
 _MOVES = frozenset({"bitcast", "copy", "copy-done", "copy-start", "reshape", "transpose"})

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from collections.abc import Iterator
 
 import attrs
 
 from hlotext.analysis import Backend, Communication, byte_text
 from hlotext.findings.errors import Severity
-from hlotext.lint.beside import could_be_hidden, step_percent
+from hlotext.lint.beside import could_be_hidden, worth_time_together
 from hlotext.lint.helpers import COLLECTIVE_KINDS, times
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -31,32 +29,27 @@ class SynchronousCollective(Rule):
     """Percent of the estimated time of the module that all of one kind for one operation of the program take, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        together: dict[tuple[str, str], list[Communication]] = defaultdict(list)
-        for one in context.communications:
-            if one.is_async or one.kind not in COLLECTIVE_KINDS or one.sent_bytes < self.min_bytes:
-                continue
-            # The TPU compiler notes this way what its last passes will make asynchronous.
-            if "async_collective_name" in one.start.frontend_attributes:
-                continue
-            if context.is_stepped(one.start) and could_be_hidden(one, context):
-                metadata = one.start.metadata
-                name = metadata.op_name if metadata is not None else ""
-                together[one.kind, _NUMBERS.sub("", name)].append(one)
-        for (kind, name), group in together.items():
-            # Layers that are not in a loop have one each.
-            shares = [step_percent(one.start, context) for one in group]
-            if sum(100 if share is None else share for share in shares) < self.min_percent:
-                continue
-            for one in group:
-                runs = context.runs(one.start)
-                yield Report(
-                    one.start,
-                    f"{one.kind} runs{times(runs)} with no computation beside it: "
-                    f"each device sends {byte_text(one.sent_bytes)}",
-                    "let the compiler make it asynchronous, and give it independent work",
-                    one.sent_bytes * runs,
-                    cause=f"{kind} for {name}" if name else "",
-                )
+        found = [
+            one
+            for one in context.communications
+            if self._is_synchronous(one) and context.is_stepped(one.start) and could_be_hidden(one, context)
+        ]
+        for one, cause in worth_time_together(found, context, self.min_percent):
+            runs = context.runs(one.start)
+            yield Report(
+                one.start,
+                f"{one.kind} runs{times(runs)} with no computation beside it: "
+                f"each device sends {byte_text(one.sent_bytes)}",
+                "let the compiler make it asynchronous, and give it independent work",
+                one.sent_bytes * runs,
+                cause=cause,
+            )
 
-
-_NUMBERS = re.compile(r"\d+")
+    def _is_synchronous(self, one: Communication) -> bool:
+        # The TPU compiler notes this way what its last passes will make asynchronous.
+        return (
+            not one.is_async
+            and one.kind in COLLECTIVE_KINDS
+            and one.sent_bytes >= self.min_bytes
+            and "async_collective_name" not in one.start.frontend_attributes
+        )

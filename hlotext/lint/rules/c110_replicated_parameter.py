@@ -11,6 +11,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import donors, size_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.updates import updates
+from hlotext.lint.values import is_looked_up_in_loops
 
 
 @attrs.frozen
@@ -26,6 +27,9 @@ class ReplicatedParameter(Rule):
         sizes = {p: size_of(p.shape) for p in context.module.entry.parameters if _is_replicated(p)}
         large = [parameter for parameter, size in sizes.items() if size >= self.min_bytes]
         if devices < 2 or not large or _is_data_parallel(context):
+            return
+        large = [parameter for parameter in large if not is_looked_up_in_loops(parameter)]
+        if not large:
             return
         first = max(large, key=lambda parameter: sizes[parameter])
         total = sum(sizes[parameter] for parameter in large)

@@ -10,7 +10,7 @@ from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time
 from hlotext.lint.helpers import changes_layout, is_of_convolution, is_solvers, times
-from hlotext.lint.moving import comes_from_argument, is_in_main_memory
+from hlotext.lint.moving import comes_from_argument, is_in_main_memory, moved_bytes
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import is_spread
 
@@ -50,7 +50,7 @@ class RelayoutCopy(Rule):
                 f"copy writes {byte_text(size)}{times(runs)} only to change the layout from "
                 f"{_order(instruction.operands[0])} to {_order(instruction)}",
                 "let producer and consumer agree on one order of dimensions",
-                2 * size * runs,
+                moved_bytes(instruction, instruction.operands[0]) * runs,
             )
 
 

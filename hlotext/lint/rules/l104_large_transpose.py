@@ -9,7 +9,13 @@ import attrs
 from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import times
-from hlotext.lint.moving import comes_from_argument, is_in_main_memory, is_programs, moved_array
+from hlotext.lint.moving import (
+    comes_from_argument,
+    is_in_main_memory,
+    is_programs,
+    moved_array,
+    moved_bytes,
+)
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -39,5 +45,5 @@ class LargeTranspose(Rule):
                 instruction,
                 f"transpose writes {byte_text(size)}{times(runs)} and computes nothing",
                 "ask for the transposed result where it is computed",
-                2 * size * runs,
+                moved_bytes(instruction, moved) * runs,
             )

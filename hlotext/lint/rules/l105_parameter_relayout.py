@@ -10,7 +10,7 @@ from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import step_percent
 from hlotext.lint.helpers import size_of, times
-from hlotext.lint.moving import comes_from_argument, moved_array
+from hlotext.lint.moving import comes_from_argument, moved_array, moved_bytes
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import uses
 
@@ -36,7 +36,7 @@ class ParameterRelayout(Rule):
         moved = moved_array(instruction, context)
         if moved is None or not comes_from_argument(moved, context):
             return
-        runs, size = context.runs(instruction), written_bytes(instruction)
+        runs = context.runs(instruction)
         if (
             size_of(moved.shape) >= self.min_bytes
             and self._is_much(instruction, context)
@@ -46,7 +46,7 @@ class ParameterRelayout(Rule):
                 instruction,
                 f"every call writes an argument of {byte_text(size_of(moved.shape))} in another order{times(runs)}",
                 "store it in the order that the program wants: transposed, or in the layout that automatic layouts choose",
-                2 * size * runs,
+                moved_bytes(instruction, moved) * runs,
             )
 
     def _is_much(self, instruction: Instruction, context: Context) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import Backend, byte_text
-from hlotext.lint.beside import could_be_hidden
+from hlotext.analysis import Backend, Communication, byte_text
+from hlotext.lint.beside import could_be_hidden, worth_time_together
 from hlotext.lint.helpers import COLLECTIVE_KINDS, scheduled_between, times, works
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -24,23 +24,27 @@ class NothingOverlapped(Rule):
     min_bytes: int = 1 << 20
     """Bytes that each device sends, from which on it is worth a finding."""
 
+    min_percent: float = 1
+    """Percent of the estimated time of the module that all of one kind for one operation of the program take, likewise."""
+
     def check_module(self, context: Context) -> Iterator[Report]:
-        for one in context.communications:
-            chain = one.start.async_chain
-            if (
-                not one.is_async
-                or len(chain) < 2
-                or one.kind not in COLLECTIVE_KINDS
-                or one.sent_bytes < self.min_bytes
-            ):
-                continue
-            if any(works(other) for other in scheduled_between(chain[0], chain[-1])):
-                continue
-            if could_be_hidden(one, context):
-                runs = context.runs(one.start)
-                yield Report(
-                    one.start,
-                    f"nothing runs while {one.kind} sends {byte_text(one.sent_bytes)}{times(runs)}",
-                    "give the scheduler independent work to put between start and done",
-                    one.sent_bytes * runs,
-                )
+        idle = [one for one in context.communications if self._is_idle(one) and could_be_hidden(one, context)]
+        for one, cause in worth_time_together(idle, context, self.min_percent):
+            runs = context.runs(one.start)
+            yield Report(
+                one.start,
+                f"nothing runs while {one.kind} sends {byte_text(one.sent_bytes)}{times(runs)}",
+                "give the scheduler independent work to put between start and done",
+                one.sent_bytes * runs,
+                cause=cause,
+            )
+
+    def _is_idle(self, one: Communication) -> bool:
+        chain = one.start.async_chain
+        return (
+            one.is_async
+            and len(chain) > 1
+            and one.kind in COLLECTIVE_KINDS
+            and one.sent_bytes >= self.min_bytes
+            and not any(works(other) for other in scheduled_between(chain[0], chain[-1]))
+        )

@@ -1,0 +1,74 @@
+"""What findings say they cost, and which are not worth saying: on small modules, with the figures worked out by hand."""
+
+from __future__ import annotations
+
+import hlotext as hlo
+from hlotext import lint
+
+TAKEN = (
+    "gather(table, rows), offset_dims={1}, collapsed_slice_dims={0}, "
+    "start_index_map={0}, index_vector_dim=1, slice_sizes={1,90}"
+)
+LOOKED_UP = """HloModule looked_up, num_partitions=4
+
+body {
+  state = (s32[], f32[400000,90], f32[512,90]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  table = f32[400000,90] get-tuple-element(state), index=1
+  rows = s32[512,1] iota(), iota_dimension=0
+  taken = f32[512,90] TAKEN
+  sum = f32[512,90] %s
+  ROOT out = (s32[], f32[400000,90], f32[512,90]) tuple(next, table, sum)
+}
+
+condition {
+  state = (s32[], f32[400000,90], f32[512,90]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  last = s32[] constant(200)
+  ROOT less = pred[] compare(i, last), direction=LT
+}
+
+ENTRY main {
+  table = f32[400000,90] parameter(0), sharding={replicated}
+  start = f32[512,90] parameter(1), sharding={devices=[4,1]<=[4]}
+  zero = s32[] constant(0)
+  state = (s32[], f32[400000,90], f32[512,90]) tuple(zero, table, start)
+  loop = (s32[], f32[400000,90], f32[512,90]) while(state), condition=condition, body=body
+  ROOT result = f32[512,90] get-tuple-element(loop), index=2
+}
+""".replace("TAKEN", TAKEN)
+
+TURNED = """HloModule turned, is_scheduled=true
+
+ENTRY main {
+  table = f32[125000,64]{0,1:T(8,128)} parameter(0)
+  ordered = f32[125000,64]{1,0:T(8,128)} copy(table)
+  ROOT twice = f32[125000,64]{1,0:T(8,128)} add(ordered, ordered)
+}
+"""
+
+
+def test_rows_that_a_loop_gathers_are_wanted_everywhere() -> None:
+    """Spread over the devices the table would be sent for in each round; what reads all of it could be spread."""
+    config = lint.Config(select=("C110",))
+    assert not lint.run(hlo.parse(LOOKED_UP % "add(taken, taken)"), config)
+    product = "slice(table), slice={[0:512], [0:90]}"
+    assert [finding.code for finding in lint.run(hlo.parse(LOOKED_UP % product), config)] == ["C110"]
+
+
+def test_rows_that_are_gathered_once_may_lie_anywhere() -> None:
+    """As those of an embedding, which is spread over the devices often enough."""
+    text = LOOKED_UP.replace(
+        "get-tuple-element(loop), index=2",
+        TAKEN,
+    )
+    text = text.replace("  zero = s32", "  rows = s32[512,1] iota(), iota_dimension=0\n  zero = s32")
+    assert len(lint.run(hlo.parse(text % "add(taken, taken)"), lint.Config(select=("C110",)))) == 1
+
+
+def test_moving_costs_what_is_read_and_what_is_written() -> None:
+    """64 x 125,056 values are read, 125,000 x 128 written: each order is padded in its own way."""
+    (finding,) = lint.run(hlo.parse(TURNED), lint.Config(select=("L105",)))
+    assert finding.bytes == 4 * (64 * 125_056 + 125_000 * 128)
