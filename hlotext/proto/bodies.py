@@ -2,8 +2,9 @@
 
 The fields of `HloInstructionProto` come by number, and what lies between name and id, and behind operands and calls, is the
 same bytes for many instructions. So these are looked up (`Heads`), ids are told by the bytes of their varints, and nothing is
-taken apart that was met before. On a module of 22,387 instructions reading takes 3.3 microseconds for each, all included;
-protobuf's own classes take 2.0 only to give seven fields of each, and columns of fields by numpy took 5.1 in all.
+taken apart that was met before; bodies that come again are not cut at all (`repeats`). On a module of 22,387 instructions
+reading takes 2.6 microseconds for each, all included; protobuf's own classes take 2.0 only to give seven fields of each, and
+columns of fields by numpy took 5.1 in all.
 
 What is not of this form, or is wrong, is left to `instructions`, which reads it field by field and says what is wrong. Tests
 compare the two on every proto of the corpus and on damaged ones.
@@ -25,6 +26,7 @@ from hlotext.proto import wire
 from hlotext.proto.calls import ONLY, REPEATING, callees
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.heads import LONGEST, Heads, Parts
+from hlotext.proto.repeats import Repeated, Repeats
 
 LOCAL = 0xFFFFFFFF
 """An instruction's id has the computation's above these bits (`HloInstruction::CalculateLocalId`)."""
@@ -33,8 +35,11 @@ _SHORTEST = "(?:[\x80-\xff]{1,8}+[\x01-\x7f]|[\x00-\x7f])"
 """A varint of 63 bits that is no longer than it needs to be, so that equal numbers are equal texts."""
 _IS_SHORTEST = re.compile(_SHORTEST).fullmatch
 varints: Callable[..., list[str]] = re.compile(_VARINT).findall
+_ARE_NAMES = re.compile("[!-~]*+").fullmatch
 _NAME, _INSTRUCTION, _SIGNATURE = 0x0A, 0x12, 0x22
 """Tags in a computation."""
+_FIRST = 0x0A
+"""The tag of an instruction's name."""
 _ID = 35
 _END = re.compile(
     rf"(?:\(({_SHORTEST}))?(?:0({_SHORTEST}))?(?:8{_VARINT})?(?:B([\x00-\x7f])([ -~]*+))?", re.DOTALL
@@ -49,18 +54,29 @@ class Body:
     computation: Computation
     key: str
     """Its id as it was written, a varint."""
-    by_key: dict[str, Instruction]
-    """The nodes by their ids as they were written."""
     nodes: list[Instruction]
     root: Instruction
-    calls: list[tuple[str, list[Computation]]]
+    keys: list[str] | None
+    """The ids of the nodes as they were written; None for one that has the local ids of the body that it is like."""
+    upper: str = ""
+    """What these end in, which begin as those of that body: what holds the upper half."""
+    calls: list[tuple[str, list[Computation]]] = attrs.field(factory=list)
     """The id of each instruction that calls, and what it calls."""
-    has_predecessors: bool
+    has_predecessors: bool = False
     """Whether some instruction has control predecessors."""
+    like: Repeated | None = None
+    """What is known of bodies that are the same but for names and the upper halves of ids."""
+
+    def ids(self) -> list[str]:
+        """The ids of the nodes as they were written."""
+        if self.keys is None:
+            assert self.like is not None
+            self.keys = [begin + self.upper for begin in self.like.begins]
+        return self.keys
 
     def local_ids(self) -> list[int]:
         """The ids of the nodes within their computation."""
-        return [number_of(key) & LOCAL for key in self.by_key]
+        return [number_of(key) & LOCAL for key in self.ids()]
 
 
 def number_of(key: str) -> int:
@@ -84,33 +100,22 @@ class Bodies:
         self._known: dict[str, dict[str, Parts]] = {}
         self._callees = callees
         """What can be called so far, by the varint of its id."""
-        self._width = 5
+        self._repeats = Repeats(len(data) // 2)
 
     def read(self, module: Module, start: int, end: int) -> Body | None:
-        """The computation between two places; None for one that has another form, or in which something is wrong."""
-        try:
-            return self._read(module, start, end)
-        except (ProtoError, LookupError):  # an id that nothing has, a cut number
-            return None
+        """The computation between two places; None for one that has another form, or in which something is wrong.
 
-    def _read(self, module: Module, start: int, end: int) -> Body | None:
+        Raises ProtoError or LookupError for some of these.
+        """
         data, characters = self._data, self._characters
         size = data[start + 1]
         position = start + 2 + size
         title = characters[start + 2 : position]
         if data[start] != _NAME or size > 127 or not title.isascii():
             return None
-        computation = opened(title, module, -1, -1)
-        computation._parts_read = None
-        known, new, line = self._known, object.__new__, Form.LINE
-        match = _pattern(self._width)
-        callees_by_key = self._callees
-        defined: dict[str, Instruction] = {}
-        calls: list[tuple[str, list[Computation]]] = []
-        has_predecessors = False
-        nodes: list[Instruction] = []
-        append = nodes.append
-        # The hot loop, one turn for each instruction, so its steps stand here and not in methods.
+        # Names, and what lies behind each.
+        names: list[str] = []
+        pieces: list[str] = []
         while position < end and data[position] == _INSTRUCTION:
             size = data[position + 1]
             if size < 128:
@@ -122,18 +127,64 @@ class Bodies:
                 size, position = wire.varint(data, position + 1, end)
                 if size < 0:
                     return None
-            found = match(characters, position, position := position + size)
+            if data[position] != _FIRST or (length := data[position + 1]) > 127:
+                return None
+            behind = position + 2 + length
+            names.append(characters[position + 2 : behind])
+            pieces.append(characters[behind : (position := position + size)])
+            if behind > position:
+                return None
+        # The signature, which the instructions say too, and what stands behind it.
+        if position < end and data[position] == _SIGNATURE:
+            size, position = data[position + 1], position + 2
+            if size > 127:
+                size, position = wire.varint(data, position - 1, end)
+                if size < 0:
+                    return None
+            position += size
+        ending = _END(characters, position, end)
+        if position > end or ending is None:
+            return None
+        key, root, size_of_thread, thread = ending.groups("\0")
+        if not names or len(set(names)) != len(names) or _ARE_NAMES("".join(names)) is None:
+            return None
+        computation = opened(title, module, -1, -1)
+        computation._parts_read = None
+        if ending[4] is not None:
+            if ord(size_of_thread) != len(thread):
+                return None
+            computation._execution_thread = thread or "main"
+        like = self._repeats.find(pieces, root)
+        if like is not None:
+            nodes = like.copies(names, computation)
+            return Body(computation, key, nodes, nodes[like.root], None, root[4:], like=like)
+        body = self._made(computation, key, root, names, pieces)
+        if body is not None:
+            self._repeats.note(pieces, body)
+        return body
+
+    def _made(
+        self, computation: Computation, own_key: str, root: str, names: list[str], pieces: list[str]
+    ) -> Body | None:
+        """The body of these instructions; None for one that has another form, or in which something is wrong."""
+        known, new, line = self._known, object.__new__, Form.LINE
+        match = _pattern(len(root))
+        callees_by_key = self._callees
+        defined: dict[str, Instruction] = {}
+        calls: list[tuple[str, list[Computation]]] = []
+        has_predecessors = False
+        # The hot loop, one turn for each instruction, so its steps stand here and not in methods.
+        for name, piece in zip(names, pieces):  # noqa: B905 - as many
+            found = match(piece)
             if found is None:
                 return None
-            length, name, before, key, one, first, second, many, called, rest = found.groups()
-            if ord(length) != len(name):
-                return None
+            before, key, one, first, second, many, called, rest = found.groups()
             told: Any = None
             predecessors = ""
             try:
                 opcode, shape, attributes, argument, is_odd, takes, met, head = known[before][rest]
             except KeyError:
-                cut, key, lists, rest, parts = self._other(found, position)
+                cut, key, lists, rest, parts = self._other(found)
                 if cut != before:
                     one = first = many = called = None
                 many, predecessors, called = lists.get(36, many), lists.get(37, ""), lists.get(38, called)
@@ -193,33 +244,25 @@ class Bodies:
             if told is not None and told not in met:
                 self._heads.check(head, instruction, told, met)
             defined[key] = instruction
-            append(instruction)
-        if not nodes or len(defined) != len(nodes) or len({node._name for node in nodes}) != len(nodes):
+        if len(defined) != len(names):
             return None
-        if len({key[4:] for key in defined}) > 1:  # ids are compared by their lower halves
+        keys = list(defined)
+        if len({key[4:] for key in keys}) > 1:  # ids are compared by their lower halves
             return None
-        self._width = len(key)
-        # The signature, which the instructions say too, and what stands behind it.
-        if position < end and data[position] == _SIGNATURE:
-            size, position = data[position + 1], position + 2
-            if size > 127:
-                size, position = wire.varint(data, position - 1, end)
-                if size < 0:
-                    return None
-            position += size
-        ending = _END(characters, position, end)
-        if position > end or ending is None:
-            return None
-        key, root, length, thread = ending.groups()
-        if thread is not None:
-            if ord(length) != len(thread):
-                return None
-            computation._execution_thread = thread or "main"
-        return Body(computation, key or "\0", defined, nodes, defined[root or "\0"], calls, has_predecessors)
+        return Body(
+            computation,
+            own_key,
+            list(defined.values()),
+            defined[root],
+            keys,
+            root[4:],
+            calls,
+            has_predecessors,
+        )
 
-    def _other(self, found: re.Match[str], end: int) -> tuple[str, str, dict[int, str], str, Parts]:
+    def _other(self, found: re.Match[str]) -> tuple[str, str, dict[int, str], str, Parts]:
         """What is not known yet of an instruction: the fields before its id, the id, lists of ids, other fields, the head."""
-        before, key, rest = found.group(3, 4, 10)
+        before, key, rest = found.group(1, 2, 8)
         lists: dict[int, str] = {}
         if rest[:2] in _LISTS:
             lists, rest = _id_lists(rest)
@@ -227,16 +270,18 @@ class Bodies:
             return before, key, lists, rest, self._parts(before, rest)
         except ProtoError:
             # What looked like the id may lie inside of another field.
-            position = start = found.start(3)
-            for number, _, _, behind in wire.scan(self._data, start, end):
+            whole = found.string
+            data = whole.encode("latin-1")
+            position = 0
+            for number, _, _, behind in wire.scan(data, 0, len(data)):
                 if number == _ID:
-                    key = self._characters[position + 2 : behind]
-                    if position == found.end(3) or self._data[position : position + 2] != b"\x98\x02":
+                    key = whole[position + 2 : behind]
+                    if position == found.end(1) or data[position : position + 2] != b"\x98\x02":
                         raise
                     if _IS_SHORTEST(key) is None:
                         raise
-                    lists, rest = _id_lists(self._characters[behind:end])
-                    before = self._characters[start:position]
+                    lists, rest = _id_lists(whole[behind:])
+                    before = whole[:position]
                     return before, key, lists, rest, self._parts(before, rest)
                 position = behind
             raise
@@ -268,22 +313,23 @@ def _id_lists(rest: str) -> tuple[dict[int, str], str]:
 
 
 @functools.cache
-def _pattern(width: int) -> Callable[[str, int, int], re.Match[str] | None]:
-    """Cuts an instruction whose operands have ids of that many bytes.
+def _pattern(width: int) -> Callable[[str], re.Match[str] | None]:
+    """Cuts what lies behind the name of an instruction, where ids have that many bytes.
 
-    Groups: length of the name, name, what lies before the id (from the opcode on), id, the only operand, the first of two,
-    the second, more of them behind their length, called computations behind theirs, what lies behind.
+    Groups: what lies before the id (from the opcode on), id, the only operand, the first of two, the second, more of them
+    behind their length, called computations behind theirs, what lies behind.
     """
-    before = r"\x12[^\x98]*+(?:\x98(?!\x02)[^\x98]*+)*+"
     sizes = range(3 * width, 128, width) if width >= 5 else range(1, 128)
     many = "|".join([rf"\x{size:02x}.{{{size}}}" for size in sizes])
-    one, first, second = "(?!)()", "(?!)()", "()"
+    key, behind, one, first, second = _SHORTEST, "", "(?!)()", "(?!)()", "()"
     if width >= 5:  # else they are told apart behind
+        key = behind = rf"[\x80-\xff]{{{width - 1}}}[\x01-\x7f]"
         one = rf"\x{width:02x}(.{{{width}}})"
         first, second = rf"\x{2 * width:02x}(.{{{width}}})", f"(.{{{width}}})"
     called = "|".join([rf"\x{size:02x}.{{{size}}}" for size in range(1, 9)])
+    before = rf"\x12[^\x98]*+(?:\x98(?!\x02{behind})[^\x98]*+)*+"
     return re.compile(
-        rf"\n([\x00-\x7f])([!-~]*+)({before})\x98\x02({_SHORTEST})"
+        rf"({before})\x98\x02({key})"
         rf"(?:\xa2\x02(?:{one}|{first}{second}|({many})))?(?:\xb2\x02({called}))?(.*+)",
         re.DOTALL,
     ).match

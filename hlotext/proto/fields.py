@@ -53,6 +53,8 @@ class Fields:
         values = self._values.get(number)
         if values is None:
             return None
+        if len(values) == 1 and type(values[0]) is bytes:
+            return values[0]
         if any(type(value) is int for value in values):
             raise ProtoError(f"field {number} has another wire type")
         return values[0] if len(values) == 1 else b"".join(values)  # type: ignore[return-value,arg-type]

@@ -39,6 +39,8 @@ _OLD_COMPARISONS = {
 
 _HEADS = memo.Store(20_000)
 """Heads by their two pieces, of modules without a table of payloads."""
+_MOST = 4_000
+"""Heads of one module that are kept there."""
 
 
 @attrs.define(eq=False)
@@ -75,6 +77,7 @@ class Heads:
         self._met: dict[int, set[Any]] = {}
         self._metadata: dict[bytes, Metadata | None] = {}
         self._starts: dict[bytes, tuple[str, Shape, str]] = {}
+        self._ends: dict[bytes, list[tuple[int, int | bytes]]] = {}
         self._common: dict[tuple[int, bytes], Any] = {}
         self._for_shapes: dict[Any, dict[str, Any]] = {}
         self.kept: list[Any] = []
@@ -84,10 +87,12 @@ class Heads:
 
         They are bytes, as characters of the same numbers. Raises ProtoError for what is not such fields in their order.
         """
-        head: Head | None = None if self.payloads else _HEADS.results.get((before, rest))
+        # A module with many of them would only drive those of others out.
+        is_kept = not self.payloads and len(self.kept) < _MOST
+        head: Head | None = _HEADS.results.get((before, rest)) if is_kept else None
         if head is None:
             head = self._head(before.encode("latin-1"), rest.encode("latin-1"))
-            if not self.payloads:
+            if is_kept:
                 _HEADS.keep((before, rest), head)
         self.kept.append(head)  # ids are told apart as long as what they are of lives
         met = self._met.setdefault(id(head.base or head), set())
@@ -97,21 +102,22 @@ class Heads:
         start = middle = 0
         metadata = b""
         last = 1
-        fields = set()
-        for number, kind, a, b in wire.scan(before, 0, len(before)):
+        has_opcode = has_shape = False
+        for number, kind, a, b in wire.fields(before):
             if number < last or (number == last and number <= _METADATA):
                 raise ProtoError(f"field {number} comes too late, or twice")
             last = number
-            fields.add(number)
             if number <= _SHAPE:
                 start = middle = b
+                has_opcode |= number == _OPCODE
+                has_shape |= number == _SHAPE
             elif number == _METADATA and kind == wire.BYTES:
                 metadata, middle = before[a:b], b
             elif number < _LITERAL:
                 middle = b
-        for number, name in ((_OPCODE, "opcode"), (_SHAPE, "shape")):
-            if number not in fields:
-                raise ProtoError(f"an instruction has no {name}", name)
+        if not has_opcode or not has_shape:
+            name = "shape" if has_opcode else "opcode"
+            raise ProtoError(f"an instruction has no {name}", name)
         base = self._base((before[:start], before[middle:], rest))
         if metadata:
             found = self._metadata.get(metadata, self)
@@ -137,22 +143,23 @@ class Heads:
             known = self._starts[start] = self._start(start)
         opcode, shape, direction = known
         values: dict[int, list[int | bytes]] = {}
-        for piece, least, most in ((middle, _LITERAL, _CALLED - 4), (rest, _CALLED + 1, 1 << 29)):
-            for number, kind, a, b in wire.scan(piece, 0, len(piece)):
-                if not least <= number <= most:
-                    raise ProtoError(f"field {number} comes too late, or twice")
-                values.setdefault(number, []).append(a if kind == VARINT else piece[a:b])
+        for number, value in _values(middle, _LITERAL, _CALLED - 4):
+            values.setdefault(number, []).append(value)
+        end = self._ends.get(rest)
+        if end is None:
+            end = self._ends[rest] = _values(rest, _CALLED + 1, 1 << 29)
+        for number, value in end:
+            values.setdefault(number, []).append(value)
         if direction:
             values[63] = [direction.encode()]
         fields = Fields(values)
-        row = opcodes.opcode(opcode)
         depends = opcode in _BY_OPERANDS
         given = {} if depends else self._own(opcode, fields, (), shape)
-        self._add_common(given, fields)
+        self._add_common(given, fields, values)
         takes = -1 if "parameter_replication" in given else _TAKES.get(opcode, -1)
         head = Head(
             opcode, shape, given, self._argument(opcode, fields, shape), fields if depends else None,
-            depends or row is None or bool(row.stored_called_names), takes,
+            depends or opcode not in _CALL_NOTHING, takes,
         )  # fmt: skip
         if sum(map(len, key)) <= LONGEST:
             self._bases[key] = head
@@ -200,16 +207,10 @@ class Heads:
         self, opcode: str, fields: Fields, operands: tuple[Instruction, ...], shape: Shape
     ) -> dict[str, Any]:
         """The opcode's own attributes, as far as the text would say them."""
-        row = opcodes.opcode(opcode)
         given: dict[str, Any] = {}
-        for use in row.attributes if row is not None else ():
-            if use.calls is not Calls.NONE or use.printed is Printing.INPUT_ONLY:
-                continue
-            way = table.SPECIAL.get((opcode, use.name)) or table.ATTRIBUTES.get(use.name)
-            if way is None:
-                continue
+        for use, read in _WAYS.get(opcode, ()):
             try:
-                value = way[0](fields, self.tools)
+                value = read(fields, self.tools)
             except ProtoError as error:
                 raise ProtoError(error.bare_message, use.name) from None
             if value is not None and _is_shown(use, value, operands):
@@ -220,10 +221,12 @@ class Heads:
             given["slice_sizes"] = _slice_sizes(fields.numbers(20), operands)
         return given
 
-    def _add_common(self, given: dict[str, Any], fields: Fields) -> None:
+    def _add_common(
+        self, given: dict[str, Any], fields: Fields, values: dict[int, list[int | bytes]]
+    ) -> None:
         """Adds what every instruction may have."""
         for number, name, read in _COMMON:
-            if number in fields:
+            if number in values:
                 raw = fields.raw(number) or b""
                 value = self._common.get((number, raw), self)
                 if value is self:
@@ -233,7 +236,7 @@ class Heads:
                         raise ProtoError(error.bare_message, name) from None
                 if value is not None:
                     given[name] = value
-        if _PAYLOAD in fields:
+        if _PAYLOAD in values:
             raw = fields.raw(_PAYLOAD) or b""
             payload = _at(
                 "backend_config_payload", lambda: payload_of(raw, self.tools.classes, self.payloads)
@@ -282,6 +285,32 @@ _TAKES = {
     and row.name not in conditions.LOOK_FURTHER
 }
 """How many operands opcodes take of which nothing else is asked."""
+
+
+_WAYS = {
+    row.name: tuple(
+        [
+            (use, way[0])
+            for use in row.attributes
+            if use.calls is Calls.NONE
+            and use.printed is not Printing.INPUT_ONLY
+            and (way := table.SPECIAL.get((row.name, use.name)) or table.ATTRIBUTES.get(use.name)) is not None
+        ]
+    )
+    for row in opcodes.OPCODES.values()
+}
+"""How the attributes of each opcode are read."""
+_CALL_NOTHING = frozenset({row.name for row in opcodes.OPCODES.values() if not row.stored_called_names})
+
+
+def _values(piece: bytes, least: int, most: int) -> list[tuple[int, int | bytes]]:
+    """Numbers and values of some fields; raises ProtoError for other fields than these."""
+    found: list[tuple[int, int | bytes]] = []
+    for number, kind, a, b in wire.fields(piece):
+        if not least <= number <= most:
+            raise ProtoError(f"field {number} comes too late, or twice")
+        found.append((number, a if kind == VARINT else piece[a:b]))
+    return found
 
 
 def _is_shown(use: AttributeUse, value: Any, operands: tuple[Instruction, ...]) -> bool:

@@ -63,8 +63,8 @@ class CarefulBodies:
         if found is None:
             raise ProtoError(f"no instruction has the root's id {root}", f"{path}.root_id")
         nodes = list(body.by_id.values())
-        by_key = {_varint(local): node for local, node in body.by_id.items()}
-        return Body(computation, _varint(number), by_key, nodes, found, body.calls, body.has_predecessors)
+        keys = [_varint(local) for local in body.by_id]
+        return Body(computation, _varint(number), nodes, found, keys, "", body.calls, body.has_predecessors)
 
 
 class _Body:

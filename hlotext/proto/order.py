@@ -18,8 +18,10 @@ def instruction_order(body: Body) -> list[Instruction]:
 
     Every instruction without users starts a walk, in the order of their ids. XLA writes protos in that order already.
     """
-    starts = _starts(body)
-    if len(starts) == 1 or (starts and _is_ascending(body, starts)):
+    like = body.like
+    if (like is not None and like.is_in_order) or _is_in_order(body):
+        if like is not None:
+            like.is_in_order = True
         return body.nodes
     computation = body.computation
     pairs = sorted(zip(body.local_ids(), body.nodes, strict=True), key=_local)
@@ -27,32 +29,46 @@ def instruction_order(body: Body) -> list[Instruction]:
     return instruction_post_order(computation)
 
 
-def _starts(body: Body) -> list[Instruction]:
-    """The instructions at which walks start that visit them in the order in which they stand; none if no walks do.
+def _is_in_order(body: Body) -> bool:
+    """Whether these walks visit the instructions in the order in which they stand.
 
-    What was visited lies on a stack until the user comes from which the walk went there: what a user takes as operands, and
-    nobody took before, must lie on top, in the order of the operands.
+    A walk from an instruction visits what stands from some place on up to it, and what each of its operands adds follows on
+    what the one before it added. So from the last instruction on each one tells its operands where their walks begin, and
+    when all agree, no walk needs to be made.
     """
-    waiting: dict[Instruction, None] = {}
-    pop, has_predecessors = waiting.popitem, body.has_predecessors
-    for node in body.nodes:
+    nodes, has_predecessors = body.nodes, body.has_predecessors
+    places = dict(zip(nodes, range(len(nodes)), strict=True))
+    begins = [-1] * len(nodes)
+    begin = 0
+    for place in _starts(body):
+        if place >= begin:
+            begins[place], begin = begin, place + 1
+    if begin != len(nodes):
+        return False
+    for place in range(len(nodes) - 1, -1, -1):
+        begin = begins[place]
+        node = nodes[place]
         visited: Any = node._operands
         if has_predecessors and node.control_predecessors:
-            visited = dict.fromkeys((*reversed(node.control_predecessors), *visited))
-        elif len(visited) > 2:
-            visited = dict.fromkeys(visited)
-        for operand in reversed(visited):
-            if operand in waiting and pop()[0] is not operand:
-                return []
-        waiting[node] = None
-    return list(waiting)
+            visited = *reversed(node.control_predecessors), *visited
+        for operand in visited:
+            if (found := places[operand]) >= begin:
+                begins[found], begin = begin, found + 1
+        if begin != place:
+            return False
+    return True
 
 
-def _is_ascending(body: Body, starts: list[Instruction]) -> bool:
-    """Whether these stand in the order of their ids."""
-    keys = {node: key for key, node in body.by_key.items()}
-    found = [number_of(keys[node]) & LOCAL for node in starts]
-    return all(a < b for a, b in itertools.pairwise(found))
+def _starts(body: Body) -> list[int]:
+    """The places of the instructions without users, in the order of their ids."""
+    nodes = body.nodes
+    used = set(itertools.chain.from_iterable([node._operands for node in nodes]))
+    if len(used) == len(nodes) - 1 and nodes[-1] not in used:  # what most computations are
+        return [len(nodes) - 1]
+    found = [place for place, node in enumerate(nodes) if node not in used]
+    keys = body.ids()
+    found.sort(key=lambda place: number_of(keys[place]) & LOCAL)
+    return found
 
 
 def _local(pair: tuple[int, Instruction]) -> int:

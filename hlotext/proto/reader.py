@@ -7,6 +7,7 @@ proto (`HloModule::Print`): the schedule's, else operands before users.
 from __future__ import annotations
 
 import array
+import itertools
 from typing import Any
 
 from hlotext.ir import collector
@@ -27,6 +28,7 @@ from hlotext.proto.wire import BYTES, VARINT
 MAX_INNER = 4
 """Modules inside of each other, by way of the table of original values."""
 _NAME, _COMPUTATIONS, _ENTRY_ID, _SCHEDULE, _PAYLOADS = 1, 3, 6, 7, 22
+_COMPUTATION_TAG = _COMPUTATIONS << 3 | BYTES
 
 
 def read_module(
@@ -89,15 +91,13 @@ class _Reader:
             raw = b"".join(self.fields[_SCHEDULE])
             self.schedule = _at("schedule", lambda: _schedule(raw))
         self._read_computations(module)
-        by_id = {number_of(key): computation for key, computation in self.by_key.items()}
-        if len(by_id) < len(self.by_key):
-            raise ProtoError("two computations have the same id", "computations")
-        computations = [by_id[number] for number in sorted(by_id)]
+        computations = [self.by_key[key] for key in sorted(self.by_key, key=_order)]
         module._computations = computation_order(computations, self.calls)
         entry = self.fields.get(_ENTRY_ID, [0])[-1]
-        if entry not in by_id:
+        key = encoded(entry).decode("latin-1")
+        if entry < 0 or key not in self.by_key:
             raise ProtoError(f"no computation has the entry's id {entry}", "entry_computation_id")
-        module._entry = by_id[entry]
+        module._entry = self.by_key[key]
         if len(module._computations) != len(computations):
             raise ProtoError("computations call each other in a circle", "computations")
         header.read(module, self.fields, self.tools, self.schedule is not None)
@@ -113,36 +113,64 @@ class _Reader:
         return f"\n{inner.module().to_text(PrintOptions(indent_amount=2))}\n  "
 
     def _take_apart(self) -> None:
-        data = self.data
+        data, size = self.data, len(self.data)
         position = 0
-        for number, kind, a, b in wire.scan(data, 0, len(data)):
-            if number == _COMPUTATIONS and kind == BYTES:
-                if b - a < LEAST:
-                    where = f"computations[{len(self.spans[0])}]"
-                    raise ProtoError("a computation has no instructions", where, a)
-                self.spans[0].append(a)
-                self.spans[1].append(b)
-            elif header.is_carried(number):
-                self.carried.append(data[position:b])
-            elif kind == BYTES:
-                self.fields.setdefault(number, []).append(data[a:b])
-            elif kind == VARINT:
-                self.fields.setdefault(number, []).append(a)
-            position = b
+        while position < size:
+            position = self._take_computations(position)
+            for number, kind, a, b in itertools.islice(wire.scan(data, position, size), 1):
+                if number == _COMPUTATIONS and kind == BYTES:
+                    self._add_span(a, b)
+                elif header.is_carried(number):
+                    self.carried.append(data[position:b])
+                elif kind == BYTES:
+                    self.fields.setdefault(number, []).append(data[a:b])
+                elif kind == VARINT:
+                    self.fields.setdefault(number, []).append(a)
+                position = b
         for number in header.MESSAGES:
             if any(type(value) is not bytes for value in self.fields.get(number, ())):
                 raise ProtoError(f"field {number} has another wire type", offset=0)
         if any(type(value) is not int for value in self.fields.get(_ENTRY_ID, ())):
             raise ProtoError(f"field {_ENTRY_ID} has another wire type", offset=0)
 
+    def _take_computations(self, position: int) -> int:
+        """Finds computations that stand side by side with sizes of two or three bytes; gives the place behind them."""
+        data, starts, ends = self.data, *self.spans
+        last = len(data) - 4
+        while position < last and data[position] == _COMPUTATION_TAG and (low := data[position + 1]) > 127:
+            middle, high = data[position + 2], data[position + 3]
+            start = position + 3 if middle < 128 else position + 4
+            span = low & 127 | (middle & 127) << 7
+            if middle > 127:
+                if high > 127:
+                    break
+                span |= high << 14
+            if span < LEAST or start + span > len(data):
+                break
+            starts.append(start)
+            ends.append(position := start + span)
+        return position
+
+    def _add_span(self, start: int, end: int) -> None:
+        if end - start < LEAST:
+            where = f"computations[{len(self.spans[0])}]"
+            raise ProtoError("a computation has no instructions", where, start)
+        self.spans[0].append(start)
+        self.spans[1].append(end)
+
     # ---- computations
 
     def _read_computations(self, module: Module) -> None:
         heads = Heads(self.tools, self.fields.get(_PAYLOADS, []))
-        by_key, schedule = self.by_key, self.schedule
-        fast, careful = Bodies(self.data, heads, by_key), CarefulBodies(self.data, heads, by_key)
+        by_key, schedule, is_careful = self.by_key, self.schedule, self.is_careful
+        read, careful = Bodies(self.data, heads, by_key).read, CarefulBodies(self.data, heads, by_key)
         for place, (start, end) in enumerate(zip(*self.spans, strict=True)):
-            body = None if self.is_careful else fast.read(module, start, end)
+            body = None
+            if not is_careful:
+                try:  # noqa: SIM105 - for every computation
+                    body = read(module, start, end)
+                except (ProtoError, LookupError):  # an id that nothing has, a cut number
+                    pass
             if body is None:
                 body = careful.read(module, f"computations[{place}]", start, end)
             if body.key in by_key:
@@ -153,7 +181,7 @@ class _Reader:
             computation._root = body.root
             if body.calls:
                 if len(body.calls) > 1:
-                    body.calls.sort(key=_number)  # as XLA keeps them
+                    body.calls.sort(key=_order_of_call)  # as XLA keeps them
                 self.calls[computation] = [called for _, called in body.calls]
             planned = None if schedule is None else schedule.get(body.key)
             computation._instructions = (
@@ -164,8 +192,13 @@ class _Reader:
                     self.instructions[number_of(body.key) << 32 | local] = node
 
 
-def _number(call: tuple[str, Any]) -> int:
-    return number_of(call[0]) & LOCAL
+def _order(key: str) -> tuple[int, str]:
+    """What orders varints as their numbers, where they are no longer than they need to be."""
+    return len(key), key[::-1]
+
+
+def _order_of_call(call: tuple[str, Any]) -> tuple[int, str]:
+    return _order(call[0])
 
 
 def _at(path: str, read: Any) -> Any:
@@ -178,9 +211,9 @@ def _at(path: str, read: Any) -> Any:
 
 def _as_planned(body: Body, planned: str) -> list[Instruction]:
     """The instructions in the order of the schedule."""
-    if planned == "".join(body.by_key):
+    if planned == "".join(body.ids()):
         return body.nodes
-    left: dict[Any, Instruction] = dict(body.by_key)
+    left: dict[Any, Instruction] = dict(zip(body.ids(), body.nodes, strict=True))
     keys: list[Any] = varints(planned)
     try:
         found = [left.pop(key) for key in keys]

@@ -113,6 +113,45 @@ def scan(data: bytes, start: int, end: int, name: str = "") -> Iterator[tuple[in
             raise ProtoError("there is no field 0", offset=at, name=name)
 
 
+def fields(data: bytes) -> list[tuple[int, int, int, int]]:
+    """What `scan` says of all of a short message: most have tags and sizes of one or two bytes, which are read here at once.
+
+    Raises ProtoError.
+    """
+    found = []
+    position, end = 0, len(data)
+    try:
+        while position < end:
+            tag = data[position]
+            position += 1
+            if tag >= 128:
+                high = data[position]
+                position += 1
+                if high >= 128 or not high:
+                    return list(scan(data, 0, end))
+                tag = tag & 127 | high << 7
+            value = data[position]
+            position += 1
+            if value >= 128:
+                high = data[position]
+                position += 1
+                if high >= 128:
+                    return list(scan(data, 0, end))
+                value = value & 127 | high << 7
+            if tag & 7 == BYTES:
+                start, position = position, position + value
+                found.append((tag >> 3, BYTES, start, position))
+            elif tag & 7 == VARINT:
+                found.append((tag >> 3, VARINT, value, position))
+            else:
+                return list(scan(data, 0, end))
+            if tag < 8:
+                return list(scan(data, 0, end))
+    except IndexError:
+        position = end + 1
+    return found if position == end else list(scan(data, 0, end))
+
+
 def varint(data: bytes, position: int, end: int, name: str = "") -> tuple[int, int]:
     """The number at a position, as a signed 64-bit one, and the position behind it."""
     value = shift = 0

@@ -323,7 +323,10 @@ def computation_order(
             groups = calls.get(computation, ())
             for place in range(place, len(groups)):  # noqa: B020 - from where it was left
                 # All that one instruction calls is marked at once, and entered from the first on.
-                new = [callee for callee in dict.fromkeys(groups[place]) if callee not in visited]
+                new = groups[place]
+                if len(new) > 1:
+                    new = list(dict.fromkeys(new))
+                new = [callee for callee in new if callee not in visited]
                 if not new:
                     continue
                 visited.update(new)

@@ -1,0 +1,132 @@
+"""Bodies that come again with other names: fusions and reducers of a model's layers, half or more of what it holds.
+
+Ids hold their computation's in their upper half, so bodies that were cloned from one another have the same bytes behind the
+names of their instructions, but for that half. Such a body is not cut at all: its nodes are copies of the earlier ones'.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.shape import Shape
+from hlotext.semantics.conditions import LOOK_FURTHER
+
+if TYPE_CHECKING:
+    from hlotext.proto.bodies import Body
+
+LONGEST = 1 << 13
+"""Bytes of a body that is remembered; longer ones hardly come twice."""
+_LOWER = 4
+"""Bytes of an id's varint that hold nothing of its upper half."""
+_MOST = 8
+"""Bodies of equal lengths that are compared with one."""
+
+Row: TypeAlias = tuple[
+    str, Shape | None, dict[str, Any], "int | Literal | None", int, Callable[[list[Instruction]], Any] | None
+]
+"""An instruction's opcode, shape, attributes, argument, and its operands: the place of the only one (or -1), or what takes
+several of the nodes."""
+
+
+class Repeated:
+    """What bodies have in common that are the same but for names and the upper half of ids."""
+
+    __slots__ = ("_rows", "begins", "between", "first", "is_in_order", "root")
+
+    def __init__(self, between: list[str], first: list[Instruction], begins: list[str], root: int) -> None:
+        self.between = between
+        """What lies behind their instructions' names, without the upper halves of ids."""
+        self.first = first
+        """The nodes of the first one."""
+        self.begins = begins
+        """What the ids of the instructions begin with."""
+        self.root = root
+        """The root's place."""
+        self.is_in_order = False
+        """Whether they were found to stand in the order in which XLA prints them."""
+        self._rows: list[Row] = []
+
+    def copies(self, names: list[str], computation: Computation) -> list[Instruction]:
+        """The nodes of another such body."""
+        new, line = object.__new__, Form.LINE
+        nodes: list[Instruction] = []
+        append = nodes.append
+        if not self._rows:
+            self._rows = self._taken_apart()
+        for name, (opcode, shape, attributes, argument, only, several) in zip(names, self._rows):  # noqa: B905
+            instruction = new(Instruction)
+            instruction._name = name
+            instruction._opcode = opcode
+            instruction._shape = shape
+            instruction._operands = (nodes[only],) if only >= 0 else () if several is None else several(nodes)
+            instruction._attributes = attributes
+            instruction._argument = argument
+            instruction._computation = computation
+            instruction._place = None
+            instruction._form = line
+            instruction._is_touched = False
+            instruction._users = None
+            append(instruction)
+        return nodes
+
+    def _taken_apart(self) -> list[Row]:
+        nodes = self.first
+        places = {node: place for place, node in enumerate(nodes)}
+        rows: list[Row] = []
+        for node in nodes:
+            taken = [places[operand] for operand in node._operands]
+            only = taken[0] if len(taken) == 1 else -1
+            several = operator.itemgetter(*taken) if len(taken) > 1 else None
+            rows.append((node._opcode, node._shape, node._attributes, node._argument, only, several))
+        return rows
+
+
+class Repeats:
+    """The bodies of one module, as they are told by their bytes."""
+
+    def __init__(self, room: int) -> None:
+        self._found: dict[tuple[int, ...], list[Repeated]] = {}
+        """By the lengths of what lies behind the names."""
+        self._room = room
+        """Bytes of bodies that may still be remembered."""
+
+    def find(self, pieces: list[str], root: str) -> Repeated | None:
+        """What is known of bodies like one, given as what lies behind the name of each instruction, and the root's id."""
+        found = self._found.get(tuple(map(len, pieces)))
+        if found is not None:
+            body, begin, upper = "".join(pieces), root[:_LOWER], root[_LOWER:]
+            for repeated in found:
+                if repeated.begins[repeated.root] == begin and upper.join(repeated.between) == body:
+                    return repeated
+        return None
+
+    def note(self, pieces: list[str], body: Body) -> None:
+        """Remembers the first of some bodies, unless more depends on its ids than operands."""
+        nodes, upper = body.nodes, body.upper
+        if body.calls or body.has_predecessors or len(upper) < 2:  # a single byte may be anything
+            return
+        lengths = tuple(map(len, pieces))
+        size = sum(lengths)
+        if size > min(LONGEST, self._room):
+            return
+        found = self._found.get(lengths)
+        if found is not None and len(found) == _MOST:
+            return
+        between = "".join(pieces).split(upper)
+        # Each upper half that was found must be that of an id, and not happen to stand inside of a value.
+        if len(between) - 1 != len(nodes) + sum([len(node._operands) for node in nodes]):
+            return
+        if not LOOK_FURTHER.isdisjoint([node._opcode for node in nodes]):
+            return
+        self._room -= size
+        begins = [key[:_LOWER] for key in body.ids()]
+        body.like = Repeated(between, nodes, begins, nodes.index(body.root))
+        if found is None:
+            self._found[lengths] = [body.like]
+        else:
+            found.append(body.like)
