@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import byte_text
+from hlotext.analysis import Backend, Communication, byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import depends_on_device, results, size_of, slices_of
 from hlotext.lint.rule import Context, Report, Rule
@@ -32,6 +33,9 @@ class AllReduceThenSlice(Rule):
             # In a fusion on TPU an all-reduce and a slice are how a reduce-scatter is written.
             if one.fusion is not None:
                 continue
+            # The CPU compiler makes no reduce-scatters of what it partitions, whatever the shardings are.
+            if context.backend is Backend.CPU and not _is_programs(one):
+                continue
             parts = [value for value in results(one) if _keeps_its_part(value, devices, context)]
             size = sum(size_of(value.shape) for value in parts)
             saved = size * (devices - 1) // devices * context.runs(one.start)
@@ -42,6 +46,15 @@ class AllReduceThenSlice(Rule):
                     "a reduce-scatter sends half the bytes: shard the result where it is made",
                     saved,
                 )
+
+
+def _is_programs(one: Communication) -> bool:
+    """Whether the program calls the collective itself, rather than leaving it to the compiler."""
+    metadata = one.start.metadata
+    return metadata is None or not metadata.op_name or _PSUM.search(metadata.op_name) is not None
+
+
+_PSUM = re.compile(r"/psum\w*$")
 
 
 def _keeps_its_part(value: Instruction, devices: int, context: Context) -> bool:
