@@ -72,7 +72,7 @@ def test_modules_of_one_kind_read_back(kind: str) -> None:
 def test_rows_of_the_bench_run(row: tuple[str, str, int, Any]) -> None:
     if row[0].startswith(("proto", "show, convert")):
         pytest.importorskip("google.protobuf")
-    with row[3](3) as run:
+    with row[3](8) as run:
         run()
 
 

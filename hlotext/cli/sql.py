@@ -22,7 +22,7 @@ from hlotext.analysis.quantities import counted
 from hlotext.cli import UNREADABLE
 from hlotext.cli.common import NotFound, Unreadable, say, which_option
 from hlotext.cli.documents import json_text
-from hlotext.cli.output import Column, Kind, Table, WorkBar, emit, emit_report, output
+from hlotext.cli.output import Column, Kind, Table, WorkBar, emit, emit_report, output, printable
 from hlotext.cli.table import BUILD, JOBS
 from hlotext.dumps.texts import Which
 from hlotext.syntax.source.inputs import InputError
@@ -209,7 +209,7 @@ def _write(result: Result, output_format: str, place: str | None, rows: int, tit
             _show(result, found[:rows], len(found) - rows, title or counted(len(found), "row"))
             return
         raise click.UsageError("text is for people: with -o take csv, json or parquet")
-    text = _csv(result) if output_format == "csv" else _json(result) + "\n"
+    text = _csv(result, is_shown=place is None) if output_format == "csv" else _json(result) + "\n"
     if place is not None:
         _to_file(place, text.encode("utf-8", "surrogateescape"))
     elif output_format == "csv":
@@ -260,14 +260,16 @@ def _word(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _csv(result: Result) -> str:
-    """By RFC 4180, but with the line ends of this system's files; lists as JSON."""
+def _csv(result: Result, is_shown: bool) -> str:
+    """By RFC 4180, but with the line ends of this system's files; lists as JSON. What is shown may be a log, in which no text
+    acts; in a file texts stand as they are."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(result.columns)
     for row in result.rows():
         plain = map(_plain, row)
-        writer.writerow(["" if one is None else _word(one) for one in plain])
+        words = ["" if one is None else _word(one) for one in plain]
+        writer.writerow([printable(word) for word in words] if is_shown else words)
     return file.getvalue()
 
 

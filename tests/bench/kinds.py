@@ -231,7 +231,7 @@ def built_tuples(n: int) -> str:
         for level in range(DEEP):
             lines += f"  %t{i}.{level} = {shapes[level + 1]} tuple(%{before}, %p)\n"
             before = f"t{i}.{level}"
-        lines += f"  %g{i}.{DEEP} = {shapes[-1]} optimization-barrier(%{before})\n"
+        lines += f"  %g{i}.{DEEP} = {shapes[-1]} opt-barrier(%{before})\n"
         for level in reversed(range(DEEP)):
             lines += f"  %g{i}.{level} = {shapes[level]} get-tuple-element(%g{i}.{level + 1}), index=0\n"
     return entry(lines, f"negate(%g{n - 1}.0)")
@@ -244,7 +244,7 @@ def tuple_of_tuples(n: int) -> str:
     lines = (
         "  %k = s32[] constant(7)\n"
         + each(n, f'  %x# = {F} custom-call(%p), custom_call_target="t#"\n  %t# = {pair} tuple(%x#, %k)\n')
-        + f"  %b = {shape} tuple({joined(n, '%t#')})\n  %c = {shape} optimization-barrier(%b)\n"
+        + f"  %b = {shape} tuple({joined(n, '%t#')})\n  %c = {shape} opt-barrier(%b)\n"
         + each(
             n, f"  %g# = {pair} get-tuple-element(%c), index=#\n  %y# = {F} get-tuple-element(%g#), index=0\n"
         )
@@ -563,7 +563,7 @@ MODULES: dict[str, tuple[int, Callable[[int], str]]] = {
                                     "  %x# = f32[4] slice(%h#), slice={[1:5]}")),
     "dots": (500, lambda n: chained(n, "  %x# = f32[4,4] dot(%x#-, %p), lhs_contracting_dims={1}, "
                                     "rhs_contracting_dims={0}", shape="f32[4,4]")),
-    "barriers": (500, lambda n: chained(n, "  %x# = f32[4] optimization-barrier(%x#-)")),
+    "barriers": (500, lambda n: chained(n, "  %x# = f32[4] opt-barrier(%x#-)")),
     "custom calls": (500, lambda n: chained(
         n, '  %x# = f32[4] custom-call(%x#-), custom_call_target="t", backend_config="{\\"a\\":#}"')),
     # ---- notes and types

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.ir.memo import remembered
 from hlotext.ir.values.types import BUFFER, OPAQUE, TOKEN, TUPLE, ElementType
 from hlotext.ir.values.value import Value, mimebundle
 
@@ -287,7 +288,15 @@ class Shape:
 
 def holds_buffer(shape: Shape | None) -> bool:
     """Whether a shape is, or has as a part, a buffer."""
-    return shape is not None and (shape.is_buffer or any(map(holds_buffer, shape.tuple_shapes)))
+    if shape is None or not shape.tuple_shapes:
+        return False
+    return shape.is_buffer or _part_holds_buffer(shape)
+
+
+@remembered(1 << 12)
+def _part_holds_buffer(shape: Shape) -> bool:
+    """Asked again for each of the thousands that take a part of one tuple."""
+    return any(map(holds_buffer, shape.tuple_shapes))
 
 
 def default_layout(rank: int) -> Layout:
