@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 
-from hlotext.analysis.census import census
 from hlotext.analysis.facts import fact
 from hlotext.analysis.sizes import arrays_of
 from hlotext.ir.nodes.module import Module
@@ -31,10 +30,16 @@ def backend_of(module: Module) -> Backend | None:
     its own; an optimized module with neither is for CPU.
     """
     has_gpu_sign = _GPU_HEADER in module.attributes.get("frontend_attributes", {})
-    if any(shape.layout is not None and shape.layout.tiles for shape in census(module).shapes):
+    # By identity, since equal shapes are nearly always one object: a census takes several times as long.
+    every = list(module.instructions())
+    shapes = {id(one._shape): one._shape for one in every}
+    if any(
+        shape is not None and shape.layout is not None and shape.layout.tiles for shape in shapes.values()
+    ):
         return Backend.TPU
-    for call in census(module).by_opcode.get("custom-call", ()):
-        has_gpu_sign |= str(call.attributes.get("custom_call_target")).startswith(_GPU_TARGETS)
+    for call in every:
+        if call._opcode == "custom-call":
+            has_gpu_sign |= str(call.attributes.get("custom_call_target")).startswith(_GPU_TARGETS)
     for parameter in module.entry.parameters if module.computations else ():
         if any(array.layout is not None and array.layout.tiles for _, array in arrays_of(parameter.shape)):
             return Backend.TPU
@@ -46,4 +51,4 @@ def backend_of(module: Module) -> Backend | None:
 @fact
 def is_optimized(module: Module) -> bool:
     """Whether the compiler has made its choices: the module is scheduled, or holds fusions."""
-    return module.is_scheduled or "fusion" in census(module).by_opcode
+    return module.is_scheduled or any(one._opcode == "fusion" for one in module.instructions())

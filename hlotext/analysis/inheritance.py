@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from hlotext.analysis.call_graph import CALLED, LOOP_BODY, LOOP_CONDITION, CallGraph, call_graph
+from hlotext.analysis.facts import fact
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -32,6 +33,12 @@ _STEPS = frozenset({CALLED, LOOP_BODY, LOOP_CONDITION, "branch"})
 """Uses of computations in which neighbours tell more than the caller."""
 
 
+@fact
+def callers_first(module: Module) -> tuple[Computation, ...]:
+    """All computations, each behind those that call it."""
+    return tuple(reversed(post_order(module.computations)))
+
+
 def inherited(module: Module, own: Callable[[Instruction], T | None]) -> dict[Instruction, tuple[T, Source]]:
     """What each instruction says, and for those that say nothing what those around them say, callers first.
 
@@ -39,7 +46,7 @@ def inherited(module: Module, own: Callable[[Instruction], T | None]) -> dict[In
     """
     graph = call_graph(module)
     found: dict[Instruction, tuple[T, Source]] = {}
-    for computation in reversed(post_order(module.computations)):
+    for computation in callers_first(module):
         _fill(graph, computation, own, found)
     return found
 

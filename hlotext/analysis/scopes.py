@@ -15,10 +15,10 @@ import attrs
 
 from hlotext.analysis.call_graph import CALLED, call_graph
 from hlotext.analysis.facts import fact
-from hlotext.analysis.inheritance import Source, inherited
+from hlotext.analysis.inheritance import Source, callers_first, inherited
 from hlotext.analysis.origins import Origins, Place
 from hlotext.ir.memo import remembered
-from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 
@@ -128,7 +128,7 @@ class _OpNames:
         self._root = _root_name(module)
         self._graph = call_graph(module)
         self._bases: dict[Computation, str] = {}
-        for computation in reversed(post_order(module.computations)):
+        for computation in callers_first(module):
             self._bases[computation] = self._base(computation)
 
     def _base(self, computation: Computation) -> str:
