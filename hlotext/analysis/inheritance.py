@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from hlotext.analysis.call_graph import CALLED, LOOP_BODY, LOOP_CONDITION, CallGraph, call_graph
 from hlotext.analysis.facts import fact
@@ -46,9 +46,25 @@ def inherited(module: Module, own: Callable[[Instruction], T | None]) -> dict[In
     """
     graph = call_graph(module)
     found: dict[Instruction, tuple[T, Source]] = {}
+    pairs = _Pairs[T]()
     for computation in callers_first(module):
-        _fill(graph, computation, own, found)
+        _fill(graph, computation, own, found, pairs)
     return found
+
+
+class _Pairs(Generic[T]):
+    """What is said, by whom: one object for all instructions that share it, so that there are few."""
+
+    def __init__(self) -> None:
+        self._known: dict[Source, dict[int, tuple[T, Source]]] = {source: {} for source in Source}
+
+    def of(self, value: T, source: Source) -> tuple[T, Source]:
+        """The pair of these two; it keeps the value, by whose identity it is found."""
+        known = self._known[source]
+        pair = known.get(id(value))
+        if pair is None:
+            pair = known[id(value)] = value, source
+        return pair
 
 
 def _fill(
@@ -56,6 +72,7 @@ def _fill(
     computation: Computation,
     own: Callable[[Instruction], T | None],
     found: dict[Instruction, tuple[T, Source]],
+    pairs: _Pairs[T],
 ) -> None:
     instructions = computation.instructions
     known: list[Instruction] = []
@@ -65,7 +82,7 @@ def _fill(
         if value is None and instruction.opcode in _WRAPPERS:
             value, source = _inside(instruction, own), Source.BODY
         if value is not None:
-            found[instruction] = value, source
+            found[instruction] = pairs.of(value, source)
             known.append(instruction)
     is_entry = computation is graph.module.entry
     if len(known) == len(instructions):
@@ -73,12 +90,13 @@ def _fill(
     caller = None if is_entry else graph.caller(computation)
     above = found.get(caller) if caller is not None else None
     if is_entry or above is None or graph.use(computation) in _STEPS:
-        _from_users(known, found)
-        _from_producers(instructions, found)
+        _from_users(known, found, pairs)
+        _from_producers(instructions, found, pairs)
     if above is not None:
+        pair = pairs.of(above[0], Source.CALLER)
         for instruction in instructions:
             if instruction not in found:
-                found[instruction] = above[0], Source.CALLER
+                found[instruction] = pair
 
 
 def _inside(instruction: Instruction, own: Callable[[Instruction], T | None]) -> T | None:
@@ -90,20 +108,24 @@ def _inside(instruction: Instruction, own: Callable[[Instruction], T | None]) ->
     return None
 
 
-def _from_users(known: Iterable[Instruction], found: dict[Instruction, tuple[T, Source]]) -> None:
+def _from_users(
+    known: Iterable[Instruction], found: dict[Instruction, tuple[T, Source]], pairs: _Pairs[T]
+) -> None:
     queue = deque(known)
     while queue:
         user = queue.popleft()
         for operand in user.operands:
             if operand not in found and operand.opcode != "parameter":
-                found[operand] = found[user][0], Source.USER
+                found[operand] = pairs.of(found[user][0], Source.USER)
                 queue.append(operand)
 
 
-def _from_producers(instructions: Iterable[Instruction], found: dict[Instruction, tuple[T, Source]]) -> None:
+def _from_producers(
+    instructions: Iterable[Instruction], found: dict[Instruction, tuple[T, Source]], pairs: _Pairs[T]
+) -> None:
     for instruction in instructions:
         if instruction in found or instruction.opcode == "parameter" or instruction.is_root:
             continue
         maker = next((operand for operand in instruction.operands if operand in found), None)
         if maker is not None:
-            found[instruction] = found[maker][0], Source.PRODUCER
+            found[instruction] = pairs.of(found[maker][0], Source.PRODUCER)

@@ -95,13 +95,12 @@ def scopes(module: Module) -> Scopes:
     names = _OpNames(module)
     found = inherited(module, names.of)
     # By identity, since equal ones are nearly always one object; `found` keeps them.
-    shared: dict[tuple[int, int], Scope] = {}
+    shared: dict[int, Scope] = {}
     of: dict[Instruction, Scope] = {}
-    for instruction, (named, source) in found.items():
-        key = id(named), id(source)
-        scope = shared.get(key)
+    for instruction, pair in found.items():
+        scope = shared.get(id(pair))
         if scope is None:
-            scope = shared[key] = Scope(named.path, named.phase, source)
+            scope = shared[id(pair)] = Scope(pair[0].path, pair[0].phase, pair[1])
         of[instruction] = scope
     entry = module.entry
     for parameter in entry.parameters:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hlotext.tables.columns import AnyColumn, Array, Lists, Numbers, Texts, Words, offsets_of
 from hlotext.tables.errors import MissingArrow, TableError
-from hlotext.tables.schema import SCHEMA_VERSION, TableSchema
+from hlotext.tables.schema import SCHEMA_VERSION, TABLES, TableSchema
 
 if TYPE_CHECKING:
     from hlotext.tables.table import Table
@@ -53,11 +53,18 @@ def arrow_schema(schema: TableSchema) -> Any:
     )
 
 
+@functools.cache
+def _named(name: str) -> tuple[Any, tuple[tuple[str, Any], ...]]:
+    """Arrow's schema of the table of a name, and the name and type of each column."""
+    schema = arrow_schema(TABLES[name])
+    return schema, tuple((field.name, field.type) for field in schema)
+
+
 def to_arrow(table: Table) -> Any:
     """See `Table.to_arrow`."""
-    schema = arrow_schema(table.schema)
+    schema, kinds = _named(table.name)
     try:
-        arrays = [_array(table.columns[field.name], field.type) for field in schema]
+        arrays = [_array(table.columns[name], kind) for name, kind in kinds]
         return pa.Table.from_arrays(arrays, schema=schema)
     except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
         raise TableError(f"{table.name} cannot be an Arrow table: {error}") from error

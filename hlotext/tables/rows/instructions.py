@@ -144,7 +144,7 @@ def _origins(subjects: Subjects) -> dict[str, AnyColumn]:
     every = subjects.instructions
     if not every:
         return {**dict.fromkeys(_ORIGINS, Words.of(())), "line": Numbers.of(())}
-    metadata, all_metadata = distinct([one.metadata for one in every])
+    metadata, all_metadata = distinct([one._attributes.get("metadata") for one in every])
     in_scope: list[Scope] = []
     told: list[Any] = []
     for subject in subjects.each:
