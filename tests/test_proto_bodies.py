@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -83,6 +84,33 @@ def test_one_byte_of_a_repeated_body() -> None:
             except hlo.ProtoError as error:
                 said.append(str(error))
         assert said[0] == said[1]
+
+
+def test_one_that_calls_nothing_among_others() -> None:
+    """A reduction without its computation, behind one that is the same but for that."""
+    text = """HloModule m
+
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %sum = f32[] add(%x, %y)
+}
+
+ENTRY %main (p: f32[4]) -> (f32[], f32[]) {
+  %p = f32[4]{0} parameter(0)
+  %zero = f32[] constant(0)
+  %r = f32[] reduce(%p, %zero), dimensions={0}, to_apply=%add
+  %s = f32[] reduce(%p, %zero), dimensions={0}, to_apply=%add
+  ROOT %t = (f32[], f32[]) tuple(%r, %s)
+}
+"""
+    fields = json.loads(hlo.proto.to_json(hlo.parse(text).to_proto()))
+    second = fields["computations"][1]["instructions"][3]
+    assert second.pop(next(name for name in second if "called" in name))
+    damaged = hlo.proto.from_json(json.dumps(fields))
+    for careful in (False, True):
+        with pytest.raises(hlo.ProtoError, match="to_apply"):
+            hlo.proto.read_module(damaged, careful=careful)
 
 
 def test_the_upper_half_of_an_id_inside_of_a_value() -> None:

@@ -116,7 +116,7 @@ class Bodies:
         # Names, and what lies behind each.
         names: list[str] = []
         pieces: list[str] = []
-        while position < end and data[position] == _INSTRUCTION:
+        while data[position] == _INSTRUCTION:  # the end of the message is looked at behind
             size = data[position + 1]
             if size < 128:
                 position += 2
@@ -132,8 +132,6 @@ class Bodies:
             behind = position + 2 + length
             names.append(characters[position + 2 : behind])
             pieces.append(characters[behind : (position := position + size)])
-            if behind > position:
-                return None
         # The signature, which the instructions say too, and what stands behind it.
         if position < end and data[position] == _SIGNATURE:
             size, position = data[position + 1], position + 2
@@ -146,7 +144,7 @@ class Bodies:
         if position > end or ending is None:
             return None
         key, root, size_of_thread, thread = ending.groups("\0")
-        if not names or len(set(names)) != len(names) or _ARE_NAMES("".join(names)) is None:
+        if not names or "" in pieces or len(set(names)) != len(names) or _ARE_NAMES("".join(names)) is None:
             return None
         computation = opened(title, module, -1, -1)
         computation._parts_read = None
@@ -211,7 +209,8 @@ class Bodies:
                 if takes:
                     told = ()
             if is_odd:
-                attributes = self._heads.for_operands(head, operands)
+                if head.fields is not None:
+                    attributes = self._heads.for_operands(head, head.fields, operands)
                 if called is not None and opcode not in REPEATING:
                     if called[-1] > "\x7f":
                         return None
@@ -224,6 +223,11 @@ class Bodies:
                         group = [callees_by_key[number] for number in varints(called, 1)]
                         calls.append((key, group))
                         attributes = {**attributes, **callees(opcode, group, operands)}
+                elif called is None:
+                    told = (
+                        told,
+                        None,
+                    )  # one that calls nothing is looked at although others with this head were right
             if predecessors:
                 has_predecessors = True
                 earlier = tuple(dict.fromkeys([defined[number] for number in varints(predecessors, 1)]))

@@ -60,6 +60,8 @@ class Head:
     """How many operands the opcode takes, if its conditions depend on nothing else; else -1."""
     base: Head | None = None
     """The same without metadata; None where it has none."""
+    is_right: bool = False
+    """Whether XLA's conditions are known to be met with so many operands, whatever the module."""
 
 
 Parts: TypeAlias = tuple[str, Shape, dict[str, Any], int | Literal | None, bool, int, set[Any], Head]
@@ -95,7 +97,10 @@ class Heads:
             if is_kept:
                 _HEADS.keep((before, rest), head)
         self.kept.append(head)  # ids are told apart as long as what they are of lives
-        met = self._met.setdefault(id(head.base or head), set())
+        base = head.base or head
+        met = self._met.get(id(base))
+        if met is None:
+            met = self._met[id(base)] = {base.takes} if base.is_right else set()
         return head.opcode, head.shape, head.attributes, head.argument, head.is_odd, head.takes, met, head
 
     def _head(self, before: bytes, rest: bytes) -> Head:
@@ -192,14 +197,12 @@ class Heads:
 
     # ---- attributes
 
-    def for_operands(self, head: Head, operands: tuple[Instruction, ...]) -> dict[str, Any]:
-        """The attributes of an instruction with these operands."""
-        if head.fields is None:
-            return head.attributes
+    def for_operands(self, head: Head, fields: Fields, operands: tuple[Instruction, ...]) -> dict[str, Any]:
+        """The attributes of an instruction with these operands, on which some of its head's fields depend."""
         key = id(head), *[id(operand._shape) for operand in operands]
         found = self._for_shapes.get(key)
         if found is None:
-            found = {**self._own(head.opcode, head.fields, operands, head.shape), **head.attributes}
+            found = {**self._own(head.opcode, fields, operands, head.shape), **head.attributes}
             self._for_shapes[key] = found
         return found
 
@@ -253,6 +256,8 @@ class Heads:
                 raise ProtoError(f"{instruction._name}: {problem.message}")
         if instruction._opcode not in conditions.LOOK_FURTHER:
             met.add(told)
+            if told == head.takes == len(instruction._operands) and not head.is_odd:
+                (head.base or head).is_right = True
 
 
 def _at(path: str, read: Callable[[], Any]) -> Any:

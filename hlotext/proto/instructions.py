@@ -106,7 +106,8 @@ class _Body:
         parts = self._heads.parts(before.decode("latin-1"), rest.decode("latin-1"))
         opcode, shape, attributes, argument, is_odd, takes, met, head = parts
         if is_odd:
-            attributes = self._heads.for_operands(head, operands)
+            if head.fields is not None:
+                attributes = self._heads.for_operands(head, head.fields, operands)
             called = _numbers(fields, _CALLED, "called_computation_ids")
             if called:
                 attributes = {**attributes, **self._called(local, opcode, called, operands)}
@@ -118,6 +119,8 @@ class _Body:
         if takes != len(operands):
             told = tuple([id(operand._shape) for operand in operands])
             told = told[0] if len(operands) == 1 else told
+        if is_odd and _CALLED not in fields:
+            told = told, None
         if told not in met:
             self._heads.check(head, made, told, met)
         self._names.add(name)
