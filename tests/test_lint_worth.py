@@ -72,3 +72,72 @@ def test_moving_costs_what_is_read_and_what_is_written() -> None:
     """64 x 125,056 values are read, 125,000 x 128 written: each order is padded in its own way."""
     (finding,) = lint.run(hlo.parse(TURNED), lint.Config(select=("L105",)))
     assert finding.bytes == 4 * (64 * 125_056 + 125_000 * 128)
+
+
+ROUNDS = """HloModule rounds, num_partitions=8
+
+body {
+  state = (s32[], f32[131072], s32[131072,1]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  mine = f32[131072] get-tuple-element(state), index=1
+  sources = s32[131072,1] get-tuple-element(state), index=2
+  table = f32[1048576] all-gather(mine), replica_groups=[1,8]<=[8], dimensions={0}, channel_id=1, OP_NAME
+  new = f32[131072] %s
+  twice = f32[131072] add(new, mine)
+  ROOT out = (s32[], f32[131072], s32[131072,1]) tuple(next, twice, sources)
+}
+
+condition {
+  state = (s32[], f32[131072], s32[131072,1]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  last = s32[] constant(50)
+  ROOT less = pred[] compare(i, last), direction=LT
+}
+
+ENTRY main {
+  start = f32[131072] parameter(0), sharding={devices=[8]<=[8]}
+  sources = s32[131072,1] parameter(1), sharding={devices=[8,1]<=[8]}
+  zero = s32[] constant(0)
+  state = (s32[], f32[131072], s32[131072,1]) tuple(zero, start, sources)
+  loop = (s32[], f32[131072], s32[131072,1]) while(state), condition=condition, body=body
+  ROOT result = f32[131072] get-tuple-element(loop), index=1
+}
+""".replace(
+    "OP_NAME", 'use_global_device_ids=true, metadata={op_name="jit(f)/shard_map/while/body/all_gather"}'
+)
+
+
+def test_what_is_gathered_to_be_looked_up_must_be() -> None:
+    """Each round wants any elements of what the round before has made; a part at a known place could have been sent alone."""
+    config = lint.Config(select=("C101",))
+    picked = (
+        "gather(table, sources), offset_dims={}, collapsed_slice_dims={0}, "
+        "start_index_map={0}, index_vector_dim=1, slice_sizes={1}"
+    )
+    assert not lint.run(hlo.parse(ROUNDS % picked), config)
+    by_hand = ROUNDS % picked
+    assert len(lint.run(hlo.parse(by_hand.replace("body/all_gather", "body/dot_general")), config)) == 1
+    assert len(lint.run(hlo.parse(ROUNDS % "slice(table), slice={[0:131072]}"), config)) == 1
+
+
+DONATED = """HloModule donated, is_scheduled=true, buffer_donor={ (1, {}) }, entry_computation_layout={SIGNATURE}
+
+ENTRY main {
+  big = f32[4096,%d]{1,0} parameter(0)
+  position = f32[512,1024]{1,0} parameter(1)
+  part = f32[512,8]{1,0} slice(position), slice={[0:512], [0:8]}
+  ROOT twice = (f32[4096,%d]{1,0}, f32[512,8]{1,0}) tuple(big, part)
+}
+"""
+
+
+def test_little_that_is_donated_for_nothing_is_none() -> None:
+    """2 MiB beside 32 of other arguments and results, and beside 128."""
+    for width, count in ((1024, 1), (4096, 0)):
+        signature = (
+            f"(f32[4096,{width}]{{1,0}}, f32[512,1024]{{1,0}})->(f32[4096,{width}]{{1,0}}, f32[512,8]{{1,0}})"
+        )
+        text = (DONATED % (width, width)).replace("SIGNATURE", signature)
+        assert len(lint.run(hlo.parse(text), lint.Config(select=("M102",), min_bytes=0))) == count

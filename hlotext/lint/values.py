@@ -114,8 +114,8 @@ def leaves_by(value: Instruction, through: Iterable[str]) -> bool:
     return False
 
 
-def is_looked_up_in_loops(value: Instruction) -> bool:
-    """Whether all that is done with an array is to gather rows of it in loops, of which each round may want any."""
+def is_looked_up(value: Instruction, only_in_loops: bool = False) -> bool:
+    """Whether all that is done with an array is to gather rows of it: each device, and each round of a loop, may want any."""
     pending, seen, found = [Value(value)], {value}, False
     while pending and len(seen) < _MOST_STEPS:
         current = pending.pop()
@@ -129,7 +129,7 @@ def is_looked_up_in_loops(value: Instruction) -> bool:
             numbers = {n for n, operand in enumerate(user.operands) if operand is instruction}
             if user.opcode == "gather" and numbers == {0}:
                 found = True
-                if (fusions[0] if fusions else user).computation is value.computation:
+                if only_in_loops and (fusions[0] if fusions else user).computation is value.computation:
                     return False
             elif user.opcode == "fusion" and user.called_computations:
                 inner = user.called_computations[0].parameters

@@ -8,9 +8,10 @@ import attrs
 
 from hlotext.analysis import Communication, byte_text
 from hlotext.lint.beside import is_worth_time
-from hlotext.lint.helpers import is_invariant
+from hlotext.lint.helpers import is_invariant, results
 from hlotext.lint.loop_state import is_given_back, is_part_of_state
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import is_looked_up
 
 
 @attrs.frozen
@@ -34,7 +35,13 @@ class AllGatherInLoop(Rule):
                 continue  # each round gathers another layer's parameters, as FSDP means it
             if one.kind == "all-gather" and is_given_back(one, context):
                 continue  # a reduce-scatter ends what it begins, as sequence parallelism means it
-            if one.kind != "all-gather" and _is_programs(one):
+            if (
+                one.kind == "all-gather"
+                and _is_programs(one, "/all_gather")
+                and all(map(is_looked_up, results(one)))
+            ):
+                continue  # the program looks up any rows of what the round before has made
+            if _is_programs(one, "/all_to_all", "/ragged_all_to_all"):
                 continue  # each round exchanges what it must, as the program says itself
             runs = context.runs(one.start)
             total = one.sent_bytes * runs
@@ -53,7 +60,7 @@ class AllGatherInLoop(Rule):
             )
 
 
-def _is_programs(one: Communication) -> bool:
+def _is_programs(one: Communication, *endings: str) -> bool:
     """Whether the program calls the collective itself, rather than leaving it to the compiler."""
     metadata = one.start.metadata
-    return metadata is not None and metadata.op_name.endswith(("/all_to_all", "/ragged_all_to_all"))
+    return metadata is not None and metadata.op_name.endswith(endings)

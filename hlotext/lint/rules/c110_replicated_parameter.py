@@ -11,7 +11,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import donors, size_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.updates import updates
-from hlotext.lint.values import is_looked_up_in_loops
+from hlotext.lint.values import is_looked_up
 
 
 @attrs.frozen
@@ -28,7 +28,7 @@ class ReplicatedParameter(Rule):
         large = [parameter for parameter, size in sizes.items() if size >= self.min_bytes]
         if devices < 2 or not large or _is_data_parallel(context):
             return
-        large = [parameter for parameter in large if not is_looked_up_in_loops(parameter)]
+        large = [parameter for parameter in large if not is_looked_up(parameter, only_in_loops=True)]
         if not large:
             return
         first = max(large, key=lambda parameter: sizes[parameter])

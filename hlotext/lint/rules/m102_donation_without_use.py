@@ -8,6 +8,7 @@ import attrs
 
 from hlotext.analysis import byte_text
 from hlotext.findings.errors import Severity
+from hlotext.lint.held import least_held
 from hlotext.lint.helpers import donors, size_of, unaliased_results
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -23,13 +24,24 @@ class DonationWithoutUse(Rule):
     min_bytes: int = 1 << 16
     """Bytes of the argument from which on it is worth a finding."""
 
+    min_percent: float = 5
+    """Percent of the arguments and results that all such arguments are, likewise."""
+
     def check_module(self, context: Context) -> Iterator[Report]:
         free = unaliased_results(context)
         sizes = {size_of(result) for result in free}
         shapes = {result.without_layout() for result in free}  # of these M101 says more
-        for parameter, array in donors(context):
+        useless = [
+            (parameter, array)
+            for parameter, array in donors(context)
+            if size_of(array) not in sizes and array.without_layout() not in shapes
+        ]
+        total = sum(size_of(array) for _, array in useless)
+        if 100 * total < self.min_percent * least_held(context):
+            return
+        for parameter, array in useless:
             size = size_of(array)
-            if size >= self.min_bytes and size not in sizes and array.without_layout() not in shapes:
+            if size >= self.min_bytes:
                 yield Report(
                     parameter,
                     f"no result can take the {byte_text(size)} of the donated argument {array.without_layout()}",
