@@ -34,6 +34,8 @@ _TYPES = {
     "list<text>": pa.list_(pa.string()),
 }
 
+_INT32, _BOOL, _STRING = _TYPES["int32"], _TYPES["bool"], _TYPES["text"]
+
 
 @functools.cache
 def arrow_schema(schema: TableSchema) -> Any:
@@ -74,29 +76,46 @@ def _array(column: AnyColumn, kind: Any) -> Any:
     """A column as Arrow's. From buffers: `pyarrow.array` imports pandas first, to know whether it is given some of its."""
     if isinstance(column, Words):
         nulls = column.codes < 0
-        codes = _numbers(column.codes, nulls if nulls.any() else None)
+        codes = _numbers(_fitting(column.codes, _INT32), nulls if nulls.any() else None)
         return pa.DictionaryArray.from_arrays(codes, _texts(column.texts))
     if isinstance(column, Texts):
         return _texts(column.texts)
     if isinstance(column, Lists):
         if column.offsets[-1] > _MOST:
             raise TableError("its lists hold more than 2 ** 31 values")
-        mask = None if column.is_null is None else _numbers(column.is_null)
+        mask = None if column.is_null is None else _numbers(column.is_null, None, _BOOL)
         offsets = _numbers(column.offsets.astype(np.int32))
         return pa.ListArray.from_arrays(offsets, _array(column.values, kind.value_type), mask=mask)
     assert isinstance(column, Numbers)
-    array = _numbers(column.values, column.is_null)
-    return array if array.type == kind else array.cast(kind)
+    return _numbers(_fitting(column.values, kind), column.is_null, kind)
 
 
 _MOST = np.iinfo(np.int32).max
 
 
-def _numbers(values: Array, is_null: Array | None = None) -> Any:
-    """Numbers or booleans."""
+def _fitting(values: Array, kind: Any) -> Array:
+    """Numbers in as many bytes as a type of Arrow's has. Raises TableError where they do not fit."""
+    dtype = _DTYPES[kind]
+    if values.dtype == dtype:
+        return values
+    fitting = values.astype(dtype)
+    if (fitting != values).any():
+        raise TableError(f"its numbers are no {kind}")
+    return fitting
+
+
+_DTYPES = {
+    kind: np.dtype(np.int64 if name == "timestamp" else name)
+    for name, kind in _TYPES.items()
+    if name in ("bool", "int16", "int32", "int64", "float64", "timestamp")
+}
+
+
+def _numbers(values: Array, is_null: Array | None = None, kind: Any = _INT32) -> Any:
+    """Numbers or booleans of that type."""
     held = _bits(values) if values.dtype == np.bool_ else pa.py_buffer(np.ascontiguousarray(values))
     valid = None if is_null is None else _bits(~is_null)
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [valid, held])
+    return pa.Array.from_buffers(kind, len(values), [valid, held])
 
 
 def _bits(values: Array) -> Any:
@@ -114,4 +133,4 @@ def _texts(texts: Sequence[str | None]) -> Any:
         raise TableError("its texts take more than 2 GiB")
     valid = None if is_null is None else _bits(~is_null)
     buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.string(), len(found), buffers)
+    return pa.Array.from_buffers(_STRING, len(found), buffers)
