@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 
 import hlotext as hlo
+from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.compare import difference
+from hlotext.syntax.fast import line_records
 from hlotext.syntax.read import as_source, read_modules
+from hlotext.syntax.reading import terms
 from hlotext.syntax.reading.builders.instruction import TokenTracker
+from hlotext.syntax.source.limits import MAX_DIAGNOSTICS
 
 BODY = "".join(
     f'  %x{i} = f32[4]{{0}} add(%x{i - 1}, %p), metadata={{op_name="a/{i}"}}\n' for i in range(1, 200)
@@ -192,3 +196,48 @@ def test_dicts_over_several_lines_are_kept(value: str) -> None:
         found = module.entry["x77"]
         assert found.attributes["frontend_attributes"]["k"] == value
         assert found.attributes["backend_config"].text == value
+
+
+BEGINNINGS = {
+    '%x1 = f32[4]{0} add(%a, %b), kind=kLoop, calls=%f, metadata={{op_name="a"}': ", calls=%f,",
+    'ROOT %x1 = (f32[4]{0}, s32[]) tuple(%a, %b, /*index=2*/%c), metadata={op_name="a"}, sharding={x y}': '"a"},',
+    "x1 = f32[4]{0} negate(f32[4] a), metadata={": "negate(",
+    "%x1 = f32[4]{0} add((%a, %b)": "add(",
+    "%x1 = f32[4]{0} add(%a": "add(",
+    "%x1 = f32[4]{0} custom-call(), custom_call_target=": "(),",
+    "%x1 = f32[[4]{0} add(%a, %b)": "%x1 =",
+    "%x1 = f32[4]{0} add(%a, %b), kind=kLoop// calls=%f, metadata={{": "%b),",
+    "%x1 = s32[] parameter(x)": "%x1 =",
+}
+"""Broken op lines, and what ends where they are right as far as is known without the grammar."""
+
+
+@pytest.mark.parametrize("line", BEGINNINGS)
+@pytest.mark.parametrize("rule", ["body_rest", "instruction"])
+def test_a_beginning_is_what_the_grammar_would_have_read(line: str, rule: str) -> None:
+    """Behind the right beginning of a broken line the parser's stack is the one that reading it would have made."""
+    begun = line_records.begun(line, 0, len(line))
+    assert begun is not None
+    assert line[: begun.position].endswith(BEGINNINGS[line])
+    read, put = (terms.parser().parse_interactive(line[: begun.position], start=rule) for _ in range(2))
+    terms.enter(rule)
+    read.exhaust_lexer()
+    begun.put_on(put)
+    assert put.parser_state.state_stack == read.parser_state.state_stack
+    both = zip(put.parser_state.value_stack, read.parser_state.value_stack, strict=True)
+    for mine, theirs in both:
+        assert type(mine) is type(theirs)
+        assert getattr(mine, "start_pos", None) == getattr(theirs, "start_pos", None)
+        assert getattr(mine, "end_pos", None) == getattr(theirs, "end_pos", None)
+
+
+@pytest.mark.parametrize("name", ["broken", "open metadata"])
+def test_lines_that_are_only_counted(name: str) -> None:
+    """Beyond so many errors broken lines are kept and counted as the ones before."""
+    lines = "".join(WRONG[name](LINE.replace("%x77", f"%y{i}").replace("%x76", "%p")) for i in range(1_100))
+    found = hlo.parse_tolerant(TEXT.replace(LINE, lines + LINE))
+    assert len(found.diagnostics) == MAX_DIAGNOSTICS
+    assert found.left_out == 100
+    assert str(found.module) == TEXT.replace(LINE, lines + LINE)
+    bad = [i for i in found.module.entry.instructions if isinstance(i, BadInstruction)]
+    assert [i.name for i in bad] == [f"y{i}" for i in range(1_100)]

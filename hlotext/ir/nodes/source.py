@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from hlotext.ir.nodes.computation import Computation
 
 
-_COUNTED = 16
-"""Places of a text up to which lines are counted, and not all noted."""
+_COUNTED = 2
+"""How often a text may be gone through to count lines, before all line ends are noted: that takes as long as ten times."""
+_NEAR = 100_000
+"""Characters that may be counted through in any text."""
 
 
 @attrs.frozen(repr=False)
@@ -67,8 +69,8 @@ class Source:
 
     @functools.cached_property
     def _position_known(self) -> tuple[int, int, int] | None:
-        """An offset, its line, and how many more places are found from there; None where all line ends are noted instead."""
-        return None if "\r" in self.text else (0, 1, _COUNTED)
+        """An offset, its line, and how many characters more are counted through; None where line ends are noted."""
+        return None if "\r" in self.text else (0, 1, _COUNTED * len(self.text) + _NEAR)
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column (from 1) of an offset."""
@@ -76,12 +78,15 @@ class Source:
         if known is None:
             line = bisect.bisect_right(self._line_starts, offset)
             return line, offset - self._line_starts[line - 1] + 1
-        # Few places are asked for of most texts: counting line ends from the last one takes a tenth of noting all.
+        # Most texts are asked for few places, or for one behind the other: then counting line ends from the last one takes a
+        # fraction of noting all.
         start, line, left = known
         text = self.text
         line += text.count("\n", start, offset) if offset >= start else -text.count("\n", offset, start)
-        self.__dict__["_position_known"] = (offset, line, left - 1) if left else None
-        return line, offset - text.rfind("\n", 0, offset)
+        column = offset - text.rfind("\n", 0, offset)
+        left -= abs(offset - start) + column
+        self.__dict__["_position_known"] = (offset, line, left) if left > 0 else None
+        return line, column
 
     def line_numbers(self, offsets: Iterable[int]) -> list[int]:
         """The lines (from 1) of many offsets."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import bisect
 import functools
 import re
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from hlotext.findings.errors import TermError
 from hlotext.ir.tables import opcodes
@@ -27,6 +28,9 @@ from hlotext.syntax.reading.records import (
     OperationRecord,
     ParsedAttribute,
 )
+
+if TYPE_CHECKING:
+    from hlotext.syntax.reading.begun import Begun
 
 _REFERENCES = {
     "computation": ComputationReference,
@@ -157,6 +161,56 @@ def record(match: re.Match[str], mark: str, piece: Piece = WHOLE) -> Instruction
     return InstructionRecord(name, operation, attributes, root is not None, piece.place(start), end, not mark)
 
 
+def begun(text: str, start: int, end: int) -> Begun | None:
+    """What is right of an op line at an offset, as far as it has the usual form, up to a comma or parenthesis.
+
+    None where the grammar must look at its very beginning.
+    """
+    match = _beginning().match(text, start, end)
+    if match is None:
+        return None
+    root, name, shape_text, opcode = match.groups()
+    found = reading.begun.named(None if root is None else start, name, match.start(2), match.end(2) + 1)
+    if opcode is None or opcode in _WITH_ARGUMENT or "/" in shape_text:
+        return found
+    try:
+        found = reading.begun.opened(found, shortcuts.read("shape", shape_text), opcode, match.start(4))
+    except TermError:
+        return found
+    mark, position = "%" if name.startswith("%") else "", match.end()
+    close, line_end = text.find(")", position, end), _LINE_END.search(text, position, end)
+    stop = end if line_end is None else line_end.start()
+    if not 0 <= close < stop or not text.startswith(",", close + 1):
+        return found
+    operands = _operands(text[position:close], position, mark, WHOLE) if close > position else ()
+    if operands is None:
+        return found
+    attributes, comma = [], close + 1
+    for attribute, behind in _first_attributes(text[close + 1 : stop], close + 1, WHOLE):
+        # What is not known may go on behind the comma, and a comment may take it away.
+        if (
+            attribute_rule(attribute.name) is None
+            or not text.startswith(",", close + 1 + behind)
+            or "//" in text[comma : close + 1 + behind].partition('"')[0]
+        ):
+            break
+        attributes.append(attribute)
+        comma = close + 1 + behind
+    return reading.begun.listed(found, operands, attributes, comma)
+
+
+@functools.cache
+def _beginning() -> re.Pattern[str]:
+    """The beginning of an op line, as far as it has the usual form. Groups: ROOT, name, shape, opcode."""
+    name = rf"%{patterns.IDENTIFIER}|{patterns.bare_name()}"
+    return re.compile(rf"(ROOT )?({name}) =(?: ({patterns.shape()}) ({_OPCODE.pattern})\()?")
+
+
+_WITH_ARGUMENT = frozenset({"parameter", "constant"})
+"""Opcodes that the grammar has words of their own for."""
+_LINE_END = re.compile(r"[\r\n]")
+
+
 def _operands(text: str, position: int, mark: str, piece: Piece) -> tuple[OperandRecord, ...] | None:
     """A plain list of names at an offset, with or without their numbers."""
     found = []
@@ -175,11 +229,16 @@ def _operands(text: str, position: int, mark: str, piece: Piece) -> tuple[Operan
 
 def _attributes(tail: str, position: int, piece: Piece) -> tuple[ParsedAttribute, ...] | None:
     """The attributes behind an op line's parentheses, at an offset."""
-    found = []
+    found = list(_first_attributes(tail, position, piece))
+    return tuple(attribute for attribute, _ in found) if (found[-1][1] if found else 0) == len(tail) else None
+
+
+def _first_attributes(tail: str, position: int, piece: Piece) -> Iterator[tuple[ParsedAttribute, int]]:
+    """The same up to the first one that the grammar must look at, each with where it ends in the tail."""
     behind = 0
     for match in patterns.attribute().finditer(tail):
         if match.start() != behind:
-            return None
+            return
         behind = match.end()
         name, _, text = match[1].partition("=")
         start = position + match.start(1)
@@ -197,11 +256,10 @@ def _attributes(tail: str, position: int, piece: Piece) -> tuple[ParsedAttribute
             else:
                 value = shortcuts.read(rule, text)
         except TermError:
-            return None
+            return
         if value is None:
-            return None
-        found.append(ParsedAttribute(name, value, piece.place(start)))
-    return tuple(found) if behind == len(tail) else None
+            return
+        yield ParsedAttribute(name, value, piece.place(start)), behind
 
 
 def _references(rule: str, text: str, position: int, piece: Piece) -> Any:

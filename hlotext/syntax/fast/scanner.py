@@ -424,19 +424,25 @@ class Scanner:
         computation._parts_read = None
         return start
 
-    def _loose_line(self, scope: Scope, start: int, end: int) -> int | None:
-        """Reads an op line that is usual but for what stands before it or for what it names; None where it is not."""
+    def _loose_line(self, scope: Scope, start: int, end: int, is_tried: bool = False) -> int | None:
+        """Reads an op line that is usual but for what stands before it or for what it names; None where it is not.
+
+        `is_tried` says that it is not as XLA writes them, but perhaps for the line end.
+        """
         text = self.text
         before = text.rfind("\n", 0, start)
         if text[before + 1 : start].strip(" ") or text.startswith("}", start):
             return None
         mark = "%" if text.startswith(("%", "ROOT %"), start) else ""
         scanner = patterns.op_line("", mark, bounded=True).scanner  # type: ignore[attr-defined]
-        behind: int = self._lines(scope, scanner(text, start, end).match, start, mark)
-        if behind > start:
-            return behind
         match: re.Match[str] | None = scanner(text, start, end).match()
-        if match is None or self.statements.goes_on_below(match.end(), end):
+        if match is None:
+            return None
+        if not (is_tried and mark) or text.startswith("\r", match.end()):
+            behind: int = self._lines(scope, scanner(text, start, end).match, start, mark)
+            if behind > start:
+                return behind
+        if self.statements.goes_on_below(match.end(), end):
             return None
         record = fast.line_records.record(match, mark)
         if record is None:

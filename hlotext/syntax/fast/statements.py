@@ -12,9 +12,10 @@ import re
 from hlotext.ir.nodes.source import Source
 from hlotext.syntax import reading
 from hlotext.syntax.fast import line_records
+from hlotext.syntax.hints.mistakes import Finding
 from hlotext.syntax.language import grammar, patterns
 from hlotext.syntax.language.boundaries import next_module
-from hlotext.syntax.reading.records import InstructionRecord
+from hlotext.syntax.reading.records import InstructionRecord, PartialRecord
 from hlotext.syntax.reading.reference import ParseError
 from hlotext.syntax.source.limits import MAX_STATEMENT
 
@@ -43,6 +44,8 @@ _HEADER = re.compile(rf"(?:ENTRY\b\s*+)?+{_NAME}\s*+[({{]")
 _BODY = re.compile(r"\{(?=[ \t]*+(?:[\r\n]|//))")
 """A brace that ends a line: that of a body."""
 _NAME_ALONE = re.compile(r"[ \t]*+(?!ROOT\b)%?[A-Za-z_][\w.\-]*+[ \t\r\n]*+")
+_UNSURE = re.compile(rf"[ \t]=|=[ \t]|%{patterns.IDENTIFIER}=|'")
+"""What shows that there may be another op line on the same line, or a bracket in a string that is no bracket."""
 _TRIES = 8
 """How often more lines are added to an op line that is not complete."""
 CALL = 200
@@ -64,20 +67,30 @@ class Statements:
 
     # ---- op lines
 
-    def read(self, start: int, end: int) -> tuple[tuple[InstructionRecord, ...], ParseError | None]:
-        """The op lines that begin on the line at an offset, at least one where that is right; else why there is none."""
+    def read(
+        self, start: int, end: int, is_counted: bool = False
+    ) -> tuple[tuple[InstructionRecord, ...], ParseError | None]:
+        """The op lines that begin on the line at an offset, at least one where that is right; else why there is none.
+
+        With `is_counted` that will hardly be asked for.
+        """
         stop = self.line_end(start, end)
         # For the grammar a name alone in its line begins nothing.
         is_alone = _NAME_ALONE.fullmatch(self._text, start, stop) is not None
         guess, may_be_further = self._look_ahead(start, start, end) if not is_alone else (None, True)
+        if guess is None and is_counted and not may_be_further and self._is_cut(start, stop, end):
+            return (), self._unsaid(start, end)
+        begun = line_records.begun(self._text, start, stop)
         if guess is not None:
             if (record_ := self._joined(start, guess, stop)) is not None:
                 return (record_,), None
             try:
-                record: InstructionRecord = reading.reference.parse(self.source, "instruction", start, guess)
+                record: InstructionRecord = reading.reference.parse(
+                    self.source, "instruction", start, guess, begun=begun, shown=max(guess, stop)
+                )
             except ParseError as failure:
                 failure.__traceback__ = failure.__context__ = None
-                if guess == stop and not failure.is_at_end and not failure.may_end:
+                if guess <= stop and not failure.is_at_end and not failure.may_end:
                     return (), failure  # the same would be wrong with the first line of more
                 self.effort -= guess - stop
             else:
@@ -87,8 +100,8 @@ class Statements:
             longer, is_whole = self._extent(start, stop, end)
             if longer > stop and not is_whole:
                 self.effort -= longer - start + CALL
-                return reading.reference.op_lines(self.source, start, longer)
-        records, failure_ = reading.reference.op_lines(self.source, start, stop)
+                return reading.reference.op_lines(self.source, start, longer, begun=begun)
+        records, failure_ = reading.reference.op_lines(self.source, start, stop, begun=begun)
         for _ in range(_TRIES if not is_alone else 0):
             if failure_ is None or not failure_.is_at_end or self.effort < 0:
                 break
@@ -97,7 +110,7 @@ class Statements:
             longer, is_whole = self._extent(start, stop, end)
             if longer == stop:
                 break
-            more, again = reading.reference.op_lines(self.source, start, longer)
+            more, again = reading.reference.op_lines(self.source, start, longer, begun=begun)
             if again is not None and not again.is_between_lines:
                 self.effort -= longer - start + CALL
             if again is None or again.is_at_end or len(more) > len(records):
@@ -107,6 +120,26 @@ class Statements:
             if not is_whole:
                 break
         return records, failure_
+
+    def _is_cut(self, start: int, stop: int, end: int) -> bool:
+        """Whether a line begins one op line that is surely not complete where the next one begins."""
+        begin = OP_LINE.match(self._text, start, stop)
+        return (
+            begin is not None
+            and _UNSURE.search(self._text, begin.end(), stop) is None
+            and self._is_open(start, stop)
+            and not self._extent(start, stop, end)[1]
+        )
+
+    def _unsaid(self, start: int, end: int) -> ParseError:
+        """Why there is no op line at an offset, found out when somebody asks."""
+
+        def finding() -> Finding:
+            failure = self.read(start, end)[1]
+            assert failure is not None
+            return failure.finding()
+
+        return ParseError(finding, PartialRecord())
 
     def _is_open(self, start: int, stop: int) -> bool:
         """Whether a bracket is open behind a line, and no body, in which a line may end anywhere."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from hlotext.ir.doors import door
 
 if TYPE_CHECKING:
+    from hlotext.syntax.reading import begun as begun
     from hlotext.syntax.reading import records as records
     from hlotext.syntax.reading import reference as reference
     from hlotext.syntax.reading import terms as terms
 else:
-    __getattr__ = door(__name__, "records", "reference", "terms")
+    __getattr__ = door(__name__, "begun", "records", "reference", "terms")

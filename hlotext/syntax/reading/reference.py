@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 import lark
 
 from hlotext.findings.errors import TermError
+from hlotext.ir.memo import Store
 from hlotext.ir.nodes.source import Source
 from hlotext.syntax.hints.expectation import expected_words
 from hlotext.syntax.hints.mistakes import Finding, describe
@@ -17,6 +17,7 @@ from hlotext.syntax.hints.stumble import Stumble, unclosed
 from hlotext.syntax.language import patterns
 from hlotext.syntax.language.words import bare
 from hlotext.syntax.reading import terms
+from hlotext.syntax.reading.begun import Begun
 from hlotext.syntax.reading.records import (
     ComputationRecord,
     InlineBody,
@@ -80,26 +81,29 @@ def parse(
     *,
     goes_on: bool = False,
     opened: int | None = None,
+    begun: Begun | None = None,
+    shown: int | None = None,
 ) -> Any:
     """The record of a piece of the source read by one rule; offsets are the source's. Raises ParseError.
 
     `goes_on` says that before the piece stands what may end there: where the piece begins, the end is expected too. `opened`
-    is where the brackets are counted from that a text leaves open which ends too early.
+    is where the brackets are counted from that a text leaves open which ends too early. `begun` is what has been read of the
+    op line with which the piece begins, and `shown` up to where messages may look at the text, if not up to the end.
     """
     text = source.text
     end = len(text) if end is None else end
     try:
-        return terms.parse_slice(rule, text, start, end)
+        return terms.parse_slice(rule, text, start, end, begun)
     except TermError as error:
         wrong = Finding(error.message, error.position, word_end(text, error.position), error.help, error.code)
         raise ParseError(lambda: wrong, _read_before_term_error(rule, text, start, end)) from None
     except lark.exceptions.UnexpectedToken as error:
         parser = error.interactive_parser
         expected = frozenset(error.expected)
-        before: Any = parser.copy(deepcopy_values=False)  # type: ignore[no-untyped-call]
+        stack = tuple(parser.parser_state.state_stack)
 
         def accepted() -> frozenset[str]:
-            return frozenset(before.accepts() or expected)
+            return _accepted(stack, parser) or expected
 
         if error.token.type == "$END":
             raise _at_end(text, start if opened is None else opened, end, accepted, parser) from None
@@ -121,7 +125,7 @@ def parse(
     attribute = _attribute(parser)
 
     def finding() -> Finding:
-        return describe(Stumble(text, at, end, accepted() | more, attribute))
+        return describe(Stumble(text, at, end if shown is None else shown, accepted() | more, attribute))
 
     place = Stumble(text, at, end, frozenset(), attribute)
     # Terminals look ahead, so the last word may be refused for what does not follow it.
@@ -136,11 +140,13 @@ def parse(
 
 
 def op_lines(
-    source: Source, start: int, end: int, opened: int | None = None
+    source: Source, start: int, end: int, opened: int | None = None, begun: Begun | None = None
 ) -> tuple[tuple[InstructionRecord, ...], ParseError | None]:
     """The op lines of a piece of a body, as many as can be read, and why no more: None behind a closing brace."""
     try:
-        records: tuple[InstructionRecord, ...] = parse(source, "body_rest", start, end, opened=opened)
+        records: tuple[InstructionRecord, ...] = parse(
+            source, "body_rest", start, end, opened=opened, begun=begun
+        )
     except ParseError as failure:
         # Its traceback would keep the frames of all callers alive, and with them itself.
         failure.__traceback__ = failure.__context__ = None
@@ -148,23 +154,41 @@ def op_lines(
     return records, None
 
 
-def _accepts(parser: Any, name: str) -> bool:
-    """Whether a token could follow; asking what all could takes twenty times as long."""
-    if name not in parser.choices():
-        return False
-    cursor = parser.copy(deepcopy_values=False)
-    cursor.parser_state.parse_conf = copy.copy(cursor.parser_state.parse_conf)
-    cursor.parser_state.parse_conf.callbacks = {}
-    try:
-        cursor.feed_token(lark.Token(name, ""))
-    except lark.exceptions.UnexpectedToken:
-        return False
-    return True
+_follow = Store(1 << 12)
+"""What can follow, by what is on the parser's stack: many lines are broken alike."""
+
+
+def _accepted(stack: tuple[int, ...], parser: Any) -> frozenset[str]:
+    """The terminals that could follow where the parser has these states on its stack."""
+    found: frozenset[str] | None = _follow.results.get(stack)
+    if found is None:
+        names = filter(str.isupper, parser.parser_state.parse_conf.states[stack[-1]])
+        found = frozenset(name for name in names if _accepts(stack, name, parser))
+        _follow.keep(stack, found)
+    return found
+
+
+def _accepts(stack: Sequence[int], name: str, parser: Any) -> bool:
+    """Whether a terminal could follow; asking what all could takes twenty times as long."""
+    conf = parser.parser_state.parse_conf
+    stacked = list(stack)
+    while (follow := conf.states[stacked[-1]].get(name)) is not None:
+        target = follow[1]
+        if isinstance(target, int):
+            return True
+        # A rule ends before it, with which the parser would go on.
+        if target.expansion:
+            del stacked[-len(target.expansion) :]
+        stacked.append(conf.states[stacked[-1]][target.origin.name][1])
+        if name == "$END" and stacked[-1] == conf.end_state:
+            return True
+    return False
 
 
 def _at_end(text: str, start: int, end: int, names: Callable[[], frozenset[str]], parser: Any) -> ParseError:
     """The error for a text that ends too early."""
-    is_between_lines = _accepts(parser, "ROOT") and _accepts(parser, "RBRACE")
+    stack = parser.parser_state.state_stack
+    is_between_lines = _accepts(stack, "ROOT", parser) and _accepts(stack, "RBRACE", parser)
     read = _read_by(parser)
     first = read.unfinished.start if read.unfinished is not None else start
     return ParseError(
@@ -181,11 +205,14 @@ def _attribute(parser: Any) -> str:
     for value in reversed(parser.parser_state.value_stack):
         if isinstance(value, lark.Tree):
             value = value.children[0]
-        if isinstance(value, ParsedAttribute | InstructionRecord | ComputationRecord):
+        if isinstance(value, _WHOLE):
             return ""
         if isinstance(value, lark.Token) and value.type.endswith("_ATTRIBUTE"):
             return str(value[:-1])
     return ""
+
+
+_WHOLE = ParsedAttribute, InstructionRecord, ComputationRecord
 
 
 def _read_before_term_error(rule: str, text: str, start: int, end: int) -> PartialRecord:
@@ -201,9 +228,10 @@ def _read_before_term_error(rule: str, text: str, start: int, end: int) -> Parti
 
 def _read_by(parser: Any) -> PartialRecord:
     """What a parser has read, taken from its stack."""
-    with contextlib.suppress(lark.exceptions.UnexpectedInput, TermError):
+    if "NAME" in parser.choices():
         # An op line ends where the next one starts, so the name of a next one makes the parser finish it.
-        parser.feed_token(lark.Token("NAME", "next", start_pos=0, end_pos=0))
+        with contextlib.suppress(lark.exceptions.UnexpectedInput, TermError):
+            parser.feed_token(lark.Token("NAME", "next", start_pos=0, end_pos=0))
     stack = list(parser.parser_state.value_stack)
     head = stack.pop(0) if stack and isinstance(stack[0], ModuleRecord) else None
     computations = _list_of(ComputationRecord, stack)

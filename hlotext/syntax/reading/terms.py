@@ -22,6 +22,8 @@ from hlotext.syntax.reading.builders.instruction import TokenTracker
 if TYPE_CHECKING:
     import lark
 
+    from hlotext.syntax.reading.begun import Begun
+
 STARTS = (
     "modules", "module", "module_head", "headerless_module", "instruction", "single_instruction", "body_rest",
     "attribute", "header_attribute", "shape", "layout", "literal",
@@ -82,23 +84,33 @@ def _without_lines() -> type[lark.lexer.LexerThread]:
     return Thread
 
 
-def enter(rule: str) -> None:
-    """Says which rule is read next: some begin inside the braces of a computation."""
+def enter(rule: str, begun: Begun | None = None) -> None:
+    """Says which rule is read next, some of which begin inside the braces of a computation, and what has been read of it."""
     tracker: Any = parser().options.postlex
     tracker.opened = int(rule in _INSIDE)
+    tracker.behind = 0
+    if begun is not None:
+        tracker.opened += begun.brackets
+        tracker.behind = begun.position
 
 
-def parse_slice(rule: str, text: str, start: int, end: int) -> Any:
+def parse_slice(rule: str, text: str, start: int, end: int, begun: Begun | None = None) -> Any:
     """The value of a piece of text read by one rule; positions are offsets in the whole text.
 
-    Raises TermError for a wrong value, and Lark's UnexpectedInput for wrong syntax.
+    Where its beginning is known, the rest is read. Raises TermError for a wrong value, and Lark's UnexpectedInput for wrong
+    syntax.
     """
     import lark
 
     with _lock:
-        enter(rule)
         try:
-            return parser().parse(lark.TextSlice(text, start, end), start=rule)
+            if begun is None or begun.position > end:
+                enter(rule)
+                return parser().parse(lark.TextSlice(text, start, end), start=rule)
+            enter(rule, begun)
+            going = parser().parse_interactive(lark.TextSlice(text, begun.position, end), start=rule)
+            begun.put_on(going)
+            return going.resume_parse()  # type: ignore[no-untyped-call]
         except lark.exceptions.VisitError as error:
             raise error.orig_exc from None
 

@@ -8,7 +8,6 @@ once or, in vain, a bounded number of times, so the time stays linear whatever t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hlotext.findings.errors import TermError
@@ -19,7 +18,7 @@ from hlotext.syntax.fast import shortcuts
 from hlotext.syntax.fast.scanner import Closing, Header, LineForm, Point, Result, Scanner, UnfitError
 from hlotext.syntax.fast.statements import CALL, CLOSING, OP_LINE
 from hlotext.syntax.language import patterns
-from hlotext.syntax.language.boundaries import begins_computation, begins_line, next_module
+from hlotext.syntax.language.boundaries import begins_computation, begins_line
 from hlotext.syntax.linking.linker import Infer, Linker
 from hlotext.syntax.linking.scope import Scope
 from hlotext.syntax.recovery.head_recovery import recover_head
@@ -52,6 +51,9 @@ _STRAY = re.compile(r"\}(?:[ \t\r\n]*+\})*+")
 _SHAPE = re.compile(rf"({patterns.shape()})(?=[ \t])")
 _BLANK = " \t\r\n"
 """What separates; Python knows more blanks, which are no part of HLO."""
+Writing = tuple[str, str]
+"""How op lines are written: what stands before them, and what before names."""
+_XLA_FORM: Writing = "\n  ", "%"
 _WIDEST = 32
 """Blanks before op lines up to which they are read fast."""
 _TRIES = 8
@@ -81,6 +83,7 @@ class TolerantScanner(Scanner):
         found._parts, found._tail, found._results = scanner._parts, scanner._tail, scanner._results
         found._waiting = scanner._waiting
         found._position, found._point = scanner._position, scanner._point
+        found._statements = scanner._statements
         return found
 
     # ---- computations
@@ -90,19 +93,24 @@ class TolerantScanner(Scanner):
         point = self.last_point()
         if point is None:
             return self.computations(self.forget_last(), end)
-        return self.computations(self._from(point, next_module(self.text, point.position)), end)
+        return self.computations(self._from(point, self.statements.module_end(point.position)), end)
 
-    def _from(self, point: Point, end: int) -> int:
-        """Reads the rest of the computation in which a trial failed; gives the offset behind it."""
+    def _from(self, point: Point, end: int, tried: Writing | None = None) -> int:
+        """Reads the rest of the computation in which a trial failed; gives the offset behind it.
+
+        `tried` is the form that the op line there does not have.
+        """
         scope = point.scope
-        closing = self._body(scope, point.position, end, scope.computation._brace + 1)
+        closing = self._body(scope, point.position, end, scope.computation._brace + 1, tried)
         return self._close(scope, *closing, point.result)
 
     def computations(self, position: int, end: int) -> int:
         """Reads computations from an offset on, up to the next module or the end; gives the offset behind the last."""
-        end = next_module(self.text, position)
+        end = self.statements.module_end(position)
         while True:
-            position = self._right_computations(position, end)
+            begun, position = position, self._right_computations(position, end)
+            if begun < position < end:
+                continue  # up to the next one that is odd
             start = self._skip(position, end)
             if start >= end:
                 return position
@@ -123,14 +131,15 @@ class TolerantScanner(Scanner):
                 return self._usual_computations(position, end)
         except (TrialError, UnfitError):
             point = self.last_point()
-            return self.forget_last() if point is None else self._from(point, end)
+            return self.forget_last() if point is None else self._from(point, end, _XLA_FORM)
 
     def _go_on(self, scope: Scope, form: LineForm | None, position: int, result: Result, end: int) -> int:
-        self._header_result = result
-        return self._close(scope, *self._to_brace(scope, form, position, end), result)
-
-    def _odd_lines(self, scope: Scope, start: int, end: int) -> int:
-        raise UnfitError  # `_body` reads it, which knows what to do when it is wrong
+        closing = self.closing(position, end)
+        if closing is None or (closing[1] is None and self._goes_on(closing[0], end)):
+            if len(scope.defined) == len(scope.computation._instructions):
+                self._point = Point(scope, self.linker, position, result)
+            raise UnfitError  # `_body` reads it, which knows what to do when it is wrong
+        return self._close(scope, *closing, result)
 
     def _is_foreign(self, start: int, end: int) -> bool:
         """Whether nothing from here on belongs to the module, such as the rest of a log."""
@@ -229,18 +238,22 @@ class TolerantScanner(Scanner):
 
     # ---- bodies
 
-    def _body(self, scope: Scope, position: int, end: int, first: int | None = None) -> Closing:
+    def _body(
+        self, scope: Scope, position: int, end: int, first: int | None = None, tried: Writing | None = None
+    ) -> Closing:
         """Reads the op lines of a computation from an offset on up to its end, whatever stands between them.
 
-        `first` is where its lines begin, if some have been read.
+        `first` is where its lines begin, if some have been read, and `tried` the form that the next one does not have.
         """
-        read = self._usual_lines(scope, position if first is None else first, end)
+        form = self._usual_form(scope, position if first is None else first, end)
+        odd = position if form is not None and form == tried else -1
         while True:
-            position = read(position)
+            if form is not None and position != odd:
+                position = odd = self._usual_lines(scope, form, position, end)
             found: int | Closing | None = self.closing(position, end)
             if found is None:
                 scope.computation._name_mark = None
-                found = self._statement(scope, position, end)
+                found = self._statement(scope, position, end, form)
             if isinstance(found, int):
                 position = found
                 continue
@@ -252,19 +265,21 @@ class TolerantScanner(Scanner):
                 position - 1, None, "take the brace out", [("the next op line", self._skip(position, end), None)],
             )  # fmt: skip
 
-    def _usual_lines(self, scope: Scope, position: int, end: int) -> Callable[[int], int]:
-        """Reads lines written like the first op line of the body, from an offset on; gives the offset behind them."""
+    def _usual_form(self, scope: Scope, position: int, end: int) -> Writing | None:
+        """How the first op line of the body is written; None where it is not to be read fast."""
         line = self._next_line(position, end)
         if line is None or len(line["indent"]) > _WIDEST:
-            return lambda position: position
+            return None
         if line["indent"] == "\n  ":
             scope.computation._name_mark = line["mark"]
-        scan = patterns.op_line(line["indent"], line["mark"], bounded=True).scanner  # type: ignore[attr-defined]
-        return lambda position: self._lines(
-            scope, scan(self.text, position, end).match, position, line["mark"]
-        )
+        return line["indent"], line["mark"]
 
-    def _statement(self, scope: Scope, position: int, end: int) -> int | Closing:
+    def _usual_lines(self, scope: Scope, form: Writing, position: int, end: int) -> int:
+        """Reads lines of that form from an offset on; gives the offset behind them."""
+        scan = patterns.op_line(*form, bounded=True).scanner  # type: ignore[attr-defined]
+        return self._lines(scope, scan(self.text, position, end).match, position, form[1])
+
+    def _statement(self, scope: Scope, position: int, end: int, tried: Writing | None) -> int | Closing:
         """Reads what the fast reader could not: op lines in another form, broken ones, or the end of the body."""
         start = self._skip(position, end)
         if start >= end:
@@ -274,7 +289,9 @@ class TolerantScanner(Scanner):
             return closing.end(), closing[1]
         if begins_line(self.text, start) and (_HEADER.match(self.text, start, end) or self._is_entry(start)):
             return self._unclosed(scope, position, start)
-        return self._op_lines(scope, start, end)
+        return self._op_lines(
+            scope, start, end, tried == _XLA_FORM and self.text[position:start] == _XLA_FORM[0]
+        )
 
     def _is_entry(self, start: int) -> bool:
         return re.compile(r"ENTRY[ \t]++[%A-Za-z_]").match(self.text, start) is not None
@@ -295,15 +312,19 @@ class TolerantScanner(Scanner):
 
     # ---- op lines
 
-    def _op_lines(self, scope: Scope, start: int, end: int) -> int:
-        """Reads the op lines that begin at an offset; gives the offset behind them, or behind a broken one."""
+    def _op_lines(self, scope: Scope, start: int, end: int, is_tried: bool) -> int:
+        """Reads the op lines that begin at an offset; gives the offset behind them, or behind a broken one.
+
+        `is_tried` says that the first has been tried as XLA writes them.
+        """
         first = start
         if len(scope.defined) == len(scope.computation._instructions):
             first = self._with_line_before(scope, start)
-        behind = self._loose_line(scope, start, end) if first == start else None
+        behind = self._loose_line(scope, start, end, is_tried) if first == start else None
         if behind is not None:
             return behind
-        records, failure = self.statements.read(first, end)
+        is_counted = first == start and self.reporter.is_full
+        records, failure = self.statements.read(first, end, is_counted)
         for record in records:
             self.linker.add_instruction(scope, record)
         if records and records[-1].end > start:

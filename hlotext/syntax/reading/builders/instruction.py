@@ -41,9 +41,11 @@ class TokenTracker:
         self.end = 0
         self.opened = 0
         """Brackets that stand open where the text begins that is read."""
+        self.behind = 0
+        """Where the word before that ends."""
 
     def process(self, stream: Iterator[Token]) -> Iterable[Token]:
-        end, depth = 0, self.opened
+        end, depth = self.behind, self.opened
         for token in stream:
             self.end = end
             end = token.end_pos or 0

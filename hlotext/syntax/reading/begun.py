@@ -1,0 +1,77 @@
+"""Op lines that were read up to a place where they are right: from there the grammar goes on, as if it had read all before.
+
+An LALR parser is its stack. Behind a comma or an opening parenthesis it is known from what stands before, so nobody needs to
+read the twenty words before the one that is wrong: that was most of the time that a broken line took.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+from lark import Token, Tree
+
+from hlotext.ir.values.shape import Shape
+from hlotext.syntax.reading.records import OperandRecord, ParsedAttribute
+
+_ATTRIBUTES = "attributes"
+_IS_LIST = re.compile("__").match
+
+
+@attrs.frozen
+class Begun:
+    """The right beginning of an op line: of its tokens the last one, and what the parser's stack holds then."""
+
+    position: int
+    """The offset behind it."""
+    symbols: tuple[tuple[str, Any], ...]
+    """Terminals and rules with their values, the last one a terminal."""
+
+    def put_on(self, parser: Any) -> None:
+        """Puts a new parser, of whatever rule an op line begins, behind it."""
+        stacks = parser.parser_state
+        states = stacks.parse_conf.states
+        for name, value in self.symbols:
+            follow = states[stacks.position]
+            if name == _ATTRIBUTES:
+                # Lark's own name for what `("," attribute)*` has gathered; it goes on with the very list.
+                name = next(filter(_IS_LIST, follow))
+                value = Tree(name, list(value))
+            stacks.state_stack.append(follow[name][1])
+            stacks.value_stack.append(value)
+        parser.lexer_thread.state.last_token = self.symbols[-1][1]
+
+    @property
+    def brackets(self) -> int:
+        """How many it leaves open."""
+        return int(self.symbols[-1][0] == "LPAREN")
+
+
+def named(root: int | None, name: str, start: int, equal: int) -> Begun:
+    """`ROOT %name =`, with the offsets of the three; the first is None where that is not there."""
+    symbols = [] if root is None else [_token("ROOT", "ROOT", root)]
+    return Begun(equal + 1, (*symbols, _token("NAME", name, start), _token("EQUAL", "=", equal)))
+
+
+def opened(before: Begun, shape: Shape, opcode: str, start: int) -> Begun:
+    """`shape opcode(` behind that, with the offset of the opcode."""
+    behind = start + len(opcode)
+    symbols = ("shape", shape), _token("OPCODE", opcode, start), _token("LPAREN", "(", behind)
+    return Begun(behind + 1, (*before.symbols, *symbols))
+
+
+def listed(
+    before: Begun, operands: tuple[OperandRecord, ...], attributes: Sequence[ParsedAttribute], comma: int
+) -> Begun:
+    """`operands), attribute, attribute,` behind that, with the offset of the last comma."""
+    *symbols, (_, opcode), _ = before.symbols
+    symbols.append(("operation", (str(opcode), operands, None, opcode.start_pos)))
+    if attributes:
+        symbols.append((_ATTRIBUTES, attributes))
+    return Begun(comma + 1, (*symbols, _token("COMMA", ",", comma)))
+
+
+def _token(kind: str, text: str, start: int) -> tuple[str, Token]:
+    return kind, Token(kind, text, start, end_pos=start + len(text))
