@@ -141,3 +141,40 @@ def test_little_that_is_donated_for_nothing_is_none() -> None:
         )
         text = (DONATED % (width, width)).replace("SIGNATURE", signature)
         assert len(lint.run(hlo.parse(text), lint.Config(select=("M102",), min_bytes=0))) == count
+
+
+ZERO = """HloModule zero, num_partitions=8, input_output_alias={ {0}: (0, {}), {1}: (1, {}), {2}: (2, {}) }
+
+ENTRY main {
+  weights = f32[8192,4096] parameter(0), sharding={replicated}
+  first = f32[1024,4096] parameter(1), sharding={devices=[8,1]<=[8]}
+  second = %s
+  ROOT state = (f32[8192,4096], f32[1024,4096], f32[1024,4096]) tuple(weights, first, second)
+}
+"""
+
+
+def test_weights_beside_spread_moments_are_meant_to_be_whole() -> None:
+    """With one array of their shape that is spread they may have been forgotten, with two an optimizer was spread (ZeRO)."""
+    config = lint.Config(select=("C110",))
+    spread = "f32[1024,4096] parameter(2), sharding={devices=[8,1]<=[8]}"
+    assert not lint.run(hlo.parse(ZERO % spread), config)
+    assert len(lint.run(hlo.parse(ZERO % spread.replace("4096", "2048")), config)) == 1
+
+
+PRODUCTS = """HloModule products
+
+ENTRY main {
+  x = f32[1024,1024]{1,0:T(8,128)} parameter(0)
+  exact = f32[1024,1024]{1,0:T(8,128)} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}, EXACT
+  ROOT quick = f32[1024,1024]{1,0:T(8,128)} %s
+}
+""".replace("EXACT", "operand_precision={highest,highest}")
+
+
+def test_a_program_that_chooses_a_precision_means_it() -> None:
+    """Where every product is exact nobody may have thought of it; where one is not somebody has."""
+    config = lint.Config(select=("D105",))
+    assert len(lint.run(hlo.parse(PRODUCTS % "add(exact, x)"), config)) == 1
+    chosen = "dot(exact, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    assert not lint.run(hlo.parse(PRODUCTS % chosen), config)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import attrs
 
 from hlotext.analysis import byte_text
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.sharding import OpSharding
 from hlotext.lint.helpers import donors, size_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.updates import updates
@@ -28,7 +30,12 @@ class ReplicatedParameter(Rule):
         large = [parameter for parameter, size in sizes.items() if size >= self.min_bytes]
         if devices < 2 or not large or _is_data_parallel(context):
             return
-        large = [parameter for parameter in large if not is_looked_up(parameter, only_in_loops=True)]
+        spread = _spread_state(context)
+        large = [
+            parameter
+            for parameter in large
+            if not is_looked_up(parameter, only_in_loops=True) and spread[_dimensions(parameter)] < 2
+        ]
         if not large:
             return
         first = max(large, key=lambda parameter: sizes[parameter])
@@ -50,6 +57,24 @@ class ReplicatedParameter(Rule):
 
 def _is_replicated(parameter: Instruction) -> bool:
     return parameter.sharding is not None and parameter.sharding.is_replicated
+
+
+def _spread_state(context: Context) -> Counter[tuple[int, ...]]:
+    """How many arrays of each whole shape the step updates in place that are spread over the devices.
+
+    Two for one that is not are the moments of an optimizer, spread on purpose beside parameters that are not (ZeRO stage 1).
+    """
+    config = context.module.attributes.get("input_output_alias")
+    numbers = {alias.parameter_number for alias in config.entries} if config is not None else set()
+    state = [p for p in context.module.entry.parameters if p.parameter_number in numbers]
+    return Counter(_dimensions(p) for p in state if not _is_replicated(p))
+
+
+def _dimensions(parameter: Instruction) -> tuple[int, ...]:
+    """Those of the whole array, of which each device may hold a part."""
+    local = parameter.shape.dimensions if parameter.shape is not None and parameter.shape.is_array else ()
+    tiles = parameter.sharding.tile_dimensions if isinstance(parameter.sharding, OpSharding) else ()
+    return tuple(size * count for size, count in zip(local, tiles or (1,) * len(local), strict=False))
 
 
 def _is_data_parallel(context: Context) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import attrs
 
@@ -20,30 +21,43 @@ class HighestPrecision(Rule):
     title = "a matrix product in several passes"
     severity = Severity.NOTE
     backends = frozenset({Backend.TPU})
-    opcodes = frozenset({"dot", "convolution"})
-
     min_flops: int = 100_000_000
     """Operations in all runs from which on it is worth a finding."""
 
-    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        stated = instruction.attributes.get("operand_precision", ())
-        # A word that this release does not know is kept as text.
-        precision = [str(p) for p in stated] if isinstance(stated, tuple) else [str(stated)]
-        passes = max((_PASSES.get(p, 1) for p in precision), default=1)
-        shapes = [operand.shape for operand in instruction.operands[:2]]
-        # Operands of 16 bits and fewer are multiplied in one pass whatever is asked for.
-        if passes == 1 or any(s is None or s.element_type.name != "f32" for s in shapes):
-            return
-        if not _is_programs(instruction) or is_librarys(instruction) or is_solvers(instruction):
-            return
-        flops = context.flops(instruction)
-        if flops >= self.min_flops:
+    def check_module(self, context: Context) -> Iterator[Report]:
+        found: list[tuple[Instruction, str, int, int]] = []
+        for instruction in chain.from_iterable(context.module.computations):
+            if instruction.opcode not in ("dot", "convolution") or not _is_wide(instruction):
+                continue
+            if not _is_programs(instruction) or is_librarys(instruction) or is_solvers(instruction):
+                continue
+            flops = context.flops(instruction)
+            if flops < self.min_flops:
+                continue
+            precision = _precision(instruction)
+            passes = max((_PASSES.get(p, 1) for p in precision), default=1)
+            if passes == 1:
+                return  # the program says of each product how exact it has to be
+            found.append((instruction, " and ".join(dict.fromkeys(precision)), passes, flops))
+        for instruction, words, passes, flops in found:
             yield Report(
                 instruction,
-                f"{instruction.opcode} of f32 at precision {' and '.join(dict.fromkeys(precision))} takes {passes} passes",
+                f"{instruction.opcode} of f32 at precision {words} takes {passes} passes",
                 "use the default precision, or bf16, where the values allow it",
                 flops=flops,
             )
+
+
+def _precision(product: Instruction) -> list[str]:
+    stated = product.attributes.get("operand_precision", ())
+    # A word that this release does not know is kept as text.
+    return [str(p) for p in stated] if isinstance(stated, tuple) else [str(stated)]
+
+
+def _is_wide(product: Instruction) -> bool:
+    """Whether both operands are f32: those of 16 bits and fewer are multiplied in one pass whatever is asked for."""
+    shapes = [operand.shape for operand in product.operands[:2]]
+    return all(s is not None and s.is_array and s.element_type.name == "f32" for s in shapes)
 
 
 def _is_programs(product: Instruction) -> bool:

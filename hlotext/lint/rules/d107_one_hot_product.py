@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
 from hlotext.lint.helpers import times
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, source
@@ -36,6 +38,13 @@ class OneHotProduct(Rule):
         classes = max((_classes(Value(operand, fusions)) for operand in instruction.operands[:2]), default=0)
         if classes < self.min_classes:
             return
+        # A TPU adds scattered rows one after the other, and a product many at once.
+        if (
+            context.backend is Backend.TPU
+            and instruction.shape is not None
+            and _adds_up(instruction.shape, classes)
+        ):
+            return
         flops = context.flops(instruction)
         if flops >= self.min_flops and 100 * flops >= self.min_percent * context.product_flops:
             yield Report(
@@ -46,6 +55,11 @@ class OneHotProduct(Rule):
                 flops=flops,
                 cause=f"{classes} classes",
             )
+
+
+def _adds_up(result: Shape, classes: int) -> bool:
+    """Whether a row of the product is the sum for one class, rather than what is picked for one index."""
+    return result.is_array and classes in result.dimensions
 
 
 def _classes(value: Value) -> int:
