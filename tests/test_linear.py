@@ -225,3 +225,11 @@ def _check_diff(old: list[str], new: list[str]) -> None:
             made += [line[1:]] if line[0] == " " else []
             place += 1
     assert [*made, *old[place:]] == new
+
+
+def test_loops_in_loops_are_written_out_up_to_a_bound() -> None:
+    m = module("nested loops", 24)
+    size = sum(map(len, m.computations))
+    PASSES["unroll-loops"]().run(m)
+    assert sum(map(len, m.computations)) < 10 * size + base.MAX_GROWTH
+    assert any(i.opcode == "while" for i in m.instructions())

@@ -14,7 +14,7 @@ from hlotext.ir.tables.opcode import Family
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.outlining import inline
-from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.base import Growth, Pass, PassResult
 
 
 @attrs.frozen
@@ -42,10 +42,11 @@ class UnrollLoops(Pass):
     max_trips: int = 16
     """Loops that run more often stay."""
     max_instructions: int = 10_000
-    """Loops whose copies would be more instructions than this stay."""
+    """Loops whose copies would be more instructions than this stay, and those beyond what a pass may make in all."""
 
     def run(self, module: Module) -> PassResult:
         channels = _Channels(module)
+        left = Growth(self.name, module).limit
         loops = rounds = 0
         for computation in post_order(module.computations):
             for loop in computation.instructions:
@@ -54,6 +55,10 @@ class UnrollLoops(Pass):
                 count = trip_count(loop)
                 if count is None or not self._is_wanted(loop, count):
                     continue
+                made = count * len(loop.attributes["body"])
+                if made > left:
+                    continue
+                left -= made
                 _unroll(loop, count, channels)
                 loops, rounds = loops + 1, rounds + count
         return PassResult.of({"loops": loops, "rounds": rounds})
