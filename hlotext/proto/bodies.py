@@ -246,7 +246,7 @@ class Bodies:
             instruction._is_touched = False
             instruction._users = None
             if told is not None and told not in met:
-                self._heads.check(head, instruction, told, met)
+                self._heads.check(instruction, told, met)
             defined[key] = instruction
         if len(defined) != len(names):
             return None

@@ -39,6 +39,8 @@ _OLD_COMPARISONS = {
 
 _HEADS = memo.Store(20_000)
 """Heads by their two pieces, of modules without a table of payloads."""
+_MOST_MET = 64
+"""Kinds of operands that are remembered of one head."""
 _MOST = 4_000
 """Heads of one module that are kept there."""
 
@@ -60,13 +62,13 @@ class Head:
     """How many operands the opcode takes, if its conditions depend on nothing else; else -1."""
     base: Head | None = None
     """The same without metadata; None where it has none."""
-    is_right: bool = False
-    """Whether XLA's conditions are known to be met with so many operands, whatever the module."""
+    met: dict[Any, Any] = attrs.field(factory=dict)
+    """Operands for which XLA's conditions are known to be met, of a base: their number where it is the one that is taken,
+    else the ids of their shapes. The values keep the shapes alive, so that their ids stay theirs."""
 
 
-Parts: TypeAlias = tuple[str, Shape, dict[str, Any], int | Literal | None, bool, int, set[Any], Head]
-"""The fields of a head that every instruction needs, for which operands XLA's conditions are known to be met (their number
-where it is the one that is taken, else the ids of their shapes), and the head."""
+Parts: TypeAlias = tuple[str, Shape, dict[str, Any], int | Literal | None, bool, int, dict[Any, Any], Head]
+"""The fields of a head that every instruction needs, its base's `met`, and the head."""
 
 
 class Heads:
@@ -76,7 +78,6 @@ class Heads:
         self.tools = tools
         self.payloads = payloads
         self._bases: dict[tuple[bytes, bytes, bytes], Head] = {}
-        self._met: dict[int, set[Any]] = {}
         self._metadata: dict[bytes, Metadata | None] = {}
         self._starts: dict[bytes, tuple[str, Shape, str]] = {}
         self._ends: dict[bytes, list[tuple[int, int | bytes]]] = {}
@@ -97,10 +98,7 @@ class Heads:
             if is_kept:
                 _HEADS.keep((before, rest), head)
         self.kept.append(head)  # ids are told apart as long as what they are of lives
-        base = head.base or head
-        met = self._met.get(id(base))
-        if met is None:
-            met = self._met[id(base)] = {base.takes} if base.is_right else set()
+        met = (head.base or head).met
         return head.opcode, head.shape, head.attributes, head.argument, head.is_odd, head.takes, met, head
 
     def _head(self, before: bytes, rest: bytes) -> Head:
@@ -249,15 +247,15 @@ class Heads:
 
     # ---- conditions
 
-    def check(self, head: Head, instruction: Instruction, told: Any, met: set[Any]) -> None:
+    def check(self, instruction: Instruction, told: Any, met: dict[Any, Any]) -> None:
         """Raises ProtoError for what XLA's reader refuses; what was met is remembered where it follows from shapes."""
         for problem in (*conditions.of_opcode(instruction), *conditions.of_values(instruction)):
             if problem.is_error:
                 raise ProtoError(f"{instruction._name}: {problem.message}")
         if instruction._opcode not in conditions.LOOK_FURTHER:
-            met.add(told)
-            if told == head.takes == len(instruction._operands) and not head.is_odd:
-                (head.base or head).is_right = True
+            if len(met) >= _MOST_MET:
+                met.clear()
+            met[told] = [operand._shape for operand in instruction._operands]
 
 
 def _at(path: str, read: Callable[[], Any]) -> Any:

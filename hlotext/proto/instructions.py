@@ -122,7 +122,7 @@ class _Body:
         if is_odd and _CALLED not in fields:
             told = told, None
         if told not in met:
-            self._heads.check(head, made, told, met)
+            self._heads.check(made, told, met)
         self._names.add(name)
         self.by_id[local] = made
 
