@@ -2,7 +2,8 @@
 
 The module is of 26 MB: one of the corpus, again and again under other names (`--file` takes another). Of each kind one line
 in it is odd, then one in a hundred of all op lines; last is the entry alone, without what it calls, in megabytes each second
-against those of the whole module. Processor time of `parse` where the text is HLO, and of `parse_tolerant`, best of three.
+against those of the whole module. Processor time of `parse` where the text is HLO, and of `parse_tolerant`, best of turns
+in which the module without odd lines is read too; where one line seems to cost more than 5 %, of as many turns again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import hlotext as hlo
 from tests import support
 
 SIZE = 26_000_000
-TURNS = 3
+TURNS = 7
+MOST = 1.05
+"""What one odd line may cost."""
 SEED = "cpu/resnet_train.cpu_1.after_optimizations.txt"
 _NAME = re.compile(r"%[A-Za-z_][\w.\-]*")
 _LINE = re.compile(r"^  (?:ROOT )?%\S+ = [^\n]*\([^\n]*%[^\n]*\)[^\n]*, metadata=[^\n]*\n", re.MULTILINE)
@@ -43,13 +46,22 @@ KINDS: dict[str, tuple[bool, Callable[[str], str]]] = {
     "indented": (True, lambda line: f"     {line}"),
     "unknown opcode": (True, lambda line: re.sub(r" [a-z\-]+\((?=%)", " frobnicate(", line, count=1)),
     "unknown attribute": (True, lambda line: line.replace(", metadata=", ", no_such={1,2}, metadata=")),
+    "tab": (True, lambda line: line.replace("), ", "),\t", 1)),
+    "carriage return": (True, lambda line: line.replace("\n", "\r\n")),
+    "not ASCII in a string": (True, lambda line: line.replace('op_name="', 'op_name="größe/', 1)),
     "undefined operand": (False, lambda line: line.replace("(%", "(%nowhere.", 1)),
     "undefined callee": (False, _undefined_callee),
+    "unknown element type": (False, lambda line: re.sub(r" = \(?[a-z0-9]+\[", " = q7[", line, count=1)),
     "broken shape": (False, lambda line: line.replace("[", "[[", 1)),
     "broken operands": (False, lambda line: line.replace("(%", "((%", 1)),
     "broken metadata": (False, lambda line: line.replace("metadata={", "metadata={{")),
     "cut": (False, lambda line: line[: line.index("(%") + 4] + "\n"),
     "junk": (False, lambda line: f"{line}W1120 21:31:55.123456 42 gpu_compiler.cc:1] a log line\n"),
+    "prefix of a log": (False, lambda line: f"I0000 00:00:17.000000   12 dump.cc:5] {line}"),
+    "name twice": (False, lambda line: line + line.replace("ROOT ", "")),
+    "comma missing": (False, lambda line: line.replace("), ", ") ", 1)),
+    "quote missing": (False, lambda line: line.replace('op_name="', "op_name=", 1)),
+    "equals sign missing": (False, lambda line: line.replace(" = ", " ", 1)),
 }
 """Name -> whether the text is HLO with it, and how a line becomes one."""
 
@@ -106,15 +118,30 @@ def odd(text: str, change: Callable[[str], str], each: int) -> tuple[str, int]:
     return "".join([*parts, text[position:]]), count
 
 
-def seconds(read: Callable[[str], object], text: str, turns: int = TURNS) -> float:
-    """Of processor time, the best of some turns."""
-    best = float("inf")
+Reading = tuple[Callable[[str], object], str]
+
+
+def seconds(readings: list[Reading], turns: int) -> list[float]:
+    """Of processor time, the best of some turns, in each of which all are read."""
+    best = [float("inf")] * len(readings)
     for _ in range(turns):
-        gc.collect()
-        before = time.process_time()
-        read(text)
-        best = min(best, time.process_time() - before)
+        for place, (read, text) in enumerate(readings):
+            gc.collect()
+            before = time.process_time()
+            read(text)
+            best[place] = min(best[place], time.process_time() - before)
     return best
+
+
+def ratios(text: str, changed: str, is_right: bool, turns: int, most: float) -> list[float]:
+    """What `parse` (where it can) and `parse_tolerant` take for a changed text, to what they take for the text."""
+    readers = [hlo.parse, hlo.parse_tolerant] if is_right else [hlo.parse_tolerant]
+    readings: list[Reading] = [(hlo.parse, text), *((read, changed) for read in readers)]
+    usual, *spent = seconds(readings, turns)
+    if max(spent) > most * usual:
+        again = seconds(readings, turns)
+        usual, *spent = map(min, zip([usual, *spent], again, strict=True))
+    return [value / usual for value in spent]
 
 
 def main(arguments: list[str]) -> int:
@@ -126,7 +153,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     text = module(options.file, options.size)
     hlo.parse_tolerant(odd(text[:100_000], KINDS["cut"][1], 0)[0])  # loads the grammar
-    usual = seconds(hlo.parse, text, options.turns)
+    usual = seconds([(hlo.parse, text)], options.turns)[0]
     print(
         f"{len(text):,} bytes, {text.count(chr(10)):,} lines, parse {usual:.2f} s, {len(text) / usual / 1e6:.0f} MB/s"
     )
@@ -137,12 +164,11 @@ def main(arguments: list[str]) -> int:
         cells = []
         for each in (0, 100):
             changed, _ = odd(text, change, each)
-            for read in (hlo.parse, hlo.parse_tolerant):
-                skipped = read is hlo.parse and not is_right
-                cells.append("-" if skipped else f"{seconds(read, changed, options.turns) / usual:.2f}")
+            found = ratios(text, changed, is_right, options.turns, MOST if not each else float("inf"))
+            cells += ["-"] * (not is_right) + [f"{ratio:.2f}" for ratio in found]
         print(f"{name:<32}{cells[0]:>12}{cells[1]:>10}{cells[2]:>12}{cells[3]:>10}", flush=True)
     entry = entry_alone(options.file, options.size // 4)
-    spent = seconds(hlo.parse_tolerant, entry, options.turns)
+    usual, spent = seconds([(hlo.parse, text), (hlo.parse_tolerant, entry)], options.turns)
     speed = len(entry) / spent / (len(text) / usual)
     print(f"the entry alone, {len(entry):,} bytes: {speed:.2f} of the usual speed")
     return 0
