@@ -11,6 +11,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import cost, rewrite
+from hlotext.analysis import origins
 from hlotext.cli import line_diff
 from hlotext.edit import calls, integrity
 from hlotext.ir.nodes.order import Order
@@ -233,3 +234,12 @@ def test_loops_in_loops_are_written_out_up_to_a_bound() -> None:
     PASSES["unroll-loops"]().run(m)
     assert sum(map(len, m.computations)) < 10 * size + base.MAX_GROWTH
     assert any(i.opcode == "while" for i in m.instructions())
+
+
+def test_not_all_neighbours_are_asked_where_an_instruction_comes_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    m = module("many users of many", 2000)
+    asked = counted(monkeypatch, origins, "_inside")
+    assert origins.causing_frame(m.entry["y7"]) is None
+    assert asked[0] < 2000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
@@ -9,6 +11,9 @@ from hlotext.ir.values.frames import StackFrame
 
 _MOST_NEIGHBOURS = 64
 """How many instructions are looked at around one that does not say where it comes from."""
+
+_MOST_AT_ONCE = 256
+"""How many of them are, where an instruction has thousands of users or operands."""
 
 _MOST_CALLS = 16
 """How far up the calls are followed."""
@@ -91,11 +96,12 @@ def _inside(instruction: Instruction) -> Instruction | None:
 
 def _around(instruction: Instruction) -> Instruction | None:
     """The nearest instruction with frames before, or else behind, along the values."""
-    for step in ("operands", "users"):
+    for step in ("operands", "user_view"):
         seen, level = {instruction}, [instruction]
         while level and len(seen) <= _MOST_NEIGHBOURS:
-            nearest = [other for node in level for other in getattr(node, step)]
-            level = [other for other in dict.fromkeys(nearest) if other not in seen]
+            near = itertools.chain.from_iterable(getattr(node, step) for node in level)
+            nearest = dict.fromkeys(itertools.islice(near, _MOST_AT_ONCE))
+            level = [other for other in nearest if other not in seen]
             seen.update(level)
             for other in level:
                 if found := _inside(other):
