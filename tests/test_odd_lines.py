@@ -241,3 +241,10 @@ def test_lines_that_are_only_counted(name: str) -> None:
     assert str(found.module) == TEXT.replace(LINE, lines + LINE)
     bad = [i for i in found.module.entry.instructions if isinstance(i, BadInstruction)]
     assert [i.name for i in bad] == [f"y{i}" for i in range(1_100)]
+
+
+def test_a_name_alone_in_its_line_is_read_tolerantly_too() -> None:
+    """The first name of a body may stand alone in its line; the tolerant reader tries the same text as the strict one."""
+    text = TEXT.replace("  %q = f32[4]", "  %q \n= f32[4]")
+    assert not hlo.parse_tolerant(text).diagnostics
+    assert str(hlo.parse(text)) == str(hlo.parse_tolerant(text).module) == text

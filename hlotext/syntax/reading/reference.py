@@ -132,8 +132,9 @@ def parse(
     behind = patterns.blank().match(text, place.after, end)
     is_last = behind is not None and behind.end() == end
     is_at_end = is_last or text.startswith(("/*", '"', "'", "{"), at)
-    is_complete = expected == {"$END"}
     choices = parser.choices()  # type: ignore[no-untyped-call]
+    # Lark itself has another word for the end where nothing but that could follow.
+    is_complete = {name for name in choices if name.isupper()} == {"$END"}
     # There are no choices behind all that the rule asked for, and before anything those of other rules are others.
     may_end = not choices or "$END" in choices or not parser.parser_state.value_stack
     raise ParseError(finding, _read_by(parser), is_at_end=is_at_end, is_complete=is_complete, may_end=may_end)
