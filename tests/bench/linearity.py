@@ -260,7 +260,7 @@ def rows_of_stages(names: list[str], kinds: list[str], scale: float) -> Iterator
             with prepare(size) as work:
                 return seconds(lambda _: work(), ""), 0
 
-        run_other(2)
+        run_other(8)
         first = max(round(n * scale), 1)
         row = Row(name, kind, first, run_other)
         row.measure()
