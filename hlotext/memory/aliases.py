@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -56,9 +57,8 @@ def meetings(flow: Dataflow, pairs: InPlacePairs) -> Iterator[Meeting]:
         first, second = at[root][place], flow.value_at(parameter, index)
         if first is not None and second is not None:
             yield Meeting(first, second, None)
-    for callers in flow.callers.values():
-        for caller in callers:
-            yield from _through(flow, caller)
+    for caller in dict.fromkeys(itertools.chain.from_iterable(flow.callers.values())):
+        yield from _through(flow, caller)  # once, though each of its branches has it as a caller
     for instruction, values in at.items():
         if instruction.opcode not in WRITES_IN_PLACE:
             continue
