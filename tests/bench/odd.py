@@ -135,7 +135,9 @@ def seconds(readings: list[Reading], turns: int) -> list[float]:
 
 def ratios(text: str, changed: str, is_right: bool, turns: int, most: float) -> list[float]:
     """What `parse` (where it can) and `parse_tolerant` take for a changed text, to what they take for the text."""
-    readers = [hlo.parse, hlo.parse_tolerant] if is_right else [hlo.parse_tolerant]
+    readers: list[Callable[[str], object]] = [hlo.parse_tolerant]
+    if is_right:
+        readers.insert(0, hlo.parse)
     readings: list[Reading] = [(hlo.parse, text), *((read, changed) for read in readers)]
     usual, *spent = seconds(readings, turns)
     if max(spent) > most * usual:

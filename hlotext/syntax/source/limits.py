@@ -23,7 +23,7 @@ MAX_DIGITS = 1_000
 MAX_DIAGNOSTICS = 1_000
 """Errors that are kept of one text, and notes; the others are counted."""
 
-MAX_COMPARED_WORDS = 30_000
+MAX_COMPARED_WORDS = 10_000
 """Known words that are compared with the misspelt ones of one text; from then on no more are suggested."""
 
 MAX_MESSAGE = 1_000
