@@ -39,7 +39,7 @@ class SynchronousCollective(Rule):
             yield Report(
                 one.start,
                 f"{one.kind} runs{times(runs)} with no computation beside it: "
-                f"each device sends {byte_text(one.sent_bytes)}",
+                f"each device sends {byte_text(one.sent_bytes)}{' each time' if runs > 1 else ''}",
                 "let the compiler make it asynchronous, and give it independent work",
                 one.sent_bytes * runs,
                 cause=cause,
