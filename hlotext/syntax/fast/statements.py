@@ -76,9 +76,7 @@ class Statements:
         """
         stop = self.line_end(start, end)
         # For the grammar a name alone in its line begins nothing.
-        is_alone = _NAME_ALONE.fullmatch(self._text, start, stop) is not None and not self._text.startswith(
-            "=", self.skip(stop, end)
-        )
+        is_alone = _NAME_ALONE.fullmatch(self._text, start, stop) is not None
         guess, may_be_further = self._look_ahead(start, start, end) if not is_alone else (None, True)
         if guess is None and is_counted and not may_be_further and self._is_cut(start, stop, end):
             return (), self._unsaid(start, end)
