@@ -10,7 +10,7 @@ import attrs
 
 from hlotext.tables.arrow import arrow_schema
 from hlotext.tables.dataset import COMPACT, FAILED, MODULES, Dataset, State, commit_metadata, key_of
-from hlotext.tables.parquet import pa, pc, pq, write_batches
+from hlotext.tables.parquet import IN_THIS_THREAD, pa, pc, pq, write_batches
 from hlotext.tables.schema import SCHEMA_VERSION, TABLES
 
 _SMALL = 64 << 20
@@ -104,7 +104,7 @@ def _modules_of(
     """What the column `module` holds of some inputs."""
     found = set()
     for file in dataset.files(state, MODULES, parts):
-        for row in pq.read_table(file, columns=["module", "build", "path"]).to_pylist():
+        for row in pq.ParquetFile(file).read(["module", "build", "path"], **IN_THIS_THREAD).to_pylist():
             if key_of(row["build"] or "", row["path"]) in keys:
                 found.add(row["module"])
     return frozenset(found)
@@ -114,7 +114,7 @@ def _batches(file: IO[bytes], schema: Any, left_out: frozenset[str]) -> Iterator
     """The rows of a file in the schema of today, without those of some modules."""
     source = pq.ParquetFile(file)
     given = source.schema_arrow.names
-    for batch in source.iter_batches():
+    for batch in source.iter_batches(**IN_THIS_THREAD):
         if left_out:
             kept = pc.invert(pc.is_in(batch["module"].cast(pa.string()), pa.array(sorted(left_out))))
             batch = batch.filter(kept)

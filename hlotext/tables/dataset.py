@@ -19,7 +19,7 @@ import attrs
 
 from hlotext.syntax.source.inputs import InputError
 from hlotext.tables.arrow import arrow_schema
-from hlotext.tables.parquet import encoded, pa, pq
+from hlotext.tables.parquet import IN_THIS_THREAD, encoded, pa, pq
 from hlotext.tables.places import Place, safe_name
 from hlotext.tables.schema import SCHEMA_VERSION, TABLES
 
@@ -219,7 +219,8 @@ def _inputs_of(part: str, data: bytes) -> tuple[tuple[Done, ...], list[str]]:
     file = pq.ParquetFile(io.BytesIO(data))
     metadata = file.schema_arrow.metadata
     tables = frozenset(json.loads(metadata[_TABLES]))
-    rows = file.read(columns=["path", "build", "version", "status", "error", "schema_version"]).to_pylist()
+    columns = ["path", "build", "version", "status", "error", "schema_version"]
+    rows = file.read(columns, **IN_THIS_THREAD).to_pylist()
     # An input of several modules has several rows.
     found = {
         (row["build"] or "", row["path"]): Done(

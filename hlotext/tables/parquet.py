@@ -16,11 +16,13 @@ try:
 except ImportError as error:
     raise MissingArrow from error
 
-__all__ = ["OPTIONS", "ROW_GROUP", "encoded", "pa", "pc", "pq", "write_batches"]
+__all__ = ["IN_THIS_THREAD", "OPTIONS", "ROW_GROUP", "encoded", "pa", "pc", "pq", "write_batches"]
 
 ROW_GROUP = 100_000
 """Rows that readers take or leave together: fewer cost more to open than they spare."""
 OPTIONS: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
+IN_THIS_THREAD: dict[str, Any] = {"use_threads": False}
+"""How small parts are read. A thread of Arrow's that still lets go of what Python gave it when the process ends aborts it."""
 
 
 def encoded(table: pa.Table) -> memoryview:
