@@ -24,7 +24,7 @@ from hlotext.cli.lint import FORMATS
 from hlotext.rewrite.passes import PASSES, Pass
 from hlotext.rewrite.passes.base import BrokenModuleError, PassLimitError
 from tests import cli_support
-from tests.fuzz import oracle
+from tests.fuzz import oracle, seeds
 
 FILE, OUT = "FILE", "OUT"
 """What stands for the module's file, and for a file that may be written."""
@@ -204,7 +204,7 @@ def chain(data: bytes, draw: random.Random) -> Iterator[Stage]:
     """
     yield STAGES[0]
     module = _module(data)
-    was_right = is_right(data)
+    was_right = seeds.is_hlo(data)
     for name, work in WORKS.items():
         if not name.startswith("pass "):
             yield Stage(name, lambda _, work=work: work(module) or "")  # type: ignore[misc]
@@ -217,18 +217,9 @@ def chain(data: bytes, draw: random.Random) -> Iterator[Stage]:
             yield Stage(line, functools.partial(_command, line))
 
 
-def is_right(data: bytes) -> bool:
-    """Whether a text can be read strictly."""
-    try:
-        hlo.parse(data)
-    except hlo.HloSyntaxError:
-        return False
-    return True
-
-
 def _again(module: hlo.Module, was_right: bool) -> str:
     """The module's text must be read like any text; strictly where the first text was."""
     text = str(module).encode("utf-8", "surrogateescape")
-    assert is_right(text) or not was_right, "what could be read before cannot be now"
+    assert seeds.is_hlo(text) or not was_right, "what could be read before cannot be now"
     oracle.check(text, styles=())
     return ""

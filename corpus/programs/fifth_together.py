@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -14,6 +12,7 @@ from corpus.programs.registry import Place, Work, program
 from corpus.programs.third_support import (
     adamw,
     bf16,
+    by_hand,
     clipped,
     cross_entropy,
     f32,
@@ -25,10 +24,6 @@ from corpus.programs.third_support import (
     sgd,
     spread,
 )
-
-
-def _by_hand(mesh, inputs, outputs):
-    return functools.partial(jax.shard_map, mesh=mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
 
 
 def _state(specs):
@@ -115,7 +110,7 @@ def fifth_routed_experts(place: Place) -> Work:
     mesh = place.mesh(e=8)
     d, hidden, room = 1024, 4096, 320
 
-    @_by_hand(mesh, (P(), P("e"), P("e"), P("e")), P("e"))
+    @by_hand(mesh, (P(), P("e"), P("e"), P("e")), P("e"))
     def layer(router, up, down, x):
         gates = jax.nn.softmax((x @ router).astype(jnp.float32))
         weight, which = lax.top_k(gates, 2)
@@ -175,7 +170,7 @@ def fifth_ring_attention(place: Place) -> Work:
     """A long text over eight devices: keys and values go round, sums of softmax kept as it goes; gradients too."""
     mesh = place.mesh(s=8)
 
-    @_by_hand(mesh, (P(None, "s"),) * 3, P(None, "s"))
+    @by_hand(mesh, (P(None, "s"),) * 3, P(None, "s"))
     def attend(q, k, v):
         def body(carry, _):
             k, v, top, low, acc = carry

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 import jax
@@ -15,6 +14,7 @@ from corpus.programs.registry import Place, Work, program
 from corpus.programs.third_support import (
     adamw,
     bf16,
+    by_hand,
     cross_entropy,
     f32,
     moments,
@@ -23,10 +23,6 @@ from corpus.programs.third_support import (
     sgd,
     spread,
 )
-
-
-def _by_hand(mesh, inputs, outputs):
-    return functools.partial(jax.shard_map, mesh=mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
 
 
 @program(devices=8)
@@ -69,7 +65,7 @@ def fourth_mean_of_gradients(place: Place) -> Work:
     params = [f32(784, 2048), f32(2048, 2048), f32(2048, 2048), f32(2048, 10)]
     whole = [P()] * 4
 
-    @_by_hand(mesh, (whole, whole, P("batch"), P("batch")), (whole, whole, P()))
+    @by_hand(mesh, (whole, whole, P("batch"), P("batch")), (whole, whole, P()))
     def step(params, velocity, x, y):
         def loss(params):
             h = x
@@ -98,7 +94,7 @@ def fourth_gathered_keys(place: Place) -> Work:
     }
     whole = jax.tree.map(lambda _: P(), params)
 
-    @_by_hand(mesh, (whole, P("s"), P("s")), (whole, P()))
+    @by_hand(mesh, (whole, P("s"), P("s")), (whole, P()))
     def run(params, x, y):
         def loss(params):
             q = jnp.einsum("ld,dhk->lhk", x, params["q"]).reshape(-1, 4, 4, 128)
@@ -206,7 +202,7 @@ def fourth_products_then_rows(place: Place) -> Work:
     """A matrix is factored by QR in rows over devices (tall and thin), the small factors gathered and factored again."""
     mesh = place.mesh(r=8)
 
-    @_by_hand(mesh, (P("r"), P("r")), (P("r"), P(), P()))
+    @by_hand(mesh, (P("r"), P("r")), (P("r"), P(), P()))
     def solve(a, b):
         q, r = jnp.linalg.qr(a)
         q2, r2 = jnp.linalg.qr(lax.all_gather(r, "r", tiled=True))
@@ -227,7 +223,7 @@ def fourth_slow_and_fast_axes(place: Place) -> Work:
     params = [f32(2048, 8192), f32(8192, 2048)]
     whole = [P()] * 2
 
-    @_by_hand(mesh, (whole, P(("far", "near"))), (whole, P()))
+    @by_hand(mesh, (whole, P(("far", "near"))), (whole, P()))
     def step(params, x):
         value, grads = jax.value_and_grad(lambda p: jnp.square(jax.nn.relu(x @ p[0]) @ p[1] - x).mean())(
             params
@@ -283,7 +279,7 @@ def fourth_particles_over_cells(place: Place) -> Work:
     """Particles move to the device that has their place: counted, packed with room, exchanged, forces from a mesh."""
     mesh = place.mesh(x=8)
 
-    @_by_hand(mesh, (P("x"), P("x")), (P("x"), P("x")))
+    @by_hand(mesh, (P("x"), P("x")), (P("x"), P("x")))
     def run(p, v):
         n, room = p.shape[0], p.shape[0] // 4
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 import jax
@@ -12,11 +11,17 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from corpus.programs.registry import Place, Work, program
-from corpus.programs.third_support import adamw, bf16, cross_entropy, f32, moments, rms_norm, sgd, spread
-
-
-def _by_hand(mesh, inputs, outputs):
-    return functools.partial(jax.shard_map, mesh=mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
+from corpus.programs.third_support import (
+    adamw,
+    bf16,
+    by_hand,
+    cross_entropy,
+    f32,
+    moments,
+    rms_norm,
+    sgd,
+    spread,
+)
 
 
 @program(devices=8)
@@ -58,7 +63,7 @@ def fourth_sharded_embedding_grad(place: Place) -> Work:
     """Rows are asked of the device that has them: numbers sent, rows sent back, gradients sent again."""
     mesh = place.mesh(d=8)
 
-    @_by_hand(mesh, (P("d"), P("d"), P("d")), (P("d"), P("d")))
+    @by_hand(mesh, (P("d"), P("d"), P("d")), (P("d"), P("d")))
     def step(table, ids, goal):
         mine = ids.reshape(8, -1)
         wanted = lax.all_to_all(mine, "d", 0, 0, tiled=True)
@@ -78,7 +83,7 @@ def fourth_spins_of_many(place: Place) -> Work:
     """A large lattice of spins by stripes, black then white, borders passed to both neighbours every half step."""
     mesh = place.mesh(d=8)
 
-    @_by_hand(mesh, (P("d"), P("d")), (P("d"), P("d")))
+    @by_hand(mesh, (P("d"), P("d")), (P("d"), P("d")))
     def run(spins, key):
         colour = (jnp.arange(spins.shape[0])[:, None] + jnp.arange(spins.shape[1])) % 2
 
@@ -150,7 +155,7 @@ def fourth_fields_by_slabs(place: Place) -> Work:
     """Light in a box by Yee's scheme, slabs over devices, electric and magnetic fields in turn, three hundred steps."""
     mesh = place.mesh(z=8)
 
-    @_by_hand(mesh, (P(None, "z"), P(None, "z")), (P(None, "z"), P(None, "z")))
+    @by_hand(mesh, (P(None, "z"), P(None, "z")), (P(None, "z"), P(None, "z")))
     def run(e, h):
         def ahead(f):
             return jnp.concatenate([f[1:], lax.ppermute(f[:1], "z", [(i, (i - 1) % 8) for i in range(8)])])
@@ -208,7 +213,7 @@ def fourth_votes(place: Place) -> Work:
     """Trees on bins: histograms of gradients on every device, summed, best splits of 512 features, six levels."""
     mesh = place.mesh(d=8)
 
-    @_by_hand(mesh, (P("d"), P("d")), (P(), P()))
+    @by_hand(mesh, (P("d"), P("d")), (P(), P()))
     def grow(bins, grads):
         node = jnp.zeros(bins.shape[0], jnp.int32)
         splits, values = [], []
@@ -240,7 +245,7 @@ def fourth_wide_softmax(place: Place) -> Work:
     """A hundred thousand faces: features gathered, classes over devices, margins added, gradients only of the head."""
     mesh = place.mesh(d=8)
 
-    @_by_hand(mesh, (P("d"), P("d"), P("d"), P("d")), (P("d"), P("d"), P()))
+    @by_hand(mesh, (P("d"), P("d"), P("d"), P("d")), (P("d"), P("d"), P()))
     def step(head, velocity, features, labels):
         def loss(head):
             x = lax.all_gather(features, "d", tiled=True)

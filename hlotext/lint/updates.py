@@ -13,12 +13,12 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.rule import Context
-from hlotext.lint.values import Value
+from hlotext.lint.values import VIEWS, Value
 
 _MOST_STEPS = 3000
 """How many instructions are looked at on the way back from one result."""
 _IN_PLACE = frozenset({"dynamic-update-slice", "scatter"})
-_VIEWS = frozenset({"bitcast", "copy", "copy-done", "copy-start", "opt-barrier", "reshape", "transpose"})
+_VIEWS = VIEWS | {"transpose"}
 
 
 class _Change(enum.IntEnum):

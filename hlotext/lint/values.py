@@ -134,7 +134,7 @@ def is_looked_up(value: Instruction, only_in_loops: bool = False) -> bool:
             elif user.opcode == "fusion" and user.called_computations:
                 inner = user.called_computations[0].parameters
                 given += [Value(p, (*fusions, user)) for p in inner if p.parameter_number in numbers]
-            elif user.opcode in _KEEPS:
+            elif user.opcode in VIEWS:
                 given.append(Value(user, fusions))
             elif user.opcode == "tuple" and not fusions and (taken := _in_loops(user, numbers)) is not None:
                 given += [Value(part) for part in taken]
@@ -175,8 +175,9 @@ def _is_handed_on(root: Instruction, numbers: Iterable[int]) -> bool:
 
 def is_spread(value: Instruction) -> bool:
     """Whether a value is few values, repeated: what could be made anew wherever it is wanted."""
-    return source(Value(value), _MOVES).instruction.opcode in ("broadcast", "constant", "iota")
+    return source(Value(value), _MOVED).instruction.opcode in ("broadcast", "constant", "iota")
 
 
-_KEEPS = frozenset({"bitcast", "copy", "copy-done", "copy-start", "opt-barrier", "reshape"})
-_MOVES = frozenset({"bitcast", "copy", "copy-done", "copy-start", "reshape", "transpose"})
+VIEWS = frozenset({"bitcast", "copy", "copy-done", "copy-start", "opt-barrier", "reshape"})
+"""Opcodes that give an array as it is, somewhere else or in another shape."""
+_MOVED = (VIEWS | {"transpose"}) - {"opt-barrier"}

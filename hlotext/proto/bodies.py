@@ -224,10 +224,8 @@ class Bodies:
                         calls.append((key, group))
                         attributes = {**attributes, **callees(opcode, group, operands)}
                 elif called is None:
-                    told = (
-                        told,
-                        None,
-                    )  # one that calls nothing is looked at although others with this head were right
+                    # One that calls nothing is looked at although others with this head were right.
+                    told = told, None
             if predecessors:
                 has_predecessors = True
                 earlier = tuple(dict.fromkeys([defined[number] for number in varints(predecessors, 1)]))

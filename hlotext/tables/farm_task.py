@@ -71,7 +71,7 @@ def convert(input: Input, dataset: str, tables: Sequence[str]) -> Status:
     except _RefusalError as why:
         return refused(input, dataset, tables, why.status, why.error)
     try:
-        found = _tables(input, subjects, tables)
+        found = _tables([(input, subjects)], tables)
         size = Dataset.of(dataset).put(input.key, found, tables)
     except Exception as error:
         return refused(input, dataset, tables, FAILED, _named(error))
@@ -137,11 +137,7 @@ class _Together:
         if not subjects:
             return
         try:
-            names = [name for name in self.tables if name != PASSES]
-            found = {name: table.to_arrow() for name, table in tables_of_subjects(subjects, names).items()}
-            if PASSES in self.tables:
-                passes = [_passes(input, several[-1].key) for input, several in self.waiting]
-                found[PASSES] = concatenated(passes).to_arrow()
+            found = _tables(self.waiting, self.tables)
         except Exception:
             found = {}
         finally:
@@ -199,12 +195,13 @@ def _read(input: Input) -> list[Subject]:
         raise _RefusalError(FAILED, _named(error)) from None
 
 
-def _tables(input: Input, subjects: Sequence[Subject], tables: Sequence[str]) -> dict[str, Any]:
-    """Arrow's tables of an input."""
+def _tables(read: Sequence[tuple[Input, list[Subject]]], tables: Sequence[str]) -> dict[str, Any]:
+    """Arrow's tables of inputs and their modules."""
     names = [name for name in tables if name != PASSES]
+    subjects = [one for _, several in read for one in several]
     found = {name: table.to_arrow() for name, table in tables_of_subjects(subjects, names).items()}
     if PASSES in tables:
-        found[PASSES] = _passes(input, subjects[-1].key).to_arrow()
+        found[PASSES] = concatenated([_passes(input, several[-1].key) for input, several in read]).to_arrow()
     return found
 
 

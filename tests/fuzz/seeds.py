@@ -99,7 +99,7 @@ def examples() -> list[str]:
     named = {rule: f"{name}=" for name, rule in attribute_rules().items()}
     header = {rule: f"{name}=" for name, rule in header_attribute_rules().items()}
     for rule, example in grammar.examples():
-        if _is_hlo(example):
+        if is_hlo(example):
             found.append(example)
         if rule in _WRAPPED:
             found.append(_WRAPPED[rule].replace("@", example))
@@ -110,7 +110,8 @@ def examples() -> list[str]:
     return found
 
 
-def _is_hlo(text: str) -> bool:
+def is_hlo(text: str | bytes) -> bool:
+    """Whether a text can be read strictly."""
     try:
         hlo.parse(text)
     except hlo.HloSyntaxError:
