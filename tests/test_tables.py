@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
+import subprocess
 import sys
 import types
 from collections import Counter
@@ -290,6 +292,36 @@ def test_parquet(name: str, tmp_path: Path) -> None:
         columns = "* exclude (modified)" if name == "modules" else "*"
         rows = connection.sql(f"select {columns} from read_parquet('{file}')").fetchall()
         assert [row[0] for row in rows] == table["module"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted there")
+def test_a_dataset_is_read_in_one_thread(tmp_path: Path) -> None:
+    """No thread of Arrow's can still let go of what Python gave it when the process ends: that aborts it."""
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("fsspec")
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.txt").write_text(TEXT, "utf-8")
+    program = """
+import os
+from hlotext.tables import compaction
+from tests.cli_support import run
+before = len(os.listdir("/proc/self/task"))
+for arguments in (["a.txt", "b.txt"], ["c.txt", "--append"]):
+    assert run("table", "-j", "1", "-o", "out", *arguments).exit_code == 0
+os.utime("a.txt", (1, 1))  # read again: its rows go out of the part that holds both
+assert run("table", "-j", "1", "-o", "out", "--append", "a.txt").exit_code == 0
+assert run("table", "-j", "1", "-o", "out", "nosuch.txt").exit_code == 2
+raise SystemExit(len(os.listdir("/proc/self/task")) - before)
+"""
+    paths = os.pathsep.join([str(support.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+        check=False,
+        timeout=120,
+    )
+    assert result.returncode == 0
 
 
 def test_every_public_name_is_what_it_says() -> None:

@@ -65,10 +65,11 @@ class Shard:
 
     @property
     def waste(self) -> float | None:
-        """The share of all parts that holds nothing because sizes divide unevenly; None where the whole is not known."""
+        """The share of all parts that holds nothing because sizes divide unevenly; None where the whole is not known, or
+        what one device holds."""
         return (
             waste_of(self.shape, self.sharding)
-            if self.shape is not None and self.sharding is not None
+            if self.shape is not None and self.sharding is not None and self.problem is None
             else None
         )
 

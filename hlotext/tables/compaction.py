@@ -10,7 +10,7 @@ import attrs
 
 from hlotext.tables.arrow import arrow_schema
 from hlotext.tables.dataset import COMPACT, FAILED, MODULES, Dataset, State, commit_metadata, key_of
-from hlotext.tables.parquet import IN_THIS_THREAD, pa, pc, pq, write_batches
+from hlotext.tables.parquet import IN_THIS_THREAD, opened, pa, pc, write_batches
 from hlotext.tables.schema import SCHEMA_VERSION, TABLES
 
 _SMALL = 64 << 20
@@ -93,8 +93,8 @@ def _join(dataset: Dataset, state: State, parts: list[str], without: Collection[
         if table == MODULES:
             schema = schema.with_metadata(commit_metadata(schema, wanted, parts))
         with dataset.file(table, name).writing() as sink:
-            opened = dataset.files(state, table, files)
-            write_batches((b for file in opened for b in _batches(file, schema, left_out)), schema, sink)
+            read = dataset.files(state, table, files)
+            write_batches((b for file in read for b in _batches(file, schema, left_out)), schema, sink)
     dataset.remove(state, parts)
 
 
@@ -104,7 +104,7 @@ def _modules_of(
     """What the column `module` holds of some inputs."""
     found = set()
     for file in dataset.files(state, MODULES, parts):
-        for row in pq.ParquetFile(file).read(["module", "build", "path"], **IN_THIS_THREAD).to_pylist():
+        for row in opened(file).read(["module", "build", "path"], **IN_THIS_THREAD).to_pylist():
             if key_of(row["build"] or "", row["path"]) in keys:
                 found.add(row["module"])
     return frozenset(found)
@@ -112,7 +112,7 @@ def _modules_of(
 
 def _batches(file: IO[bytes], schema: Any, left_out: frozenset[str]) -> Iterator[Any]:
     """The rows of a file in the schema of today, without those of some modules."""
-    source = pq.ParquetFile(file)
+    source = opened(file)
     given = source.schema_arrow.names
     for batch in source.iter_batches(**IN_THIS_THREAD):
         if left_out:

@@ -19,7 +19,7 @@ import attrs
 
 from hlotext.syntax.source.inputs import InputError
 from hlotext.tables.arrow import arrow_schema
-from hlotext.tables.parquet import IN_THIS_THREAD, encoded, pa, pq
+from hlotext.tables.parquet import IN_THIS_THREAD, encoded, opened, pa
 from hlotext.tables.places import Place, safe_name
 from hlotext.tables.schema import SCHEMA_VERSION, TABLES
 
@@ -216,7 +216,7 @@ def commit_metadata(
 
 def _inputs_of(part: str, data: bytes) -> tuple[tuple[Done, ...], list[str]]:
     """The inputs of a part, and the parts that it replaces, from its file of `modules`."""
-    file = pq.ParquetFile(io.BytesIO(data))
+    file = opened(io.BytesIO(data))
     metadata = file.schema_arrow.metadata
     tables = frozenset(json.loads(metadata[_TABLES]))
     columns = ["path", "build", "version", "status", "error", "schema_version"]

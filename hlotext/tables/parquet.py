@@ -16,13 +16,22 @@ try:
 except ImportError as error:
     raise MissingArrow from error
 
-__all__ = ["IN_THIS_THREAD", "OPTIONS", "ROW_GROUP", "encoded", "pa", "pc", "pq", "write_batches"]
+__all__ = ["IN_THIS_THREAD", "OPTIONS", "ROW_GROUP", "encoded", "opened", "pa", "pc", "pq", "write_batches"]
 
 ROW_GROUP = 100_000
 """Rows that readers take or leave together: fewer cost more to open than they spare."""
 OPTIONS: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
 IN_THIS_THREAD: dict[str, Any] = {"use_threads": False}
-"""How small parts are read. A thread of Arrow's that still lets go of what Python gave it when the process ends aborts it."""
+"""How what `opened` gives is read."""
+
+
+def opened(file: IO[bytes]) -> pq.ParquetFile:
+    """A Parquet file of Python's, to be read in this thread.
+
+    Buffers that are fetched ahead are let go of by a thread of Arrow's. One that holds bytes of Python's and comes to it
+    when the interpreter ends aborts the process.
+    """
+    return pq.ParquetFile(file, pre_buffer=False)
 
 
 def encoded(table: pa.Table) -> memoryview:
