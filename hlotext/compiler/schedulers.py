@@ -7,8 +7,9 @@ After `ListScheduler`, `DFSMemoryScheduler`, `PostOrderScheduler` and `BFSchedul
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -127,9 +128,11 @@ class _ListScheduler:
         self.size: dict[int, int] = {}
         """Bytes of each buffer that counts, by its number."""
         self.defined: dict[Instruction, int] = {}
-        self.uses: dict[Instruction, tuple[int, ...]] = {}
+        self.uses: dict[Instruction, Sequence[int]] = {}
         self.left: dict[int, int] = {}
-        """Instructions that still use each buffer."""
+        """Instructions that still use each buffer; of those that take the same tuple alone at most two count."""
+        self.takers: dict[Instruction, int] = {}
+        """By instruction how many take it and nothing else, and are still to come."""
         for i, (places, own) in points.items():
             assert i.shape is not None
             shapes = [part for _, part in i.shape.subshapes()]
@@ -139,10 +142,19 @@ class _ListScheduler:
                 if i.opcode not in _IGNORED:
                     self.size[buffer] = sizes.of(shapes[place])
             self.defined[i] = sum(self.size.get(places[place], 0) for place in own)
+        self.buffers: dict[Instruction, tuple[int, ...]] = {}
         for i in computation:
-            used = tuple(dict.fromkeys(buffer for o in i.operands for buffer in points[o][0]))
-            self.uses[i] = used
-            for buffer in used:
+            taken = _only_operand(i)
+            if taken is None:
+                self.uses[i] = tuple(dict.fromkeys(buffer for o in i.operands for buffer in points[o][0]))
+            else:
+                if taken not in self.takers:
+                    self.buffers[taken] = tuple(dict.fromkeys(points[taken][0]))
+                self.uses[i] = self.buffers[taken]
+                self.takers[taken] = self.takers.get(taken, 0) + 1
+                if self.takers[taken] > 2:
+                    continue
+            for buffer in self.uses[i]:
                 self.left[buffer] += 1
         for buffer in set(points[computation.root][0]):
             self.left[buffer] += 1
@@ -156,8 +168,28 @@ class _ListScheduler:
             return (1 << 31) - 1, len(i.users)
         if i.opcode == "infeed" and i.attributes.get("infeed_config"):
             return -(1 << 31), len(i.users)
-        freed = sum(self.size.get(buffer, 0) for buffer in self.uses[i] if self.left[buffer] == 1)
+        freed = 0
+        if self._others(i) == 0:
+            freed = sum(self.size.get(buffer, 0) for buffer in self.uses[i] if self.left[buffer] == 1)
         return freed - self.defined[i], len(i.users)
+
+    def _others(self, i: Instruction) -> int:
+        """How many besides an instruction are to come that take what it takes, and it alone."""
+        taken = _only_operand(i)
+        return self.takers[taken] - 1 if taken is not None else 0
+
+    def _use(self, i: Instruction) -> bool:
+        """Counts the uses of an instruction as done; whether one use is left of one of its buffers."""
+        taken, others = _only_operand(i), self._others(i)
+        if taken is not None:
+            self.takers[taken] = others
+        if others > 1:
+            return False
+        is_near = False
+        for buffer in self.uses[i]:
+            self.left[buffer] -= 1
+            is_near |= self.left[buffer] == 1
+        return is_near
 
     def run(self) -> list[Instruction]:
         waits: dict[Instruction, int] = dict.fromkeys(self.computation, 0)
@@ -185,10 +217,7 @@ class _ListScheduler:
                 continue  # its priority has changed since
             del ready[best]
             order.append(best)
-            is_last_use_near = False
-            for buffer in self.uses[best]:
-                self.left[buffer] -= 1
-                is_last_use_near |= self.left[buffer] == 1
+            is_last_use_near = self._use(best)
             for after in (*best.users, *best.control_successors):
                 waits[after] -= 1
                 if not waits[after]:
@@ -202,9 +231,15 @@ class _ListScheduler:
         return order
 
 
+def _only_operand(i: Instruction) -> Instruction | None:
+    """What an instruction takes where that is one operand: many take parts of one wide tuple."""
+    return i.operands[0] if len(i.operands) == 1 else None
+
+
 def _points_to(computation: Computation) -> dict[Instruction, tuple[list[int], list[int]]]:
     """The buffers of each part of each result, and the parts that it defines itself (`TuplePointsToAnalysis`)."""
     found: dict[Instruction, tuple[list[int], list[int]]] = {}
+    starts: dict[Instruction, list[int]] = {}
     count = 0
 
     def new(number: int) -> list[int]:
@@ -212,9 +247,18 @@ def _points_to(computation: Computation) -> dict[Instruction, tuple[list[int], l
         count += number
         return list(range(count - number, count))
 
+    def element(whole: Instruction, index: int) -> list[int]:
+        """The buffers of one element of a tuple."""
+        if whole not in starts:
+            assert whole.shape is not None
+            sizes = (_parts(part) for part in whole.shape.tuple_shapes)
+            starts[whole] = list(itertools.accumulate(sizes, initial=1))
+        places, at = found[whole][0], starts[whole]
+        return places[at[index] : at[index + 1]] if index + 1 < len(at) else places[:1]
+
     for i in computation:
         assert i.shape is not None
-        parts = 1 if not i.shape.is_tuple else sum(1 for _ in i.shape.subshapes())
+        parts = _parts(i.shape)
         operands = i.operands
         if i.opcode == "tuple":
             places = new(1)
@@ -222,7 +266,7 @@ def _points_to(computation: Computation) -> dict[Instruction, tuple[list[int], l
                 places += found[operand][0]
             found[i] = places, [0]
         elif i.opcode == "get-tuple-element" and operands:
-            found[i] = _element(found[operands[0]][0], operands[0], i.attributes["index"]), []
+            found[i] = element(operands[0], i.attributes["index"]), []
         elif i.opcode in _HANDED_ON and operands and len(found[operands[0]][0]) == parts:
             found[i] = list(found[operands[0]][0]), []
         elif (
@@ -231,7 +275,7 @@ def _points_to(computation: Computation) -> dict[Instruction, tuple[list[int], l
             and operands[0].shape is not None
             and operands[0].shape.is_tuple
         ):
-            places = _element(found[operands[0]][0], operands[0], 1)
+            places = element(operands[0], 1)
             found[i] = (places, []) if len(places) == parts else (new(parts), list(range(parts)))
         else:
             found[i] = new(parts), list(range(parts))
@@ -242,13 +286,6 @@ _GIVES_SECOND = frozenset({"all-gather-done", "async-done", "collective-permute-
 """Ends of asynchronous operations that give the second element of what the start gave."""
 
 
-def _element(places: list[int], whole: Instruction, index: int) -> list[int]:
-    """The places of one element of a tuple."""
-    assert whole.shape is not None
-    start = 1
-    for number, part in enumerate(whole.shape.tuple_shapes):
-        size = 1 if not part.is_tuple else sum(1 for _ in part.subshapes())
-        if number == index:
-            return places[start : start + size]
-        start += size
-    return places[:1]
+def _parts(shape: Shape) -> int:
+    """An array, or a tuple and all that lies in it."""
+    return sum(1 for _ in shape.subshapes()) if shape.is_tuple else 1
