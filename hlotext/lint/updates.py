@@ -17,11 +17,13 @@ from hlotext.lint.values import VIEWS, Value
 
 _MOST_STEPS = 3000
 """How many instructions are looked at on the way back from one result."""
+_MOST_IN_ROUND = 300
+"""Likewise in the body of a loop."""
 _IN_PLACE = frozenset({"dynamic-update-slice", "scatter"})
 _VIEWS = VIEWS | {"transpose"}
 
 
-class _Change(enum.IntEnum):
+class _Change(enum.Flag):
     """What lies between an argument and a result."""
 
     NONE = 0
@@ -29,6 +31,8 @@ class _Change(enum.IntEnum):
     """Each element is computed anew."""
     PART = 2
     """Some elements are, the others stay."""
+    LOOP = 4
+    """A loop, which hands each round's value to the next one."""
 
 
 @attrs.frozen
@@ -37,8 +41,12 @@ class Update:
 
     parameter: Instruction
     array: Shape
+    index: tuple[int, ...]
+    """Which element of the result it is."""
     is_in_place: bool
     """Whether only a part of it changes, as a row of a cache does."""
+    is_carried: bool
+    """Whether it is the state of a loop, which begins with the argument and ends with the result: no coincidence."""
 
 
 def updates(context: Context) -> Iterator[Update]:
@@ -56,14 +64,16 @@ def updates(context: Context) -> Iterator[Update]:
             continue
         found = _origin(entry.root, index, array)
         if found is not None and (found[0].parameter_number, found[1]) not in taken:
-            taken.add((found[0].parameter_number, found[1]))
-            yield Update(found[0], array, found[2])
+            parameter, part, change = found
+            taken.add((parameter.parameter_number, part))
+            is_in_place = _Change.PART in change and _Change.ALL not in change
+            yield Update(parameter, array, index, is_in_place, _Change.LOOP in change)
 
 
 def _origin(
     root: Instruction, index: tuple[int, ...], array: Shape
-) -> tuple[Instruction, tuple[int, ...], bool] | None:
-    """The argument that an element of the result is the new value of, the part of it, and whether only a part changes.
+) -> tuple[Instruction, tuple[int, ...], _Change] | None:
+    """The argument that an element of the result is the new value of, the part of it, and what comes in between.
 
     Nearest first, so that of several the one that the fewest operations lie between counts.
     """
@@ -83,9 +93,9 @@ def _origin(
                 shape = _part(instruction.shape, part)
                 if shape is not None and shape.without_layout() == array.without_layout():
                     # What is given on unchanged is no update.
-                    return None if change is _Change.NONE else (instruction, part, change is _Change.PART)
+                    return (instruction, part, change) if change else None
                 continue
-            following += [(v, p, max(change, now)) for v, p, now in _before(value, part, array)]
+            following += [(v, p, change | now) for v, p, now in _before(value, part, array)]
         level = following
     return None
 
@@ -122,8 +132,10 @@ def _before(
     elif opcode == "while":
         # What comes out of a loop is what went in, changed by its rounds.
         body = instruction.attributes.get("body")
-        changes = isinstance(body, Computation) and len(body) and _changes_part(body.root, part, array)
-        yield Value(operands[0], fusions), part, _Change.PART if changes else _Change.ALL
+        rounds = (
+            _of_a_round(body, part, array) if isinstance(body, Computation) and len(body) else _Change.ALL
+        )
+        yield Value(operands[0], fusions), part, rounds | _Change.LOOP if rounds else _Change.NONE
     elif opcode in _IN_PLACE and operands:
         yield Value(operands[0], fusions), part, _Change.PART
     elif opcode == "custom-call" and instruction.attributes.get("custom_call_target") == "ConcatBitcast":
@@ -139,13 +151,14 @@ def _before(
     elif opcode in ELEMENTWISE:
         # Compilers turn the kernels of convolutions, and with them what updates them.
         now = instruction.shape.dimensions if instruction.shape is not None else ()
+        change = _Change.NONE if opcode == "convert" else _Change.ALL
         for operand in operands:
             if (
                 operand.shape is not None
                 and operand.shape.dimensions == now
                 and _same(operand, array, opcode)
             ):
-                yield Value(operand, fusions), part, _Change.ALL
+                yield Value(operand, fusions), part, change
 
 
 def _same(operand: Instruction, array: Shape, opcode: str) -> bool:
@@ -155,17 +168,21 @@ def _same(operand: Instruction, array: Shape, opcode: str) -> bool:
     return shape.element_count == array.element_count
 
 
-def _changes_part(root: Instruction, part: tuple[int, ...], array: Shape) -> bool:
-    """Whether a round of a loop changes a part of an element of the state in place."""
-    level: list[tuple[Value, tuple[int, ...]]] = [(Value(root), part)]
+def _of_a_round(body: Computation, part: tuple[int, ...], array: Shape) -> _Change:
+    """What a round of a loop does to an element of its state, on the way that the fewest operations lie on."""
+    level = [(Value(body.root), part, _Change.NONE)]
     seen: set[tuple[Instruction, tuple[int, ...]]] = set()
-    while level and len(seen) < 200:
-        value, index = level.pop()
-        if (value.instruction, index) in seen:
-            continue
-        seen.add((value.instruction, index))
-        for before, there, now in _before(value, index, array):
-            if now is _Change.PART:
-                return True
-            level.append((before, there))
-    return False
+    while level and len(seen) < _MOST_IN_ROUND:
+        following: list[tuple[Value, tuple[int, ...], _Change]] = []
+        for value, index, change in level:
+            instruction = value.instruction
+            if (instruction, index) in seen:
+                continue
+            seen.add((instruction, index))
+            if instruction.opcode == "parameter" and not value.fusions and instruction.computation is body:
+                if index == part:
+                    return change
+                continue
+            following += [(v, p, change | now) for v, p, now in _before(value, index, array)]
+        level = following
+    return _Change.ALL

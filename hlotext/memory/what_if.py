@@ -5,7 +5,7 @@ The module's schedule, fusions and layouts stay as they are; a compiler that is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
@@ -40,6 +40,8 @@ class WhatIf:
     notes: tuple[str, ...]
     assignment: Assignment
     """The memory afterwards."""
+    unsure: tuple[int, ...] = ()
+    """Of donated parameters the numbers of those that something reads of which their new value does not depend."""
 
     @property
     def saved(self) -> int:
@@ -55,31 +57,38 @@ def donate(
     *,
     memory_space: int = 0,
     before: Assignment | None = None,
+    results: Mapping[int, ShapeIndex] | None = None,
 ) -> WhatIf:
     """The peak if these parameters of the entry were donated.
 
-    Each array of a parameter takes the first result of the same shape that lies in no parameter yet, as JAX pairs them,
-    if the parameter is not needed any more when that result is written; else the compiler would copy, and nothing is
-    gained. Raises MemoryModelError for a parameter that is not there, and as `assign` does.
+    Each array of a parameter takes the place that `results` says of the entry's result, else the first result of the same
+    shape that lies in no parameter yet, as JAX pairs them. Where a reader of the parameter needs the result, the compiler
+    copies, and nothing is gained. Where neither needs the other the compiler has to bring the reader before: `is_sure` of the
+    outcome is False for them, as the CPU compiler, which inserts copies before it schedules, copies there
+    (`RemoveUnnecessaryCopies` with a `DependencyHloOrdering`). Of a result that is not written over its own parameter
+    element by element it copies too, for a moment, which is left out. Raises MemoryModelError for a parameter that is not
+    there, and as `assign` does.
     """
     before = before or assign(module, platform, chip)
     assert before.model is not None
     flow = before.model.flow
-    aliases, notes = _donated(before, flow, parameters)
+    aliases, notes, unsure = _donated(before, flow, parameters, results or {})
     after = assign(module, before.backend, before.chip, aliases=aliases)
-    return _compared(f"donate {', '.join(map(str, parameters))}", memory_space, before, after, notes)
+    found = _compared(f"donate {', '.join(map(str, parameters))}", memory_space, before, after, notes)
+    return attrs.evolve(found, unsure=tuple(unsure))
 
 
 def _donated(
-    before: Assignment, flow: Dataflow, parameters: Sequence[int]
-) -> tuple[Mapping[ShapeIndex, tuple[int, ShapeIndex]], list[str]]:
+    before: Assignment, flow: Dataflow, parameters: Sequence[int], chosen: Mapping[int, ShapeIndex]
+) -> tuple[Mapping[ShapeIndex, tuple[int, ShapeIndex]], list[str], list[int]]:
     assert before.model is not None
     entry = flow.module.entry
     by_number = {p.parameter_number: p for p in entry.parameters}
     root = entry.root
     results = dict(zip(flow.parts.of(shape_of(root)).indices, flow.at[root], strict=True))
     aliases = dict(flow.aliases)
-    notes = []
+    order = _Order(before, [value for n in parameters if n in by_number for value in flow.at[by_number[n]]])
+    notes, unsure = [], []
     for number in dict.fromkeys(parameters):
         parameter = by_number.get(number)
         if parameter is None:
@@ -94,52 +103,108 @@ def _donated(
                 for output, value in results.items()
                 if output not in aliases and value is not None and value.shape == shape and value is not held
             ]
-            free = [
-                output for output in fits if held is not None and _may_follow(before, held, results[output])
-            ]
+            if chosen.get(number) in fits:
+                fits = [chosen[number]]
+            free = [output for output in fits if held is not None and order.may_follow(held, results[output])]
             if free:
                 aliases[free[0]] = number, index
+                if held is not None and not order.must_follow(held, results[free[0]]):
+                    unsure.append(number)
             elif fits:
                 notes.append(
                     f"parameter {number} is needed when the result of its shape is written: a copy would be made"
                 )
             else:
                 notes.append(f"no result has the shape of parameter {number} ({shape})")
-    return aliases, notes
+    return aliases, notes, unsure
 
 
-def _may_follow(before: Assignment, held: Value, result: Value | None) -> bool:
-    """Whether a result may be written where a parameter lies: nobody reads the parameter later."""
-    model = before.model
-    if model is None or result is None or result.live_range is None or result.instruction is None:
-        return False
-    times = model.schedule.times
-    last = max((times[user] for user in held.flat_uses()[::3] if user in times), default=0)  # type: ignore[index]
-    start = result.live_range[0]
-    # What shares memory with the result is written before it.
-    buffer = next((b for b in before.buffers or () if result in b), (result,))
-    start = min([value.live_range[0] for value in buffer if value.live_range is not None], default=start)
-    if last != start:
-        return last < start
-    if any(_copies(value, held, start) for value in buffer):
-        return True  # the copy is there because the parameter is not donated: the compiler takes it out
-    operand, index = held.instruction, held.index
-    user = result.instruction
-    if operand is None or operand not in user.operands:
-        return False
-    return model.sharing.may_share(operand, index, user, result.index)
+class _Order:
+    """Which of the entry's instructions need which others, as far as readers of some values and writers of results go."""
+
+    def __init__(self, before: Assignment, held: Sequence[Value | None]) -> None:
+        assert before.model is not None
+        self._flow = before.model.flow
+        self._times = before.model.schedule.times
+        self._instructions = before.model.schedule.instructions
+        self._buffers = {value: buffer for buffer in before.buffers or () for value in buffer}
+        self._bits: dict[Instruction, int] = {}
+        for value in held:
+            for reader in self._readers(value) if value is not None else ():
+                self._bits.setdefault(reader, 1 << len(self._bits))
+        self._needs: dict[Instruction, int] = {}
+        self._needed: dict[Instruction, int] = dict(self._bits)
+        entry = self._flow.module.entry
+        for instruction in entry:
+            mask = self._bits.get(instruction, 0)
+            for earlier in (*instruction.operands, *instruction.control_predecessors):
+                mask |= self._needs.get(earlier, 0)
+            self._needs[instruction] = mask
+        for instruction in reversed(entry.instructions):
+            mask = self._needed.get(instruction, 0)
+            for earlier in (*instruction.operands, *instruction.control_predecessors) if mask else ():
+                self._needed[earlier] = self._needed.get(earlier, 0) | mask
+
+    def may_follow(self, held: Value, result: Value | None) -> bool:
+        """Whether no reader of a parameter needs the result that is to be written over it."""
+        writers = self._writers(held, result)
+        return bool(writers) and not any(
+            self._needed.get(writer, 0) & self._mask(held, writer) for writer in writers
+        )
+
+    def must_follow(self, held: Value, result: Value | None) -> bool:
+        """Whether the result needs all that reads the parameter, in whatever order the program runs."""
+        for writer in self._writers(held, result):
+            others = self._mask(held, writer)
+            if self._needs.get(writer, 0) & others != others:
+                return False
+        return True
+
+    def _mask(self, held: Value, writer: Instruction) -> int:
+        mask = 0
+        for reader in self._readers(held):
+            if reader is not writer:
+                mask |= self._bits.get(reader, 0)
+        return mask
+
+    def _readers(self, held: Value) -> Iterator[Instruction]:
+        """The instructions of the entry that read a value, or run what does; without views, which read nothing."""
+        for user in held.flat_uses()[::3]:
+            if isinstance(user, Instruction) and user in self._times:
+                outer = self._in_entry(user)
+                if outer is not None:
+                    yield outer
+
+    def _writers(self, held: Value, result: Value | None) -> list[Instruction]:
+        """What of the entry writes first to the memory in which a result is to lie.
+
+        A copy of the parameter is there because that is not donated: the compiler takes it out, and what uses it writes.
+        """
+        if result is None:
+            return []
+        buffer = self._buffers.get(result, (result,))
+        starts = [value.live_range[0] for value in buffer if value.live_range is not None]
+        first = self._in_entry(self._instructions[min(starts)]) if starts else None
+        if first is None:
+            return []
+        if first.opcode == "copy" and first.operands[0] is held.instruction:
+            return [user for user in first.users if user.opcode not in ("tuple", "bitcast")] or [first]
+        return [first]
+
+    def _in_entry(self, instruction: Instruction) -> Instruction | None:
+        entry = self._flow.module.entry
+        for _ in range(_DEEPEST):
+            if instruction.computation is entry:
+                return instruction
+            callers = instruction.computation.callers if instruction.computation is not None else ()
+            if not callers:
+                return None
+            instruction = callers[0]
+        return None
 
 
-def _copies(value: Value, held: Value, time: int) -> bool:
-    """Whether a value is a copy of a parameter, made at that moment."""
-    instruction = value.instruction
-    return (
-        instruction is not None
-        and instruction.opcode == "copy"
-        and instruction.operands[0] is held.instruction
-        and value.live_range is not None
-        and value.live_range[0] == time
-    )
+_DEEPEST = 50
+"""Loops and calls inside one another that are followed."""
 
 
 def rematerialize(

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import byte_text
+from hlotext.analysis import Backend, byte_text, memory_space
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.held import MAIN, assignment_of
-from hlotext.lint.helpers import donors, size_of
+from hlotext.lint.helpers import changes_layout, donors, size_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.updates import Update, updates
-from hlotext.memory import MemoryModelError
-from hlotext.memory.what_if import donate
+from hlotext.memory import Assignment, MemoryModelError
+from hlotext.memory.what_if import WhatIf, donate
 
 
 @attrs.frozen
@@ -29,73 +29,138 @@ class MissingDonation(Rule):
     """Bytes of all such arguments from which on they are worth a finding."""
     min_percent: float = 1
     """Percent of the peak of memory that donating saves, likewise."""
+    min_saved: int = 3 << 20
+    """Bytes that it saves, likewise, unless that is `much_percent` of the peak."""
+    min_saved_host: int = 64 << 20
+    """The same on CPU, which has more memory than anyone asks for."""
+    much_percent: float = 25
     count: int = 3
-    """How many arguments must be updated as parameters are, element by element, so that it is no coincidence."""
+    """How many arguments must be updated as parameters are, element by element, so that it is no coincidence; one that a loop
+    begins with, and whose last value is the result, is none."""
+    min_share: float = 25
+    """Percent of the bytes of all arguments that they must be for that."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         given = {id(parameter) for parameter, _ in donors(context)}
         found = [one for one in updates(context) if id(one.parameter) not in given]
         caches = [one for one in found if one.is_in_place]
         steps = _given_back([one for one in found if not one.is_in_place], context)
-        if len(steps) < self.count or sum(map(_size, steps)) < self._least(context):
-            steps = []
+        if len(steps) < self.count or 100 * sum(map(_size, steps)) < self.min_share * _given(context):
+            steps = [one for one in steps if one.is_carried]
         if (report := self._report(caches, "are updated in part", "cache", context)) is not None:
             yield report
         if (report := self._report(steps, "are updated", "state", context)) is not None:
             yield report
 
-    def _least(self, context: Context) -> int:
-        """Half of what the arguments take: parameters and optimizer state are most of what a training step is given."""
-        return sum(size_of(parameter.shape) for parameter in context.module.entry.parameters) // 2
-
-    def _is_much(self, saved: int, context: Context) -> bool:
+    def _is_much(self, least: int, most: int, context: Context) -> bool:
+        """Where it is not known well, what may be saved must be much."""
         assignment = assignment_of(context)
         peak = assignment.peak(MAIN).bytes if assignment is not None else 0
-        return saved >= self.min_bytes and 100 * saved >= self.min_percent * peak
+        saved = least if _is_known(least, most) else most
+        percent = 100 * saved / peak if peak else 100
+        if percent >= self.much_percent:
+            return saved >= self.min_bytes
+        floor = self.min_saved_host if context.backend is Backend.CPU else self.min_saved
+        return _is_known(least, most) and percent >= self.min_percent and saved >= floor
 
     def _report(self, found: list[Update], what: str, cause: str, context: Context) -> Report | None:
         total = sum(map(_size, found))
         if not found or total < self.min_bytes:
             return None
         saved = _saved(found, context)
-        if saved is not None and not self._is_much(saved, context):
+        if saved is not None and not self._is_much(*saved, context):
             return None
         largest = max(found, key=_size)
         many = f"{len(found):,} arguments of {byte_text(total)} {what}"
         if len(found) == 1:
             many = f"an argument of {byte_text(total)} {what.replace('are', 'is')}"
-        why = "so that both copies are held" + (
-            ", and every call copies all of it" if cause == "cache" else ""
-        )
-        if saved is not None:
-            why += f": donating {'it' if len(found) == 1 else 'them'} lowers the peak by {byte_text(saved)} (estimated)"
+        why = "so that both copies are held"
+        if all(map(_is_copied, found)):
+            why += ", and every call copies all of it"
+        if saved is not None and (numbers := _told(*saved)):
+            why += (
+                f": donating {'it' if len(found) == 1 else 'them'} lowers the peak by {numbers} (estimated)"
+            )
         return Report(
             largest.parameter,
             f"{many} without being donated, {why}",
             "donate them (jax.jit(..., donate_argnums=...)) if the caller does not need the old ones afterwards",
-            total if saved is None else saved,
+            saved[0] if saved is not None and _is_known(*saved) else total,
             str(largest.array.without_layout()),
             is_held=True,
             cause=cause,
         )
 
 
-def _saved(found: list[Update], context: Context) -> int | None:
-    """By how much the peak is lower when they are donated, measured on this schedule; None where memory cannot be told."""
+_CLOSE = 1.15
+"""How many times the least saving the most may be, so that one number stands for both."""
+_FEW = 0.1
+"""Of the bytes of all arguments, that may be such as the compiler may have to copy."""
+
+
+def _is_known(least: int, most: int) -> bool:
+    """Whether what donating saves is known well enough to be told."""
+    return 0 < most <= 2 * least
+
+
+def _told(least: int, most: int) -> str:
+    """What it saves, in words; empty where it is not known."""
+    if not _is_known(least, most):
+        return ""
+    return byte_text(least) if most <= _CLOSE * least else f"{byte_text(least)} to {byte_text(most)}"
+
+
+def _saved(found: list[Update], context: Context) -> tuple[int, int] | None:
+    """By how much memory is less when they are donated, at least and at most; None where it cannot be told.
+
+    On this schedule, of what lives at the peak and of what is assigned, fragments included. The CPU compiler inserts copies
+    before it has a schedule: where something reads an argument that its new value does not need, it may hold a copy of it
+    through the whole program.
+    """
     before = assignment_of(context)
-    numbers = [one.parameter.parameter_number for one in found]
     if before is None:
         return None
     try:
-        return donate(
-            context.module,
-            [n for n in numbers if n is not None],
-            context.backend,
-            memory_space=MAIN,
-            before=before,
-        ).saved
+        whole = _donated(found, before, context)
+        saved = [whole.saved, whole.needed_before - whole.needed_after]
+        if context.backend is Backend.CPU:
+            unsure = sum(_size(one) for one in found if one.parameter.parameter_number in whole.unsure)
+            if unsure > _FEW * sum(map(_size, found)):
+                saved.append(min(saved) - unsure)
     except MemoryModelError:
         return None
+    return min(saved), max(saved)
+
+
+def _donated(found: list[Update], before: Assignment, context: Context) -> WhatIf:
+    places = {
+        one.parameter.parameter_number: one.index
+        for one in found
+        if one.parameter.parameter_number is not None
+    }
+    return donate(
+        context.module, list(places), context.backend, memory_space=MAIN, before=before, results=places
+    )
+
+
+def _is_copied(one: Update) -> bool:
+    """Whether the whole argument is copied within main memory, for its new value to be written over the copy.
+
+    A copy into a chip's fast memory stays, whether the argument is donated or not.
+    """
+    return any(
+        user.opcode == "copy"
+        and user.shape is not None
+        and user.shape.is_array
+        and memory_space(user.shape) == MAIN
+        and not changes_layout(user)
+        for user in one.parameter.users
+    )
+
+
+def _given(context: Context) -> int:
+    """Bytes of all arguments."""
+    return sum(size_of(parameter.shape) for parameter in context.module.entry.parameters)
 
 
 def _size(one: Update) -> int:
