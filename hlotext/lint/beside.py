@@ -11,8 +11,10 @@ from hlotext.analysis import Backend, CallGraph, Communication, backend_of, call
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.lint.helpers import works
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint.helpers import is_product_call, results, size_of, works
 from hlotext.lint.rule import Context
+from hlotext.lint.values import Value, source
 
 CHIPS = {Backend.GPU: "h100", Backend.TPU: "v5e"}
 """The chip on which times are estimated where none is set."""
@@ -20,6 +22,8 @@ _WHOLE = frozenset({"all-reduce", "collective-broadcast"})
 """Kinds that need all of what makes their operands. Of the others XLA makes loops of permutes, with a part of the product
 that makes the operand or uses the result beside each (`spmd/dot_handler.cc`, windowed einsum), and programs do it by hand:
 they exchange pieces, and each piece of an all-reduce would have to be a sum for everybody at once."""
+_NEIGHBOURS = frozenset({"collective-permute"})
+"""Kinds in which a device needs what a few others have: the rest can be computed before the edges are there."""
 _PART = 0.5
 """Of the time of a collective, that independent work must take for the collective to be worth hiding."""
 _MOST = 256
@@ -62,9 +66,68 @@ def worth_time_together(
 
 
 def could_be_hidden(one: Communication, context: Context) -> bool:
-    """Whether something could run while a collective does: always, in pieces, but for an all-reduce, which needs work that
-    does not depend on it and takes a part of its time."""
-    return one.kind not in _WHOLE or one.start not in _alone(context.module)
+    """Whether something could run while a collective does: work that does not depend on it and takes a part of its time, or,
+    but for an all-reduce, pieces of a product that makes its operand or takes its result."""
+    if one.start not in _alone(context.module):
+        return True
+    return one.kind in _NEIGHBOURS or (one.kind not in _WHOLE and _is_beside_product(one))
+
+
+_SAME = frozenset({"bitcast", "convert", "copy", "get-tuple-element", "opt-barrier", "reshape", "transpose"})
+"""Opcodes behind which a product's operand or result is still the same."""
+_BY_PIECES = (
+    _SAME
+    | ELEMENTWISE
+    | {"broadcast", "concatenate", "dynamic-slice", "gather", "pad", "reduce", "scatter", "slice"}
+)
+"""Opcodes that can be done for a piece of an array before the others are there."""
+_GIVEN = frozenset({"constant", "iota", "parameter"})
+_MOSTLY = 0.9
+_FARTHEST = 200
+"""How many instructions are looked at on the way to a product."""
+
+
+def _is_beside_product(one: Communication) -> bool:
+    """Whether a product makes its operand, or piece by piece takes what comes of its result.
+
+    Not so the gather of arguments, before which nothing runs; but a round of a loop may gather what the next one takes.
+    """
+    made = [source(Value(operand), _SAME).instruction for operand in one.start.operands]
+    if any(map(_multiplies, made)):
+        return True
+    sizes = [(size_of(origin.shape), origin.opcode in _GIVEN) for origin in made]
+    # Combined with something small that is sent meanwhile it is still a gather of arguments.
+    if one.loop is None and sum(s for s, given in sizes if given) > _MOSTLY * sum(s for s, _ in sizes):
+        return False
+    pending = list(results(one))
+    seen = set(pending)
+    while pending and len(seen) < _FARTHEST:
+        for user in pending.pop().users:
+            if user in seen:
+                continue
+            seen.add(user)
+            if _multiplies(user):
+                return True
+            inside = _inside(user)
+            if inside and all(
+                i.opcode in _BY_PIECES or i.opcode in _GIVEN or i.opcode == "tuple" for i in inside
+            ):
+                pending.append(user)
+    return False
+
+
+def _inside(instruction: Instruction) -> list[Instruction]:
+    """The instruction, or of a fusion what it is made of."""
+    if instruction.opcode == "fusion":
+        return [i for body in instruction.called_computations for i in body]
+    return [instruction]
+
+
+def _multiplies(instruction: Instruction) -> bool:
+    return any(
+        i.opcode in ("dot", "convolution", "fft") or (i.opcode == "custom-call" and is_product_call(i))
+        for i in _inside(instruction)
+    )
 
 
 @fact
@@ -89,14 +152,14 @@ def _step_seconds(module: Module) -> dict[Instruction, float]:
 
 @fact
 def _alone(module: Module) -> frozenset[Instruction]:
-    """The all-reduces that everything else either makes operands for or waits for."""
+    """The collectives that everything else either makes operands for or waits for."""
     found = _estimated(module)
     if found is None:
         return frozenset()
     needs: dict[Computation, dict[Instruction, float]] = {}
     for transfer in found.transfers:
         where, kind = transfer.start.computation, transfer.communication
-        if where is not None and kind is not None and kind.kind in _WHOLE:
+        if where is not None and kind is not None:
             needs.setdefault(where, {})[transfer.start] = _PART * transfer.seconds
     seconds = _seconds(found.instructions, call_graph(module))
     return frozenset(
@@ -168,9 +231,4 @@ _MOVING = frozenset(
 
 def _computes(instruction: Instruction) -> bool:
     """Whether it is work of the program: what only moves or fills an array is there for what it feeds, wherever it stands."""
-    inside = (
-        [i for body in instruction.called_computations for i in body]
-        if instruction.opcode == "fusion"
-        else []
-    )
-    return works(instruction) and any(i.opcode not in _MOVING for i in inside or [instruction])
+    return works(instruction) and any(i.opcode not in _MOVING for i in _inside(instruction) or [instruction])

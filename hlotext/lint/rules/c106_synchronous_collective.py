@@ -23,7 +23,7 @@ class SynchronousCollective(Rule):
     needs_optimized = True
     yields_to = frozenset({"C101", "C102", "C104", "C105", "C107", "C108"})
 
-    min_bytes: int = 1 << 20
+    min_bytes: int = 2 << 20
     """Bytes that each device sends in one run, from which on it is worth a finding."""
     min_percent: float = 1
     """Percent of the estimated time of the module that all of one kind for one operation of the program take, likewise."""
