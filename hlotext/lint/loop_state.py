@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from hlotext.analysis import Communication, invariant_instructions
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.replica_groups import ReplicaGroups
-from hlotext.lint.helpers import size_of
+from hlotext.lint.helpers import results, size_of
 from hlotext.lint.rule import Context
-from hlotext.lint.values import Value, source
+from hlotext.lint.values import Value, source, uses
 
 _KEPT = frozenset({"bitcast", "convert", "copy", "reshape", "slice", "transpose", "opt-barrier"})
 """Opcodes behind which a part of an array is still that part."""
@@ -45,11 +46,57 @@ def is_given_back(one: Communication, context: Context) -> bool:
     """Whether a reduce-scatter over the same groups stands in the same round: activations that are gathered for a product,
     whose result is summed up and spread again (sequence parallelism)."""
     return any(
-        other.kind == "reduce-scatter"
-        and other.computation is one.computation
+        _is_reduce_scatter(other)
+        and (other.fusion.computation if other.fusion is not None else other.computation) is one.computation
         and _members(other.groups) == _members(one.groups)
         for other in context.communications
     )
+
+
+def _is_reduce_scatter(one: Communication) -> bool:
+    """The TPU compiler writes one as a fusion of an all-reduce and of the slice that is each device's own."""
+    if one.kind == "all-reduce" and one.fusion is not None:
+        return size_of(one.fusion.shape) < size_of(one.instruction.shape)
+    return one.kind == "reduce-scatter"
+
+
+def is_paired(one: Communication) -> bool:
+    """Whether a collective in a loop sends what the loop carries from round to round, for each part of it to be paired with
+    all others: moved particles, of which every device needs all. No sharding does without."""
+    body = one.loop.attributes.get("body") if one.loop is not None else None
+    if (
+        one.loop is None
+        or not isinstance(body, Computation)
+        or one.computation is not body
+        or body.root.opcode != "tuple"
+    ):
+        return False
+    if not any(map(_is_repeated, results(one))):
+        return False
+    fixed = invariant_instructions(one.loop)
+    kept = {source(Value(part), _KEPT | _DONES).instruction for part in body.root.operands}
+    carried = [
+        size_of(operand.shape)
+        for operand in one.start.operands
+        if (made := source(Value(operand), _KEPT | _DONES).instruction) not in fixed
+        and (made in kept or _is_of_parameter(made))
+    ]
+    return 2 * sum(carried) > sum(size_of(operand.shape) for operand in one.start.operands)
+
+
+def _is_repeated(result: Instruction) -> bool:
+    """Whether it is written along one more dimension, as each of all pairs has it."""
+    return any(
+        user.opcode == "broadcast" and _elements(user) > _elements(result) for user, _ in uses(result, _KEPT)
+    )
+
+
+def _elements(instruction: Instruction) -> int:
+    return (instruction.shape.element_count or 0) if instruction.shape is not None else 0
+
+
+def _is_of_parameter(instruction: Instruction) -> bool:
+    return instruction.opcode == "get-tuple-element" and instruction.operands[0].opcode == "parameter"
 
 
 def _members(groups: ReplicaGroups | None) -> str:

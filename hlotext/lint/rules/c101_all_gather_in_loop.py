@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import attrs
 
 from hlotext.analysis import Communication, byte_text
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time
 from hlotext.lint.helpers import is_invariant, results
-from hlotext.lint.loop_state import is_given_back, is_part_of_state
+from hlotext.lint.loop_state import is_given_back, is_paired, is_part_of_state
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import is_looked_up
 
@@ -26,6 +28,20 @@ class AllGatherInLoop(Rule):
     """Percent of the estimated time of the module for which they are waited for, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
+        found = list(self._found(context))
+        causes = _causes([one for one, _ in found])
+        for one, total in found:
+            often = f"runs {context.runs(one.start):,} times" if one.runs else "runs in every round"
+            yield Report(
+                one.start,
+                f"{one.kind} of {byte_text(one.result_bytes)} {often} in a loop: each device sends {byte_text(total)}",
+                "shard the operand as it is used, or gather it once before the loop",
+                total,
+                cause=causes[one.start],
+            )
+
+    def _found(self, context: Context) -> Iterator[tuple[Communication, int]]:
+        """Each with the bytes that a device sends in all rounds."""
         for one in context.communications:
             if one.kind not in ("all-gather", "all-to-all", "ragged-all-to-all") or one.loop is None:
                 continue
@@ -35,6 +51,8 @@ class AllGatherInLoop(Rule):
                 continue  # each round gathers another layer's parameters, as FSDP means it
             if one.kind == "all-gather" and is_given_back(one, context):
                 continue  # a reduce-scatter ends what it begins, as sequence parallelism means it
+            if one.kind == "all-gather" and is_paired(one):
+                continue  # what each round makes anew, and every device needs all of
             if (
                 one.kind == "all-gather"
                 and _is_programs(one, "/all_gather")
@@ -49,15 +67,26 @@ class AllGatherInLoop(Rule):
                 continue
             if not is_worth_time(one.start, context, self.min_percent):
                 continue
-            often = f"runs {runs:,} times" if one.runs else "runs in every round"
-            yield Report(
-                one.start,
-                f"{one.kind} of {byte_text(one.result_bytes)} {often} in a loop: each device sends {byte_text(total)}",
-                "shard the operand as it is used, or gather it once before the loop",
-                total,
-                # Shardings that do not fit one another make many such exchanges in one round.
-                cause=f"in {one.loop.name}",
-            )
+            yield one, total
+
+
+_AGAIN = re.compile(r"\d+|/checkpoint|/rematted_computation|transpose\((jvp\([^()]*\))\)")
+"""What an op_name has more where the backward pass computes an operation again."""
+
+
+def _causes(found: list[Communication]) -> dict[Instruction, str]:
+    """What names the cause of each: shardings that do not fit one another make many exchanges in one round, and what a round
+    computes the backward pass computes again, in another loop."""
+    loops: dict[str, str] = {}
+    operations: dict[str, str] = {}
+    for one in found:
+        loop = one.loop.name if one.loop is not None else ""
+        name = _AGAIN.sub(r"\1", one.start.metadata.op_name) if one.start.metadata is not None else ""
+        cause = loops.setdefault(loop, loop)
+        if name:
+            other = operations.setdefault(f"{one.kind} {name}", cause)
+            loops.update({key: other for key, value in loops.items() if value == cause})
+    return {one.start: f"in {loops[one.loop.name if one.loop is not None else '']}" for one in found}
 
 
 def _is_programs(one: Communication, *endings: str) -> bool:

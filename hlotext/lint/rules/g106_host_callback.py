@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.analysis import Backend, written_bytes
 from hlotext.findings.errors import Severity
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import is_callback, is_in_branch, passed_bytes, times
+from hlotext.lint.helpers import is_callback, is_in_branch, passed_bytes, times, works
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -17,6 +19,11 @@ class HostCallback(Rule):
     code = "G106"
     name = "host-callback"
     title = "a call of the host in the middle of the program"
+
+    min_bytes: int = 4096
+    """Bytes that pass in one call, from which on it is worth a finding whatever is computed between two calls."""
+    min_percent: float = 1
+    """Percent of the time between two calls that a call of few bytes takes, from which on it is worth one (estimated)."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         by_opcode = context.census.by_opcode
@@ -38,6 +45,9 @@ class HostCallback(Rule):
                 continue
             # Of a branch nobody knows whether it is taken: errors are reported so, which do not happen.
             if is_in_branch(instruction):
+                continue
+            is_small = passed_bytes(instruction, context) < self.min_bytes * context.runs(instruction)
+            if is_small and self.min_percent * _seconds_between(instruction, context) > 100 * _CALL:
                 continue
             yield self._report(instruction, context)
 
@@ -71,3 +81,52 @@ def _is_to_host(instruction: Instruction) -> bool:
     """Whether the other side is the host's program: traffic between slices goes through the host too, and is a collective."""
     handler = instruction.frontend_attributes.get("_xla_host_transfer_handler_name", "")
     return instruction.attributes.get("is_host_transfer") is True and "megascale" not in handler
+
+
+_CALL = 100e-6
+"""Seconds of a call: the interpreter's lock, and arrays made for Python. Inferred."""
+_SPEED = {
+    Backend.CPU: (1e-6, 2e10, 1e11),
+    Backend.GPU: (3e-6, 3e12, 4e14),
+    Backend.TPU: (1e-6, 8e11, 2e14),
+}
+"""Seconds to start an operation, bytes and operations a second: of fast devices, so that times are short. Inferred."""
+
+
+def _seconds_between(call: Instruction, context: Context) -> float:
+    """The least time that passes between two calls: of a round of the loop around it, else of a run of the module."""
+    start, bytes_, flops = _SPEED[context.backend or Backend.GPU]
+    loop = context.loop_around(call.computation)
+    inside: dict[Computation, bool] = {}
+    seconds = 0.0
+    for instruction in context.graph.stepped_instructions():
+        where = instruction.computation
+        if where is None:
+            continue
+        if where not in inside:
+            inside[where] = loop is None or _is_in(where, loop, context)
+        if inside[where] and works(instruction):
+            moved = (
+                0 if instruction.opcode in ("while", "call", "conditional") else written_bytes(instruction)
+            )
+            seconds += context.runs(instruction) * (start + moved / bytes_)
+    products = [one for opcode in ("dot", "convolution") for one in context.census.by_opcode.get(opcode, ())]
+    for one in products:
+        where = one.computation
+        if where is not None and (loop is None or _is_in(where, loop, context)):
+            seconds += context.flops(one) / flops
+    return seconds / max(1, context.runs(call))
+
+
+def _is_in(computation: Computation, loop: Instruction, context: Context) -> bool:
+    """Whether a computation runs in a loop, inside others or not."""
+    around = context.loop_around(computation)
+    for _ in range(_DEEPEST):
+        if around is None or around is loop:
+            break
+        around = context.loop_around(around.computation)
+    return around is loop
+
+
+_DEEPEST = 50
+"""Loops inside one another that are followed."""
