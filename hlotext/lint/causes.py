@@ -33,8 +33,8 @@ def cause_of(report: Report, finding: Finding) -> tuple[object, ...]:
 
 
 def merged(places: Sequence[tuple[Report, Finding]], config: Config) -> Finding | None:
-    """The finding at the first place in the text, with the cost of all; None where that is less than is reported."""
-    report, first = min(places, key=lambda place: (place[1].line, place[1].column))
+    """The finding at the place that costs most, with the cost of all; None where that is less than is reported."""
+    report, first = min(places, key=lambda place: (*_cheapness(place[1]), place[1].line, place[1].column))
     others = [finding for _, finding in places if finding is not first]
     bytes_, flops = _sum(f.bytes for _, f in places), _sum(f.flops for _, f in places)
     if report.severity is None and bytes_ and bytes_ < config.min_bytes and not flops:
@@ -52,6 +52,10 @@ def merged(places: Sequence[tuple[Report, Finding]], config: Config) -> Finding 
         other_fingerprints=tuple(sorted(finding.fingerprint for finding in others)),
         other_lines=tuple(sorted({finding.line for finding in others})[:_MOST_LINES]),
     )
+
+
+def _cheapness(finding: Finding) -> tuple[int, int]:
+    return -(finding.bytes or 0), -(finding.flops or 0)
 
 
 def _sum(costs: Iterable[int | None]) -> int | None:

@@ -46,18 +46,20 @@ def is_given_back(one: Communication, context: Context) -> bool:
     """Whether a reduce-scatter over the same groups stands in the same round: activations that are gathered for a product,
     whose result is summed up and spread again (sequence parallelism)."""
     return any(
-        _is_reduce_scatter(other)
+        _gives_back(other, one)
         and (other.fusion.computation if other.fusion is not None else other.computation) is one.computation
         and _members(other.groups) == _members(one.groups)
         for other in context.communications
     )
 
 
-def _is_reduce_scatter(one: Communication) -> bool:
-    """The TPU compiler writes one as a fusion of an all-reduce and of the slice that is each device's own."""
-    if one.kind == "all-reduce" and one.fusion is not None:
-        return size_of(one.fusion.shape) < size_of(one.instruction.shape)
-    return one.kind == "reduce-scatter"
+def _gives_back(other: Communication, one: Communication) -> bool:
+    """The TPU compiler writes a reduce-scatter as a fusion of an all-reduce and of the slice that is each device's own; so it
+    writes that of gradients too, which has not the shape of what was gathered."""
+    if other.kind == "all-reduce" and other.fusion is not None:
+        given = [operand.shape.dimensions for operand in one.start.operands if operand.shape is not None]
+        return other.fusion.shape is not None and other.fusion.shape.dimensions in given
+    return other.kind == "reduce-scatter"
 
 
 def is_paired(one: Communication) -> bool:

@@ -47,9 +47,10 @@ class DuplicateCollective(Rule):
             more = f", and {len(repeats) - 1:,} more like it" if len(repeats) > 1 else ""
             total = sum(other.sent_bytes * context.runs(other.start) for other, _ in repeats)
             if total >= self.min_bytes:
+                size = byte_text(max(one.operand_bytes, one.result_bytes))
                 yield Report(
                     one.start,
-                    f"{one.kind} of {byte_text(one.operand_bytes)} gives the same as {original.name}{more}",
+                    f"{one.kind} of {size} gives the same as {original.name}{more}",
                     "gather the value once and use the result in both places, if it fits into memory meanwhile",
                     total,
                 )

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import byte_text, written_bytes
+from hlotext.analysis import byte_text, causing_frame, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import step_percent
 from hlotext.lint.helpers import size_of, times
 from hlotext.lint.moving import comes_from_argument, moved_array, moved_bytes
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import uses
+
+_HELP = (
+    "store it in the order that the program wants: transposed, or in the layout that automatic layouts choose"
+)
+_OPCODES = frozenset({"copy", "copy-start", "fusion", "transpose"})
 
 
 @attrs.frozen
@@ -21,7 +28,6 @@ class ParameterRelayout(Rule):
     name = "parameter-relayout"
     title = "an argument that every call first writes in another order"
     needs_optimized = True
-    opcodes = frozenset({"copy", "copy-start", "fusion", "transpose"})
 
     min_bytes: int = 4 << 20
     """Bytes of the argument from which on it is worth a finding."""
@@ -30,24 +36,29 @@ class ParameterRelayout(Rule):
     min_written_percent: float = 3
     """Percent of all that the module writes that this takes, likewise where times cannot be estimated."""
 
-    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        if not context.is_stepped(instruction):
-            return
-        moved = moved_array(instruction, context)
-        if moved is None or not comes_from_argument(moved, context):
-            return
-        runs = context.runs(instruction)
-        if (
-            size_of(moved.shape) >= self.min_bytes
-            and self._is_much(instruction, context)
-            and not _is_kernel(instruction)
-        ):
-            yield Report(
-                instruction,
-                f"every call writes an argument of {byte_text(size_of(moved.shape))} in another order{times(runs)}",
-                "store it in the order that the program wants: transposed, or in the layout that automatic layouts choose",
-                moved_bytes(instruction, moved) * runs,
-            )
+    def check_module(self, context: Context) -> Iterator[Report]:
+        together: dict[str, list[tuple[Instruction, Instruction]]] = defaultdict(list)
+        for opcode in sorted(_OPCODES):
+            for instruction in context.census.by_opcode.get(opcode, ()):
+                if not context.is_stepped(instruction):
+                    continue
+                moved = moved_array(instruction, context)
+                if moved is None or not comes_from_argument(moved, context):
+                    continue
+                if size_of(moved.shape) >= self.min_bytes and not _is_kernel(instruction):
+                    together[_operation(instruction)].append((instruction, moved))
+        for group in together.values():
+            # What the same line does to smaller arguments has the same cause.
+            if not any(self._is_much(instruction, context) for instruction, _ in group):
+                continue
+            for instruction, moved in group:
+                runs = context.runs(instruction)
+                yield Report(
+                    instruction,
+                    f"every call writes an argument of {byte_text(size_of(moved.shape))} in another order{times(runs)}",
+                    _HELP,
+                    moved_bytes(instruction, moved) * runs,
+                )
 
     def _is_much(self, instruction: Instruction, context: Context) -> bool:
         share = step_percent(instruction, context)
@@ -55,6 +66,15 @@ class ParameterRelayout(Rule):
             return share >= self.min_percent
         size = written_bytes(instruction) * context.runs(instruction)
         return 100 * size >= self.min_written_percent * context.written
+
+
+def _operation(instruction: Instruction) -> str:
+    """What one Python line does to several arguments: its place, else the op_name without numbers, else the instruction's."""
+    frame = causing_frame(instruction)
+    if frame is not None:
+        return f"{frame.file}:{frame.line}"
+    name = instruction.metadata.op_name if instruction.metadata is not None else ""
+    return re.sub(r"\d+", "", name) or instruction.name
 
 
 def _is_kernel(moved: Instruction) -> bool:

@@ -45,6 +45,6 @@ class DonationWithoutUse(Rule):
                 yield Report(
                     parameter,
                     f"no result can take the {byte_text(size)} of the donated argument {array.without_layout()}",
-                    "do not donate it",
+                    "give it the type and the sharding of the result that replaces it, or do not donate it",
                     0,
                 )
