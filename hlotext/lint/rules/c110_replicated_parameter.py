@@ -22,19 +22,25 @@ class ReplicatedParameter(Rule):
     name = "replicated-parameter"
     title = "a large parameter that every device holds in full"
     min_bytes: int = 128 << 20
-    """Bytes of one parameter from which on it is worth a finding."""
+    """Bytes of one parameter from which on it is worth a finding; of all together where others of their sizes are spread."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         devices = int(context.module.attributes.get("num_partitions", 1))
         sizes = {p: size_of(p.shape) for p in context.module.entry.parameters if _is_replicated(p)}
-        large = [parameter for parameter, size in sizes.items() if size >= self.min_bytes]
-        if devices < 2 or not large or _is_data_parallel(context):
+        if devices < 2 or sum(sizes.values()) < self.min_bytes or _is_data_parallel(context):
             return
         spread = _spread_state(context)
+        large = [parameter for parameter, size in sizes.items() if size >= self.min_bytes]
+        moments = _moments(list(sizes), spread)
+        if sum(sizes[parameter] for parameter in moments) < self.min_bytes:
+            moments = []
+        else:
+            large = list(dict.fromkeys((*large, *moments)))
         large = [
             parameter
             for parameter in large
-            if not is_looked_up(parameter, only_in_loops=True) and spread[_dimensions(parameter)] < 2
+            if parameter in moments
+            or (not is_looked_up(parameter, only_in_loops=True) and spread[_dimensions(parameter)] < 2)
         ]
         if not large:
             return
@@ -68,6 +74,16 @@ def _spread_state(context: Context) -> Counter[tuple[int, ...]]:
     numbers = {alias.parameter_number for alias in config.entries} if config is not None else set()
     state = [p for p in context.module.entry.parameters if p.parameter_number in numbers]
     return Counter(_dimensions(p) for p in state if not _is_replicated(p))
+
+
+def _moments(replicated: list[Instruction], spread: Counter[tuple[int, ...]]) -> list[Instruction]:
+    """Those of which there are two for each that is spread: the moments of an optimizer, whose parameters are (FSDP)."""
+    counts = Counter(map(_dimensions, replicated))
+    return [
+        parameter
+        for parameter in replicated
+        if len(found := _dimensions(parameter)) > 1 and 0 < 2 * spread[found] <= counts[found]
+    ]
 
 
 def _dimensions(parameter: Instruction) -> tuple[int, ...]:

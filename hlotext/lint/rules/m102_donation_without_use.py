@@ -47,4 +47,5 @@ class DonationWithoutUse(Rule):
                     f"no result can take the {byte_text(size)} of the donated argument {array.without_layout()}",
                     "give it the type and the sharding of the result that replaces it, or do not donate it",
                     0,
+                    cause="no result",
                 )
