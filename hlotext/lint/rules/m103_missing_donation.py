@@ -52,15 +52,16 @@ class MissingDonation(Rule):
         if (report := self._report(steps, "are updated", "state", context)) is not None:
             yield report
 
-    def _is_much(self, least: int, most: int, context: Context) -> bool:
-        """Where it is not known well, what may be saved must be much."""
+    def _is_much(self, least: int, most: int, is_copied: bool, context: Context) -> bool:
+        """Where it is not known well, what may be saved must be much. What is copied in every call costs time too."""
         assignment = assignment_of(context)
         peak = assignment.peak(MAIN).bytes if assignment is not None else 0
         saved = least if _is_known(least, most) else most
         percent = 100 * saved / peak if peak else 100
         if percent >= self.much_percent:
             return saved >= self.min_bytes
-        floor = self.min_saved_host if context.backend is Backend.CPU else self.min_saved
+        is_cheap = context.backend is Backend.CPU and not is_copied
+        floor = self.min_saved_host if is_cheap else self.min_saved
         return _is_known(least, most) and percent >= self.min_percent and saved >= floor
 
     def _report(self, found: list[Update], what: str, cause: str, context: Context) -> Report | None:
@@ -68,14 +69,15 @@ class MissingDonation(Rule):
         if not found or total < self.min_bytes:
             return None
         saved = _saved(found, context)
-        if saved is not None and not self._is_much(*saved, context):
+        is_copied = all(map(_is_copied, found))
+        if saved is not None and not self._is_much(*saved, is_copied, context):
             return None
         largest = max(found, key=_size)
         many = f"{len(found):,} arguments of {byte_text(total)} {what}"
         if len(found) == 1:
             many = f"an argument of {byte_text(total)} {what.replace('are', 'is')}"
         why = "so that both copies are held"
-        if all(map(_is_copied, found)):
+        if is_copied:
             why += ", and every call copies all of it"
         if saved is not None and (numbers := _told(*saved)):
             why += (
