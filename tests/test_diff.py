@@ -123,6 +123,42 @@ def test_one_change(old: str, new: str, expected: list[tuple[str, str, str]]) ->
     assert len(diff.compare(SMALL.replace(old, new), SMALL).changes) == len(expected)
 
 
+FUSED = """HloModule m
+
+%first (p.1: f32[4]) -> f32[4] {
+  %p.1 = f32[4] parameter(0)
+  %sine = f32[4] sine(%p.1)
+  %cosine = f32[4] cosine(%sine)
+  ROOT %exp = f32[4] exponential(%cosine)
+}
+
+%second (p.2: f32[4]) -> f32[4] {
+  %p.2 = f32[4] parameter(0)
+  ROOT %log = f32[4] log(%p.2)
+}
+
+ENTRY %main (p: f32[4]) -> f32[4] {
+  %p = f32[4] parameter(0)
+  %a = f32[4] fusion(%p), kind=kLoop, calls=%first
+  ROOT %b = f32[4] fusion(%a), kind=kLoop, calls=%second
+}
+"""
+
+
+def test_an_operation_that_moves_to_another_fusion() -> None:
+    """Both fusions hold other members than before, although the program computes the same; nothing else is said."""
+    moved = FUSED.replace("  ROOT %exp = f32[4] exponential(%cosine)\n", "").replace(
+        "%cosine =", "ROOT %cosine ="
+    )
+    moved = moved.replace(
+        "  ROOT %log = f32[4] log(%p.2)", "  %exp = f32[4] exponential(%p.2)\n  ROOT %log = f32[4] log(%exp)"
+    )
+    found = diff.compare(FUSED, moved)
+    assert said(found) == [("changed", "fusion: members", "a"), ("changed", "fusion: members", "b")]
+    (went,), (came,) = (change.parts for change in found.changes)
+    assert (went.old, went.new, came.old, came.new) == ("exp", "", "", "exp")
+
+
 def test_renamed_is_no_change() -> None:
     """Names stand apart."""
     found = diff.compare(SMALL, SMALL.replace("%mul", "%product"))

@@ -246,11 +246,13 @@ class _Finder:
             parts = list(_attribute_parts(self.pairing.structure.value, wrapping, other))
             came = [
                 n
-                for n in inside
+                for n in inside.get(wrapping, ())
                 if (o := self.pairing.partner.get(n)) is not None and theirs.get(o) is not other
             ]
             went = [
-                n for n in was if (o := self.pairing.back.get(n)) is not None and mine.get(o) is not wrapping
+                n
+                for n in was.get(other, ())
+                if (o := self.pairing.back.get(n)) is not None and mine.get(o) is not wrapping
             ]
             if came or went:
                 parts.append(Part("members", _names(went), _names(came)))

@@ -151,7 +151,7 @@ class _Rewriter:
         self.pending: dict[Instruction, None] = {}
         """What is to be visited; the last one first."""
         self.touched: dict[Instruction, bool] = {}
-        """What the rule at work has edited so far, in order; False for what only lost a user."""
+        """What the rule at work has edited so far, in order; False for what only lost or won users."""
         self._by_opcode: dict[str, list[Rule]] = {}
 
     # ---- what edits tell
@@ -208,7 +208,7 @@ class _Rewriter:
         for i, is_edited in self.touched.items():
             if self.is_chosen(i.computation):
                 near[i] = None
-                # That one of many others is gone says little to a user: the next round is soon enough.
+                # That one of many others is gone or new says little to a user: the next round is soon enough.
                 if is_edited or len(i.user_view) <= _MANY:
                     near.update(dict.fromkeys(i.user_view))
         for i in reversed(near):
@@ -257,7 +257,10 @@ class _Rewriter:
             error.add_note(f"in the rule {rule.name}, applied to {old.name}")
             raise
         self.counts[rule.name] = self.counts.get(rule.name, 0) + 1
-        self.touched[new] = True
+        if new is old:
+            self.touched[new] = True
+        else:  # one that was there has more users, which were edited, and others, which were not
+            self.touched.setdefault(new, False)
         return True
 
     def replace(self, rule: Rule, old: Instruction, new: Instruction) -> None:
@@ -272,7 +275,7 @@ class _Rewriter:
 
 
 _MANY = 64
-"""Users from which on they are not visited at once when one of them was taken out: with thousands, that was all there was to
+"""Users from which on they are not visited at once when another comes or goes: with thousands, that was all there was to
 do."""
 
 
