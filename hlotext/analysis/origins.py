@@ -13,7 +13,7 @@ _MOST_NEIGHBOURS = 64
 """How many instructions are looked at around one that does not say where it comes from."""
 
 _MOST_AT_ONCE = 256
-"""How many of them are, where an instruction has thousands of users or operands."""
+"""How many of them are, where an instruction has thousands of users or operands, and how many of a body."""
 
 _MOST_CALLS = 16
 """How far up the calls are followed."""
@@ -88,7 +88,7 @@ def _inside(instruction: Instruction) -> Instruction | None:
     if instruction.opcode not in ("fusion", "async-start"):
         return None
     for callee in instruction.called_computations:
-        for inner in reversed(callee.instructions):
+        for inner in itertools.islice(reversed(callee.instructions), _MOST_AT_ONCE):
             if inner.innermost_frame is not None:
                 return inner
     return None
