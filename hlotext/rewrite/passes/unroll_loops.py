@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 import attrs
@@ -48,12 +49,14 @@ class UnrollLoops(Pass):
         channels = _Channels(module)
         left = Growth(self.name, module).limit
         loops = rounds = 0
-        for computation in post_order(module.computations):
+        order = post_order(module.computations)
+        barred = _counting_on_both_ends(order)
+        for computation in order:
             for loop in computation.instructions:
                 if loop.opcode != "while":
                     continue
                 count = trip_count(loop)
-                if count is None or not self._is_wanted(loop, count):
+                if count is None or not self._is_wanted(loop, count) or loop.attributes["body"] in barred:
                     continue
                 made = count * len(loop.attributes["body"])
                 if made > left:
@@ -65,11 +68,16 @@ class UnrollLoops(Pass):
 
     def _is_wanted(self, loop: Instruction, count: int) -> bool:
         body: Computation = loop.attributes["body"]
-        return (
-            count <= self.max_trips
-            and count * len(body) <= self.max_instructions
-            and not any(_counts_on_both_ends(i) for c in post_order([body]) for i in c)
-        )
+        return count <= self.max_trips and count * len(body) <= self.max_instructions
+
+
+def _counting_on_both_ends(order: Iterable[Computation]) -> set[Computation]:
+    """The computations in which something is sent or received, or that call one; `order` has callees first."""
+    found: set[Computation] = set()
+    for computation in order:
+        if any(_counts_on_both_ends(i) or not found.isdisjoint(i.called_computations) for i in computation):
+            found.add(computation)
+    return found
 
 
 def _counts_on_both_ends(i: Instruction) -> bool:

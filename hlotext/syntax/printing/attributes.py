@@ -79,7 +79,11 @@ class AttributePrinter(abc.ABC):
         out += self._common(row, instruction, names)
         given = instruction._attributes
         if not given.keys() <= (known := opcodes.allowed_attributes(row)).keys():
-            out += [f"{name}={value}" for name, value in given.items() if name not in known]
+            out += [
+                f"{name}={self.value(instruction, name, value)}"
+                for name, value in given.items()
+                if name not in known
+            ]
         return out
 
     def _own(self, row: Opcode, instruction: Instruction, indent: int, calls: bool = True) -> list[str]:
