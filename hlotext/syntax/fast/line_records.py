@@ -77,20 +77,23 @@ def joined(text: str, start: int, end: int) -> tuple[str, Piece] | None:
     None where a line end or a comment may be part of a string or of a dict that is kept as it stands, or where it would
     begin with a name alone in its line.
     """
-    kept = _kept(text, start, end)
-    strings = [match.span() for match in _string().finditer(text, start, end)]
+    kept: list[tuple[int, int]] | None = None
+    strings = _string().finditer(text, start, end)  # perhaps far more than the first one that shows that nothing can be joined
+    string = next(strings, None)
     parts: list[str] = []
     cuts, places = [0], [start]
     length, position = 0, start
     for match in _BREAK.finditer(text, start, end):
         if match[0] == " ":
             continue
-        while strings and strings[0][1] <= match.start():
-            del strings[0]
-        if strings and strings[0][0] < match.end():
-            if match.start() < strings[0][0] or match[0].strip(" "):
+        while string is not None and string.end() <= match.start():
+            string = next(strings, None)
+        if string is not None and string.start() < match.end():
+            if match.start() < string.start() or match[0].strip(" "):
                 return None
             continue
+        if kept is None:
+            kept = _kept(text, start, end)
         if any(first < match.start() < last for first, last in kept):
             return None
         part = text[position : match.start()]
@@ -109,7 +112,9 @@ def joined(text: str, start: int, end: int) -> tuple[str, Piece] | None:
 
 def _kept(text: str, start: int, end: int) -> list[tuple[int, int]]:
     """Where the braces of attributes lie whose dicts are kept byte for byte."""
-    found = []
+    found: list[tuple[int, int]] = []
+    if text.find("frontend_attributes", start, end) < 0 and text.find("backend_config", start, end) < 0:
+        return found  # which is seen in a fraction of the time
     for begin in _DICTS.finditer(text, start, end):
         depth = 0
         for token in _braces().finditer(text, begin.end() - 1, end):
@@ -147,13 +152,13 @@ def record(match: re.Match[str], mark: str, piece: Piece = WHOLE) -> Instruction
         return None
     if inner or "//" in head or "\r" in match[0]:
         return None
-    operands = () if names is None else _operands(f"{mark}{names}", match.start(4) - len(mark), mark, piece)
-    attributes = _attributes(tail, match.start(6), piece)
-    if operands is None or attributes is None:
-        return None
     try:
         shape: Shape = shortcuts.read("shape", shape_text)
     except TermError:
+        return None
+    operands = () if names is None else _operands(f"{mark}{names}", match.start(4) - len(mark), mark, piece)
+    attributes = None if operands is None else _attributes(tail, match.start(6), piece)
+    if operands is None or attributes is None:
         return None
     operation = OperationRecord(opcode, operands, None, shape, piece.place(match.end(3) - len(opcode)))
     start = match.start(2) - len(mark) if root is None else match.start(1)
@@ -229,6 +234,8 @@ def _operands(text: str, position: int, mark: str, piece: Piece) -> tuple[Operan
 
 def _attributes(tail: str, position: int, piece: Piece) -> tuple[ParsedAttribute, ...] | None:
     """The attributes behind an op line's parentheses, at an offset."""
+    if patterns.attributes().fullmatch(tail) is None:
+        return None  # before any is read
     found = list(_first_attributes(tail, position, piece))
     return tuple(attribute for attribute, _ in found) if (found[-1][1] if found else 0) == len(tail) else None
 

@@ -25,9 +25,11 @@ class Stumble:
     within: str = ""
     """The attribute in whose value it is; empty outside."""
 
-    @property
-    def word(self) -> str:
-        """The word or the single character there."""
+    word: str = attrs.field(init=False)
+    """The word or the single character there."""
+
+    @word.default
+    def _(self) -> str:
         match = _WORD.match(self.text, self.start, self.limit)
         return match[0] if match is not None else self.text[self.start : self.start + 1]
 

@@ -70,6 +70,12 @@ def attribute() -> re.Pattern[str]:
 
 
 @functools.cache
+def attributes() -> re.Pattern[str]:
+    """A whole tail of them."""
+    return re.compile(rf"(?:, {piece()}(?=,|$))*+")
+
+
+@functools.cache
 def header_attribute() -> re.Pattern[str]:
     """One attribute of a module's header, with the comma before it; the group is `name=value`."""
     return re.compile(rf", ({grammar.terminals()['ATTRIBUTE_NAME']}(?:{braces()}|[a-z0-9]+))(?=,|$)")

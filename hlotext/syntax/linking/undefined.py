@@ -41,7 +41,7 @@ class Undefined:
         """Reports an instruction that is named at an offset, but not defined before it."""
         self.reporter.end_trial()
         if self.reporter.is_full:
-            self.reporter.error(code, f"{what} {name} is not defined", position)
+            self.reporter.leave_out()
             return
         places = self._places_of(name)
         following = bisect.bisect_right(places, position)

@@ -44,7 +44,7 @@ class ParseError(Exception):
         is_between_lines: bool = False,
         is_complete: bool = False,
         may_end: bool = True,
-        unclosed: int | None = None,
+        unclosed: Callable[[], int | None] = lambda: None,
     ) -> None:
         super().__init__()
         self.finding = finding
@@ -60,7 +60,7 @@ class ParseError(Exception):
         self.may_end = may_end
         """The text could have ended before the error, or nothing stands there: other rules may go on."""
         self.unclosed = unclosed
-        """The bracket that is not closed where the text ends; None elsewhere."""
+        """Finds the bracket that is not closed where the text ends; none elsewhere."""
 
     def report(self, reporter: Reporter) -> None:
         """Says it."""
@@ -69,7 +69,8 @@ class ParseError(Exception):
             reporter.leave_out()
             return
         finding = self.finding()
-        related = [] if self.unclosed is None else [("this is not closed", self.unclosed, self.unclosed + 1)]
+        bracket = self.unclosed()
+        related = [] if bracket is None else [("this is not closed", bracket, bracket + 1)]
         reporter.error(finding.code, finding.message, finding.start, finding.end, finding.help, related)
 
 
@@ -118,8 +119,7 @@ def parse(
         at, history = cast(int, error.pos_in_stream), error.token_history
     if history and history[-1] is not None:
         # The lexer met what cannot stand there, so the last token is the one before it.
-        tracker: Any = terms.parser().options.postlex
-        tracker.end = history[-1].end_pos
+        terms.token_tracker().end = history[-1].end_pos
     blank = patterns.blank().match(text, start, end)
     more = frozenset({"$END"} if goes_on and blank is not None and blank.end() == at else ())
     attribute = _attribute(parser)
@@ -197,7 +197,7 @@ def _at_end(text: str, start: int, end: int, names: Callable[[], frozenset[str]]
         read,
         is_at_end=True,
         is_between_lines=is_between_lines,
-        unclosed=unclosed(text, first, end),
+        unclosed=lambda: unclosed(text, first, end),
     )
 
 

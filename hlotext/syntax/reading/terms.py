@@ -84,9 +84,16 @@ def _without_lines() -> type[lark.lexer.LexerThread]:
     return Thread
 
 
+@functools.cache
+def token_tracker() -> TokenTracker:
+    """What knows where the parser is."""
+    found: TokenTracker = parser().options.postlex
+    return found
+
+
 def enter(rule: str, begun: Begun | None = None) -> None:
     """Says which rule is read next, some of which begin inside the braces of a computation, and what has been read of it."""
-    tracker: Any = parser().options.postlex
+    tracker = token_tracker()
     tracker.opened = int(rule in _INSIDE)
     tracker.behind = 0
     if begun is not None:

@@ -190,11 +190,12 @@ def _closest(word: str, known: Collection[str]) -> str | None:
     """What `difflib.get_close_matches` gives, which asks the whole question of many more words."""
     import difflib  # takes milliseconds, and most texts are right
 
-    letters = {letter: word.count(letter) for letter in word}
+    letters = tuple(set(word))
+    counts = tuple(map(word.count, letters))
     bounds = []
     for name in known:
         length = len(name) + len(word)
-        shared = sum([min(count, name.count(letter)) for letter, count in letters.items()])
+        shared = sum(map(min, counts, map(name.count, letters)))
         bound = 2.0 * shared / length if length else 1.0
         if bound >= _ALIKE:
             bounds.append((bound, name))
