@@ -78,7 +78,8 @@ def joined(text: str, start: int, end: int) -> tuple[str, Piece] | None:
     begin with a name alone in its line.
     """
     kept: list[tuple[int, int]] | None = None
-    strings = _string().finditer(text, start, end)  # perhaps far more than the first one that shows that nothing can be joined
+    # Where a quote is missing there are many, and the first shows that nothing can be joined.
+    strings = _string().finditer(text, start, end)
     string = next(strings, None)
     parts: list[str] = []
     cuts, places = [0], [start]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hlotext.findings.errors import TermError
 from hlotext.ir.memo import memoised
@@ -87,8 +87,7 @@ def _without_lines() -> type[lark.lexer.LexerThread]:
 @functools.cache
 def token_tracker() -> TokenTracker:
     """What knows where the parser is."""
-    found: TokenTracker = parser().options.postlex
-    return found
+    return cast(TokenTracker, parser().options.postlex)
 
 
 def enter(rule: str, begun: Begun | None = None) -> None:
