@@ -42,6 +42,7 @@ RIGHT: dict[str, Callable[[str], str]] = {
     "comment inside": lambda line: line.replace("%p)", "/* a */ %p)"),
     "empty line": lambda line: f"\n{line}",
     "indented": lambda line: f"     {line}",
+    "tab": lambda line: line.replace("), ", "),\t").replace("a/77", "a"),
     "no percent signs": lambda line: line.replace("%", ""),
     "two on one line": lambda line: line.replace("\n", "  %y = f32[4]{0} negate(%p)\n"),
     "inline body": lambda line: line + "  %y = f32[4]{0} map(%p), dimensions={0}, to_apply={\n"
@@ -52,6 +53,7 @@ WRONG: dict[str, Callable[[str], str]] = {
     "undefined callee": lambda line: line.replace("add(%x76, %p)", "call(%x76), to_apply=%nowhere"),
     "broken": lambda line: line.replace("[4]", "[[4"),
     "open metadata": lambda line: line.replace("={", "={{"),
+    "quote missing": lambda line: line.replace('="a', "=a"),
     "operand type": lambda line: line.replace("%x76", "f32[5] %x76"),
 }
 HEADERS: dict[str, tuple[str, str]] = {

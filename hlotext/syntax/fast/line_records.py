@@ -151,7 +151,7 @@ def record(match: re.Match[str], mark: str, piece: Piece = WHOLE) -> Instruction
     row = opcodes.OPCODES.get(opcode)
     if (row is not None and row.payload is not Payload.OPERANDS) or _OPCODE.fullmatch(opcode) is None:
         return None
-    if inner or "//" in head or "\r" in match[0]:
+    if inner or "//" in head or "\r" in match[0] or patterns.attributes().fullmatch(tail) is None:
         return None
     try:
         shape: Shape = shortcuts.read("shape", shape_text)
@@ -235,8 +235,6 @@ def _operands(text: str, position: int, mark: str, piece: Piece) -> tuple[Operan
 
 def _attributes(tail: str, position: int, piece: Piece) -> tuple[ParsedAttribute, ...] | None:
     """The attributes behind an op line's parentheses, at an offset."""
-    if patterns.attributes().fullmatch(tail) is None:
-        return None  # before any is read
     found = list(_first_attributes(tail, position, piece))
     return tuple(attribute for attribute, _ in found) if (found[-1][1] if found else 0) == len(tail) else None
 

@@ -34,6 +34,8 @@ _BEFORE_BODY = re.compile(
 """What stands before a computation's body in place of its name."""
 _LINE_END = re.compile(r"[\r\n]")
 _BLANKS = re.compile(r"[ \t\r\n]++|//[^\r\n]*+")
+_JOINT = re.compile(r"\t|  |/[*/]")
+"""What may be between two words of one line but a blank."""
 _CONTINUES = re.compile(r"[,(\[{]|T\s*\(")
 """What shows that an op line which looks complete goes on below."""
 _CLEAR_LINE = re.compile(
@@ -65,6 +67,8 @@ class Statements:
         """Characters that the grammar may still be given in vain."""
         self._no_comment_from = len(self._text) + 1
         """From where on no comment ends."""
+        self._opened: tuple[int, int, tuple[int, ...]] = 0, 0, ()
+        """An offset, the end of its line, and the brackets that are open there: for an op line that was looked at last."""
         self._has_returns = "\r" in self._text
         self._module = 0, 0
         """A piece of the module that was looked at last: from somewhere to its end."""
@@ -151,12 +155,15 @@ class Statements:
 
     def _is_open(self, start: int, stop: int) -> bool:
         """Whether a bracket is open behind a line, and no body, in which a line may end anywhere."""
-        opened: list[int] = []
-        for match in _BRACKET.finditer(self._text, start, stop):
-            if match[0] in "([{":
-                opened.append(match.start())
-            elif match[0] in ")]}" and opened:
-                opened.pop()
+        if self._opened[:2] == (start, stop):
+            opened = list(self._opened[2])
+        else:
+            opened = []
+            for match in _BRACKET.finditer(self._text, start, stop):
+                if match[0] in "([{":
+                    opened.append(match.start())
+                elif match[0] in ")]}" and opened:
+                    opened.pop()
         return bool(opened) and not any(map(self._is_body, opened))
 
     def goes_on_below(self, stop: int, end: int) -> bool:
@@ -165,7 +172,7 @@ class Statements:
 
     def _joined(self, start: int, end: int, line_end: int) -> InstructionRecord | None:
         """The op line between two offsets as one line of the usual form; None where it is not, or was one line."""
-        if end <= line_end and self._text.find("/", start, end) < 0:
+        if end <= line_end and _JOINT.search(self._text, start, end) is None:
             return None
         found = line_records.joined(self._text, start, end)
         if found is None:
@@ -185,7 +192,11 @@ class Statements:
         opened: list[int] = []
         limit = min(end, start + MAX_STATEMENT)
         comment = -1, -1
-        for match in _BRACKET.finditer(text, start, limit):
+        position = start
+        if self._opened[0] == start and self._opened[1] < least:
+            _, position, brackets = self._opened
+            opened += brackets
+        for match in _BRACKET.finditer(text, position, limit):
             token = match[0]
             if token in "([{":
                 opened.append(match.start())
@@ -197,6 +208,8 @@ class Statements:
                 comment = match.span()
             elif token[0] in "\r\n" and match.start() >= least:
                 below = self.skip(match.end(), end)
+                if least == start and self._opened[0] != start:
+                    self._opened = start, match.start(), tuple(opened)
                 if not opened:
                     if not self.is_continuation(below) and not self._is_open_list(
                         start, match.start(), comment, below

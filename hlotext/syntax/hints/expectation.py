@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from hlotext.ir.memo import remembered
 
 _MESHES = frozenset({"MESH", "MAXIMAL_MESH", "LBRACE"})
 _GROUPS: tuple[tuple[frozenset[str], str, frozenset[str]], ...] = (
@@ -139,7 +139,8 @@ _RARE = frozenset({"COMPACT_INDEX"})
 """Terminals that are not worth a word beside others."""
 
 
-def expected_words(terminals: Iterable[str]) -> str:
+@remembered(1 << 10)
+def expected_words(terminals: frozenset[str]) -> str:
     """A few words for a set of terminals: "an instruction or `}`"."""
     names = {
         name for name in terminals if name not in ("COMMENT", "WHITESPACE") and not name.startswith("__")

@@ -73,9 +73,15 @@ def _is_attribute(place: Stumble) -> bool:
 
 def _near(place: Stumble) -> str:
     """The word that may have been meant, of those that the grammar spells out."""
-    known = {word for name in place.expected for word in _spelled(name)}
-    close = difflib.get_close_matches(place.word[:60], sorted(known), n=1, cutoff=0.7)
-    return f"did you mean `{close[0]}`?" if close else ""
+    close = _closest(place.word[:60], place.expected)
+    return f"did you mean `{close}`?" if close else ""
+
+
+@remembered(1 << 10)
+def _closest(word: str, expected: frozenset[str]) -> str:
+    """The nearest word of those that terminals spell out; empty where none is near."""
+    known = {spelled for name in expected for spelled in _spelled(name)}
+    return "".join(difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.7))
 
 
 @functools.cache

@@ -36,6 +36,7 @@ _HEADER = re.compile(
     r"(?:\{(?=[ \t]*+(?:[\r\n]|\Z))|\((?=[^\r\n]*(?:\)[ \t]*->|\{[ \t]*+(?:[\r\n]|\Z))))"
 )
 """The header of a computation, be the rest of its line broken: a name, and a brace that ends the line or a signature."""
+_ENTRY = re.compile(r"ENTRY[ \t]++[%A-Za-z_]")
 _NAMED_LINE = re.compile(rf"(?P<root>ROOT[ \t]++)?+(?P<name>%{patterns.IDENTIFIER})[ \t]++")
 """How one begins whose `=` is missing."""
 _USUAL_LINE = re.compile(rf"(?P<indent>(?:\r?\n|\A) *+)(?:ROOT )?(?P<mark>%?){patterns.IDENTIFIER} = ")
@@ -294,7 +295,7 @@ class TolerantScanner(Scanner):
         )
 
     def _is_entry(self, start: int) -> bool:
-        return re.compile(r"ENTRY[ \t]++[%A-Za-z_]").match(self.text, start) is not None
+        return _ENTRY.match(self.text, start) is not None
 
     def _unclosed(self, scope: Scope, position: int, place: int) -> Closing:
         """Ends a computation whose closing brace is missing."""
