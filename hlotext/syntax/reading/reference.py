@@ -134,7 +134,7 @@ def parse(
     is_at_end = is_last or text.startswith(("/*", '"', "'", "{"), at)
     choices = parser.choices()  # type: ignore[no-untyped-call]
     # Lark itself has another word for the end where nothing but that could follow.
-    is_complete = {name for name in choices if name.isupper()} == {"$END"}
+    is_complete = "$END" in choices and {name for name in choices if name.isupper()} == {"$END"}
     # There are no choices behind all that the rule asked for, and before anything those of other rules are others.
     may_end = not choices or "$END" in choices or not parser.parser_state.value_stack
     raise ParseError(finding, _read_by(parser), is_at_end=is_at_end, is_complete=is_complete, may_end=may_end)
