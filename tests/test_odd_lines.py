@@ -53,6 +53,8 @@ WRONG: dict[str, Callable[[str], str]] = {
     "undefined callee": lambda line: line.replace("add(%x76, %p)", "call(%x76), to_apply=%nowhere"),
     "broken": lambda line: line.replace("[4]", "[[4"),
     "open metadata": lambda line: line.replace("={", "={{"),
+    "equals sign missing": lambda line: line.replace(" = ", " "),
+    "prefix of a log": lambda line: f"I0000 00:00:17.000000   12 dump.cc:5] {line}",
     "quote missing": lambda line: line.replace('="a', "=a"),
     "operand type": lambda line: line.replace("%x76", "f32[5] %x76"),
 }
@@ -233,16 +235,18 @@ def test_a_beginning_is_what_the_grammar_would_have_read(line: str, rule: str) -
         assert getattr(mine, "end_pos", None) == getattr(theirs, "end_pos", None)
 
 
-@pytest.mark.parametrize("name", ["broken", "open metadata"])
+@pytest.mark.parametrize("name", ["broken", "open metadata", "equals sign missing", "prefix of a log"])
 def test_lines_that_are_only_counted(name: str) -> None:
     """Beyond so many errors broken lines are kept and counted as the ones before."""
-    lines = "".join(WRONG[name](LINE.replace("%x77", f"%y{i}").replace("%x76", "%p")) for i in range(1_100))
+    right = "  %z = f32[4]{0} negate(%p)\n"  # without it some would be one piece of text that nobody knows
+    wrong = [WRONG[name](LINE.replace("%x77", f"%y{i}").replace("%x76", "%p")) for i in range(1_100)]
+    lines = "".join(f"{line}{right.replace('%z', f'%z{i}')}" for i, line in enumerate(wrong))
     found = hlo.parse_tolerant(TEXT.replace(LINE, lines + LINE))
     assert len(found.diagnostics) == MAX_DIAGNOSTICS
     assert found.left_out == 100
     assert str(found.module) == TEXT.replace(LINE, lines + LINE)
     bad = [i for i in found.module.entry.instructions if isinstance(i, BadInstruction)]
-    assert [i.name for i in bad] == [f"y{i}" for i in range(1_100)]
+    assert [i.name for i in bad] == ["" if "log" in name else f"y{i}" for i in range(1_100)]
 
 
 def test_a_name_alone_in_its_line_is_read_tolerantly_too() -> None:

@@ -48,6 +48,10 @@ _HEADER = re.compile(rf"(?:ENTRY\b\s*+)?+{_NAME}\s*+[({{]")
 """How the header of a computation begins, be it over several lines."""
 _BODY = re.compile(r"\{(?=[ \t]*+(?:[\r\n]|//))")
 """A brace that ends a line: that of a body."""
+_NO_OP_LINE = re.compile(
+    rf"(?:ROOT[ \t]++)?+(?:%?{patterns.IDENTIFIER}[ \t]++(?![=:/])[!-~]|{patterns.IDENTIFIER}=)"
+)
+"""A name that something else than `=` follows, or an attribute: no op line begins like that."""
 _NAME_ALONE = re.compile(r"[ \t]*+(?!ROOT\b)%?[A-Za-z_][\w.\-]*+[ \t\r\n]*+")
 _UNSURE = re.compile(rf"[ \t]=|=[ \t]|%{patterns.IDENTIFIER}=|'")
 """What shows that there may be another op line on the same line, or a bracket in a string that is no bracket."""
@@ -82,6 +86,8 @@ class Statements:
 
         With `is_counted` that will hardly be asked for.
         """
+        if is_counted and _NO_OP_LINE.match(self._text, start, end) is not None:
+            return (), self._unsaid(start, end)
         stop = self.line_end(start, end)
         # For the grammar a name alone in its line begins nothing.
         is_alone = _NAME_ALONE.fullmatch(self._text, start, stop) is not None
