@@ -19,7 +19,7 @@ from hlotext.ir.values.shape import Shape
 from hlotext.syntax import reading
 from hlotext.syntax.fast import shortcuts
 from hlotext.syntax.language import grammar, patterns
-from hlotext.syntax.language.grammar import attribute_rule
+from hlotext.syntax.language.grammar import attribute_rule, attribute_rules
 from hlotext.syntax.reading.records import (
     ComputationReference,
     InstructionRecord,
@@ -241,14 +241,14 @@ def _attributes(tail: str, position: int, piece: Piece) -> tuple[ParsedAttribute
 
 def _first_attributes(tail: str, position: int, piece: Piece) -> Iterator[tuple[ParsedAttribute, int]]:
     """The same up to the first one that the grammar must look at, each with where it ends in the tail."""
-    behind = 0
+    behind, rules = 0, attribute_rules()
     for match in patterns.attribute().finditer(tail):
         if match.start() != behind:
             return
         behind = match.end()
         name, _, text = match[1].partition("=")
         start = position + match.start(1)
-        rule = attribute_rule(name)
+        rule = rules.get(name)
         value: Any
         try:
             if piece.is_cut(start, position + match.end()) and rule not in _REFERENCES:

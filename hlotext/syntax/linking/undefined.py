@@ -14,8 +14,8 @@ from hlotext.syntax.source.reporter import Place, Reporter
 
 _DEFINITION = late(rf"^[ \t]*+(?:ROOT[ \t]+)?(%?({IDENTIFIER}))[ \t]*+=", re.MULTILINE | re.ASCII)
 
-_DEFINED = late(rf"\n[ \t]*+(?:ROOT[ \t]+)?%?({IDENTIFIER})[ \t]*+=", re.ASCII)
-"""The same, but for the first line of a text: sooner found."""
+_DEFINED = late(rf"\n[ \t]*+(?:ROOT[ \t]+)?%?({IDENTIFIER})[ \t]*+=.*+", re.ASCII)
+"""The same with the rest of the line, but for the first line of a text: sooner found."""
 
 _SINGLE = 2
 """Names that are looked for by themselves before all definitions are noted."""
