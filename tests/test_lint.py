@@ -252,7 +252,10 @@ ENTRY main {
 @pytest.mark.parametrize(("percent", "count"), [(1, 0), (0, 1)])
 def test_donating_what_is_little_beside_the_peak_is_not_asked_for(percent: float, count: int) -> None:
     """A cache of 1 MiB where 2 GiB are held."""
-    config = lint.Config(select=("M103",), rules={"M103": {"min_percent": percent, "min_saved": 1 << 20}})
+    config = lint.Config(
+        select=("M103",),
+        rules={"M103": {"min_percent": percent, "min_saved": 1 << 20, "min_saved_copied": 1 << 20}},
+    )
     assert len(lint.lint_source(Source(_SMALL_CACHE), config).findings) == count
 
 

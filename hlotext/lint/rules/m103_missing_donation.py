@@ -29,28 +29,48 @@ class MissingDonation(Rule):
     """Bytes of all such arguments from which on they are worth a finding."""
     min_percent: float = 1
     """Percent of the peak of memory that donating saves, likewise."""
-    min_saved: int = 3 << 20
+    min_saved: int = 16 << 20
     """Bytes that it saves, likewise, unless that is `much_percent` of the peak."""
     min_saved_host: int = 64 << 20
     """The same on CPU, which has more memory than anyone asks for."""
+    min_saved_copied: int = 3 << 20
+    """The same on CPU where every call copies them, which costs time."""
     much_percent: float = 25
+    """Percent of the peak from which on `min_much` is enough."""
+    min_much: int = 4 << 20
+    """Bytes that it saves, likewise; on CPU it is `min_bytes`."""
     count: int = 3
     """How many arguments must be updated as parameters are, element by element, so that it is no coincidence; one that a loop
     begins with, and whose last value is the result, is none."""
     min_share: float = 25
     """Percent of the bytes of all arguments that they must be for that."""
+    large_percent: float = 5
+    """Percent of the peak from which on `count` and `min_share` do not matter, nor what little else there is: two tables of
+    an embedding are a model."""
+    large_saved: int = 64 << 20
+    """Bytes that it saves, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         given = {id(parameter) for parameter, _ in donors(context)}
         found = [one for one in updates(context) if id(one.parameter) not in given]
         caches = [one for one in found if one.is_in_place]
         steps = _given_back([one for one in found if not one.is_in_place], context)
-        if len(steps) < self.count or 100 * sum(map(_size, steps)) < self.min_share * _given(context):
+        is_chance = len(steps) < self.count or 100 * sum(map(_size, steps)) < self.min_share * _given(context)
+        if is_chance and not self._is_large(steps, context):
             steps = [one for one in steps if one.is_carried]
         if (report := self._report(caches, "are updated in part", "cache", context)) is not None:
             yield report
         if (report := self._report(steps, "are updated", "state", context)) is not None:
             yield report
+
+    def _is_large(self, steps: list[Update], context: Context) -> bool:
+        """Whether donating these saves so much that it need not be many. One alone may be any function of an array."""
+        if len(steps) < _SEVERAL or sum(map(_size, steps)) < self.large_saved:
+            return False
+        saved, assignment = _saved(steps, context), assignment_of(context)
+        if saved is None or assignment is None or not _is_known(*saved):
+            return False
+        return saved[0] >= max(self.large_saved, self.large_percent / 100 * assignment.peak(MAIN).bytes)
 
     def _is_much(self, least: int, most: int, is_copied: bool, context: Context) -> bool:
         """Where it is not known well, what may be saved must be much. What is copied in every call costs time too."""
@@ -59,9 +79,10 @@ class MissingDonation(Rule):
         saved = least if _is_known(least, most) else most
         percent = 100 * saved / peak if peak else 100
         if percent >= self.much_percent:
-            return saved >= self.min_bytes
-        is_cheap = context.backend is Backend.CPU and not is_copied
-        floor = self.min_saved_host if is_cheap else self.min_saved
+            return saved >= (self.min_bytes if context.backend is Backend.CPU else self.min_much)
+        floor = self.min_saved
+        if context.backend is Backend.CPU:
+            floor = self.min_saved_copied if is_copied else self.min_saved_host
         return _is_known(least, most) and percent >= self.min_percent and saved >= floor
 
     def _report(self, found: list[Update], what: str, cause: str, context: Context) -> Report | None:
@@ -94,6 +115,7 @@ class MissingDonation(Rule):
         )
 
 
+_SEVERAL = 2
 _CLOSE = 1.15
 """How many times the least saving the most may be, so that one number stands for both."""
 _FEW = 0.1
