@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import attrs
 
+from hlotext.analysis import total_of
 from hlotext.ir.nodes.instruction import Instruction
 
 _MOST_STEPS = 300
@@ -181,3 +182,31 @@ def is_spread(value: Instruction) -> bool:
 VIEWS = frozenset({"bitcast", "copy", "copy-done", "copy-start", "opt-barrier", "reshape"})
 """Opcodes that give an array as it is, somewhere else or in another shape."""
 _MOVED = (VIEWS | {"transpose"}) - {"opt-barrier"}
+
+
+def changed_bytes(instruction: Instruction) -> int:
+    """Allocated bytes of an operation's results: of an array that it changes in place the part that it changes.
+
+    XLA writes a `dynamic-update-slice` over its first operand, and a fusion whose result it is, likewise.
+    """
+    if instruction.opcode == "fusion" and instruction.called_computations:
+        callee = instruction.called_computations[0]
+        if len(callee):
+            root = callee.root
+            parts = root.operands if root.opcode == "tuple" else (root,)
+            return sum(_changed(_behind_views(part), is_fused=True) for part in parts)
+    return _changed(instruction, is_fused=False)
+
+
+def _behind_views(instruction: Instruction) -> Instruction:
+    while instruction.opcode in ("bitcast", "reshape") and instruction.operands:
+        instruction = instruction.operands[0]
+    return instruction
+
+
+def _changed(instruction: Instruction, is_fused: bool) -> int:
+    if instruction.opcode == "dynamic-update-slice" and len(instruction.operands) > 1:
+        changed, part = instruction.operands[:2]
+        if not is_fused or _behind_views(changed).opcode in ("parameter", "dynamic-update-slice"):
+            return total_of(part.shape).allocated_bytes
+    return total_of(instruction.shape).allocated_bytes

@@ -12,7 +12,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import is_librarys, size_of, works
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.started import KERNELS, bodies, thunks_of
-from hlotext.lint.values import Value, entered
+from hlotext.lint.values import changed_bytes
 from hlotext.thunks import Thunk
 
 
@@ -27,6 +27,8 @@ class TinyRounds(Rule):
     """Rounds of all runs of the loop from which on it is worth a finding."""
     max_bytes: int = 1 << 16
     """Bytes that a round writes, up to which it hardly does anything."""
+    max_read: int = 1 << 20
+    """Bytes that the reductions of a round read, likewise: what takes about as long as starting one."""
     max_flops: int = 1_000_000
     """Operations of a round's matrix products, likewise."""
 
@@ -39,10 +41,13 @@ class TinyRounds(Rule):
             if rounds < self.min_rounds:
                 continue
             steps = [i for i in body if works(i)]
-            size = sum(map(_written, steps))
+            size = sum(map(changed_bytes, steps))
+            scattered, read = _worked_through(steps)
             runs = max(1, context.runs(loop) * trips)
             flops = sum(context.flops(product) // runs for product in _products(steps))
-            if not steps or size > self.max_bytes or flops > self.max_flops:
+            if not steps or flops > self.max_flops or read > self.max_read:
+                continue
+            if max(size, scattered) > self.max_bytes:
                 continue
             yield Report(
                 loop,
@@ -75,36 +80,32 @@ _LEAST = 8
 """Rounds of one run of the loop: one of fewer, as random numbers are made by, is not worth another form."""
 
 
-def _written(step: Instruction) -> int:
-    """Bytes that an operation writes: of an array that it changes in place the part that it changes."""
-    if step.opcode == "fusion" and step.called_computations and len(step.called_computations[0]):
-        root = step.called_computations[0].root
-        parts = (
-            [entered(Value(operand)) for operand in root.operands]
-            if root.opcode == "tuple"
-            else [Value(root)]
-        )
-        return sum(_changed(_behind_views(part.instruction)) for part in parts)
-    return _changed(step)
+def _worked_through(steps: list[Instruction]) -> tuple[int, int]:
+    """Bytes that a round's scatters write one by one, and that its reductions read, inside fusions too.
+
+    However small what comes out is: a histogram of a million values has 256 bins.
+    """
+    scattered = read = 0
+    for step in _inner(steps):
+        if step.opcode == "scatter":
+            scattered += sum(
+                size_of(operand.shape) for operand in step.operands[len(step.operands) // 2 + 1 :]
+            )
+        elif step.opcode in ("reduce", "reduce-window"):
+            read += sum(size_of(operand.shape) for operand in step.operands[: len(step.operands) // 2])
+    return scattered, read
 
 
-def _behind_views(instruction: Instruction) -> Instruction:
-    while instruction.opcode in ("bitcast", "reshape") and instruction.operands:
-        instruction = instruction.operands[0]
-    return instruction
-
-
-def _changed(instruction: Instruction) -> int:
-    if instruction.opcode == "dynamic-update-slice" and len(instruction.operands) > 1:
-        return size_of(instruction.operands[1].shape)
-    return size_of(instruction.shape)
+def _inner(steps: list[Instruction]) -> Iterator[Instruction]:
+    """The operations of a round, those of fusions instead of these."""
+    for step in steps:
+        if step.opcode == "fusion":
+            for callee in step.called_computations:
+                yield from callee
+        else:
+            yield step
 
 
 def _products(steps: list[Instruction]) -> Iterator[Instruction]:
     """The matrix products of a round, inside fusions too."""
-    for step in steps:
-        if step.opcode in ("dot", "convolution"):
-            yield step
-        elif step.opcode == "fusion":
-            for callee in step.called_computations:
-                yield from (i for i in callee if i.opcode in ("dot", "convolution"))
+    yield from (step for step in _inner(steps) if step.opcode in ("dot", "convolution"))
