@@ -10,6 +10,7 @@ from hlotext.analysis import written_bytes
 from hlotext.analysis.sizes import VIEWS
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import changed_bytes
 
 
 @attrs.frozen
@@ -31,7 +32,7 @@ class Rematerialized(Rule):
             is_again = ".remat" in instruction.name
             if not is_again and instruction.opcode in VIEWS:
                 continue
-            size = written_bytes(instruction) * context.runs(instruction)
+            size = min(written_bytes(instruction), changed_bytes(instruction)) * context.runs(instruction)
             total += size
             if is_again:
                 again += size
@@ -41,7 +42,16 @@ class Rematerialized(Rule):
             yield Report(
                 first,
                 f"{count:,} instructions are rematerialized, {100 * again / max(1, total):.2g} % of all that is written",
-                "free memory, or choose with jax.checkpoint what is computed again",
+                "free memory"
+                + (", or choose with jax.checkpoint what is computed again" if _is_training(context) else ""),
                 again,
                 "share",
             )
+
+
+def _is_training(context: Context) -> bool:
+    """Whether there is a backward pass, for which `jax.checkpoint` chooses what is kept."""
+    return any(
+        instruction.metadata is not None and "transpose(jvp" in instruction.metadata.op_name
+        for instruction in context.census.instructions
+    )
