@@ -35,12 +35,12 @@ class MissingDonation(Rule):
     """The same on CPU, which has more memory than anyone asks for."""
     min_saved_copied: int = 3 << 20
     """The same on CPU where every call copies them, which costs time."""
-    much_percent: float = 15
-    """Percent of the peak from which on `min_much` is enough."""
-    min_much: int = 2 << 20
+    some_percent: float = 15
+    """Percent of the peak from which on `min_some` is enough, but on CPU."""
+    min_some: int = 2 << 20
     """Bytes that it saves, likewise."""
-    much_percent_host: float = 25
-    """Percent of the peak on CPU, from which on `min_bytes` are enough."""
+    much_percent: float = 25
+    """Percent of the peak from which on that is enough where it is not known well, too, and on CPU `min_bytes`."""
     count: int = 3
     """How many arguments must be updated as parameters are, element by element, so that it is no coincidence; one that a loop
     begins with, and whose last value is the result, is none."""
@@ -80,12 +80,12 @@ class MissingDonation(Rule):
         peak = assignment.peak(MAIN).bytes if assignment is not None else 0
         saved = least if _is_known(least, most) else most
         percent = 100 * saved / peak if peak else 100
+        if percent >= self.much_percent:
+            return saved >= (self.min_bytes if context.backend is Backend.CPU else self.min_some)
         if context.backend is Backend.CPU:
-            if percent >= self.much_percent_host:
-                return saved >= self.min_bytes
             floor = self.min_saved_copied if is_copied else self.min_saved_host
         else:
-            floor = self.min_much if percent >= self.much_percent else self.min_saved
+            floor = self.min_some if percent >= self.some_percent else self.min_saved
         return _is_known(least, most) and percent >= self.min_percent and saved >= floor
 
     def _report(self, found: list[Update], what: str, cause: str, context: Context) -> Report | None:
