@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import hlotext as hlo
 from hlotext import lint
 
@@ -178,3 +180,114 @@ def test_a_program_that_chooses_a_precision_means_it() -> None:
     assert len(lint.run(hlo.parse(PRODUCTS % "add(exact, x)"), config)) == 1
     chosen = "dot(exact, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
     assert not lint.run(hlo.parse(PRODUCTS % chosen), config)
+
+
+DECODE = """HloModule decode, num_partitions=8, is_scheduled=true, input_output_alias={ {0}: (1, {}, may-alias) }
+
+ENTRY main {
+  embed = bf16[102400,2048] parameter(0), sharding={replicated}, metadata={op_name="params['embed']"}
+  cache = bf16[4,8,4096,576] parameter(1), sharding={devices=[1,8,1,1]<=[8]}, metadata={op_name="cache"}
+  tokens = s32[8] parameter(2), sharding={devices=[8]<=[8]}, metadata={op_name="tokens"}
+  w = bf16[2048,1024] parameter(3), sharding={replicated}, metadata={op_name="params['w']"}
+  next = bf16[4,8,4096,576] negate(cache)
+  ROOT out = (bf16[4,8,4096,576], bf16[102400,2048], s32[8], bf16[2048,1024]) tuple(next, embed, tokens, w)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "count"),
+    [
+        ("", "", 0),
+        ("parameter(3), sharding={replicated}", "parameter(3), sharding={devices=[1,8]<=[8]}", 1),
+        ("parameter(2), sharding={devices=[8]<=[8]}", "parameter(2), sharding={replicated}", 1),
+    ],
+    ids=["only the batch", "a weight too", "a cache beside tokens that are not"],
+)
+def test_a_cache_that_goes_with_the_batch_spreads_no_weights(old: str, new: str, count: int) -> None:
+    """A decoder that is data parallel on purpose; where a weight is spread, or heads are, another one may be forgotten."""
+    assert len(lint.run(hlo.parse(DECODE.replace(old, new)), lint.Config(select=("C110",)))) == count
+
+
+HISTOGRAM = """HloModule histogram, is_scheduled=true
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+bins {
+  old = f32[256]{0} parameter(0)
+  at = s32[N,1]{1,0} parameter(1)
+  what = f32[N]{0} parameter(2)
+  ROOT new = f32[256]{0} scatter(old, at, what), WHERE, to_apply=sum
+}
+
+condition {
+  state = (s32[], f32[256]{0}, s32[N,1]{1,0}, f32[N]{0}) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  bound = s32[] constant(10000)
+  ROOT less = pred[] compare(n, bound), direction=LT
+}
+
+body {
+  state = (s32[], f32[256]{0}, s32[N,1]{1,0}, f32[N]{0}) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  x = f32[256]{0} get-tuple-element(state), index=1
+  at = s32[N,1]{1,0} get-tuple-element(state), index=2
+  what = f32[N]{0} get-tuple-element(state), index=3
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  y = f32[256]{0} fusion(x, at, what), kind=kInput, calls=bins
+  ROOT t = (s32[], f32[256]{0}, s32[N,1]{1,0}, f32[N]{0}) tuple(next, y, at, what)
+}
+
+ENTRY main {
+  zero = s32[] constant(0)
+  x = f32[256]{0} parameter(0)
+  at = s32[N,1]{1,0} parameter(1)
+  what = f32[N]{0} parameter(2)
+  start = (s32[], f32[256]{0}, s32[N,1]{1,0}, f32[N]{0}) tuple(zero, x, at, what)
+  ROOT loop = (s32[], f32[256]{0}, s32[N,1]{1,0}, f32[N]{0}) while(start), condition=condition, body=body
+}
+""".replace(
+    "WHERE",
+    "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1",
+)
+
+
+@pytest.mark.parametrize(("values", "count"), [(500, 1), (500_000, 0)])
+def test_a_histogram_of_many_values_is_no_tiny_round(values: int, count: int) -> None:
+    """256 bins are written, but each value is added to one."""
+    text = HISTOGRAM.replace("[N", f"[{values}")
+    assert len(lint.run(hlo.parse(text), lint.Config(select=("G113",)))) == count
+
+
+REMATERIALIZED = """HloModule again, is_scheduled=true
+
+row {
+  cache = f32[4096,1024]{1,0} parameter(0)
+  part = f32[1,1024]{1,0} parameter(1)
+  at = s32[] parameter(2)
+  ROOT new = f32[4096,1024]{1,0} dynamic-update-slice(cache, part, at, at)
+}
+
+ENTRY main {
+  cache = f32[4096,1024]{1,0} parameter(0)
+  x = f32[1,1024]{1,0} parameter(1)
+  at = s32[] parameter(2)
+  n = f32[1,1024]{1,0} negate(x), metadata={op_name="NAME"}
+  new = f32[4096,1024]{1,0} fusion(cache, n, at), kind=kLoop, calls=row
+  n.remat = f32[1,1024]{1,0} negate(x)
+  ROOT t = (f32[4096,1024]{1,0}, f32[1,1024]{1,0}) tuple(new, n.remat)
+}
+"""
+
+
+@pytest.mark.parametrize(("name", "is_told"), [("jit(f)/neg", False), ("jit(f)/transpose(jvp())/neg", True)])
+def test_a_row_that_is_written_in_place_is_a_row(name: str, is_told: bool) -> None:
+    """Three rows are written, one of them again; only where there is a backward pass `jax.checkpoint` chooses."""
+    (finding,) = lint.run(hlo.parse(REMATERIALIZED.replace("NAME", name)), lint.Config(select=("M105",)))
+    assert "33 % of all that is written" in finding.message
+    assert ("jax.checkpoint" in finding.help) is is_told

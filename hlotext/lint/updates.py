@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterator
 
 import attrs
@@ -186,3 +187,12 @@ def _of_a_round(body: Computation, part: tuple[int, ...], array: Shape) -> _Chan
             following += [(v, p, change | now) for v, p, now in _before(value, index, array)]
         level = following
     return _Change.ALL
+
+
+def tree_of(parameter: Instruction) -> str:
+    """The name of the argument that a parameter is a leaf of; its own where it has no other.
+
+    JAX names arguments by their place: `params` of `params['w']`.
+    """
+    name = parameter.metadata.op_name if parameter.metadata is not None else ""
+    return re.split(r"[\[.]", name, maxsplit=1)[0] or parameter.name

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 
 import attrs
 
 from hlotext.analysis import Backend, byte_text, memory_space
-from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.held import MAIN, assignment_of
 from hlotext.lint.helpers import changes_layout, donors, size_of
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.updates import Update, updates
+from hlotext.lint.updates import Update, tree_of, updates
 from hlotext.memory import Assignment, MemoryModelError
 from hlotext.memory.what_if import WhatIf, donate
 
@@ -199,12 +197,6 @@ def _given_back(found: list[Update], context: Context) -> list[Update]:
 
     JAX names arguments by their place, as in `batch['reward']`.
     """
-    leaves = Counter(map(_tree, context.module.entry.parameters))
-    updated = Counter(_tree(one.parameter) for one in found)
-    return [one for one in found if 2 * updated[_tree(one.parameter)] >= leaves[_tree(one.parameter)]]
-
-
-def _tree(parameter: Instruction) -> str:
-    """The name of the argument that a parameter is a leaf of; its own where it has no other."""
-    name = parameter.metadata.op_name if parameter.metadata is not None else ""
-    return re.split(r"[\[.]", name, maxsplit=1)[0] or parameter.name
+    leaves = Counter(map(tree_of, context.module.entry.parameters))
+    updated = Counter(tree_of(one.parameter) for one in found)
+    return [one for one in found if 2 * updated[tree_of(one.parameter)] >= leaves[tree_of(one.parameter)]]
