@@ -73,7 +73,8 @@ def donate(
     assert before.model is not None
     flow = before.model.flow
     aliases, notes, unsure = _donated(before, flow, parameters, results or {})
-    after = assign(module, before.backend, before.chip, aliases=aliases)
+    needless = _needless_copies(before, flow, aliases)
+    after = assign(_without(module, needless), before.backend, before.chip, aliases=aliases)
     found = _compared(f"donate {', '.join(map(str, parameters))}", memory_space, before, after, notes)
     return attrs.evolve(found, unsure=tuple(unsure))
 
@@ -117,6 +118,61 @@ def _donated(
             else:
                 notes.append(f"no result has the shape of parameter {number} ({shape})")
     return aliases, notes, unsure
+
+
+def _needless_copies(
+    before: Assignment, flow: Dataflow, aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]]
+) -> list[str]:
+    """Copies of donated parameters that are there only because they are not donated, though the result lies elsewhere.
+
+    The copy alone reads the parameter, what is written over the copy lies in one buffer with it, as a loop's state, and the
+    result is written by the last reader of that, which may write over what it reads: all of it lies in the parameter then.
+    Where the result lies in that buffer itself, the parameter takes the place of the buffer anyway.
+    """
+    assert before.model is not None
+    buffers = {value: buffer for buffer in before.buffers or () for value in buffer}
+    by_number = {p.parameter_number: p for p in flow.module.entry.parameters}
+    found = []
+    for output, (number, index) in aliases.items():
+        result = flow.value_at(flow.module.entry.root, output)
+        users = by_number[number].users if not index and flow.aliases.get(output) is None else ()
+        if len(users) != 1 or users[0].opcode != "copy" or result is None or result.live_range is None:
+            continue
+        held, copied = flow.value_at(by_number[number], ()), flow.value_at(users[0], ())
+        writer = result.instruction
+        if held is None or copied is None or held.shape != copied.shape or writer is None:
+            continue
+        buffer = buffers.get(copied, (copied,))
+        ends = [value.live_range[1] for value in buffer if value.live_range is not None]
+        if result in buffer or not ends or max(ends) > result.live_range[0]:
+            continue
+        if any(
+            flow.value_at(operand, ()) in buffer
+            and before.model.sharing.may_share(operand, (), writer, result.index)
+            for operand in writer.operands
+            if operand.shape is not None and operand.shape.is_array
+        ):
+            found.append(users[0].name)
+    return found
+
+
+def _without(module: Module, copies: Sequence[str]) -> Module:
+    """The module without these copies; itself where there are none."""
+    if not copies:
+        return module
+    changed = module.clone()
+    try:
+        for name in copies:
+            copy = changed.find(name)
+            assert isinstance(copy, Instruction)
+            source = copy.operands[0]
+            for user in list(copy.users):
+                user.change(operands=[source if o is copy else o for o in user.operands], typed=False)
+            changed.entry.remove(copy)
+    except EditError:
+        # Something waits for a copy: it stays, and less is saved than might be.
+        return module
+    return changed
 
 
 class _Order:
