@@ -230,6 +230,17 @@ def test_inline_bodies_get_a_text_of_their_own() -> None:
 # ---- copies and transactions
 
 
+def test_a_line_that_could_not_be_read_is_not_copied() -> None:
+    """It would be another line than that which stands in the text."""
+    text = "HloModule m\n\nENTRY e {\n  p = f32[2] parameter(0)\n  b = f32[2] sine(p, to=\n  ROOT c = f32[2] negate(b)\n}\n"
+    module = hlo.parse_tolerant(text).module
+    with pytest.raises(hlo.EditError, match="b could not be read"):
+        clone_computation(module.entry)
+    with pytest.raises(hlo.EditError, match="b could not be read"):
+        clone_instruction(module.entry["b"])
+    assert str(module) == text
+
+
 def test_a_clone_prints_alike_and_shares_nothing(module: hlo.Module) -> None:
     module.entry["a"].name = "renamed"
     copy = module.clone()

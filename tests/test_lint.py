@@ -342,7 +342,7 @@ def test_a_baseline_survives_renaming(path: Path) -> None:
 @pytest.mark.parametrize(("is_changing", "code"), [(True, "C101"), (False, "C102")])
 def test_one_all_gather_in_a_loop_is_one_new_finding(is_changing: bool, code: str) -> None:
     """Inserted into a real module, whose other findings stay known; of something that stays the same it is worse."""
-    config = lint.Config(extend_select=tuple("CDKLM"), rules={"C101": {"min_bytes": 1}})
+    config = lint.Config(extend_select=tuple("CDKLM"), rules={"C101": {"min_bytes": 1, "min_round_bytes": 1}})
     module = hlo.load(support.CORPUS / "cpu" / "ring_attention.cpu_4.after_optimizations.txt")
     baseline = lint.Baseline.of(lint.run(module, config))
     ((loop, _), *_) = analysis.call_graph(module).loops()

@@ -9,6 +9,7 @@ import attrs
 
 from hlotext.edit import members, structure
 from hlotext.edit.calls import OWNERS
+from hlotext.edit.instructions import check_readable
 from hlotext.edit.journal import Edit
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import ROLES
@@ -34,6 +35,7 @@ def clone_instruction(
         raise EditError(f"{instruction.name} is a parameter, which stands once in its computation")
     if instruction.opcode in ROLES:
         raise EditError(f"{instruction.name} is a part of an asynchronous operation: clone its computation")
+    check_readable(instruction)
     module = members.module_of(instruction)
     new_name = name or f"{instruction.name}.clone"
     if before is None:
@@ -59,6 +61,8 @@ def clone_computation(
     module = computation.module
     if module is None:
         raise EditError(f"{computation.name} is in no module")
+    for instruction in computation:
+        check_readable(instruction)
     copy = Computation(
         module.computation_names.unique(name or f"{computation.name or 'inline_body'}.clone"),
         execution_thread=computation._execution_thread,

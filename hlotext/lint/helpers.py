@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hlotext.analysis import Communication, arrays_of, causing_frame, invariant_instructions, total_of
+from hlotext.analysis import (
+    Communication,
+    arrays_of,
+    causing_frame,
+    devices_of,
+    invariant_instructions,
+    total_of,
+)
 from hlotext.analysis.sizes import VIEWS
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
@@ -30,6 +37,14 @@ COLLECTIVE_KINDS = frozenset(
 def size_of(shape: Shape | None) -> int:
     """Allocated bytes of all arrays of a shape, as far as they are known."""
     return total_of(shape).allocated_bytes
+
+
+def senders(one: Communication) -> str:
+    """Which devices send: `each device sends`, or of pairs that name only some `a device sends up to`."""
+    sources = {pair[0] for pair in one.pairs or ()}
+    home = one.start.computation
+    total = devices_of(home.module).total if home is not None and home.module is not None else None
+    return "each device sends" if not one.pairs or len(sources) == total else "a device sends up to"
 
 
 def times(runs: int) -> str:

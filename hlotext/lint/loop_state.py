@@ -13,6 +13,8 @@ from hlotext.lint.values import Value, source, uses
 
 _KEPT = frozenset({"bitcast", "convert", "copy", "reshape", "slice", "transpose", "opt-barrier"})
 """Opcodes behind which a part of an array is still that part."""
+_MATRIX = 16
+"""How many times as large as a vector a matrix is."""
 _SCALARS = frozenset({"broadcast", "constant"})
 _MOST_OPERATIONS = 20
 _DONES = frozenset({"copy-done", "copy-start", "async-done", "all-gather-done"})
@@ -84,6 +86,18 @@ def is_paired(one: Communication) -> bool:
         and (made in kept or _is_of_parameter(made))
     ]
     return 2 * sum(carried) > sum(size_of(operand.shape) for operand in one.start.operands)
+
+
+def is_of_matrix(result: Instruction) -> bool:
+    """Whether a value is a vector that is only multiplied with arrays many times its size: the rows of a matrix that each
+    device has need all of it."""
+    if result.shape is None or sum(size > 1 for size in result.shape.dimensions) != 1:
+        return False
+    size = size_of(result.shape)
+    found = [user for user, _ in uses(result, _KEPT | {"broadcast"})]
+    return bool(found) and all(
+        any(size_of(operand.shape) >= _MATRIX * size for operand in user.operands) for user in found
+    )
 
 
 def _is_repeated(result: Instruction) -> bool:

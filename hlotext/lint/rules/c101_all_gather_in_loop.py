@@ -9,9 +9,9 @@ import attrs
 
 from hlotext.analysis import Communication, byte_text
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.beside import is_worth_time
+from hlotext.lint.beside import step_percent
 from hlotext.lint.helpers import is_invariant, results
-from hlotext.lint.loop_state import is_given_back, is_paired, is_part_of_state
+from hlotext.lint.loop_state import is_given_back, is_of_matrix, is_paired, is_part_of_state
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import is_looked_up
 
@@ -26,6 +26,8 @@ class AllGatherInLoop(Rule):
     """Bytes that each device sends in all rounds, from which on it is worth a finding."""
     min_percent: float = 0.2
     """Percent of the estimated time of the module for which they are waited for, likewise."""
+    min_round_bytes: int = 1 << 16
+    """Bytes that each device sends in one round, likewise, where no time is estimated, as on CPU."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         found = list(self._found(context))
@@ -53,19 +55,19 @@ class AllGatherInLoop(Rule):
                 continue  # a reduce-scatter ends what it begins, as sequence parallelism means it
             if one.kind == "all-gather" and is_paired(one):
                 continue  # what each round makes anew, and every device needs all of
-            if (
-                one.kind == "all-gather"
-                and _is_programs(one, "/all_gather")
-                and all(map(is_looked_up, results(one)))
-            ):
-                continue  # the program looks up any rows of what the round before has made
+            gathered = list(results(one)) if one.kind == "all-gather" else []
+            if gathered and all(map(is_looked_up, gathered)):
+                continue  # any rows are looked up of what the round before has made
+            if gathered and all(map(is_of_matrix, gathered)):
+                continue  # each device multiplies its rows of a matrix with the whole vector
             if _is_programs(one, "/all_to_all", "/ragged_all_to_all"):
                 continue  # each round exchanges what it must, as the program says itself
             runs = context.runs(one.start)
             total = one.sent_bytes * runs
             if total < self.min_bytes or (runs == 1 and one.runs == 1):
                 continue
-            if not is_worth_time(one.start, context, self.min_percent):
+            share = step_percent(one.start, context)
+            if share < self.min_percent if share is not None else one.sent_bytes < self.min_round_bytes:
                 continue
             yield one, total
 

@@ -9,7 +9,7 @@ import attrs
 from hlotext.analysis import Backend, Communication, byte_text
 from hlotext.findings.errors import Severity
 from hlotext.lint.beside import could_be_hidden, worth_time_together
-from hlotext.lint.helpers import COLLECTIVE_KINDS, times
+from hlotext.lint.helpers import COLLECTIVE_KINDS, senders, times
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -39,7 +39,7 @@ class SynchronousCollective(Rule):
             yield Report(
                 one.start,
                 f"{one.kind} runs{times(runs)} with no computation beside it: "
-                f"each device sends {byte_text(one.sent_bytes)}{' each time' if runs > 1 else ''}",
+                f"{senders(one)} {byte_text(one.sent_bytes)}{' each time' if runs > 1 else ''}",
                 "let the compiler make it asynchronous, and give it independent work",
                 one.sent_bytes * runs,
                 cause=cause,

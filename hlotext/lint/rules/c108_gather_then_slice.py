@@ -7,8 +7,12 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text
-from hlotext.lint.helpers import results, slices_of
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint.beside import is_worth_time
+from hlotext.lint.helpers import results, size_of, slices_of
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import VIEWS, Value, entered
 
 
 @attrs.frozen
@@ -19,22 +23,64 @@ class GatherThenSlice(Rule):
     needs_optimized = True
 
     min_bytes: int = 1 << 16
-    """Bytes of the gathered array from which on it is worth a finding."""
+    """Bytes of a gathered array from which on it is worth a finding."""
+    min_percent: float = 0.5
+    """Percent of the estimated time of the module for which is waited for what is not used, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for one in context.communications:
             if one.kind != "all-gather" or one.result_bytes < self.min_bytes or one.participants == 1:
                 continue
-            for value in results(one):
-                slices = slices_of(value)
-                if slices is None or value.shape is None or not value.shape.is_array:
-                    continue
-                kept = sum(s.shape.element_count for s in slices if s.shape is not None)
-                if kept < value.shape.element_count:
-                    part = kept / value.shape.element_count
-                    yield Report(
-                        one.start,
-                        f"all-gather of {byte_text(one.result_bytes)}, of which {100 * part:.3g} % is used",
-                        "change the sharding in steps, or so that no device needs the whole array",
-                        round(one.sent_bytes * (1 - part)) * context.runs(one.start),
-                    )
+            cut = [(value, kept) for value in results(one) if (kept := self._kept(value)) is not None]
+            whole = sum(size_of(value.shape) for value, _ in cut)
+            if not whole:
+                continue
+            part = sum(size_of(value.shape) * kept for value, kept in cut) / whole
+            needless = whole / one.result_bytes * (1 - part)
+            if not is_worth_time(one.start, context, self.min_percent / needless):
+                continue
+            of_them = f", {len(cut)} arrays of one that gathers more," if whole < one.result_bytes else ""
+            yield Report(
+                one.start,
+                f"all-gather of {byte_text(whole)}{of_them} of which {100 * part:.3g} % is used",
+                "change the sharding in steps, or so that no device needs the whole array",
+                round(one.sent_bytes * needless) * context.runs(one.start),
+            )
+
+    def _kept(self, value: Instruction) -> float | None:
+        """The part of an array that is used; None where all is, or where the array is small."""
+        slices = slices_of(value)
+        if slices is None or value.shape is None or size_of(value.shape) < self.min_bytes:
+            return None
+        # Several fusions cut the same slice each for themselves.
+        sizes = {_place(s): s.shape.element_count for s in slices if s.shape is not None}
+        kept = sum(sizes.values())
+        return kept / value.shape.element_count if kept < value.shape.element_count else None
+
+
+_MOST = 60
+"""Operations of an index that are looked at."""
+
+
+def _place(piece: Instruction) -> tuple[str, ...]:
+    """Where a dynamic slice begins, and what it takes, also inside of fusions: equal for slices that are the same."""
+    fusions: list[Instruction] = []
+    home = piece.computation
+    while home is not None and home.is_fusion_body and home.callers:
+        fusions.insert(0, home.callers[0])
+        home = fusions[0].computation
+    left = [_MOST]
+    indices = (Value(operand, tuple(fusions)) for operand in piece.operands[1:])
+    return str(piece.attributes.get("dynamic_slice_sizes")), *(_formula(index, left) for index in indices)
+
+
+def _formula(value: Value, left: list[int]) -> str:
+    value = entered(value)
+    one = value.instruction
+    left[0] -= 1
+    if one.opcode == "constant":
+        return str(one.literal)
+    if left[0] < 0 or one.opcode not in ELEMENTWISE | VIEWS:
+        return one.name
+    said = one.attributes.get("direction", "")
+    return f"{one.opcode}{said}({', '.join(_formula(operand, left) for operand in value.operands())})"

@@ -81,13 +81,15 @@ class Padding(Rule):
 
 def _is_compilers(instruction: Instruction) -> bool:
     """Whether the compiler inserted it without saying for what, or for a convolution: such a shape is its choice alone."""
-    if is_of_convolution(instruction):
+    if is_of_convolution(instruction) or instruction.opcode in _STAGING:
         return True
     return instruction.opcode in _STEPS and not (
         instruction.metadata is not None and instruction.metadata.op_name
     )
 
 
+_STAGING = frozenset({"copy-start", "copy-done"})
+"""Opcodes that only move an array into fast memory, or out of it."""
 _STEPS = frozenset(
     {"bitcast", "broadcast", "concatenate", "copy", "pad", "reduce", "reshape", "slice", "transpose"}
 )
