@@ -17,7 +17,7 @@ from hlotext.memory.fast_space import trace_of_fast_space
 from hlotext.memory.heap import Buffers, Event, Placement, place_by_size, place_by_time, simulate
 from hlotext.memory.live_ranges import LiveRanges
 from hlotext.memory.platforms import SPARSE_CORE_TUPLES, Platform, rounded_up
-from hlotext.memory.reuse import FreeGaps, Timeline
+from hlotext.memory.reuse import FreeGaps, Owners, Timeline
 from hlotext.memory.schedule import Schedule
 from hlotext.memory.sharing import Sharing
 from hlotext.memory.values import Range, Value
@@ -227,7 +227,7 @@ class Assigner:
         ranges = self._ranges_of(number)
         gaps = self._gaps.get(members[0].memory_space)
         if ranges and gaps is not None:
-            for candidate in gaps.candidates(*ranges[0]):
+            for candidate in gaps.candidates(*ranges[0], *self._neighbours(members)):
                 opened = self._open[candidate]
                 if self._fits(opened, number):
                     self._take(opened, number)
@@ -237,6 +237,30 @@ class Assigner:
         opened = self._new(number, self._buffers.sizes[number])
         self._gaps_in(opened).add(opened.allocation.number, ranges)
         return True
+
+    def _neighbours(self, members: Sequence[Value]) -> tuple[Owners, Owners]:
+        """Which allocations a buffer can take right behind what they hold, and right before it; None: any.
+
+        Of a sort of several arrays each result goes at most over its own operand, so that not each is tried with each.
+        """
+        value, *others = members
+        made, (operand, _) = value.instruction, self._ranges.end_of(value)
+        if others or made is None or value.live_range is None:
+            return None, None
+        _, last = value.live_range
+        before: Owners = None
+        if _sorts_together(made) and value.index and value.index[0] < len(made.operands):
+            before = self._numbers_of(self._flow.at[made.operands[value.index[0]]])
+        for user in operand.users if operand is not None else ():
+            if operand is not None and _sorts_together(user):
+                own = [self._flow.value_at(user, (n,)) for n in self._sharing.operand_numbers(user)[operand]]
+                if any(v is not None and v.live_range is not None and v.live_range[0] == last for v in own):
+                    return before, self._numbers_of(own)
+        return before, None
+
+    def _numbers_of(self, values: Iterable[Value | None]) -> set[int]:
+        opened = (self._of.get(value) for value in values if value is not None)
+        return {one.allocation.number for one in opened if one is not None}
 
     def _take(self, opened: _Open, number: int) -> None:
         self._put(opened, number, self._buffers.sizes[number])
@@ -416,3 +440,7 @@ def set_bytes(values: Iterable[Value], platform: Platform) -> None:
             except (LayoutError, ValueError) as error:
                 raise MemoryModelError(f"the size of {value.name} cannot be told: {error}") from None
         value.bytes = size
+
+
+def _sorts_together(instruction: Instruction) -> bool:
+    return instruction.opcode == "sort" and len(instruction.operands) > 1

@@ -7,11 +7,14 @@ are kept, so that those without room are not asked; what is asked is the same.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
 from hlotext.memory.values import Range
+
+Owners = Collection[int] | None
+"""Allocations by number; None: any."""
 
 
 class FreeGaps:
@@ -72,8 +75,11 @@ class FreeGaps:
             place += place & -place
         return row
 
-    def candidates(self, first: int, last: int) -> Iterator[int]:
-        """Allocations with a gap around the moments from `first` to `last`, the last one made first."""
+    def candidates(self, first: int, last: int, before: Owners = None, after: Owners = None) -> Iterator[int]:
+        """Allocations with a gap around the moments from `first` to `last`, the last one made first.
+
+        Of those that hold something up to `first` only `before`, of those that do from `last` on only `after`; None: all.
+        """
         place, latest, longest = first + 2, self._latest, -1
         while place:
             longest = max(longest, latest[place])
@@ -81,7 +87,12 @@ class FreeGaps:
         if longest < last:
             return
         count = self._count
-        found = (self._begins[:count] <= first) & (self._ends[:count] >= last)
+        begins, ends = self._begins[:count], self._ends[:count]
+        found = (begins <= first) & (ends >= last)
+        if before is not None:
+            found &= (begins < first) | np.isin(self._owners[:count], list(before))
+        if after is not None:
+            found &= (ends > last) | np.isin(self._owners[:count], list(after))
         owners = np.unique(self._owners[:count][found])
         yield from owners[::-1].tolist()
 

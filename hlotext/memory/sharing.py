@@ -101,7 +101,7 @@ class Sharing:
         self, operand: Instruction, operand_index: ShapeIndex, user: Instruction, user_index: ShapeIndex
     ) -> bool:
         """The general rules, for equal shapes."""
-        numbers = self._operand_numbers(user).get(operand)
+        numbers = self.operand_numbers(user).get(operand)
         if not numbers:
             return False
         match user.opcode:
@@ -127,7 +127,7 @@ class Sharing:
                 return self._is_call_in_place(operand, operand_index, user)
         return self._elementwise.on(user, numbers[0])
 
-    def _operand_numbers(self, user: Instruction) -> dict[Instruction, list[int]]:
+    def operand_numbers(self, user: Instruction) -> dict[Instruction, list[int]]:
         """At which places an instruction takes each operand. The last answer is kept: one user asks many times."""
         if self._asked is not user:
             self._asked, self._numbers = user, {}

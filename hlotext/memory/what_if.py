@@ -58,21 +58,22 @@ def donate(
     memory_space: int = 0,
     before: Assignment | None = None,
     results: Mapping[int, ShapeIndex] | None = None,
+    is_hopeful: bool = False,
 ) -> WhatIf:
     """The peak if these parameters of the entry were donated.
 
     Each array of a parameter takes the place that `results` says of the entry's result, else the first result of the same
     shape that lies in no parameter yet, as JAX pairs them. Where a reader of the parameter needs the result, the compiler
-    copies, and nothing is gained. Where neither needs the other the compiler has to bring the reader before: `is_sure` of the
-    outcome is False for them, as the CPU compiler, which inserts copies before it schedules, copies there
-    (`RemoveUnnecessaryCopies` with a `DependencyHloOrdering`). Of a result that is not written over its own parameter
-    element by element it copies too, for a moment, which is left out. Raises MemoryModelError for a parameter that is not
-    there, and as `assign` does.
+    copies, and nothing is gained. Where neither needs the other the compiler has to bring the reader before. The CPU
+    compiler, which inserts copies before it schedules, copies there (`RemoveUnnecessaryCopies` with a
+    `DependencyHloOrdering`), and such a parameter counts only if `is_hopeful`; `unsure` of the outcome names those that
+    count. Of a result that is not written over its own parameter element by element it copies too, for a moment, which is
+    left out. Raises MemoryModelError for a parameter that is not there, and as `assign` does.
     """
     before = before or assign(module, platform, chip)
     assert before.model is not None
     flow = before.model.flow
-    aliases, notes, unsure = _donated(before, flow, parameters, results or {})
+    aliases, notes, unsure = _donated(before, flow, parameters, results or {}, is_hopeful)
     needless = _needless_copies(before, flow, aliases)
     after = assign(_without(module, needless), before.backend, before.chip, aliases=aliases)
     found = _compared(f"donate {', '.join(map(str, parameters))}", memory_space, before, after, notes)
@@ -80,7 +81,11 @@ def donate(
 
 
 def _donated(
-    before: Assignment, flow: Dataflow, parameters: Sequence[int], chosen: Mapping[int, ShapeIndex]
+    before: Assignment,
+    flow: Dataflow,
+    parameters: Sequence[int],
+    chosen: Mapping[int, ShapeIndex],
+    is_hopeful: bool,
 ) -> tuple[Mapping[ShapeIndex, tuple[int, ShapeIndex]], list[str], list[int]]:
     assert before.model is not None
     entry = flow.module.entry
@@ -107,9 +112,14 @@ def _donated(
             if chosen.get(number) in fits:
                 fits = [chosen[number]]
             free = [output for output in fits if held is not None and order.may_follow(held, results[output])]
-            if free:
+            is_unsure = bool(free) and held is not None and not order.must_follow(held, results[free[0]])
+            if is_unsure and before.backend is Backend.CPU and not is_hopeful:
+                notes.append(
+                    f"what reads parameter {number} may run after its new value is written: it would be copied"
+                )
+            elif free:
                 aliases[free[0]] = number, index
-                if held is not None and not order.must_follow(held, results[free[0]]):
+                if is_unsure:
                     unsure.append(number)
             elif fits:
                 notes.append(
@@ -144,7 +154,7 @@ def _needless_copies(
             continue
         buffer = buffers.get(copied, (copied,))
         ends = [value.live_range[1] for value in buffer if value.live_range is not None]
-        if result in buffer or not ends or max(ends) > result.live_range[0]:
+        if len(buffer) < 2 or result in buffer or not ends or max(ends) > result.live_range[0]:
             continue
         if any(
             flow.value_at(operand, ()) in buffer

@@ -164,7 +164,13 @@ def _donated(found: list[Update], before: Assignment, context: Context) -> WhatI
         if one.parameter.parameter_number is not None
     }
     return donate(
-        context.module, list(places), context.backend, memory_space=MAIN, before=before, results=places
+        context.module,
+        list(places),
+        context.backend,
+        memory_space=MAIN,
+        before=before,
+        results=places,
+        is_hopeful=True,
     )
 
 

@@ -15,7 +15,7 @@ from hlotext.ir.tables.opcodes import NATIVE_ASYNC
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
 from hlotext.rewrite.builder import Builder
-from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.base import Pass, PassLimitError, PassResult
 
 _COLLECTIVES = frozenset(
     {"all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter", "collective-broadcast"}
@@ -113,6 +113,10 @@ def _fitted(b: Builder, value: Instruction, shape: Shape) -> Instruction:
         assert given is not None
         have = given.dimensions[d]
         if size > have:
+            if size // have > _MOST_PARTS:
+                raise PassLimitError(
+                    f"single-device would put {value.name} together {size // have:,} times, more than {_MOST_PARTS:,}"
+                )
             parts = [value] * (size // have)
             value = b.op("concatenate", parts, shape=_with_size(given, d, size), dimensions=(d,))
         elif size < have:
@@ -122,6 +126,10 @@ def _fitted(b: Builder, value: Instruction, shape: Shape) -> Instruction:
     if value.shape is not None and str(value.shape) != str(shape):
         value = b.op("copy", (value,), shape=shape)
     return value
+
+
+_MOST_PARTS = 1 << 16
+"""Devices whose parts are put together: more than one compilation is for."""
 
 
 def _with_size(shape: Shape, dimension: int, size: int) -> Shape:
