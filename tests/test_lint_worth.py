@@ -200,12 +200,12 @@ ENTRY main {
     [
         ("", "", 0),
         ("parameter(3), sharding={replicated}", "parameter(3), sharding={devices=[1,8]<=[8]}", 1),
-        ("parameter(2), sharding={devices=[8]<=[8]}", "parameter(2), sharding={replicated}", 1),
+        ("op_name=\"params['w']\"", "op_name=\"w\"", 1),
     ],
-    ids=["only the batch", "a weight too", "a cache beside tokens that are not"],
+    ids=["only the batch", "a weight too", "one weight alone in its argument"],
 )
-def test_a_cache_that_goes_with_the_batch_spreads_no_weights(old: str, new: str, count: int) -> None:
-    """A decoder that is data parallel on purpose; where a weight is spread, or heads are, another one may be forgotten."""
+def test_weights_are_whole_on_purpose_where_none_of_them_is_spread(old: str, new: str, count: int) -> None:
+    """A decoder that is data parallel on purpose; where a weight of the same argument is spread another may be forgotten."""
     assert len(lint.run(hlo.parse(DECODE.replace(old, new)), lint.Config(select=("C110",)))) == count
 
 

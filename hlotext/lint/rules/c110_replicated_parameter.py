@@ -42,6 +42,10 @@ class ReplicatedParameter(Rule):
             if parameter in moments
             or (not is_looked_up(parameter, only_in_loops=True) and spread[_dimensions(parameter)] < 2)
         ]
+        meant = _held_on_purpose(context)
+        large = [
+            parameter for parameter in large if parameter in moments or _dimensions(parameter) not in meant
+        ]
         if not large:
             return
         first = max(large, key=lambda parameter: sizes[parameter])
@@ -86,6 +90,21 @@ def _moments(replicated: list[Instruction], spread: Counter[tuple[int, ...]]) ->
     ]
 
 
+def _held_on_purpose(context: Context) -> set[tuple[int, ...]]:
+    """The whole shapes of weights that every device has on purpose: of their argument, which has several, none is spread.
+
+    What other arguments have of such a shape, as moments, belongs to the first of that shape.
+    """
+    weights = [p for p in context.module.entry.parameters if len(_dimensions(p)) > 1]
+    trees: dict[str, list[Instruction]] = {}
+    first: dict[tuple[int, ...], Instruction] = {}
+    for parameter in weights:
+        trees.setdefault(tree_of(parameter), []).append(parameter)
+        first.setdefault(_dimensions(parameter), parameter)
+    meant = {tree for tree, held in trees.items() if len(held) > 1 and all(map(_is_replicated, held))}
+    return {whole for whole, parameter in first.items() if tree_of(parameter) in meant}
+
+
 def _dimensions(parameter: Instruction) -> tuple[int, ...]:
     """Those of the whole array, of which each device may hold a part."""
     local = parameter.shape.dimensions if parameter.shape is not None and parameter.shape.is_array else ()
@@ -94,10 +113,7 @@ def _dimensions(parameter: Instruction) -> tuple[int, ...]:
 
 
 def _is_data_parallel(context: Context) -> bool:
-    """Whether a step gives all its state to every device, so that none was forgotten when the others were spread.
-
-    State of each sample, as a cache, goes with the samples: it is spread as they are, and says nothing of the weights.
-    """
+    """Whether a step gives all its state to every device, so that none was forgotten when the others were spread."""
     parameters = context.module.entry.parameters
     config = context.module.attributes.get("input_output_alias")
     numbers = {alias.parameter_number for alias in config.entries} if config is not None else set()
@@ -105,42 +121,4 @@ def _is_data_parallel(context: Context) -> bool:
     state += [parameter for parameter, _ in donors(context)]
     state += [one.parameter for one in updates(context)]
     arrays = [parameter for parameter in state if parameter.shape is not None and parameter.shape.rank]
-    if not arrays:
-        return False
-    return all(map(_is_replicated, arrays)) or _goes_with_the_batch(context, arrays)
-
-
-def _goes_with_the_batch(context: Context, state: list[Instruction]) -> bool:
-    """Whether nothing is spread but the batch and what belongs to its samples: along a dimension of the batch's size.
-
-    The batch is known by its integers, tokens or labels. A leaf of an argument that has matrices on every device is a weight.
-    """
-    parameters = [p for p in context.module.entry.parameters if p.shape is not None and p.shape.rank]
-    spread = [parameter for parameter in parameters if not _is_replicated(parameter)]
-    weights = {tree_of(p) for p in parameters if _is_replicated(p) and len(_dimensions(p)) > 1}
-    held = set(state)
-    sizes = {
-        size
-        for parameter in spread
-        if parameter not in held
-        and parameter.shape is not None
-        and parameter.shape.element_type.name in _INTEGERS
-        for size in _spread_dimensions(parameter)
-    }
-    return bool(sizes) and all(
-        tree_of(parameter) not in weights
-        and len(found := _spread_dimensions(parameter)) == 1
-        and found[0] in sizes
-        for parameter in spread
-    )
-
-
-_INTEGERS = frozenset({"s32", "s64", "u32", "u64"})
-"""Types of tokens and labels; narrower ones may be weights."""
-
-
-def _spread_dimensions(parameter: Instruction) -> list[int]:
-    """Sizes in the whole array of the dimensions that the devices share."""
-    local = parameter.shape.dimensions if parameter.shape is not None and parameter.shape.is_array else ()
-    whole = _dimensions(parameter)
-    return [size for size, part in zip(whole, local, strict=False) if size != part]
+    return bool(arrays) and all(map(_is_replicated, arrays))

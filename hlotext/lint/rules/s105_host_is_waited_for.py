@@ -23,8 +23,8 @@ class HostIsWaitedFor(Rule):
     backends = frozenset({Backend.GPU})
     needs_schedule = True
 
-    max_bytes: int = 64 << 20
-    """Bytes that a round of a loop, or a branch, writes, up to which waiting takes a part of its time worth knowing."""
+    max_bytes: int = 256 << 20
+    """Bytes that a round of a loop, or a branch, reads and writes, up to which waiting takes a good part of its time."""
     min_bytes: int = 1 << 20
     """Bytes of a copy of an array from which on it is worth a finding."""
 
@@ -53,7 +53,7 @@ class HostIsWaitedFor(Rule):
 
     def _loop(self, loop: Instruction, context: Context) -> Iterator[Report]:
         body = loop.attributes.get("body")
-        if not isinstance(body, Computation) or _is_fixed(loop) or _written(body) > self.max_bytes:
+        if not isinstance(body, Computation) or _is_fixed(loop) or _moved(body) > self.max_bytes:
             return
         trips = dict(context.graph.loops()).get(loop)
         rounds = f", {trips * context.runs(loop):,} times" if trips is not None else ""
@@ -68,8 +68,8 @@ class HostIsWaitedFor(Rule):
     def _branches(self, conditional: Instruction, context: Context) -> Iterator[Report]:
         runs = context.runs(conditional)
         index = conditional.operands[0].shape if conditional.operands else None
-        written = max((_written(body) for body in conditional.called_computations), default=0)
-        if _is_fixed(conditional) or written > self.max_bytes or index is None:
+        moved = max((_moved(body) for body in conditional.called_computations), default=0)
+        if _is_fixed(conditional) or moved > self.max_bytes or index is None:
             return
         if context.loop_around(conditional.computation) is None:
             return
@@ -107,6 +107,10 @@ def _is_fixed(instruction: Instruction) -> bool:
     return is_librarys(instruction) or is_of_package(instruction)
 
 
-def _written(body: Computation) -> int:
-    """Bytes that the operations of a round or a branch write together."""
-    return sum(size_of(step.shape) for step in body if works(step))
+def _moved(body: Computation) -> int:
+    """Bytes that the operations of a round or a branch read and write together."""
+    return sum(
+        size_of(step.shape) + sum(size_of(operand.shape) for operand in set(step.operands))
+        for step in body
+        if works(step)
+    )
