@@ -200,7 +200,7 @@ ENTRY main {
     [
         ("", "", 0),
         ("parameter(3), sharding={replicated}", "parameter(3), sharding={devices=[1,8]<=[8]}", 1),
-        ("op_name=\"params['w']\"", "op_name=\"w\"", 1),
+        ("op_name=\"params['w']\"", 'op_name="w"', 1),
     ],
     ids=["only the batch", "a weight too", "one weight alone in its argument"],
 )
