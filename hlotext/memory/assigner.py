@@ -44,13 +44,22 @@ class Result:
 class _Open:
     """An allocation while it is being filled."""
 
-    __slots__ = ("allocation", "slices", "timeline", "values")
+    __slots__ = ("allocation", "held", "slices", "timeline", "values")
 
     def __init__(self, allocation: Allocation) -> None:
         self.allocation = allocation
         self.slices: list[Slice] = []
         self.timeline = Timeline()
         self.values: list[Value] = []
+        self.held: set[Value] = set()
+        """The same."""
+
+    def hold(self, value: Value) -> None:
+        """Takes a value that has a live range."""
+        assert value.live_range is not None
+        self.timeline.add(*value.live_range, len(self.values))
+        self.values.append(value)
+        self.held.add(value)
 
     @property
     def is_reusable(self) -> bool:
@@ -155,8 +164,7 @@ class Assigner:
         if value is self._top_of_result:
             opened.allocation.is_output = True
         if value.live_range is not None and opened.is_reusable:
-            opened.timeline.add(*value.live_range, len(opened.values))
-            opened.values.append(value)
+            opened.hold(value)
 
     def _assign_special(self, number: int, is_local: bool) -> bool:
         """Constants, entry parameters, what is thread-local and tuples have allocations of their own."""
@@ -197,8 +205,7 @@ class Assigner:
         if not opened.values:
             for piece in opened.slices:
                 if piece.value.live_range is not None:
-                    opened.timeline.add(*piece.value.live_range, len(opened.values))
-                    opened.values.append(piece.value)
+                    opened.hold(piece.value)
 
     def _gaps_in(self, opened: _Open) -> FreeGaps:
         """When allocations of the same memory space are free."""
@@ -241,7 +248,8 @@ class Assigner:
     def _neighbours(self, members: Sequence[Value]) -> tuple[Owners, Owners]:
         """Which allocations a buffer can take right behind what they hold, and right before it; None: any.
 
-        Of a sort of several arrays each result goes at most over its own operand, so that not each is tried with each.
+        Of a sort of several arrays each result goes at most over its own operand, of a reduction over none, so that not each
+        is tried with each.
         """
         value, *others = members
         made, (operand, _) = value.instruction, self._ranges.end_of(value)
@@ -249,13 +257,18 @@ class Assigner:
             return None, None
         _, last = value.live_range
         before: Owners = None
-        if _sorts_together(made) and value.index and value.index[0] < len(made.operands):
-            before = self._numbers_of(self._flow.at[made.operands[value.index[0]]])
+        if _takes_several(made) and value.index and value.index[0] < len(made.operands):
+            before = (
+                self._numbers_of(self._flow.at[made.operands[value.index[0]]])
+                if made.opcode == "sort"
+                else ()
+            )
         for user in operand.users if operand is not None else ():
-            if operand is not None and _sorts_together(user):
-                own = [self._flow.value_at(user, (n,)) for n in self._sharing.operand_numbers(user)[operand]]
-                if any(v is not None and v.live_range is not None and v.live_range[0] == last for v in own):
-                    return before, self._numbers_of(own)
+            if operand is not None and _takes_several(user):
+                first = self._flow.value_at(user, (0,))
+                if first is not None and first.live_range is not None and first.live_range[0] == last:
+                    numbers = self._sharing.operand_numbers(user)[operand] if user.opcode == "sort" else ()
+                    return before, self._numbers_of(self._flow.value_at(user, (n,)) for n in numbers)
         return before, None
 
     def _numbers_of(self, values: Iterable[Value | None]) -> set[int]:
@@ -298,19 +311,12 @@ class Assigner:
                         return False
                 else:
                     return False
-            if value.instruction is not None and value.instruction.opcode == "copy":
-                # A copy is no neighbour of its source.
-                source = self._flow.at[value.instruction.operands[0]][0]
-                if (
-                    any(self._is_used_by(held, value.instruction) for held in opened.values)
-                    or source in opened.values
-                ):
-                    return False
+            made = value.instruction
+            # A copy is no neighbour of its source.
+            sources = self._flow.at[made.operands[0]] if made is not None and made.opcode == "copy" else ()
+            if any(one in opened.held for one in sources):
+                return False
         return True
-
-    def _is_used_by(self, held: Value, copy: Instruction) -> bool:
-        operand = copy.operands[0]
-        return any(value is held for value in self._flow.at[operand])
 
     def _may_follow(self, user: Value, held: Value) -> bool:
         """Whether a value may lie where another ends at the moment of its definition."""
@@ -442,5 +448,7 @@ def set_bytes(values: Iterable[Value], platform: Platform) -> None:
         value.bytes = size
 
 
-def _sorts_together(instruction: Instruction) -> bool:
-    return instruction.opcode == "sort" and len(instruction.operands) > 1
+def _takes_several(instruction: Instruction) -> bool:
+    """Whether it is a sort or a reduction of several arrays, which gives as many."""
+    shape = instruction.shape
+    return instruction.opcode in ("sort", "reduce") and shape is not None and shape.is_tuple
