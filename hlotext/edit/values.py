@@ -179,6 +179,8 @@ def _checked(instruction: Instruction, opcode: str, name: object, value: object)
         raise EditError(f"the name of an attribute of {where} is a text, not {shown(name)}")
     row = OPCODES.get(opcode)
     if row is None:
+        if name in ATTRIBUTES and not isinstance(value, RawValue):  # read alike whatever the opcode
+            return _attribute(ATTRIBUTES[name].kind, name, value, f"{name} of {where}", instruction._shape)
         return _unknown(name, value, where, is_header=False)
     use = allowed_attributes(row).get(name)
     if use is None:
