@@ -15,7 +15,7 @@ from hlotext.ir.tables.opcodes import NATIVE_ASYNC
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
 from hlotext.rewrite.builder import Builder
-from hlotext.rewrite.passes.base import Pass, PassLimitError, PassResult
+from hlotext.rewrite.passes.base import BrokenModuleError, Pass, PassLimitError, PassResult
 
 _COLLECTIVES = frozenset(
     {"all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter", "collective-broadcast"}
@@ -112,6 +112,10 @@ def _fitted(b: Builder, value: Instruction, shape: Shape) -> Instruction:
         given = value.shape
         assert given is not None
         have = given.dimensions[d]
+        if have < 0:
+            raise BrokenModuleError(
+                f"single-device cannot fit {value.name}: of {given} not all sizes are known"
+            )
         if size > have:
             if size // have > _MOST_PARTS:
                 raise PassLimitError(
