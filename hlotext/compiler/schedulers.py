@@ -142,15 +142,15 @@ class _ListScheduler:
                 if i.opcode not in _IGNORED:
                     self.size[buffer] = sizes.of(shapes[place])
             self.defined[i] = sum(self.size.get(places[place], 0) for place in own)
-        self.buffers: dict[Instruction, tuple[int, ...]] = {}
+        buffers: dict[Instruction, tuple[int, ...]] = {}
         for i in computation:
             taken = _only_operand(i)
             if taken is None:
                 self.uses[i] = tuple(dict.fromkeys(buffer for o in i.operands for buffer in points[o][0]))
             else:
                 if taken not in self.takers:
-                    self.buffers[taken] = tuple(dict.fromkeys(points[taken][0]))
-                self.uses[i] = self.buffers[taken]
+                    buffers[taken] = tuple(dict.fromkeys(points[taken][0]))
+                self.uses[i] = buffers[taken]
                 self.takers[taken] = self.takers.get(taken, 0) + 1
                 if self.takers[taken] > 2:
                     continue

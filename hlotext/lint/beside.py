@@ -12,7 +12,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.lint.helpers import is_product_call, results, size_of, works
+from hlotext.lint.helpers import is_product_call, pieces, results, size_of, works
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, source
 
@@ -108,7 +108,7 @@ def _is_beside_product(one: Communication) -> bool:
             seen.add(user)
             if _multiplies(user):
                 return True
-            inside = _inside(user)
+            inside = pieces(user)
             if inside and all(
                 i.opcode in _BY_PIECES or i.opcode in _GIVEN or i.opcode == "tuple" for i in inside
             ):
@@ -116,17 +116,10 @@ def _is_beside_product(one: Communication) -> bool:
     return False
 
 
-def _inside(instruction: Instruction) -> list[Instruction]:
-    """The instruction, or of a fusion what it is made of."""
-    if instruction.opcode == "fusion":
-        return [i for body in instruction.called_computations for i in body]
-    return [instruction]
-
-
 def _multiplies(instruction: Instruction) -> bool:
     return any(
         i.opcode in ("dot", "convolution", "fft") or (i.opcode == "custom-call" and is_product_call(i))
-        for i in _inside(instruction)
+        for i in pieces(instruction)
     )
 
 
@@ -231,4 +224,4 @@ _MOVING = frozenset(
 
 def _computes(instruction: Instruction) -> bool:
     """Whether it is work of the program: what only moves or fills an array is there for what it feeds, wherever it stands."""
-    return works(instruction) and any(i.opcode not in _MOVING for i in _inside(instruction) or [instruction])
+    return works(instruction) and any(i.opcode not in _MOVING for i in pieces(instruction) or [instruction])

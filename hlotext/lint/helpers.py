@@ -101,6 +101,13 @@ def only_does(instruction: Instruction, opcode: str, context: Context) -> bool:
     return instruction.opcode == opcode or context.fused_work.get(instruction) == opcode
 
 
+def pieces(instruction: Instruction) -> list[Instruction]:
+    """The instruction, or of a fusion what it is made of."""
+    if instruction.opcode == "fusion":
+        return [i for body in instruction.called_computations for i in body]
+    return [instruction]
+
+
 def results(one: Communication) -> Iterator[Instruction]:
     """The instructions that are the results of a collective: itself or its done; of a tuple its elements."""
     last = one.start

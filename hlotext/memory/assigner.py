@@ -263,12 +263,13 @@ class Assigner:
                 if made.opcode == "sort"
                 else ()
             )
-        for user in operand.users if operand is not None else ():
-            if operand is not None and _takes_several(user):
-                first = self._flow.value_at(user, (0,))
-                if first is not None and first.live_range is not None and first.live_range[0] == last:
-                    numbers = self._sharing.operand_numbers(user)[operand] if user.opcode == "sort" else ()
-                    return before, self._numbers_of(self._flow.value_at(user, (n,)) for n in numbers)
+        if operand is None:
+            return before, None
+        for user in filter(_takes_several, operand.users):
+            first = self._flow.value_at(user, (0,))
+            if first is not None and first.live_range is not None and first.live_range[0] == last:
+                numbers = self._sharing.operand_numbers(user)[operand] if user.opcode == "sort" else ()
+                return before, self._numbers_of(self._flow.value_at(user, (n,)) for n in numbers)
         return before, None
 
     def _numbers_of(self, values: Iterable[Value | None]) -> set[int]:

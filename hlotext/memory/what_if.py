@@ -130,6 +130,11 @@ def _donated(
     return aliases, notes, unsure
 
 
+def _buffers(before: Assignment) -> Mapping[Value, Sequence[Value]]:
+    """The buffer of each value that shares one."""
+    return {value: buffer for buffer in before.buffers or () for value in buffer}
+
+
 def _needless_copies(
     before: Assignment, flow: Dataflow, aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]]
 ) -> list[str]:
@@ -140,7 +145,7 @@ def _needless_copies(
     Where the result lies in that buffer itself, the parameter takes the place of the buffer anyway.
     """
     assert before.model is not None
-    buffers = {value: buffer for buffer in before.buffers or () for value in buffer}
+    buffers = _buffers(before)
     by_number = {p.parameter_number: p for p in flow.module.entry.parameters}
     found = []
     for output, (number, index) in aliases.items():
@@ -193,7 +198,7 @@ class _Order:
         self._flow = before.model.flow
         self._times = before.model.schedule.times
         self._instructions = before.model.schedule.instructions
-        self._buffers = {value: buffer for buffer in before.buffers or () for value in buffer}
+        self._buffers = _buffers(before)
         self._bits: dict[Instruction, int] = {}
         for value in held:
             for reader in self._readers(value) if value is not None else ():

@@ -36,15 +36,16 @@ class ReplicatedParameter(Rule):
             moments = []
         else:
             large = list(dict.fromkeys((*large, *moments)))
+        meant, kept = _held_on_purpose(context), set(moments)
         large = [
             parameter
             for parameter in large
-            if parameter in moments
-            or (not is_looked_up(parameter, only_in_loops=True) and spread[_dimensions(parameter)] < 2)
-        ]
-        meant = _held_on_purpose(context)
-        large = [
-            parameter for parameter in large if parameter in moments or _dimensions(parameter) not in meant
+            if parameter in kept
+            or (
+                spread[_dimensions(parameter)] < 2
+                and _dimensions(parameter) not in meant
+                and not is_looked_up(parameter, only_in_loops=True)
+            )
         ]
         if not large:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import attrs
@@ -9,7 +10,7 @@ import attrs
 from hlotext.analysis import Backend, byte_text
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import is_librarys, size_of, works
+from hlotext.lint.helpers import is_librarys, pieces, size_of, works
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.started import KERNELS, bodies, thunks_of
 from hlotext.lint.values import changed_bytes
@@ -86,7 +87,7 @@ def _worked_through(steps: list[Instruction]) -> tuple[int, int]:
     However small what comes out is: a histogram of a million values has 256 bins.
     """
     scattered = read = 0
-    for step in _inner(steps):
+    for step in itertools.chain.from_iterable(map(pieces, steps)):
         if step.opcode == "scatter":
             scattered += sum(
                 size_of(operand.shape) for operand in step.operands[len(step.operands) // 2 + 1 :]
@@ -96,16 +97,6 @@ def _worked_through(steps: list[Instruction]) -> tuple[int, int]:
     return scattered, read
 
 
-def _inner(steps: list[Instruction]) -> Iterator[Instruction]:
-    """The operations of a round, those of fusions instead of these."""
-    for step in steps:
-        if step.opcode == "fusion":
-            for callee in step.called_computations:
-                yield from callee
-        else:
-            yield step
-
-
 def _products(steps: list[Instruction]) -> Iterator[Instruction]:
     """The matrix products of a round, inside fusions too."""
-    yield from (step for step in _inner(steps) if step.opcode in ("dot", "convolution"))
+    yield from (step for one in steps for step in pieces(one) if step.opcode in ("dot", "convolution"))
