@@ -96,6 +96,29 @@ def test_calls_of_new_copies_are_checked_from_their_side(monkeypatch: pytest.Mon
         last.attributes["to_apply"] = top
 
 
+def test_calls_of_copied_callers_are_checked_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conditional in the middle of a long chain of them, of which copies are made."""
+    m = module("nested conditionals")
+    asked = counted(monkeypatch, calls, "_callers")
+    assert PASSES["conditional-canonicalizer"]().run(m).statistics == {"conditionals": N - 1}
+    assert asked[0] < 20 * N
+    assert integrity.problems(m) == []
+
+
+def test_branches_of_a_conditional_are_listed_as_often_as_it_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    m = module("branches")
+    listed = counted(monkeypatch, hlo.Instruction, "callees")
+    PASSES["hlo-module-dce"]().run(m)
+    assert listed[0] < 20 * N
+    text = str(m).replace("f32[4]", "f32[4]{0}")
+    m = hlo.parse(text)
+    listed[0] = 0
+    assert hlo.verify(m, layout_sensitive=True) == []
+    assert listed[0] < 20 * N
+
+
 def test_numbers_of_channels_are_asked_for_where_one_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     target, library = module("a chain"), module("calls of others", 20)
     walked = counted(monkeypatch, hlo.Module, "instructions")

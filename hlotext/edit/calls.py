@@ -71,14 +71,16 @@ def _callees(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Computation]]
 def _leads_to(callee: Computation, computation: Computation) -> bool:
     """Whether one computation is another or, over others, calls it.
 
-    Looked for from both sides in turn, since either may be few: callers of a long chain, or what a new copy calls.
+    Looked for from both sides in turn, since either may be few: callers of a long chain, or what a new copy calls. And among
+    the callers of the one: where the other calls it already, as where an instruction is copied, one more call closes no ring.
     """
     if callee is computation:
         return True
     below = _below(callee)
+    callers = iter(_callers(callee))
     for above in _above(computation):
-        found = next(below, None)
-        if found is None:
+        found, caller = next(below, None), next(callers, None)
+        if found is None or (caller is not None and caller.computation is computation):
             return False
         if above is callee or found is computation:
             return True

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import attrs
 
 from hlotext.ir.memo import remembered
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Layout, Shape
 from hlotext.layout import (
@@ -125,9 +126,14 @@ def _update(instruction: Instruction, facts: Facts) -> Iterator[Pair]:
     yield Pair(instruction.shape, _shape(instruction, 0), "operand 0", related=(0,), ignored=ignored)
 
 
-def _into(instruction: Instruction, number: int, name: str, operands: tuple[int, ...]) -> Iterator[Pair]:
+def _into(
+    instruction: Instruction,
+    called: tuple[Computation, ...],
+    number: int,
+    name: str,
+    operands: tuple[int, ...],
+) -> Iterator[Pair]:
     """Operands against the parameters of a called computation."""
-    called = instruction.called_computations
     if number >= len(called) or not len(called[number]):
         return
     for parameter, operand in zip(called[number].parameters, operands, strict=False):
@@ -138,39 +144,40 @@ def _into(instruction: Instruction, number: int, name: str, operands: tuple[int,
         )  # fmt: skip
 
 
-def _out_of(instruction: Instruction, number: int, name: str, shape: Shape | None) -> Iterator[Pair]:
+def _out_of(called: tuple[Computation, ...], number: int, name: str, shape: Shape | None) -> Iterator[Pair]:
     """A result against the root of a called computation."""
-    called = instruction.called_computations
     if number < len(called) and len(called[number]):
         yield Pair(shape, called[number].root.shape, f"the root of {name}", Part.SHAPE, (Callee(number),))
 
 
 def _call(instruction: Instruction, facts: Facts) -> Iterator[Pair]:
-    name = "the called computation"
-    yield from _into(instruction, 0, name, tuple(range(len(instruction.operands))))
-    yield from _out_of(instruction, 0, name, instruction.shape)
+    name, called = "the called computation", instruction.called_computations
+    yield from _into(instruction, called, 0, name, tuple(range(len(instruction.operands))))
+    yield from _out_of(called, 0, name, instruction.shape)
 
 
 def _while(instruction: Instruction, facts: Facts) -> Iterator[Pair]:
+    called = instruction.called_computations
     yield from _same(instruction, facts)
-    yield from _into(instruction, 0, "body", (0,))
-    yield from _into(instruction, 1, "condition", (0,))
-    yield from _out_of(instruction, 0, "body", instruction.shape)
+    yield from _into(instruction, called, 0, "body", (0,))
+    yield from _into(instruction, called, 1, "condition", (0,))
+    yield from _out_of(called, 0, "body", instruction.shape)
 
 
 def _conditional(instruction: Instruction, facts: Facts) -> Iterator[Pair]:
-    for number in range(len(instruction.called_computations)):
-        yield from _into(instruction, number, f"branch {number}", (number + 1,))
-        yield from _out_of(instruction, number, f"branch {number}", instruction.shape)
+    called = instruction.called_computations
+    for number in range(len(called)):
+        yield from _into(instruction, called, number, f"branch {number}", (number + 1,))
+        yield from _out_of(called, number, f"branch {number}", instruction.shape)
 
 
 def _async_start(instruction: Instruction, facts: Facts) -> Iterator[Pair]:
-    name = "the wrapped computation"
+    name, called = "the wrapped computation", instruction.called_computations
     for number in range(len(instruction.operands)):
         taken = _element(instruction.shape, 0, number)
         yield Pair(taken, _shape(instruction, number), f"operand {number}", related=(number,))
-    yield from _into(instruction, 0, name, tuple(range(len(instruction.operands))))
-    yield from _out_of(instruction, 0, name, _element(instruction.shape, 1))
+    yield from _into(instruction, called, 0, name, tuple(range(len(instruction.operands))))
+    yield from _out_of(called, 0, name, _element(instruction.shape, 1))
 
 
 def _started(instruction: Instruction, facts: Facts) -> Iterator[Pair]:

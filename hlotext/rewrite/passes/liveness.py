@@ -21,6 +21,8 @@ class Liveness:
         self._live: dict[Instruction, set[Index]] = {}
         self._waiting: dict[Instruction, None] = {}
         self._queue: deque[Instruction] = deque()
+        self._entered: set[Computation] = set()
+        self._given: dict[Instruction, dict[Computation, Instruction]] = {}
 
     @classmethod
     def of(cls, module: Module) -> Liveness:
@@ -102,6 +104,11 @@ class Liveness:
 
     def _through_control_flow(self, i: Instruction) -> None:
         """Makes live what decides whether an instruction runs."""
+        home = i.computation
+        is_first = home is not None and home not in self._entered
+        if home is None or not (is_first or i.opcode == "parameter"):
+            return  # what decides is the same for all that a computation holds
+        self._entered.add(home)
         for caller in _callers(i):
             if caller.opcode == "while":
                 test = _root(caller.attributes.get("condition"))
@@ -110,10 +117,16 @@ class Liveness:
             elif caller.opcode == "conditional" and caller.operands:
                 self._mark(caller.operands[0], [()])
                 self._mark(caller, [()])
-                pairs = zip(caller.called_computations, caller.operands[1:], strict=False)
-                operand = next((o for callee, o in pairs if callee is i.computation), None)
+                operand = self._given_to(caller).get(home)
                 if operand is not None:
                     self._mark(operand, [(), *(self._live[i] if i.opcode == "parameter" else ())])
+
+    def _given_to(self, conditional: Instruction) -> dict[Computation, Instruction]:
+        """The operand that each branch takes; of one that stands in several places the first."""
+        if conditional not in self._given:
+            pairs = list(zip(conditional.called_computations, conditional.operands[1:], strict=False))
+            self._given[conditional] = dict(reversed(pairs))
+        return self._given[conditional]
 
 
 STEPS: dict[str, Callable[[Liveness, Instruction], None]] = {
