@@ -291,3 +291,126 @@ def test_a_row_that_is_written_in_place_is_a_row(name: str, is_told: bool) -> No
     (finding,) = lint.run(hlo.parse(REMATERIALIZED.replace("NAME", name)), lint.Config(select=("M105",)))
     assert "33 % of all that is written" in finding.message
     assert ("jax.checkpoint" in finding.help) is is_told
+
+
+ON_GPU = 'fingerprint_before_lhs="0"'
+EXPERTS = """HloModule experts, is_scheduled=true, num_partitions=8, frontend_attributes={ON_GPU}
+
+body {
+  state = (s32[], bf16[8,512,1024]{2,1,0}, bf16[16,8,1024,1024]{3,2,1,0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  tokens = bf16[8,512,1024]{2,1,0} get-tuple-element(state), index=1
+  weights = bf16[16,8,1024,1024]{3,2,1,0} get-tuple-element(state), index=2
+  one = s32[] constant(1)
+  zero = s32[] constant(0)
+  next = s32[] add(i, one)
+  sent = bf16[8,512,1024]{2,1,0} all-to-all(tokens), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}
+  layer = bf16[1,8,1024,1024]{3,2,1,0} dynamic-slice(OF, i, zero, zero, zero), dynamic_slice_sizes={1,8,1024,1024}
+  own = bf16[8,1024,1024]{2,1,0} bitcast(layer)
+  made = bf16[8,512,1024]{2,1,0} dot(sent, own), DIMENSIONS
+  back = bf16[8,512,1024]{2,1,0} all-to-all(made), channel_id=2, replica_groups=[1,8]<=[8], dimensions={0}
+  ROOT out = (s32[], bf16[8,512,1024]{2,1,0}, bf16[16,8,1024,1024]{3,2,1,0}) tuple(next, back, weights)
+}
+
+condition {
+  state = (s32[], bf16[8,512,1024]{2,1,0}, bf16[16,8,1024,1024]{3,2,1,0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  last = s32[] constant(16)
+  ROOT less = pred[] compare(i, last), direction=LT
+}
+
+ENTRY main {
+  tokens = bf16[8,512,1024]{2,1,0} parameter(0)
+  weights = bf16[16,8,1024,1024]{3,2,1,0} parameter(1)
+  other = bf16[16,8,1024,1024]{3,2,1,0} multiply(weights, weights)
+  zero = s32[] constant(0)
+  start = (s32[], bf16[8,512,1024]{2,1,0}, bf16[16,8,1024,1024]{3,2,1,0}) tuple(zero, tokens, GIVEN)
+  loop = (s32[], bf16[8,512,1024]{2,1,0}, bf16[16,8,1024,1024]{3,2,1,0}) while(start), condition=condition, body=body
+  ROOT result = bf16[8,512,1024]{2,1,0} get-tuple-element(loop), index=1
+}
+"""
+BY_EXPERT = "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}"
+
+
+@pytest.mark.parametrize(("given", "count"), [("weights", 0), ("other", 1)])
+def test_tokens_go_to_their_experts(given: str, count: int) -> None:
+    """What is computed before the loop and read in its rounds are saved activations, as of a batch of heads."""
+    text = (
+        EXPERTS.replace("ON_GPU", ON_GPU)
+        .replace("OF", "weights")
+        .replace("GIVEN", given)
+        .replace("DIMENSIONS", BY_EXPERT)
+    )
+    found = lint.run(hlo.parse(text), lint.Config(select=("C101",)))
+    assert [finding.places for finding in found] == [2] * count
+
+
+SMALL_ROUNDS = """HloModule small_rounds, is_scheduled=true, num_partitions=8, frontend_attributes={ON_GPU}
+
+tanh {
+  p = f32[64,64]{1,0} parameter(0)
+  ROOT t = f32[64,64]{1,0} tanh(p)
+}
+
+body {
+  state = (s32[], f32[65536]{0}, f32[64,64]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  part = f32[65536]{0} get-tuple-element(state), index=1
+  x0 = f32[64,64]{1,0} get-tuple-element(state), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  all = f32[524288]{0} all-gather(part), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}, use_global_device_ids=true
+  same = f32[65536]{0} slice(all), slice={[0:65536]}
+KERNELS
+  ROOT out = (s32[], f32[65536]{0}, f32[64,64]{1,0}) tuple(next, same, xLAST)
+}
+
+condition {
+  state = (s32[], f32[65536]{0}, f32[64,64]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  last = s32[] constant(100)
+  ROOT less = pred[] compare(i, last), direction=LT
+}
+
+ENTRY main {
+  part = f32[65536]{0} parameter(0)
+  x = f32[64,64]{1,0} parameter(1)
+  zero = s32[] constant(0)
+  start = (s32[], f32[65536]{0}, f32[64,64]{1,0}) tuple(zero, part, x)
+  loop = (s32[], f32[65536]{0}, f32[64,64]{1,0}) while(start), condition=condition, body=body
+  ROOT result = f32[64,64]{1,0} get-tuple-element(loop), index=2
+}
+"""
+
+
+@pytest.mark.parametrize(("kernels", "count"), [(10, 1), (2000, 0)])
+def test_launches_take_time_too(kernels: int, count: int) -> None:
+    """The gather takes 9 microseconds of each round; 2,000 kernels with nothing to do take two milliseconds."""
+    lines = [f"  x{n + 1} = f32[64,64]{{1,0}} fusion(x{n}), kind=kLoop, calls=tanh" for n in range(kernels)]
+    text = (
+        SMALL_ROUNDS.replace("ON_GPU", ON_GPU)
+        .replace("KERNELS", "\n".join(lines))
+        .replace("LAST", str(kernels))
+    )
+    found = lint.run(hlo.parse(text), lint.Config(select=("C101",)))
+    assert [finding.code for finding in found] == ["C101"] * count
+
+
+FACTORED = """HloModule factored, is_scheduled=true, frontend_attributes={ON_GPU}
+
+ENTRY main {
+  a = f32[4096,4096]{1,0} parameter(0)
+  columns = f32[4096,4096]{0,1} copy(a)
+  made = (f32[4096,4096]{0,1}, f32[4096]{0}) custom-call(columns), custom_call_target="cusolver_geqrf_ffi"ALIASING
+  ROOT q = f32[4096,4096]{0,1} get-tuple-element(made), index=0
+}
+"""
+
+
+@pytest.mark.parametrize(("aliasing", "count"), [("", 1), (", output_to_operand_aliasing={{0}: (0, {})}", 0)])
+def test_what_a_factorization_writes_over_is_copied_anyway(aliasing: str, count: int) -> None:
+    found = lint.run(
+        hlo.parse(FACTORED.replace("ON_GPU", ON_GPU).replace("ALIASING", aliasing)),
+        lint.Config(select=("L105",)),
+    )
+    assert [finding.code for finding in found] == ["L105"] * count

@@ -28,6 +28,10 @@ _PART = 0.5
 """Of the time of a collective, that independent work must take for the collective to be worth hiding."""
 _MOST = 256
 """Instructions of a computation that are looked at, those that take longest."""
+_LAUNCH = (1e-6, 5e-6)
+"""Seconds that launching a kernel, and a kernel of NCCL, takes (`kKernelLaunchOverhead` and `kNcclKernelLaunchOverhead` of
+XLA's `gpu_performance_model_base.h`)."""
+_FLOW = frozenset({"call", "conditional", "while"})
 _NUMBERS = re.compile(r"\d+")
 _DEEPEST = 50
 """Loops and calls inside one another that are followed."""
@@ -36,10 +40,8 @@ _DEEPEST = 50
 def step_percent(instruction: Instruction, context: Context) -> float | None:
     """Percent of the estimated time of the module that an instruction takes in all its runs, of a collective what is waited
     for; None where there is no chip to estimate for, as on CPU."""
-    found = _estimated(context.module)
-    if found is None or not found.seconds:
-        return None
-    return 100 * _step_seconds(context.module).get(instruction, 0.0) / found.seconds
+    seconds, total = _step_seconds(context.module)
+    return 100 * seconds.get(instruction, 0.0) / total if total else None
 
 
 def is_worth_time(instruction: Instruction, context: Context, percent: float) -> bool:
@@ -131,16 +133,28 @@ def _estimated(module: Module) -> cost.Estimate | None:
 
 
 @fact
-def _step_seconds(module: Module) -> dict[Instruction, float]:
-    """What each instruction adds to the time of the module."""
-    found: dict[Instruction, float] = {}
+def _step_seconds(module: Module) -> tuple[dict[Instruction, float], float]:
+    """What each instruction adds to the time of the module, and that time; 0 where nothing is estimated.
+
+    On GPU with the launches of kernels, of which loops with little to do in a round are made.
+    """
     estimated = _estimated(module)
-    if estimated is not None:
-        for time in estimated.instructions:
-            found[time.instruction] = found.get(time.instruction, 0.0) + time.seconds
-        for transfer in estimated.transfers:
-            found[transfer.start] = found.get(transfer.start, 0.0) + transfer.exposed
-    return found
+    if estimated is None:
+        return {}, 0.0
+    found: dict[Instruction, float] = {}
+    total = estimated.seconds
+    kernel, collective = _LAUNCH if backend_of(module) is Backend.GPU else (0.0, 0.0)
+    for time in estimated.instructions:
+        launch = (
+            kernel * time.runs if works(time.instruction) and time.instruction.opcode not in _FLOW else 0.0
+        )
+        found[time.instruction] = found.get(time.instruction, 0.0) + time.seconds + launch
+        total += launch
+    for transfer in estimated.transfers:
+        launch = collective * transfer.runs if transfer.exposed else 0.0
+        found[transfer.start] = found.get(transfer.start, 0.0) + transfer.exposed + launch
+        total += launch
+    return found, total
 
 
 @fact

@@ -7,7 +7,8 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.replica_groups import ReplicaGroups
-from hlotext.lint.helpers import results, size_of
+from hlotext.lint.helpers import is_product_call, pieces, results, size_of
+from hlotext.lint.moving import before_loop
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, source, uses
 
@@ -15,6 +16,13 @@ _KEPT = frozenset({"bitcast", "convert", "copy", "reshape", "slice", "transpose"
 """Opcodes behind which a part of an array is still that part."""
 _MATRIX = 16
 """How many times as large as a vector a matrix is."""
+_HANDING_ON = _KEPT | ELEMENTWISE | {"constant", "broadcast", "get-tuple-element", "parameter", "tuple"}
+_SEVERAL = 3
+"""Dimensions that a stack of matrices has."""
+_DEEPEST = 8
+"""Loops inside one another that are looked out of."""
+_FARTHEST = 200
+"""How many instructions are looked at on the way to a product."""
 _SCALARS = frozenset({"broadcast", "constant"})
 _MOST_OPERATIONS = 20
 _DONES = frozenset({"copy-done", "copy-start", "async-done", "all-gather-done"})
@@ -50,7 +58,7 @@ def is_given_back(one: Communication, context: Context) -> bool:
     return any(
         _gives_back(other, one)
         and (other.fusion.computation if other.fusion is not None else other.computation) is one.computation
-        and _members(other.groups) == _members(one.groups)
+        and members(other.groups) == members(one.groups)
         for other in context.communications
     )
 
@@ -88,6 +96,45 @@ def is_paired(one: Communication) -> bool:
     return 2 * sum(carried) > sum(size_of(operand.shape) for operand in one.start.operands)
 
 
+def exchanges_for_experts(one: Communication, context: Context) -> bool:
+    """Whether an all-to-all in a loop brings the tokens of each expert to the product with its own weights: a batched product
+    with a part of an argument. That tokens travel is what expert parallelism means."""
+    pending = list(results(one))
+    seen = set(pending)
+    while pending and len(seen) < _FARTHEST:
+        current = pending.pop()
+        for user in current.users:
+            if user in seen:
+                continue
+            seen.add(user)
+            inside = pieces(user)
+            if any(map(_is_batched_product, inside)):
+                if any(_is_weights(other, context) for other in user.operands if other is not current):
+                    return True
+            elif all(i.opcode in _HANDING_ON for i in inside):
+                pending.append(user)
+    return False
+
+
+def _is_batched_product(instruction: Instruction) -> bool:
+    if instruction.opcode == "dot":
+        return bool(instruction.attributes.get("lhs_batch_dims"))
+    return instruction.opcode == "custom-call" and is_product_call(instruction)
+
+
+def _is_weights(value: Instruction, context: Context) -> bool:
+    """Whether a value is a part of an argument that is no matrix but several."""
+    if value.shape is None or sum(size > 1 for size in value.shape.dimensions) < _SEVERAL:
+        return False
+    for _ in range(_DEEPEST):
+        value = source(Value(value), _KEPT | _DONES | {"dynamic-slice"}).instruction
+        before = before_loop(value, context) if value.opcode == "get-tuple-element" else None
+        if before is None:
+            break
+        value = before
+    return value.opcode == "parameter" and value.computation is context.module.entry
+
+
 def is_of_matrix(result: Instruction) -> bool:
     """Whether a value is a vector that is only multiplied with arrays many times its size: the rows of a matrix that each
     device has need all of it."""
@@ -115,7 +162,7 @@ def _is_of_parameter(instruction: Instruction) -> bool:
     return instruction.opcode == "get-tuple-element" and instruction.operands[0].opcode == "parameter"
 
 
-def _members(groups: ReplicaGroups | None) -> str:
+def members(groups: ReplicaGroups | None) -> str:
     """The groups in one form: the compiler writes the same ones as mesh axes and as a list in one module."""
     try:
         return str(groups.full_list()) if groups is not None else ""

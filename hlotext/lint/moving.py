@@ -74,7 +74,7 @@ def comes_from_argument(value: Instruction, context: Context) -> bool:
         if current.opcode in ("bitcast", "get-tuple-element", "reshape") and current.operands:
             if (
                 current.opcode == "get-tuple-element"
-                and (outside := _before_loop(current, context)) is not None
+                and (outside := before_loop(current, context)) is not None
             ):
                 current = outside
             else:
@@ -96,7 +96,7 @@ def _before_fetching(value: Instruction) -> Instruction | None:
     return None
 
 
-def _before_loop(element: Instruction, context: Context) -> Instruction | None:
+def before_loop(element: Instruction, context: Context) -> Instruction | None:
     """What an element of a loop's state is before the loop, if no round changes it."""
     if element.operands[0].opcode != "parameter":
         return None

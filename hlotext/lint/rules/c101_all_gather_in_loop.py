@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 import attrs
@@ -11,7 +12,14 @@ from hlotext.analysis import Communication, byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import step_percent
 from hlotext.lint.helpers import is_invariant, results
-from hlotext.lint.loop_state import is_given_back, is_of_matrix, is_paired, is_part_of_state
+from hlotext.lint.loop_state import (
+    exchanges_for_experts,
+    is_given_back,
+    is_of_matrix,
+    is_paired,
+    is_part_of_state,
+    members,
+)
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import is_looked_up
 
@@ -26,13 +34,21 @@ class AllGatherInLoop(Rule):
     """Bytes that each device sends in all rounds, from which on it is worth a finding."""
     min_percent: float = 0.2
     """Percent of the estimated time of the module for which they are waited for, likewise."""
+    min_cause_percent: float = 0.5
+    """The same of all that have the same cause."""
     min_round_bytes: int = 1 << 16
     """Bytes that each device sends in one round, likewise, where no time is estimated, as on CPU."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         found = list(self._found(context))
         causes = _causes([one for one, _ in found])
+        shares: dict[str, float] = defaultdict(float)
+        for one, _ in found:
+            share = step_percent(one.start, context)
+            shares[causes[one.start]] += 100 if share is None else share
         for one, total in found:
+            if shares[causes[one.start]] < self.min_cause_percent:
+                continue
             often = f"runs {context.runs(one.start):,} times" if one.runs else "runs in every round"
             yield Report(
                 one.start,
@@ -44,6 +60,11 @@ class AllGatherInLoop(Rule):
 
     def _found(self, context: Context) -> Iterator[tuple[Communication, int]]:
         """Each with the bytes that a device sends in all rounds."""
+        experts = {
+            members(one.groups)
+            for one in context.communications
+            if one.kind == "all-to-all" and one.loop is not None and exchanges_for_experts(one, context)
+        }
         for one in context.communications:
             if one.kind not in ("all-gather", "all-to-all", "ragged-all-to-all") or one.loop is None:
                 continue
@@ -60,6 +81,8 @@ class AllGatherInLoop(Rule):
                 continue  # any rows are looked up of what the round before has made
             if gathered and all(map(is_of_matrix, gathered)):
                 continue  # each device multiplies its rows of a matrix with the whole vector
+            if one.kind == "all-to-all" and members(one.groups) in experts:
+                continue  # each round sends tokens to their experts, and what is made of them back
             if _is_programs(one, "/all_to_all", "/ragged_all_to_all"):
                 continue  # each round exchanges what it must, as the program says itself
             runs = context.runs(one.start)

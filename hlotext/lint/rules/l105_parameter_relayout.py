@@ -15,6 +15,7 @@ from hlotext.lint.helpers import size_of, times
 from hlotext.lint.moving import comes_from_argument, moved_array, moved_bytes
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import uses
+from hlotext.memory.in_place import InPlacePairs
 
 _HELP = (
     "store it in the order that the program wants: transposed, or in the layout that automatic layouts choose"
@@ -45,7 +46,9 @@ class ParameterRelayout(Rule):
                 moved = moved_array(instruction, context)
                 if moved is None or not comes_from_argument(moved, context):
                     continue
-                if size_of(moved.shape) >= self.min_bytes and not _is_kernel(instruction):
+                if size_of(moved.shape) < self.min_bytes or _is_kernel(instruction):
+                    continue
+                if not _is_overwritten(instruction):
                     together[_operation(instruction)].append((instruction, moved))
         for group in together.values():
             # What the same line does to smaller arguments has the same cause.
@@ -83,6 +86,16 @@ def _is_kernel(moved: Instruction) -> bool:
     return any(
         len(user.operands) > 1 and user.operands[1] is value and _is_convolution(user)
         for user, value in found
+    )
+
+
+def _is_overwritten(moved: Instruction) -> bool:
+    """Whether a library's call writes its result over it, as factorizations do: what must be kept is copied in any order."""
+    in_place = InPlacePairs()
+    return any(
+        user.opcode == "custom-call"
+        and any(user.operands[pair.operand_number] is value for pair in in_place.of(user))
+        for user, value in uses(moved, ("bitcast",))
     )
 
 
