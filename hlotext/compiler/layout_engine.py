@@ -87,6 +87,8 @@ class Engine:
         self._open: set[Buffer] = set()
         self._wide: dict[Instruction, tuple[tuple[Instruction, ...], dict[Instruction, list[int]]]] = {}
         """Operands of instructions with many of them, and where each stands."""
+        self._flat: dict[Instruction, bool] = {}
+        self._first: dict[Computation, Instruction] = {}
         self._buffers: dict[Computation, list[Buffer]] = {}
         for buffer in self.sources.buffers:
             assert buffer.instruction.computation is not None
@@ -362,7 +364,7 @@ class Engine:
         """`PropagateOperandConstraint`."""
         operand, user = constraint.operand, constraint.instruction
         shape = shape_of(operand)
-        if at_most_rank_1(shape):
+        if self._is_flat(operand):
             return
         priority = constraint.priority
         self._to_sources(
@@ -440,7 +442,7 @@ class Engine:
         """`PropagateBufferConstraintToOperands`."""
         buffer, order = constraint.buffer, constraint.order
         i = buffer.instruction
-        if at_most_rank_1(shape_of(i)):
+        if self._is_flat(i):
             return
         why = _via(f"{i.name} lies {index_text(order)}", constraint.because)
         if i.opcode == "all-reduce":
@@ -449,7 +451,7 @@ class Engine:
             return
         for number, operand in enumerate(i.operands):
             shape = shape_of(operand)
-            if at_most_rank_1(shape) or not shape.is_array:
+            if not shape.is_array or shape.rank <= 1:
                 continue
             if i.opcode in KEEPS_LAYOUT:
                 if shape.rank == len(order):
@@ -480,12 +482,24 @@ class Engine:
         callers = home.callers if home is not None else ()
         if home is None or len(callers) != 1 or callers[0].opcode != "while" or home.root.opcode != "tuple":
             return
-        if home.root in buffer.instruction.users:
+        if home.root in buffer.instruction.user_view:
             number = self._places(home.root, buffer.instruction)[0]
-            state = self.sources.of(home.parameters[0]).get((number, *buffer.index))
+            state = self.sources.of(self._parameter(home)).get((number, *buffer.index))
             if state is not None:
                 why = f"the body gives it back as {buffer.instruction.name}, which lies so"
                 self.set_buffer(constraint.order, state, False, True, self.priority, why)
+
+    def _is_flat(self, i: Instruction) -> bool:
+        """Whether all arrays of an instruction have one dimension at most; asked for each element of a wide tuple in turn."""
+        if i not in self._flat:
+            self._flat[i] = at_most_rank_1(shape_of(i))
+        return self._flat[i]
+
+    def _parameter(self, body: Computation) -> Instruction:
+        """The parameter of a loop's body; asked for each element of its state in turn."""
+        if body not in self._first:
+            self._first[body] = body.parameters[0]
+        return self._first[body]
 
     def _places(self, user: Instruction, operand: Instruction) -> Sequence[int]:
         """Which operands of an instruction one is; asked of all thousands of a wide tuple in turn."""
