@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import random
 from pathlib import Path
@@ -13,6 +14,8 @@ import hlotext as hlo
 from hlotext import cost, rewrite
 from hlotext.analysis import origins
 from hlotext.cli import line_diff
+from hlotext.compiler import layout_engine
+from hlotext.compiler.layout_models import CpuLayoutAssignment
 from hlotext.edit import calls, integrity
 from hlotext.ir.nodes.order import Order
 from hlotext.ir.nodes.rewiring import Rewiring, Wires
@@ -117,6 +120,40 @@ def test_branches_of_a_conditional_are_listed_as_often_as_it_is_looked_at(
     listed[0] = 0
     assert hlo.verify(m, layout_sensitive=True) == []
     assert listed[0] < 20 * N
+
+
+def test_a_wide_state_is_looked_through_once_when_its_parts_are_laid_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    m = module("a wide loop")
+    looked = counted(monkeypatch, layout_engine, "at_most_rank_1")
+    CpuLayoutAssignment().run(m)
+    assert looked[0] <= sum(map(len, m.computations))
+
+
+def test_who_waits_for_whom_is_kept_up_by_edits() -> None:
+    """Found out once, and right after every edit and every step back."""
+    m = module("a chain", 40)
+    lines = m.entry.instructions
+    assert lines[5].control_successors == ()
+    known = m.entry._successors
+    for late, early in ((20, 5), (10, 5), (30, 10), (10, 3)):
+        own = dict(lines[late].attributes)
+        own["control-predecessors"] = (*lines[late].control_predecessors, lines[early])
+        lines[late].change(attributes=own)
+        assert integrity.problems(m) == []
+    assert lines[5].control_successors == (lines[10], lines[20])
+    with contextlib.suppress(ZeroDivisionError), m.transaction():
+        lines[10].change(attributes={**lines[10].attributes, "control-predecessors": (lines[3], lines[4])})
+        assert lines[5].control_successors == (lines[20],)
+        assert integrity.problems(m) == []
+        raise ZeroDivisionError
+    assert lines[5].control_successors == (lines[10], lines[20])
+    assert lines[4].control_successors == ()
+    del lines[20].attributes["control-predecessors"]
+    assert lines[5].control_successors == (lines[10],)
+    assert integrity.problems(m) == []
+    assert m.entry._successors is known
 
 
 def test_numbers_of_channels_are_asked_for_where_one_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -254,7 +254,7 @@ def apply(instruction: Instruction, module: Module | None, new: dict[str, Any], 
         set_fields(journal, instruction, new)
         if computation is not None:
             if depends:
-                journal.set(computation, "_successors", None)
+                members.wait_for(journal, instruction, before.get(CONTROL, ()), attributes.get(CONTROL, ()))
             members.move_all(journal, computation, moves, instruction)
             if called and computation._module is not None:
                 calls.bring_before(journal, computation._module, computation, called)

@@ -6,7 +6,7 @@ that stands before its user cannot close a cycle, and one that stands behind it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from hlotext.edit import judge, marks
@@ -131,6 +131,38 @@ def take_out(journal: Journal, computation: Computation, instruction: Instructio
     place = order.place(instruction)
     order.remove(instruction)
     journal.did(order.insert, place, instruction)
+
+
+def wait_for(
+    journal: Journal,
+    instruction: Instruction,
+    before: Collection[Instruction],
+    after: Collection[Instruction],
+) -> None:
+    """Notes in its computation that an instruction waits for others than it did, if it is known who waits for whom."""
+    computation = instruction._computation
+    if computation is None or not (before or after):
+        return
+    if computation._successors is None:
+        journal.set(computation, "_successors", None)  # a step back forgets what is found out until then
+        return
+    were, are = set(before), set(after)
+    for predecessor in (*before, *after):
+        if (predecessor in were) != (predecessor in are):
+            _waits(computation, predecessor, instruction, predecessor in are)
+            journal.did(_waits, computation, predecessor, instruction, predecessor in were)
+
+
+def _waits(computation: Computation, predecessor: Instruction, instruction: Instruction, is_so: bool) -> None:
+    if computation._successors is None:
+        return
+    found = computation._successors.setdefault(predecessor, {})
+    if is_so:
+        found[instruction] = None
+    else:
+        found.pop(instruction, None)
+    if not found:
+        del computation._successors[predecessor]
 
 
 def check_root(computation: Computation, root: Instruction) -> None:

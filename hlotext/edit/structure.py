@@ -162,8 +162,7 @@ def put_in(
     journal.did(_forget_name, computation, name)
     journal.set(instruction, "_users", {})
     use(journal, instruction)
-    if instruction.control_predecessors:
-        journal.set(computation, "_successors", None)
+    members.wait_for(journal, instruction, (), instruction.control_predecessors)
     if module is not None:
         module.instruction_names.register(name)
         if not computation._is_draft:
@@ -268,8 +267,7 @@ def take_out(edit: Edit, computation: Computation, gone: dict[Instruction, None]
         leave(journal, instruction)
         _forget_name(computation, instruction._name)
         journal.did(_know_name, computation, instruction)
-        if instruction.control_predecessors:
-            journal.set(computation, "_successors", None)
+        members.wait_for(journal, instruction, instruction.control_predecessors, ())
         if instruction._opcode == "parameter":
             edit.numbers(computation)
             marks.touch_signature(journal, computation)

@@ -189,7 +189,11 @@ class Computation:
             for successor in self._instructions:
                 for predecessor in successor.control_predecessors:
                     self._successors.setdefault(predecessor, {})[successor] = None
-        return tuple(self._successors.get(instruction, ()))
+        found = self._successors.get(instruction)
+        if not found:
+            return ()
+        # Edits keep up who waits, not where they stand.
+        return tuple(found) if len(found) == 1 else tuple(sorted(found, key=self.order.__getitem__))
 
     # ---- editing
 
