@@ -186,20 +186,16 @@ class _Tree:
     def __init__(self) -> None:
         self.parents = [-1]
         self.names = [""]
-        self._numbers: dict[tuple[str, ...], int] = {(): 0}
+        self._inside: dict[tuple[int, str], int] = {}
 
     def number(self, path: tuple[str, ...]) -> int:
         """The number of a path, those above it included."""
-        found = self._numbers.get(path)
-        if found is not None:
-            return found
         at = 0
-        for end in range(1, len(path) + 1):
-            part = path[:end]
-            known = self._numbers.get(part)
+        for name in path:
+            known = self._inside.get((at, name))
             if known is None:
-                known = self._numbers[part] = len(self.names)
-                self.names.append(path[end - 1])
+                known = self._inside[at, name] = len(self.names)
+                self.names.append(name)
                 self.parents.append(at)
             at = known
         return at
