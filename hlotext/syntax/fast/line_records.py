@@ -144,9 +144,16 @@ def _name(mark: str) -> re.Pattern[str]:
     return re.compile(rf"%{patterns.IDENTIFIER}" if mark else patterns.bare_name())
 
 
-def record(match: re.Match[str], mark: str, piece: Piece = WHOLE) -> InstructionRecord | None:
-    """The record of a line that `patterns.op_line` has cut; None when the grammar must look at it."""
+def record(
+    match: re.Match[str], mark: str, piece: Piece = WHOLE, *, has_tail: bool = True
+) -> InstructionRecord | None:
+    """The record of a line that `patterns.op_line` has cut; None when the grammar must look at it.
+
+    Without its tail it is that of the line up to the closing parenthesis.
+    """
     root, name, head, names, inner, tail = match.groups()
+    if not has_tail:
+        tail = ""
     shape_text, _, opcode = head.rpartition(" ")
     row = opcodes.OPCODES.get(opcode)
     if (row is not None and row.payload is not Payload.OPERANDS) or _OPCODE.fullmatch(opcode) is None:
@@ -163,8 +170,25 @@ def record(match: re.Match[str], mark: str, piece: Piece = WHOLE) -> Instruction
         return None
     operation = OperationRecord(opcode, operands, None, shape, piece.place(match.end(3) - len(opcode)))
     start = match.start(2) - len(mark) if root is None else match.start(1)
-    end = piece.place(match.end() - 1) + 1
+    end = piece.place((match.end() if has_tail else match.start(6)) - 1) + 1
     return InstructionRecord(name, operation, attributes, root is not None, piece.place(start), end, not mark)
+
+
+def lacks_comma(tail: str) -> int:
+    """How many blanks stand where a comma is missing before the first of an op line's attributes, all else being right.
+
+    0 for any other tail, also where a comment or a single quote may mean something else.
+    """
+    match = _attribute_behind_blanks().match(tail)
+    if match is None or "//" in tail or "/*" in tail or "'" in tail:
+        return 0
+    blanks: int = match.start(1)
+    return blanks if patterns.attributes().fullmatch(f", {tail[blanks:]}") is not None else 0
+
+
+@functools.cache
+def _attribute_behind_blanks() -> re.Pattern[str]:
+    return re.compile(rf"[ \t]++(?!ROOT=)({grammar.terminals()['ATTRIBUTE_NAME']})")
 
 
 def begun(text: str, start: int, end: int) -> Begun | None:
@@ -180,17 +204,17 @@ def begun(text: str, start: int, end: int) -> Begun | None:
     if opcode is None or opcode in _WITH_ARGUMENT or "/" in shape_text:
         return found
     try:
-        found = reading.begun.opened(found, shortcuts.read("shape", shape_text), opcode, match.start(4))
+        shape: Shape = shortcuts.read("shape", shape_text)
     except TermError:
         return found
     mark, position = "%" if name.startswith("%") else "", match.end()
     close, line_end = text.find(")", position, end), _LINE_END.search(text, position, end)
     stop = end if line_end is None else line_end.start()
-    if not 0 <= close < stop or not text.startswith(",", close + 1):
-        return found
-    operands = _operands(text[position:close], position, mark, WHOLE) if close > position else ()
+    operands = None
+    if 0 <= close < stop and text.startswith(",", close + 1):
+        operands = _operands(text[position:close], position, mark, WHOLE) if close > position else ()
     if operands is None:
-        return found
+        return reading.begun.opened(found, shape, opcode, match.start(4))
     attributes, comma = [], close + 1
     for attribute, behind in _first_attributes(text[close + 1 : stop], close + 1, WHOLE):
         # What is not known may go on behind the comma, and a comment may take it away.
@@ -202,7 +226,7 @@ def begun(text: str, start: int, end: int) -> Begun | None:
             break
         attributes.append(attribute)
         comma = close + 1 + behind
-    return reading.begun.listed(found, operands, attributes, comma)
+    return reading.begun.listed(found, shape, opcode, match.start(4), operands, attributes, comma)
 
 
 @functools.cache

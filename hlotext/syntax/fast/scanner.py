@@ -446,10 +446,14 @@ class Scanner:
             return None
         record = fast.line_records.record(match, mark)
         if record is None:
-            return None
+            return self._half_line(scope, match, mark, end)
         scope.computation._parts_read = None
         self.linker.add_instruction(scope, record)
         return match.end()
+
+    def _half_line(self, scope: Scope, match: re.Match[str], mark: str, end: int) -> int | None:
+        """Reads an op line of which the first half is right, and says what is wrong; None where that is not to be done."""
+        return None
 
     def _lines(
         self, scope: Scope, matches: Callable[[], re.Match[str] | None], position: int, mark: str

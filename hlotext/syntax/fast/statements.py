@@ -139,6 +139,11 @@ class Statements:
                 break
         return records, failure
 
+    def no_op_line(self, start: int, stop: int, end: int, is_counted: bool) -> ParseError:
+        """Why no op line begins with an attribute that stands at an offset."""
+        failure = None if is_counted else reading.reference.op_lines(self.source, start, stop)[1]
+        return failure or self._unsaid(start, end)
+
     def _is_cut(self, start: int, stop: int, end: int) -> bool:
         """Whether a line begins one op line that is surely not complete where the next one begins."""
         begin = OP_LINE.match(self._text, start, stop)

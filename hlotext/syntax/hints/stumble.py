@@ -30,8 +30,7 @@ class Stumble:
 
     @word.default
     def _(self) -> str:
-        match = _WORD.match(self.text, self.start, self.limit)
-        return match[0] if match is not None else self.text[self.start : self.start + 1]
+        return word_at(self.text, self.start, self.limit)
 
     @property
     def after(self) -> int:
@@ -64,6 +63,12 @@ class Stumble:
     def precedes(self, pattern: str) -> bool:
         """Whether something stands right before the word, on the same line."""
         return re.search(rf"(?:{pattern})\Z", self.text[self.line_start : self.start]) is not None
+
+
+def word_at(text: str, start: int, limit: int) -> str:
+    """The word or the single character at an offset, as far as the text is read."""
+    match = _WORD.match(text, start, limit)
+    return match[0] if match is not None else text[start : start + 1]
 
 
 # What is not closed ends with the text, so that it is not looked for again from each of its characters.

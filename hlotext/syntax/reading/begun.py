@@ -29,19 +29,16 @@ class Begun:
     symbols: tuple[tuple[str, Any], ...]
     """Terminals and rules with their values, the last one a terminal."""
 
-    def put_on(self, parser: Any) -> None:
-        """Puts a new parser, of whatever rule an op line begins, behind it."""
-        stacks = parser.parser_state
-        states = stacks.parse_conf.states
+    def put_on(self, states: Any, stack: list[int], values: list[Any]) -> None:
+        """Puts the stacks of a new parser, of whatever rule an op line begins, behind it."""
         for name, value in self.symbols:
-            follow = states[stacks.position]
+            follow = states[stack[-1]]
             if name == _ATTRIBUTES:
                 # Lark's own name for what `("," attribute)*` has gathered; it goes on with the very list.
                 name = next(filter(_IS_LIST, follow))
                 value = Tree(name, list(value))
-            stacks.state_stack.append(follow[name][1])
-            stacks.value_stack.append(value)
-        parser.lexer_thread.state.last_token = self.symbols[-1][1]
+            stack.append(follow[name][1])
+            values.append(value)
 
     @property
     def brackets(self) -> int:
@@ -63,11 +60,16 @@ def opened(before: Begun, shape: Shape, opcode: str, start: int) -> Begun:
 
 
 def listed(
-    before: Begun, operands: tuple[OperandRecord, ...], attributes: Sequence[ParsedAttribute], comma: int
+    before: Begun,
+    shape: Shape,
+    opcode: str,
+    start: int,
+    operands: tuple[OperandRecord, ...],
+    attributes: Sequence[ParsedAttribute],
+    comma: int,
 ) -> Begun:
-    """`operands), attribute, attribute,` behind that, with the offset of the last comma."""
-    *symbols, (_, opcode), _ = before.symbols
-    symbols.append(("operation", (str(opcode), operands, None, opcode.start_pos)))
+    """`shape opcode(operands), attribute, attribute,` behind `name =`, with the offsets of opcode and last comma."""
+    symbols = [*before.symbols, ("shape", shape), ("operation", (opcode, operands, None, start))]
     if attributes:
         symbols.append((_ATTRIBUTES, attributes))
     return Begun(comma + 1, (*symbols, _token("COMMA", ",", comma)))

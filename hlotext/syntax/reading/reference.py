@@ -13,7 +13,7 @@ from hlotext.ir.memo import Store
 from hlotext.ir.nodes.source import Source
 from hlotext.syntax.hints.expectation import expected_words
 from hlotext.syntax.hints.mistakes import Finding, describe
-from hlotext.syntax.hints.stumble import Stumble, unclosed
+from hlotext.syntax.hints.stumble import Stumble, unclosed, word_at
 from hlotext.syntax.language import patterns
 from hlotext.syntax.language.words import bare
 from hlotext.syntax.reading import terms
@@ -27,6 +27,7 @@ from hlotext.syntax.reading.records import (
     PartialRecord,
     SignatureRecord,
 )
+from hlotext.syntax.reading.steps import Refused
 from hlotext.syntax.source.reporter import Reporter, word_end
 
 Record = TypeVar("Record", ComputationRecord, InstructionRecord)
@@ -94,7 +95,19 @@ def parse(
     text = source.text
     end = len(text) if end is None else end
     try:
-        return terms.parse_slice(rule, text, start, end, begun)
+        if rule not in terms.LINES:
+            return terms.parse_slice(rule, text, start, end)
+        refused = terms.parse_lines(rule, text, start, end, begun)
+        if type(refused) is not Refused:
+            return refused
+        parser, at = refused.parser, refused.position
+        stack = tuple(parser.parser_state.state_stack)
+
+        def accepted() -> frozenset[str]:
+            return (refused.is_terminal() and _accepted(stack, parser)) or refused.expected()
+
+        if refused.is_end:
+            raise _at_end(text, start if opened is None else opened, end, accepted, parser)
     except TermError as error:
         wrong = Finding(error.message, error.position, word_end(text, error.position), error.help, error.code)
         raise ParseError(lambda: wrong, _read_before_term_error(rule, text, start, end)) from None
@@ -108,7 +121,8 @@ def parse(
 
         if error.token.type == "$END":
             raise _at_end(text, start if opened is None else opened, end, accepted, parser) from None
-        at, history = error.token.start_pos or 0, error.token_history
+        at = error.token.start_pos or 0
+        _note_last(error.token_history)
     except lark.exceptions.UnexpectedCharacters as error:
         parser = error.interactive_parser
         expected = frozenset(error.allowed or ())
@@ -116,28 +130,32 @@ def parse(
         def accepted() -> frozenset[str]:
             return expected
 
-        at, history = cast(int, error.pos_in_stream), error.token_history
-    if history and history[-1] is not None:
-        # The lexer met what cannot stand there, so the last token is the one before it.
-        terms.token_tracker().end = history[-1].end_pos
-    blank = patterns.blank().match(text, start, end)
-    more = frozenset({"$END"} if goes_on and blank is not None and blank.end() == at else ())
+        at = cast(int, error.pos_in_stream)
+        _note_last(error.token_history)
+    more: frozenset[str] = frozenset()
+    if goes_on and (blank := patterns.blank().match(text, start, end)) is not None and blank.end() == at:
+        more = frozenset({"$END"})
     attribute = _attribute(parser)
 
     def finding() -> Finding:
         return describe(Stumble(text, at, end if shown is None else shown, accepted() | more, attribute))
 
-    place = Stumble(text, at, end, frozenset(), attribute)
     # Terminals look ahead, so the last word may be refused for what does not follow it.
-    behind = patterns.blank().match(text, place.after, end)
+    behind = patterns.blank().match(text, at + len(word_at(text, at, end)), end)
     is_last = behind is not None and behind.end() == end
     is_at_end = is_last or text.startswith(("/*", '"', "'", "{"), at)
-    choices = parser.choices()  # type: ignore[no-untyped-call]
+    choices = parser.choices()
     # Lark itself has another word for the end where nothing but that could follow.
     is_complete = "$END" in choices and {name for name in choices if name.isupper()} == {"$END"}
     # There are no choices behind all that the rule asked for, and before anything those of other rules are others.
     may_end = not choices or "$END" in choices or not parser.parser_state.value_stack
     raise ParseError(finding, _read_by(parser), is_at_end=is_at_end, is_complete=is_complete, may_end=may_end)
+
+
+def _note_last(history: Any) -> None:
+    """Where the lexer met what cannot stand there, the last token is the one before it."""
+    if history and history[-1] is not None:
+        terms.token_tracker().end = history[-1].end_pos
 
 
 def op_lines(

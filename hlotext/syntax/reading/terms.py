@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import lark
 
     from hlotext.syntax.reading.begun import Begun
+    from hlotext.syntax.reading.steps import Steps
 
 STARTS = (
     "modules", "module", "module_head", "headerless_module", "instruction", "single_instruction", "body_rest",
@@ -31,7 +32,7 @@ STARTS = (
 )  # fmt: skip
 """Rules that can be read on their own."""
 
-_INSIDE = frozenset({"instruction", "body_rest"})
+LINES = frozenset({"instruction", "body_rest"})
 """Those that stand in a body."""
 
 _lock = threading.RLock()
@@ -93,32 +94,45 @@ def token_tracker() -> TokenTracker:
 def enter(rule: str, begun: Begun | None = None) -> None:
     """Says which rule is read next, some of which begin inside the braces of a computation, and what has been read of it."""
     tracker = token_tracker()
-    tracker.opened = int(rule in _INSIDE)
+    tracker.opened = int(rule in LINES)
     tracker.behind = 0
     if begun is not None:
         tracker.opened += begun.brackets
         tracker.behind = begun.position
 
 
-def parse_slice(rule: str, text: str, start: int, end: int, begun: Begun | None = None) -> Any:
+def parse_slice(rule: str, text: str, start: int, end: int) -> Any:
     """The value of a piece of text read by one rule; positions are offsets in the whole text.
 
-    Where its beginning is known, the rest is read. Raises TermError for a wrong value, and Lark's UnexpectedInput for wrong
-    syntax.
+    Raises TermError for a wrong value, and Lark's UnexpectedInput for wrong syntax.
     """
     import lark
 
     with _lock:
         try:
-            if begun is None or begun.position > end:
-                enter(rule)
-                return parser().parse(lark.TextSlice(text, start, end), start=rule)
-            enter(rule, begun)
-            going = parser().parse_interactive(lark.TextSlice(text, begun.position, end), start=rule)
-            begun.put_on(going)
-            return going.resume_parse()  # type: ignore[no-untyped-call]
+            enter(rule)
+            return parser().parse(lark.TextSlice(text, start, end), start=rule)
         except lark.exceptions.VisitError as error:
             raise error.orig_exc from None
+
+
+@functools.cache
+def _steps() -> Steps:
+    from hlotext.syntax.reading.steps import Steps
+
+    return Steps(parser())
+
+
+def parse_lines(rule: str, text: str, start: int, end: int, begun: Begun | None = None) -> Any:
+    """The same for one of the rules `LINES`; for wrong syntax it gives a `Refused`.
+
+    Where the beginning is known, the rest is read.
+    """
+    if begun is not None and begun.position > end:
+        begun = None
+    with _lock:
+        enter(rule, begun)
+        return _steps().read(rule, text, start, end, token_tracker(), begun)
 
 
 def read(rule: str, text: str) -> Any:

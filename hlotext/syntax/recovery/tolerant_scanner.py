@@ -14,7 +14,7 @@ from hlotext.findings.errors import TermError
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
 from hlotext.syntax import reading
-from hlotext.syntax.fast import shortcuts
+from hlotext.syntax.fast import line_records, shortcuts
 from hlotext.syntax.fast.scanner import Closing, Header, LineForm, Point, Result, Scanner, UnfitError
 from hlotext.syntax.fast.statements import CALL, CLOSING, OP_LINE
 from hlotext.syntax.language import patterns
@@ -333,6 +333,17 @@ class TolerantScanner(Scanner):
         if records:  # the line before was complete
             records, failure = reading.reference.op_lines(self.source, start, self._line_end(start, end))
         assert failure is not None
+        return self._broken_line(scope, start, end, failure)
+
+    def _half_line(self, scope: Scope, match: re.Match[str], mark: str, end: int) -> int | None:
+        # What the grammar would read of it, twice: the op line up to the parenthesis, and then no op line.
+        blanks = line_records.lacks_comma(match[6])
+        record = line_records.record(match, mark, has_tail=False) if blanks else None
+        if record is None:
+            return None
+        self.linker.add_instruction(scope, record)
+        start = record.end + blanks
+        failure = self.statements.no_op_line(start, match.end(), end, self.reporter.is_full)
         return self._broken_line(scope, start, end, failure)
 
     def _broken_line(self, scope: Scope, start: int, end: int, failure: ParseError) -> int:

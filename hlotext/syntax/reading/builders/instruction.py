@@ -49,15 +49,21 @@ class TokenTracker:
         for token in stream:
             self.end = end
             end = token.end_pos or 0
-            if token[-1:] in _OPENERS:
-                depth += 1
-                if depth > MAX_BRACKETS:
-                    message = f"brackets nest deeper than {MAX_BRACKETS} levels"
-                    raise TermError(message, _position(token), code="X124")
-            elif token[:1] in _CLOSERS:
-                depth -= 1
+            depth = self.counted(token, depth)
             yield token
         self.end = end
+
+    @staticmethod
+    def counted(token: Token, depth: int) -> int:
+        """The number of open brackets behind a token. Raises TermError where they are too many."""
+        if token[-1:] in _OPENERS:
+            depth += 1
+            if depth > MAX_BRACKETS:
+                message = f"brackets nest deeper than {MAX_BRACKETS} levels"
+                raise TermError(message, _position(token), code="X124")
+        elif token[:1] in _CLOSERS:
+            depth -= 1
+        return depth
 
 
 def _position(token: Any) -> int:
