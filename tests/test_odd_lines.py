@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import lark
 import pytest
 
 import hlotext as hlo
@@ -233,6 +234,50 @@ def test_a_beginning_is_what_the_grammar_would_have_read(line: str, rule: str) -
         assert type(mine) is type(theirs)
         assert getattr(mine, "start_pos", None) == getattr(theirs, "start_pos", None)
         assert getattr(mine, "end_pos", None) == getattr(theirs, "end_pos", None)
+
+
+@pytest.mark.parametrize(
+    "line", [*BEGINNINGS, *(change(LINE) for change in WRONG.values()), LINE, "%x = é", ""]
+)
+@pytest.mark.parametrize("rule", sorted(terms.LINES))
+def test_lines_are_refused_where_lark_refuses_them(line: str, rule: str) -> None:
+    """The parser's own loop for op lines ends with Lark's stack, at Lark's word, and expects what Lark expects."""
+    mine = terms.parse_lines(rule, line, 0, len(line))
+    with terms._lock:
+        terms.enter(rule)
+        try:
+            read = terms.parser().parse(line, start=rule)
+        except lark.exceptions.UnexpectedInput as error:
+            found: Any = error
+        else:
+            assert type(mine) is type(read)
+            return
+    state = found.interactive_parser.parser_state
+    assert mine.parser.parser_state.state_stack == state.state_stack
+    assert list(map(type, mine.parser.parser_state.value_stack)) == list(map(type, state.value_stack))
+    is_token = isinstance(found, lark.exceptions.UnexpectedToken)
+    assert mine.is_end == (is_token and found.token.type == "$END")
+    assert mine.is_terminal() == is_token
+    assert mine.expected() == set(found.expected if is_token else found.allowed)
+    if not mine.is_end:
+        assert mine.position == found.pos_in_stream
+
+
+def test_half_a_line(tokens: list[int]) -> None:
+    """Before a missing comma stands an op line, which the grammar need not see; what is behind it is an error."""
+    text = BODY.replace("), ", ") ")
+    hlo.parse_tolerant(TEXT.replace(BODY, text))
+    assert len(tokens) < 199 + MOST  # one for each, and the first one is tried as `parse` reads it
+    text = TEXT.replace(LINE, LINE.replace("), ", ") ", 1))
+    result = hlo.parse_tolerant(text)
+    (found,) = result.diagnostics
+    assert text[found.span.start : found.span.end] == "metadata"
+    line, rest = (i for i in result.module.entry if text.index("%x77") <= i._start < text.index("%x78 "))
+    assert [i.name for i in line.operands] == ["x76", "p"]
+    assert line.metadata is None
+    assert isinstance(rest, BadInstruction)
+    assert rest.text == 'metadata={op_name="a/77"}'
+    assert str(result.module) == text
 
 
 @pytest.mark.parametrize("name", ["broken", "open metadata", "equals sign missing", "prefix of a log"])
