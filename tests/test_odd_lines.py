@@ -14,7 +14,7 @@ from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.compare import difference
 from hlotext.syntax.fast import line_records
 from hlotext.syntax.read import as_source, read_modules
-from hlotext.syntax.reading import terms
+from hlotext.syntax.reading import steps, terms
 from hlotext.syntax.reading.builders.instruction import TokenTracker
 from hlotext.syntax.source.limits import MAX_DIAGNOSTICS
 
@@ -242,7 +242,7 @@ def test_a_beginning_is_what_the_grammar_would_have_read(line: str, rule: str) -
 @pytest.mark.parametrize("rule", sorted(terms.LINES))
 def test_lines_are_refused_where_lark_refuses_them(line: str, rule: str) -> None:
     """The parser's own loop for op lines ends with Lark's stack, at Lark's word, and expects what Lark expects."""
-    mine = terms.parse_lines(rule, line, 0, len(line))
+    mine = steps.read(rule, line, 0, len(line))
     with terms._lock:
         terms.enter(rule)
         try:

@@ -16,7 +16,7 @@ from hlotext.syntax.hints.mistakes import Finding, describe
 from hlotext.syntax.hints.stumble import Stumble, unclosed, word_at
 from hlotext.syntax.language import patterns
 from hlotext.syntax.language.words import bare
-from hlotext.syntax.reading import terms
+from hlotext.syntax.reading import steps, terms
 from hlotext.syntax.reading.begun import Begun
 from hlotext.syntax.reading.records import (
     ComputationRecord,
@@ -27,7 +27,6 @@ from hlotext.syntax.reading.records import (
     PartialRecord,
     SignatureRecord,
 )
-from hlotext.syntax.reading.steps import Refused
 from hlotext.syntax.source.reporter import Reporter, word_end
 
 Record = TypeVar("Record", ComputationRecord, InstructionRecord)
@@ -97,8 +96,8 @@ def parse(
     try:
         if rule not in terms.LINES:
             return terms.parse_slice(rule, text, start, end)
-        refused = terms.parse_lines(rule, text, start, end, begun)
-        if type(refused) is not Refused:
+        refused = steps.read(rule, text, start, end, begun)
+        if type(refused) is not steps.Refused:
             return refused
         parser, at = refused.parser, refused.position
         stack = tuple(parser.parser_state.state_stack)

@@ -6,6 +6,7 @@ know everything, which takes three times as long as finding where the line is wr
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,30 @@ import lark
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 from lark.parsers.lalr_parser_state import ParseConf, ParserState
 
+from hlotext.syntax.reading import terms
+
 if TYPE_CHECKING:
     from hlotext.syntax.reading.begun import Begun
     from hlotext.syntax.reading.builders.instruction import TokenTracker
 
 _END = "$END"
+
+
+def read(rule: str, text: str, start: int, end: int, begun: Begun | None = None) -> Any:
+    """The value of a piece of text read by one of the rules `terms.LINES`; for wrong syntax a `Refused`.
+
+    Where its beginning is known, the rest is read. Offsets are in the whole text. Raises TermError for a wrong value.
+    """
+    if begun is not None and begun.position > end:
+        begun = None
+    with terms._lock:
+        terms.enter(rule, begun)
+        return _steps().read(rule, text, start, end, terms.token_tracker(), begun)
+
+
+@functools.cache
+def _steps() -> Steps:
+    return Steps(terms.parser())
 
 
 class Refused:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import lark
 
     from hlotext.syntax.reading.begun import Begun
-    from hlotext.syntax.reading.steps import Steps
 
 STARTS = (
     "modules", "module", "module_head", "headerless_module", "instruction", "single_instruction", "body_rest",
@@ -114,25 +113,6 @@ def parse_slice(rule: str, text: str, start: int, end: int) -> Any:
             return parser().parse(lark.TextSlice(text, start, end), start=rule)
         except lark.exceptions.VisitError as error:
             raise error.orig_exc from None
-
-
-@functools.cache
-def _steps() -> Steps:
-    from hlotext.syntax.reading.steps import Steps
-
-    return Steps(parser())
-
-
-def parse_lines(rule: str, text: str, start: int, end: int, begun: Begun | None = None) -> Any:
-    """The same for one of the rules `LINES`; for wrong syntax it gives a `Refused`.
-
-    Where the beginning is known, the rest is read.
-    """
-    if begun is not None and begun.position > end:
-        begun = None
-    with _lock:
-        enter(rule, begun)
-        return _steps().read(rule, text, start, end, token_tracker(), begun)
 
 
 def read(rule: str, text: str) -> Any:
