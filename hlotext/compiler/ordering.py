@@ -5,6 +5,7 @@ After `HloOrdering`, `DependencyHloOrdering` and `SequentialHloOrdering` (`xla/h
 
 from __future__ import annotations
 
+import itertools
 from enum import Enum
 
 from hlotext.ir.nodes.computation import Computation
@@ -37,6 +38,8 @@ class Ordering:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.is_sequential = module.is_scheduled
+        self.has_its_paths = not module.is_scheduled
+        """Whether paths tell the order, and are those of the module: then they are transitive."""
         self._caller: dict[Computation, Instruction | None] = {}
         self._above: dict[Computation, tuple[Computation, ...]] = {}
         self._reach: dict[Computation, tuple[dict[Instruction, int], list[int]]] = {}
@@ -84,6 +87,15 @@ class Ordering:
                 return self._climb(a, depth), self._climb(b, others[computation])
         return None
 
+    def within(self, i: Instruction, computation: Computation) -> Instruction | None:
+        """The instruction of a computation that is, or runs, another; None where none does."""
+        if i.computation is computation:
+            return i
+        assert i.computation is not None
+        inner = self.chain(i.computation)
+        steps = len(inner) - len(self.chain(computation))
+        return self._climb(i, steps) if steps >= 0 and inner[steps] is computation else None
+
     def _climb(self, i: Instruction, steps: int) -> Instruction:
         for _ in range(steps):
             assert i.computation is not None
@@ -127,6 +139,7 @@ class Ordering:
 
     def add_path(self, before: Instruction, after: Instruction) -> None:
         """Takes a new control dependency into account."""
+        self.has_its_paths = False
         assert after.computation is not None
         place, reach = self._paths(after.computation)
         bits = reach[place[before]]
@@ -223,11 +236,11 @@ class UsesBefore:
     def __init__(self, ordering: Ordering, flow: Dataflow, sharing: Sharing) -> None:
         self.ordering, self.flow, self.sharing = ordering, flow, sharing
 
-    def late_use(self, uses: list[Use], value: Value) -> Use | None:
-        """The first use that is not before the value is written; None where all are."""
+    def late_use(self, uses: list[Use], value: Value, known: int = 0) -> Use | None:
+        """The first use that is not before the value is written; None where all are. Of so many it is known that they are."""
         self._in_other_branch = False
         self._escapes = False
-        for use in uses:
+        for use in itertools.islice(uses, known, None):
             if not self._is_before(use, value):
                 return use
         return None

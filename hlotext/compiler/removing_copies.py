@@ -23,6 +23,7 @@ from hlotext.compiler.decision import Decision
 from hlotext.compiler.ordering import Ordering, UsesBefore, instruction_ids
 from hlotext.compiler.platforms import platform_of
 from hlotext.compiler.regions import MERGE_FIRST_RESULT, MERGE_LAST_SOURCE, Region, Regions
+from hlotext.compiler.rows import Node, Rows
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -30,7 +31,7 @@ from hlotext.memory import platforms
 from hlotext.memory.aliases import Buffer, find_buffers
 from hlotext.memory.dataflow import Dataflow, analyse
 from hlotext.memory.sharing import Sharing
-from hlotext.memory.values import Use, Value
+from hlotext.memory.values import Value
 from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.editor import set_control
 
@@ -94,7 +95,10 @@ def remove_copies(module: Module, platform: Backend) -> list[Decision]:
             reasons.pop(copy, None)
             because = f"{source.name} and {copy.name} can share memory: nobody reads one of them after the other is written"
             removed.append(Decision(copy.name, REMOVED, because, (source.name,), SOURCE))
+            was_root = copy.is_root
             _take_out_of_use(copy)
+            if was_root and copy.computation is not None:
+                remover.rows.has_root(copy.computation, remover.flow.at[source])
             remover.forget_edits()
     return [*removed, *reasons.values()]
 
@@ -128,54 +132,37 @@ def _take_out_of_use(copy: Instruction) -> None:
         home.root = source
 
 
-class _Node:
-    """A value in the row of those that share memory (`ValueNode`); the rows are rings."""
-
-    __slots__ = ("next", "prev", "uses", "value")
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
-        self.uses: list[Use] = list(value.uses)
-        self.next = self.prev = self
-
-    @property
-    def writer(self) -> Instruction:
-        assert self.value.instruction is not None
-        return self.value.instruction
-
-
 class _Remover:
     def __init__(self, module: Module, platform: Backend) -> None:
         self.module, self.platform = module, platform
         self.flow = analyse(module)
         self.ordering = Ordering(module)
         self.pairs = in_place_pairs(platform)
-        self.heads: set[_Node] = set()
+        self.rows = Rows(self.ordering)
         self.gone: set[Instruction] = set()
         self.forget_edits()
         self._ids = instruction_ids(module)
-        nodes: dict[Value, _Node] = {}
-        for buffer in find_buffers(self.flow, self.pairs):
-            self._add_row(buffer, nodes)
-        self.ends: dict[Instruction, tuple[_Node, _Node]] = {}
-        self._roots: dict[Value, set[Computation]] = {}
+        self.ends: dict[Instruction, tuple[Node, Node]] = {}
         for copy in _copies(module):
-            if copy not in self.flow.at:
-                continue
-            assert copy.computation is not None
-            self.ordering.prepare(copy.computation)
-            source, result = self.flow.at[copy.operands[0]][0], self.flow.at[copy][0]
-            if source is not None and result is not None:
-                self.ends[copy] = nodes[source], nodes[result]
+            if copy in self.flow.at and copy.computation is not None:
+                self.ordering.prepare(copy.computation)
         for computation in module.computations:
             if not computation.is_fusion_body:
                 self.ordering.prepare(computation)
+        for buffer in find_buffers(self.flow, self.pairs):
+            self._add_row(buffer)
+        for copy in _copies(module):
+            if copy not in self.flow.at:
+                continue
+            source, result = self.flow.at[copy.operands[0]][0], self.flow.at[copy][0]
+            if source is not None and result is not None:
+                self.ends[copy] = self.rows[source], self.rows[result]
 
     def forget_edits(self) -> None:
         """Looks at the graph anew after an edit."""
         self.uses_before = UsesBefore(self.ordering, self.flow, sharing_of(self.flow, self.platform))
 
-    def _add_row(self, buffer: Buffer, nodes: dict[Value, _Node]) -> None:
+    def _add_row(self, buffer: Buffer) -> None:
         """Puts the values of a buffer into a row, in the order in which they are written (`AddValueList`)."""
         ordering, ids = self.ordering, self._ids
 
@@ -188,18 +175,7 @@ class _Remover:
                 first = not first
             return -1 if first else 1
 
-        values = sorted(buffer, key=functools.cmp_to_key(compare)) if len(buffer) > 1 else buffer
-        row = [_Node(value) for value in values]
-        for node, after in zip(row, (*row[1:], row[0]), strict=True):
-            node.next, after.prev = after, node
-        nodes.update((node.value, node) for node in row)
-        self.heads.add(row[0])
-
-    def _next(self, node: _Node) -> _Node | None:
-        return None if node.next in self.heads else node.next
-
-    def _prev(self, node: _Node) -> _Node | None:
-        return None if node in self.heads else node.prev
+        self.rows.add(sorted(buffer, key=functools.cmp_to_key(compare)) if len(buffer) > 1 else buffer)
 
     # ---- one copy
 
@@ -223,22 +199,22 @@ class _Remover:
         source, result = ends
         if source.next is result:
             pass  # earlier removals have put both into one row, one behind the other
-        elif result in self.heads:
-            after = self._next(result)
+        elif self.rows.is_head(result):
+            after = self.rows.next(result)
             late = self._read_twice(copy, source, after)
             if late is not None:
                 return late
-            late = self._late(copy, source, after) or self._late(copy, result.prev, self._next(source))
+            late = self._late(copy, source, after) or self._late(copy, result.prev, self.rows.next(source))
             if late is not None and self._meet(copy, source, result, MERGE_FIRST_RESULT):
                 return late
-            self._splice(result, source)
-        elif self._next(source) is None:
-            before = self._prev(result)
+            self.rows.splice(result, source)
+        elif self.rows.next(source) is None:
+            before = self.rows.prev(result)
             assert before is not None
-            late = self._late(copy, before, source.next) or self._late(copy, source, self._next(result))
+            late = self._late(copy, before, source.next) or self._late(copy, source, self.rows.next(result))
             if late is not None and self._meet(copy, source, result, MERGE_LAST_SOURCE):
                 return late
-            self._splice(source.next, before)
+            self.rows.splice(source.next, before)
         else:
             return self._kept(
                 copy, "in the middle of two rows",
@@ -249,14 +225,14 @@ class _Remover:
         self.gone.add(copy)
         return None
 
-    def _meet(self, copy: Instruction, source: _Node, result: _Node, where: int) -> bool:
+    def _meet(self, copy: Instruction, source: Node, result: Node, where: int) -> bool:
         """Whether the lives of two rows meet, where that is asked; else control dependencies keep them apart."""
         if self.platform is not Backend.TPU or copy.operands[0].opcode == "broadcast":
             return True
         regions = Regions(self.ordering, self.pairs)
         return regions.interfere(self._region(source), self._region(result), where)
 
-    def _region(self, start: _Node) -> Region:
+    def _region(self, start: Node) -> Region:
         """Where the values of a row are written and read (`ComputeLiveRangeRegions`)."""
         region = Region()
         node = start
@@ -273,7 +249,7 @@ class _Remover:
         names = tuple(dict.fromkeys(other.name for other in (*copy.operands, *others)))
         return Decision(copy.name, f"{KEPT}: {rule}", because, names, SOURCE)
 
-    def _read_twice(self, copy: Instruction, source: _Node, after: _Node | None) -> Decision | None:
+    def _read_twice(self, copy: Instruction, source: Node, after: Node | None) -> Decision | None:
         """A scatter of several arrays that also reads the source: only one copy of a shared operand may go."""
         if after is None:
             return None
@@ -286,9 +262,10 @@ class _Remover:
         because = f"{reader.name} writes several arrays and reads {source.writer.name} itself"
         return self._kept(copy, "read by a scatter of several arrays", because, reader)
 
-    def _late(self, copy: Instruction, last: _Node | None, first: _Node | None) -> Decision | None:
+    def _late(self, copy: Instruction, last: Node | None, first: Node | None) -> Decision | None:
         """Why not all values up to `last` die before those from `first` on are written (`CheckLiveRangeBefore`)."""
-        pairs = 0
+        rows, pairs = self.rows, 0
+        level = rows.level(last, first) if last is not None and first is not None else None
         after = first
         while after is not None:
             before = last
@@ -303,11 +280,15 @@ class _Remover:
                 late = self._overlap(copy, before, after)
                 if late is not None:
                     return late
-                before = self._prev(before)
-            after = self._next(after)
+                if level is not None and rows.is_over(before, after, level):
+                    if before is last and rows.is_over_for_all(before, after):
+                        return None
+                    break
+                before = rows.prev(before)
+            after = rows.next(after)
         return None
 
-    def _overlap(self, copy: Instruction, a: _Node, b: _Node) -> Decision | None:
+    def _overlap(self, copy: Instruction, a: Node, b: Node) -> Decision | None:
         """Why a value does not die before another is written (`LiveRangeBefore`)."""
         if not a.uses:
             if self.ordering.is_defined_before(a.value, b.value):
@@ -319,7 +300,7 @@ class _Remover:
             assert home is not None
             because = f"{_shown(a)} is given back by {home.name}, so it lives on when {b.writer.name} writes"
             return self._kept(copy, "result of the computation", because, a.writer, b.writer)
-        use = self.uses_before.late_use(a.uses, b.value)
+        use = self.uses_before.late_use(a.uses, b.value, self.rows.uses_over(a, b))
         if use is None or use.instruction is None:
             return None
         if use.instruction is b.writer:
@@ -347,26 +328,17 @@ class _Remover:
 
     # ---- rows
 
-    def _splice(self, head: _Node, behind: _Node) -> None:
-        """Puts a whole row behind a value of another row."""
-        self.heads.remove(head)
-        tail = head.prev
-        tail.next, behind.next.prev = behind.next, tail
-        behind.next, head.prev = head, behind
-
-    def _remove(self, node: _Node, copy: Instruction) -> None:
+    def _remove(self, node: Node, copy: Instruction) -> None:
         """Takes the value of a copy out of its row; who read it reads the one before (`RemoveCopyValue`)."""
         operand = node.prev
-        operand.next, node.next.prev = node.next, operand
-        for number, use in enumerate(operand.uses):
-            if use.instruction is copy:
-                del operand.uses[number]
-                break
+        self.rows.remove(node)
+        operand.forget_use(copy)
         for use in node.uses:
             operand.uses.append(use)
             if use.instruction in self.ends:
                 _, result = self.ends[use.instruction]
                 self.ends[use.instruction] = operand, result
+        self.rows.look_again(operand)
         del self.ends[copy]
 
 
@@ -389,7 +361,7 @@ def _is_scalar_of_loop(copy: Instruction) -> bool:
     return is_taken or any(user.is_root for user in copy.users)
 
 
-def _shown(node: _Node) -> str:
+def _shown(node: Node) -> str:
     """A value in words."""
     index = ".".join(map(str, node.value.index))
     return f"element {index} of {node.writer.name}" if index else node.writer.name

@@ -1,0 +1,284 @@
+"""Rows of values that share memory, in the order in which they are written, while copies are taken out of them.
+
+After `ValueNode` and `CopyRemover` (`xla/service/copy_removal.cc`). XLA compares each value of one row with each
+of another. Most of that follows from a few comparisons, since paths between instructions are transitive: where in both rows
+all reads of each value come before the next one is written, and all reads of the last of the first row before the first of
+the second, all of the first row is over before any of the second begins. So each row knows whether its neighbours follow each
+other in this way (it is tight); what is seen of them are the instructions that run them in one computation, its level.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+from hlotext.compiler.ordering import Ordering
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.memory.values import Use, Value
+
+_MANY = 8
+"""Uses of a value from which on it is remembered how many are over."""
+
+
+class Row:
+    """What is known of all values of a row, or of more than that: of a joint row all that was known of both."""
+
+    __slots__ = ("homes", "joined", "level", "loose", "roots")
+
+    def __init__(self) -> None:
+        self.joined: Row | None = None
+        """The row that it became a part of."""
+        self.level: Computation | None = None
+        """The innermost computation in which all is written and read, there or in what it runs; None if none is known."""
+        self.loose = 0
+        """Values that are perhaps read after the next one is written."""
+        self.roots: set[Computation] = set()
+        """Computations that give a value of the row back."""
+        self.homes: set[Computation] = set()
+        """Computations that write a value of the row."""
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether each value is certain to be over before the next one begins, seen from the level."""
+        return self.level is not None and not self.loose
+
+
+class Node:
+    """A value in its row; the rows are rings."""
+
+    __slots__ = ("is_loose", "next", "over", "prev", "row", "uses", "value")
+
+    def __init__(self, value: Value, row: Row) -> None:
+        self.value = value
+        self.uses: list[Use] = list(value.uses)
+        self.next = self.prev = self
+        self.row = row
+        self.is_loose = False
+        self.over: tuple[Instruction, int] | None = None
+        """How many uses, from the first on, are over before an instruction begins."""
+
+    @property
+    def writer(self) -> Instruction:
+        """What writes the value."""
+        assert self.value.instruction is not None
+        return self.value.instruction
+
+    @property
+    def readers(self) -> list[Instruction] | None:
+        """What reads the value, or only what writes it where nothing does; None where that is not known of all uses."""
+        found = [use.instruction for use in self.uses if use.instruction is not None]
+        if len(found) < len(self.uses):
+            return None
+        return found or [self.writer]
+
+    def forget_use(self, reader: Instruction) -> None:
+        """Takes out the first use in an instruction."""
+        for number, use in enumerate(self.uses):
+            if use.instruction is reader:
+                del self.uses[number]
+                if self.over is not None and number < self.over[1]:
+                    self.over = self.over[0], self.over[1] - 1
+                return
+
+
+class Rows:
+    """All rows of a module."""
+
+    def __init__(self, ordering: Ordering) -> None:
+        self._ordering = ordering
+        self._heads: set[Node] = set()
+        self._nodes: dict[Value, Node] = {}
+
+    def __getitem__(self, value: Value) -> Node:
+        return self._nodes[value]
+
+    def add(self, values: Iterable[Value]) -> None:
+        """Makes a row of values that are in order."""
+        row = Row()
+        nodes = [Node(value, row) for value in values]
+        for node, after in zip(nodes, (*nodes[1:], nodes[0]), strict=True):
+            node.next, after.prev = after, node
+            self._nodes[node.value] = node
+            self._note(node, row)
+        self._heads.add(nodes[0])
+        row.level = self._level_of(nodes)
+        if row.level is not None and not all(self._is_read_behind(node, row.level) for node in nodes):
+            row.level = None
+        for node in nodes:
+            self.look_again(node)
+
+    @staticmethod
+    def _note(node: Node, row: Row) -> None:
+        writer = node.writer
+        if writer.computation is not None:
+            row.homes.add(writer.computation)
+        for place in (writer, *node.value.flat_positions()[::2]):
+            if isinstance(place, Instruction) and place.is_root and place.computation is not None:
+                row.roots.add(place.computation)
+
+    def has_root(self, computation: Computation, values: Iterable[Value | None]) -> None:
+        """Notes that a computation now gives these values back."""
+        for value in values:
+            node = self._nodes.get(value) if value is not None else None
+            if node is not None:
+                self.row(node).roots.add(computation)
+
+    # ---- neighbours
+
+    def is_head(self, node: Node) -> bool:
+        """Whether a value is the first of its row."""
+        return node in self._heads
+
+    def next(self, node: Node) -> Node | None:
+        """The value that is written next into the same memory."""
+        return None if node.next in self._heads else node.next
+
+    def prev(self, node: Node) -> Node | None:
+        """The value that was there before."""
+        return None if node in self._heads else node.prev
+
+    def row(self, node: Node) -> Row:
+        """The row that a value is in."""
+        row = node.row
+        while row.joined is not None:
+            if row.joined.joined is not None:
+                row.joined = row.joined.joined  # a shorter way from the next time on
+            row = row.joined
+        node.row = row
+        return row
+
+    # ---- edits
+
+    def splice(self, head: Node, behind: Node) -> None:
+        """Puts a whole row behind a value of another row."""
+        self._heads.remove(head)
+        tail = head.prev
+        row, other = self.row(behind), self.row(head)
+        tail.next, behind.next.prev = behind.next, tail
+        behind.next, head.prev = head, behind
+        self._join(row, other)
+        self.look_again(behind)
+        self.look_again(tail)
+
+    def _join(self, row: Row, other: Row) -> None:
+        if row is other:
+            return
+        if len(row.homes) + len(row.roots) < len(other.homes) + len(other.roots):
+            row, other = other, row
+        other.joined = row
+        row.level = self._common(row.level, other.level)
+        row.loose += other.loose
+        row.homes |= other.homes
+        row.roots |= other.roots
+
+    def remove(self, node: Node) -> None:
+        """Takes a value that is not the first out of its row."""
+        row = self.row(node)
+        row.loose -= node.is_loose
+        before = node.prev
+        before.next, node.next.prev = node.next, before
+
+    def look_again(self, node: Node) -> None:
+        """Finds out anew whether a value is over before the next one begins."""
+        row, after = self.row(node), self.next(node)
+        is_loose = (
+            after is not None
+            and row.level is not None
+            and not self._is_over(node, after, row.level, may_be_one=True)
+        )
+        row.loose += is_loose - node.is_loose
+        node.is_loose = is_loose
+
+    # ---- in time
+
+    def level(self, last: Node, first: Node) -> Computation | None:
+        """Where two rows can be seen in one computation, of which the first is tight; None: compare all values."""
+        row, other = self.row(last), self.row(first)
+        if row is other or not row.is_tight or not self._ordering.has_its_paths:
+            return None
+        return self._common(row.level, other.level)
+
+    def is_over(self, last: Node, first: Node, level: Computation) -> bool:
+        """Whether a value, and with it all before it in its tight row, is over before another one begins."""
+        home = first.writer.computation
+        return home not in self.row(last).roots and self._is_over(last, first, level)
+
+    def is_over_for_all(self, last: Node, first: Node) -> bool:
+        """Whether what holds of the first value of a row, that others are over before, holds of all behind it."""
+        other = self.row(first)
+        return other.is_tight and other.homes.isdisjoint(self.row(last).roots)
+
+    def uses_over(self, node: Node, after: Node) -> int:
+        """How many of a value's uses, from the first on, are found to be over before another value begins.
+
+        What many copies take is asked for each of them, mostly in the order of the text: each time from where it was.
+        """
+        ordering, writer = self._ordering, after.writer
+        if len(node.uses) < _MANY or not ordering.has_its_paths or writer.opcode.startswith("async-"):
+            return 0
+        known, home = node.over, node.writer.computation
+        level = known[0].computation if known is not None else self._common(home, writer.computation)
+        target = ordering.within(writer, level) if level is not None else None
+        if target is None or level is None or target.opcode == "parameter":
+            return 0
+        count = 0
+        if known is not None and (known[0] is target or ordering.runs_before(known[0], target)):
+            count = known[1]
+        for use in itertools.islice(node.uses, count, None):
+            place = ordering.within(use.instruction, level) if use.instruction is not None else None
+            if place is None or place is target or not ordering.runs_before(place, target):
+                break
+            count += 1
+        node.over = target, count
+        return count
+
+    def _is_over(self, node: Node, after: Node, level: Computation, *, may_be_one: bool = False) -> bool:
+        """Whether paths lead from all that reads a value to what writes another, or, if allowed, they are run by one."""
+        ordering, writer = self._ordering, after.writer
+        if writer.opcode.startswith("async-") or (
+            writer.opcode == "parameter" and writer.computation is level
+        ):
+            return False  # of these other rules tell than paths
+        target, readers = ordering.within(writer, level), node.readers
+        if target is None or readers is None:
+            return False
+        for reader in readers:
+            source = ordering.within(reader, level)
+            if source is None or not (
+                may_be_one if source is target else ordering.runs_before(source, target)
+            ):
+                return False
+        return True
+
+    def _is_read_behind(self, node: Node, level: Computation) -> bool:
+        """Whether what reads a value stands behind what writes it, as it should."""
+        ordering = self._ordering
+        writer = ordering.within(node.writer, level)
+        for reader in node.readers or ():
+            place = ordering.within(reader, level)
+            if writer is None or place is None:
+                return False
+            if place is not writer and not ordering.runs_before(writer, place):
+                return False
+        return node.readers is not None
+
+    def _level_of(self, nodes: list[Node]) -> Computation | None:
+        level = nodes[0].writer.computation
+        for node in nodes:
+            for i in (node.writer, *(node.readers or ())):
+                level = self._common(level, i.computation)
+        return level
+
+    def _common(self, a: Computation | None, b: Computation | None) -> Computation | None:
+        """The innermost computation that runs two."""
+        if a is None or b is None or a is b:
+            return a if a is b else None
+        first, second = self._ordering.chain(a), self._ordering.chain(b)
+        for step in range(1, min(len(first), len(second)) + 1):
+            if first[-step] is not second[-step]:
+                return first[1 - step] if step > 1 else None
+        return first[-min(len(first), len(second))]
+
+
+__all__ = ["Node", "Row", "Rows"]

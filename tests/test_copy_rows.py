@@ -1,0 +1,149 @@
+"""Rows of values that share memory are compared by their ends where paths tell the rest: the answer is that of all pairs."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import hlotext as hlo
+from hlotext import compiler
+from hlotext.compiler import rows
+from hlotext.compiler.ordering import Ordering
+from hlotext.compiler.removing_copies import _Remover
+from hlotext.compiler.rows import Rows
+from tests import explain_pairs
+from tests.bench.kinds import MODULES
+from tests.test_linear import counted
+
+PLATFORMS = ("cpu", "gpu", "tpu")
+
+
+class _Program:
+    """A random module of loops, branches, updates and copies, which take what was before in any order."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.done: list[str] = []
+        self.count = 0
+
+    def name(self, stem: str) -> str:
+        self.count += 1
+        return f"{stem}.{self.count}"
+
+    def text(self) -> str:
+        lines = ["  p.0 = f32[8] parameter(0)", "  p.1 = f32[8] parameter(1)"]
+        values = self.lines(lines, ["p.0", "p.1"], self.rng.randrange(3, 9), 2)
+        given = [self.rng.choice(values) for _ in range(self.rng.randrange(1, 4))]
+        lines.append(f"  ROOT r = ({', '.join(['f32[8]'] * len(given))}) tuple({', '.join(given)})")
+        entry = "ENTRY e {\n" + "\n".join(lines) + "\n}\n"
+        alias = ", input_output_alias={ {0}: (0, {}) }" if self.rng.random() < 0.3 else ""
+        return f"HloModule m{alias}\n\n" + "\n".join([*self.done, entry])
+
+    def lines(self, lines: list[str], values: list[str], count: int, depth: int) -> list[str]:
+        """Adds so many operations; all values that there are then."""
+        values = list(values)
+        for _ in range(count):
+            kind = self.rng.choice(("sine", "add", "copy", "update", "loop", "loop", "branches"))
+            if kind in ("loop", "branches") and not depth:
+                kind = "add"
+            a, b, x = self.rng.choice(values[-4:]), self.rng.choice(values), self.name("x")
+            if kind in ("sine", "copy"):
+                lines.append(f"  {x} = f32[8] {kind}({a})")
+            elif kind == "add":
+                lines.append(f"  {x} = f32[8] add({a}, {b})")
+            elif kind == "update":
+                k, s = self.name("k"), self.name("s")
+                lines.append(f"  {k} = s32[] constant(3)\n  {s} = f32[2] slice({b}), slice={{[0:2]}}")
+                lines.append(f"  {x} = f32[8] dynamic-update-slice({a}, {s}, {k})")
+            elif kind == "loop":
+                values += self.loop(lines, values, depth)
+                continue
+            else:
+                i = self.name("i")
+                lines.append(f'  {i} = s32[] custom-call(), custom_call_target="t"')
+                f, g = self.branch(depth), self.branch(depth)
+                lines.append(f"  {x} = f32[8] conditional({i}, {a}, {b}), branch_computations={{{f}, {g}}}")
+            values.append(x)
+        return values
+
+    def branch(self, depth: int) -> str:
+        name, p = self.name("f"), self.name("p")
+        lines = [f"  {p} = f32[8] parameter(0)"]
+        values = self.lines(lines, [p], self.rng.randrange(3), depth - 1)
+        lines.append(f"  ROOT {self.name('r')} = f32[8] negate({self.rng.choice(values)})")
+        self.done.append(f"{name} {{\n" + "\n".join(lines) + "\n}\n")
+        return name
+
+    def loop(self, lines: list[str], values: list[str], depth: int) -> list[str]:
+        width = self.rng.randrange(1, 4)
+        state = f"(s32[]{', f32[8]' * width})"
+        body, condition, s, t, w, z = map(self.name, ("body", "cond", "s", "t", "w", "z"))
+        i, one, j = self.name("i"), self.name("one"), self.name("j")
+        inner = [
+            f"  {s} = {state} parameter(0)",
+            f"  {i} = s32[] get-tuple-element({s}), index=0",
+            f"  {one} = s32[] constant(1)\n  {j} = s32[] add({i}, {one})",
+        ]
+        own = [self.name("g") for _ in range(width)]
+        inner += [f"  {g} = f32[8] get-tuple-element({s}), index={n + 1}" for n, g in enumerate(own)]
+        known = self.lines(inner, own, self.rng.randrange(4), depth - 1)
+        back = [self.rng.choice((*known[-width:], g)) for g in own]
+        inner.append(f"  ROOT {self.name('r')} = {state} tuple({', '.join((j, *back))})")
+        self.done.append(f"{body} {{\n" + "\n".join(inner) + "\n}\n")
+        q, c, k, less = map(self.name, ("q", "c", "k", "l"))
+        self.done.append(
+            f"{condition} {{\n  {q} = {state} parameter(0)\n  {c} = s32[] get-tuple-element({q}), index=0\n"
+            f"  {k} = s32[] constant(9)\n  ROOT {less} = pred[] compare({c}, {k}), direction=LT\n}}\n"
+        )
+        given = [self.rng.choice(values[-4:]) for _ in range(width)]
+        lines.append(f"  {z} = s32[] constant(0)\n  {t} = {state} tuple({', '.join((z, *given))})")
+        lines.append(f"  {w} = {state} while({t}), condition={condition}, body={body}")
+        results = [self.name("y") for _ in range(width)]
+        lines += [f"  {y} = f32[8] get-tuple-element({w}), index={n + 1}" for n, y in enumerate(results)]
+        return results
+
+
+def _compare(monkeypatch: pytest.MonkeyPatch, module: hlo.Module, platform: str) -> None:
+    """Compares the two ways."""
+    monkeypatch.setattr(rows, "_MANY", 1)
+    quick = compiler.copy_insertion(module, platform)
+    with monkeypatch.context() as patch:
+        patch.setattr(Rows, "level", lambda *_: None)
+        patch.setattr(Rows, "uses_over", lambda *_: 0)
+        thorough = compiler.copy_insertion(module, platform)
+    assert quick.decisions == thorough.decisions
+    assert str(quick.module) == str(thorough.module)
+
+
+@pytest.mark.parametrize("seeds", [range(6), pytest.param(range(6, 100), marks=pytest.mark.slow)])
+def test_copies_stay_and_go_as_if_all_were_compared(monkeypatch: pytest.MonkeyPatch, seeds: range) -> None:
+    shorter = counted(monkeypatch, Rows, "is_over_for_all")
+    for seed in seeds:
+        module = hlo.parse(_Program(seed).text())
+        for platform in PLATFORMS:
+            _compare(monkeypatch, module, platform)
+    assert shorter[0] > 3 * len(seeds)
+
+
+@pytest.mark.parametrize("kind", ["loops", "nested loops", "a wide loop", "nested conditionals"])
+def test_kinds_of_modules(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    for platform in PLATFORMS:
+        _compare(monkeypatch, hlo.parse(MODULES[kind][1](7)), platform)
+
+
+def test_recorded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [s for s in explain_pairs.steps() if "cop" in s.name or s.name in ("fusion", "fusion-wrapper")]
+    assert steps
+    for step in steps:
+        _compare(monkeypatch, hlo.parse(step.before), step.platform)
+
+
+def test_comparisons_grow_with_the_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops one after the other, whose states all end up in one piece of memory, and whose counters begin with one zero."""
+    compared, looked = counted(monkeypatch, _Remover, "_overlap"), counted(monkeypatch, Ordering, "relation")
+    module = hlo.parse(MODULES["loops"][1](60))
+    decisions = compiler.copy_insertion(module, "cpu").decisions
+    assert len(decisions) > 60
+    assert compared[0] < 30 * 60
+    assert looked[0] < 100 * 60
