@@ -131,6 +131,24 @@ def test_a_wide_state_is_looked_through_once_when_its_parts_are_laid_out(
     assert looked[0] <= sum(map(len, m.computations))
 
 
+def test_equal_wide_shapes_of_two_texts_are_compared_part_by_part_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the process remembers of the first text has shapes that are equal to those of the second, and others."""
+    assert hlo.verify(module("a tuple of tuples")) == []
+    again = module("a tuple of tuples")
+    compared = counted(monkeypatch, hlo.Shape, "__eq__")
+    assert hlo.verify(again) == []
+    assert compared[0] < 20 * N
+    array = again.entry.parameters[0].shape
+    assert array is not None
+    first, second = (hlo.Shape.tuple((array,) * 40) for _ in range(2))
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != hlo.Shape.tuple((array,) * 41)
+    assert first != "f32[4]"
+
+
 def test_who_waits_for_whom_is_kept_up_by_edits() -> None:
     """Found out once, and right after every edit and every step back."""
     m = module("a chain", 40)

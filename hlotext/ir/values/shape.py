@@ -16,6 +16,9 @@ UNBOUNDED_SIZE = -(2**63)
 COMBINE_DIMENSION = -(2**63)
 """Tile size printed `*`: merge this dimension into the next more minor one (XLA's `Tile::kCombineDimension`)."""
 
+_WIDE = 16
+"""Elements of tuples from which on equal ones are kept once."""
+
 
 def join_indexed(texts: list[str]) -> str:
     """Joins with `, `, writing `/*index=N*/` before every fifth element, as XLA does for tuples and operands."""
@@ -107,7 +110,7 @@ class Layout(Value):
         return "".join(out)
 
 
-@attrs.frozen(cache_hash=True, repr=False)
+@attrs.frozen(cache_hash=True, repr=False, unsafe_hash=True)
 class Shape:
     """The type of an HLO value: an array, a tuple of shapes, a token, an opaque value or a buffer.
 
@@ -139,9 +142,28 @@ class Shape:
     def _deepest(self) -> int:
         return 1 + max([s.depth for s in self.tuple_shapes], default=0) if self.element_type is TUPLE else 0
 
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Shape):
+            return NotImplemented
+        mine, others = self.tuple_shapes, other.tuple_shapes
+        if (
+            self.element_type is not other.element_type
+            or self.dimensions != other.dimensions
+            or self.dynamic_dimensions != other.dynamic_dimensions
+            or self.layout != other.layout
+            or mine != others
+        ):
+            return False
+        if len(mine) > _WIDE and mine is not others:
+            # Equal shapes of two texts may be compared for each of their elements: from now on at a glance.
+            object.__setattr__(other, "tuple_shapes", mine)
+        return True
+
     def __str__(self) -> str:
         if self._text is None:
-            # A frozen value writes to itself only here and below: its own text, made once.
+            # A frozen value writes to itself only here, above and below: its own text, made once.
             object.__setattr__(self, "_text", self._make_text())
         return self._text  # type: ignore[return-value]
 
