@@ -74,6 +74,8 @@ def _is_attribute(place: Stumble) -> bool:
 def _near(place: Stumble) -> str:
     """The word that may have been meant, of those that the grammar spells out."""
     close = _closest(place.word[:60], place.expected)
+    if close == place.word:
+        return f"write `{close}=` before its value"
     return f"did you mean `{close}`?" if close else ""
 
 
