@@ -50,7 +50,7 @@ def add(
         )
     if instruction._opcode == "parameter" and computation.calls:
         raise EditError(f"{computation._name} has callers", "add parameters with rewrite.add_parameter")
-    attributes, argument = checked(instruction)
+    attributes, argument = checked(instruction, original)
     check_members(computation, name, instruction._operands, attributes)
     check_control(computation, attributes)
     called = calls.check(computation, instruction, instruction._opcode, attributes)
@@ -98,11 +98,17 @@ def _buffers(computation: Computation, instruction: Instruction) -> list[Instruc
     return [i for i in computation._instructions if holds_buffer(i._shape)]
 
 
-def checked(instruction: Instruction) -> tuple[dict[str, Any], Any]:
-    """The attributes and the argument of a new instruction, as they are kept. Raises EditError for what cannot be read."""
+def checked(instruction: Instruction, original: Instruction | None = None) -> tuple[dict[str, Any], Any]:
+    """The attributes and the argument of a new instruction, as they are kept. Raises EditError for what cannot be read.
+
+    A copy may have an opcode that is not known, as its original has.
+    """
     opcode, where = instruction._opcode, instruction._name
     row = OPCODES.get(opcode)
-    if row is None and not isinstance(instruction, BadInstruction):
+    is_copied = (
+        original is not None and original._opcode == opcode and not isinstance(original, BadInstruction)
+    )
+    if row is None and not is_copied and not isinstance(instruction, BadInstruction):
         raise EditError(
             f"{values.shown(opcode)}, which {where} is to be, is no opcode", values.meant(opcode, OPCODES)
         )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from typing import Any
 
 from hlotext import layout as layouts
+from hlotext.edit import structure
 from hlotext.edit.cloning import own_attributes
 from hlotext.edit.parameters import remove_unused_parameters
 from hlotext.ir.errors import EditError
@@ -84,8 +85,12 @@ class Editor:
         attributes: Mapping[str, Any] | None = None,
         computation: Computation | None = None,
         name: str | None = None,
+        original: Instruction | None = None,
     ) -> Instruction:
-        """A new instruction; with `like` one derived from another (`HloInstruction::AddInstruction`)."""
+        """A new instruction; with `like` one derived from another (`HloInstruction::AddInstruction`).
+
+        An `original`, of which it is a copy, may have an opcode that is not known.
+        """
         home = computation
         if home is None and self.place is not None:
             home = self.place.computation
@@ -105,7 +110,8 @@ class Editor:
             # A sharding for another rank, or for devices that the module lacks, is not handed on.
             del given["sharding"]
             new = Instruction(unique, opcode, shape, tuple(operands), given, argument)
-        return home.add(new, self._before(home, new), typed=False)
+        structure.add(home, new, self._before(home, new), typed=False, original=original)
+        return new
 
     def _before(self, home: Computation, new: Instruction) -> Instruction | None:
         place = self.place if self.place is not None and self.place.computation is home else None
@@ -138,7 +144,13 @@ class Editor:
         own = {k: v for k, v in own_attributes(i).items() if k not in NOT_COPIED}
         own = derived_attributes(i, i.opcode, wanted, own)
         return self.add(
-            i.opcode, wanted, operands, attributes=own, argument=i.literal or i.parameter_number, name=i.name
+            i.opcode,
+            wanted,
+            operands,
+            attributes=own,
+            argument=i.literal or i.parameter_number,
+            name=i.name,
+            original=i,
         )
 
     # ---- replacing and removing
