@@ -7,6 +7,7 @@ import pytest
 import hlotext as hlo
 from hlotext import lint
 
+ON_GPU = 'fingerprint_before_lhs="0"'
 TAKEN = (
     "gather(table, rows), offset_dims={1}, collapsed_slice_dims={0}, "
     "start_index_map={0}, index_vector_dim=1, slice_sizes={1,90}"
@@ -195,14 +196,23 @@ ENTRY main {
 """
 
 
+CACHES = """[4,8,4096,576] parameter(1), sharding={devices=[1,8,1,1]<=[8]}, metadata={op_name="params['own']"}
+  caches = bf16[128,8,4096,576] parameter(4), sharding={devices=[1,8,1,1]<=[8]}"""
+
+
 @pytest.mark.parametrize(
     ("old", "new", "count"),
     [
         ("", "", 0),
         ("parameter(3), sharding={replicated}", "parameter(3), sharding={devices=[1,8]<=[8]}", 1),
         ("op_name=\"params['w']\"", 'op_name="w"', 1),
+        (
+            '[4,8,4096,576] parameter(1), sharding={devices=[1,8,1,1]<=[8]}, metadata={op_name="cache"}',
+            CACHES,
+            0,
+        ),
     ],
-    ids=["only the batch", "a weight too", "one weight alone in its argument"],
+    ids=["only the batch", "a weight too", "one weight alone in its argument", "little beside the caches"],
 )
 def test_weights_are_whole_on_purpose_where_none_of_them_is_spread(old: str, new: str, count: int) -> None:
     """A decoder that is data parallel on purpose; where a weight of the same argument is spread another may be forgotten."""
@@ -264,6 +274,31 @@ def test_a_histogram_of_many_values_is_no_tiny_round(values: int, count: int) ->
     assert len(lint.run(hlo.parse(text), lint.Config(select=("G113",)))) == count
 
 
+@pytest.mark.parametrize(("sign", "count"), [("", 0), (", frontend_attributes={ON_GPU}", 1)])
+def test_the_cpu_starts_operations_soon(sign: str, count: int) -> None:
+    """3,000 values are 12 kB: next to nothing for a GPU."""
+    text = HISTOGRAM.replace("[N", "[3000").replace("is_scheduled=true", "is_scheduled=true" + sign, 1)
+    assert len(lint.run(hlo.parse(text.replace("ON_GPU", ON_GPU)), lint.Config(select=("G113",)))) == count
+
+
+BROUGHT = """HloModule brought, is_scheduled=true, num_partitions=8
+
+ENTRY main {
+  x = f32[1024,1024]{1,0} parameter(0)
+  n = f32[1024,1024]{1,0} negate(x)
+  g = f32[8192,1024]{1,0} all-gather(n), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}, use_global_device_ids=true
+  s = f32[8192,1024]{1,0} sine(g)
+  y = f32[8192,1024]{0,1} copy(%s)
+  ROOT z = f32[8192,1024]{0,1} cosine(y)
+}
+"""
+
+
+@pytest.mark.parametrize(("turned", "count"), [("s", 1), ("g", 0)])
+def test_what_a_collective_brings_is_put_in_order(turned: str, count: int) -> None:
+    assert len(lint.run(hlo.parse(BROUGHT % turned), lint.Config(select=("L103",)))) == count
+
+
 REMATERIALIZED = """HloModule again, is_scheduled=true
 
 row {
@@ -293,7 +328,6 @@ def test_a_row_that_is_written_in_place_is_a_row(name: str, is_told: bool) -> No
     assert ("jax.checkpoint" in finding.help) is is_told
 
 
-ON_GPU = 'fingerprint_before_lhs="0"'
 EXPERTS = """HloModule experts, is_scheduled=true, num_partitions=8, frontend_attributes={ON_GPU}
 
 body {

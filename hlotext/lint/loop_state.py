@@ -67,9 +67,13 @@ def _gives_back(other: Communication, one: Communication) -> bool:
     """The TPU compiler writes a reduce-scatter as a fusion of an all-reduce and of the slice that is each device's own; so it
     writes that of gradients too, which has not the shape of what was gathered."""
     if other.kind == "all-reduce" and other.fusion is not None:
-        given = [operand.shape.dimensions for operand in one.start.operands if operand.shape is not None]
-        return other.fusion.shape is not None and other.fusion.shape.dimensions in given
+        return _sizes(other.fusion) in [_sizes(operand) for operand in one.start.operands]
     return other.kind == "reduce-scatter"
+
+
+def _sizes(value: Instruction) -> tuple[int, ...]:
+    """The sizes of an array, without those of 1."""
+    return tuple(size for size in value.shape.dimensions if size > 1) if value.shape is not None else ()
 
 
 def is_paired(one: Communication) -> bool:

@@ -10,7 +10,7 @@ import attrs
 
 from hlotext.analysis import Communication, byte_text
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.beside import step_percent
+from hlotext.lint.beside import is_worth_time, step_percent
 from hlotext.lint.helpers import is_invariant, results
 from hlotext.lint.loop_state import (
     exchanges_for_experts,
@@ -37,7 +37,7 @@ class AllGatherInLoop(Rule):
     min_cause_percent: float = 0.5
     """The same of all that have the same cause."""
     min_round_bytes: int = 1 << 16
-    """Bytes that each device sends in one round, likewise, where no time is estimated, as on CPU."""
+    """Bytes that each device sends in one round, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         found = list(self._found(context))
@@ -89,10 +89,8 @@ class AllGatherInLoop(Rule):
             total = one.sent_bytes * runs
             if total < self.min_bytes or (runs == 1 and one.runs == 1):
                 continue
-            share = step_percent(one.start, context)
-            if share < self.min_percent if share is not None else one.sent_bytes < self.min_round_bytes:
-                continue
-            yield one, total
+            if one.sent_bytes >= self.min_round_bytes and is_worth_time(one.start, context, self.min_percent):
+                yield one, total
 
 
 _AGAIN = re.compile(r"\d+|/checkpoint|/rematted_computation|transpose\((jvp\([^()]*\))\)")

@@ -25,7 +25,7 @@ class SynchronousCollective(Rule):
 
     min_bytes: int = 2 << 20
     """Bytes that each device sends in one run, from which on it is worth a finding."""
-    min_percent: float = 1
+    min_percent: float = 1.5
     """Percent of the estimated time of the module that all of one kind for one operation of the program take, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

@@ -8,6 +8,7 @@ import attrs
 
 from hlotext.analysis import Backend, byte_text
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.beside import is_worth_time
 from hlotext.lint.helpers import MOVES, results
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, leaves_by, source, uses
@@ -24,10 +25,14 @@ class WideCollective(Rule):
 
     min_bytes: int = 1 << 16
     """Bytes that each device sends, from which on it is worth a finding."""
+    min_percent: float = 0.5
+    """Percent of the estimated time of the module for which it is waited for, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for one in context.communications:
             if one.kind not in _MOVERS or one.sent_bytes < self.min_bytes or one.participants == 1:
+                continue
+            if not is_worth_time(one.start, context, self.min_percent):
                 continue
             for value in results(one):
                 own = _bits(value)

@@ -10,6 +10,7 @@ import attrs
 from hlotext.analysis import byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.sharding import OpSharding
+from hlotext.lint.held import at_peak
 from hlotext.lint.helpers import donors, size_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.updates import tree_of, updates
@@ -23,6 +24,8 @@ class ReplicatedParameter(Rule):
     title = "a large parameter that every device holds in full"
     min_bytes: int = 128 << 20
     """Bytes of one parameter from which on it is worth a finding; of all together where others of their sizes are spread."""
+    min_percent: float = 10
+    """Percent of the peak of memory that they are, likewise beside caches that are spread, as requests are."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         devices = int(context.module.attributes.get("num_partitions", 1))
@@ -51,6 +54,9 @@ class ReplicatedParameter(Rule):
             return
         first = max(large, key=lambda parameter: sizes[parameter])
         total = sum(sizes[parameter] for parameter in large)
+        peak = at_peak(context) if _is_beside_caches(large, context) else None
+        if peak is not None and 100 * total < self.min_percent * peak.bytes:
+            return
         what = (
             f"a parameter of {byte_text(total)} is"
             if len(large) == 1
@@ -106,6 +112,12 @@ def _held_on_purpose(context: Context) -> set[tuple[int, ...]]:
     return {whole for whole, parameter in first.items() if tree_of(parameter) in meant}
 
 
+def _is_beside_caches(weights: list[Instruction], context: Context) -> bool:
+    """Whether a step updates arrays that are spread over the devices, and not these: each has its own requests' caches."""
+    state = _state(context)
+    return not any(parameter in state for parameter in weights) and not all(map(_is_replicated, state))
+
+
 def _dimensions(parameter: Instruction) -> tuple[int, ...]:
     """Those of the whole array, of which each device may hold a part."""
     local = parameter.shape.dimensions if parameter.shape is not None and parameter.shape.is_array else ()
@@ -115,11 +127,17 @@ def _dimensions(parameter: Instruction) -> tuple[int, ...]:
 
 def _is_data_parallel(context: Context) -> bool:
     """Whether a step gives all its state to every device, so that none was forgotten when the others were spread."""
-    parameters = context.module.entry.parameters
+    state = _state(context)
+    return bool(state) and all(map(_is_replicated, state))
+
+
+def _state(context: Context) -> list[Instruction]:
+    """The arrays that a step updates, or is given for good."""
     config = context.module.attributes.get("input_output_alias")
     numbers = {alias.parameter_number for alias in config.entries} if config is not None else set()
-    state = [parameter for parameter in parameters if parameter.parameter_number in numbers]
+    state = [
+        parameter for parameter in context.module.entry.parameters if parameter.parameter_number in numbers
+    ]
     state += [parameter for parameter, _ in donors(context)]
     state += [one.parameter for one in updates(context)]
-    arrays = [parameter for parameter in state if parameter.shape is not None and parameter.shape.rank]
-    return bool(arrays) and all(map(_is_replicated, arrays))
+    return [parameter for parameter in state if parameter.shape is not None and parameter.shape.rank]

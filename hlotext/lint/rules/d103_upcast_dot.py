@@ -8,6 +8,7 @@ import attrs
 
 from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.beside import is_worth_time
 from hlotext.lint.helpers import MOVES
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, source
@@ -23,6 +24,8 @@ class UpcastDot(Rule):
 
     min_elements: int = 4096
     """Elements of the smaller operand from which on it is worth a finding."""
+    min_percent: float = 1
+    """Percent of the estimated time of the module that it takes, with what is fused with it, likewise."""
 
     def applies_to(self, context: Context) -> bool:
         # The CPU compiler itself widens 16-bit operands, for which it has no product.
@@ -47,7 +50,9 @@ class UpcastDot(Rule):
             types.append(before.element_type)
         if len(types) == 2 and instruction.operands[0].shape is not None:
             wide = instruction.operands[0].shape.element_type
-            if wide.name == "f32":
+            if wide.name == "f32" and is_worth_time(
+                fusions[0] if fusions else instruction, context, self.min_percent
+            ):
                 yield Report(
                     instruction,
                     f"{instruction.opcode} of {wide} operands that were {' and '.join(dict.fromkeys(map(str, types)))}",

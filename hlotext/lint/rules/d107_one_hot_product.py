@@ -9,6 +9,7 @@ import attrs
 from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
+from hlotext.lint.beside import is_worth_time
 from hlotext.lint.helpers import times
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, source
@@ -29,6 +30,8 @@ class OneHotProduct(Rule):
     """Operations in all runs from which on it is worth a finding."""
     min_percent: float = 1
     """Percent of the operations of all matrix products that it takes, likewise."""
+    min_step_percent: float = 2
+    """Percent of the estimated time of the module that it takes, with what is fused with it, likewise."""
     min_classes: int = 128
     """The number of rows to pick from, from which on it is worth a finding."""
 
@@ -46,6 +49,8 @@ class OneHotProduct(Rule):
         ):
             return
         flops = context.flops(instruction)
+        if not is_worth_time(fusions[0] if fusions else instruction, context, self.min_step_percent):
+            return
         if flops >= self.min_flops and 100 * flops >= self.min_percent * context.product_flops:
             yield Report(
                 instruction,

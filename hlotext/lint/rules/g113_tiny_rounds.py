@@ -28,6 +28,8 @@ class TinyRounds(Rule):
     """Rounds of all runs of the loop from which on it is worth a finding."""
     max_bytes: int = 1 << 16
     """Bytes that a round writes, up to which it hardly does anything."""
+    max_bytes_host: int = 1 << 10
+    """Bytes that an operation of a round writes on CPU, likewise: the CPU starts one in a tenth of a microsecond."""
     max_read: int = 1 << 20
     """Bytes that the reductions of a round read, likewise: what takes about as long as starting one."""
     max_flops: int = 1_000_000
@@ -48,14 +50,15 @@ class TinyRounds(Rule):
             flops = sum(context.flops(product) // runs for product in _products(steps))
             if not steps or flops > self.max_flops or read > self.max_read:
                 continue
-            if max(size, scattered) > self.max_bytes:
+            is_host = context.backend is Backend.CPU
+            if max(size, scattered) > (self.max_bytes_host * len(steps) if is_host else self.max_bytes):
                 continue
             yield Report(
                 loop,
                 f"{rounds:,} rounds of {len(steps)} operations that write {byte_text(size)} together"
                 f"{_started(loop, rounds, context)}: starting them takes longer than what they do",
                 "do more in each round (lax.scan(..., unroll=8)), or compute all rounds at once (vmap, associative_scan)",
-                severity=Severity.NOTE if context.backend is Backend.CPU else Severity.WARNING,
+                severity=Severity.NOTE if is_host else Severity.WARNING,
             )
 
 

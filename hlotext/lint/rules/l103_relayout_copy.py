@@ -8,11 +8,12 @@ import attrs
 
 from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.opcodes import COLLECTIVES
 from hlotext.lint.beside import is_worth_time
 from hlotext.lint.helpers import changes_layout, is_of_convolution, is_solvers, times
 from hlotext.lint.moving import comes_from_argument, is_in_main_memory, moved_bytes
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import is_spread
+from hlotext.lint.values import VIEWS, Value, is_spread, source
 
 
 @attrs.frozen
@@ -40,6 +41,7 @@ class RelayoutCopy(Rule):
             or _is_convolutions(instruction)
             or is_spread(instruction.operands[0])  # the compiler could write it in either order
             or _is_handed_out(instruction, context)
+            or _is_received(instruction)
         ):
             return
         runs, size = context.runs(instruction), written_bytes(instruction)
@@ -66,6 +68,11 @@ def _is_handed_out(copy: Instruction, context: Context) -> bool:
     """Whether it only brings a result into the order in which the caller gets it."""
     root = context.module.entry.root
     return bool(copy.users) and all(user is root and user.opcode == "tuple" for user in copy.users)
+
+
+def _is_received(copy: Instruction) -> bool:
+    """Whether it puts in order what a collective brought: that is part of what the collective costs."""
+    return source(Value(copy.operands[0]), VIEWS | {"get-tuple-element"}).instruction.opcode in COLLECTIVES
 
 
 def _is_convolutions(copy: Instruction) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import byte_text
+from hlotext.analysis import Backend, byte_text
 from hlotext.findings.errors import Severity
 from hlotext.lint.held import least_held
 from hlotext.lint.helpers import donors, size_of, unaliased_results
@@ -23,7 +23,8 @@ class DonationWithoutUse(Rule):
 
     min_bytes: int = 1 << 16
     """Bytes of the argument from which on it is worth a finding."""
-
+    min_total: int = 4 << 20
+    """Bytes of all such arguments on a GPU or TPU, likewise."""
     min_percent: float = 5
     """Percent of the arguments and results that all such arguments are, likewise."""
 
@@ -37,9 +38,10 @@ class DonationWithoutUse(Rule):
             if size_of(array) not in sizes and array.without_layout() not in shapes
         ]
         total = sum(size_of(array) for _, array in useless)
-        if 100 * total < self.min_percent * least_held(context):
+        is_device = context.backend in (Backend.GPU, Backend.TPU)
+        if (is_device and total < self.min_total) or 100 * total < self.min_percent * least_held(context):
             return
-        for parameter, array in useless:
+        for parameter, array in sorted(useless, key=lambda one: -size_of(one[1])):
             size = size_of(array)
             if size >= self.min_bytes:
                 yield Report(

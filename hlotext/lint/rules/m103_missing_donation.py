@@ -31,7 +31,7 @@ class MissingDonation(Rule):
     """Bytes that it saves, likewise, unless that is `much_percent` of the peak."""
     min_saved_host: int = 64 << 20
     """The same on CPU, which has more memory than anyone asks for."""
-    min_saved_copied: int = 3 << 20
+    min_saved_copied: int = 16 << 20
     """The same on CPU where every call copies them, which costs time."""
     some_percent: float = 15
     """Percent of the peak from which on `min_some` is enough, but on CPU."""
