@@ -114,7 +114,13 @@ class Statements:
             else:
                 return (record,), None
         if guess is None and not may_be_further and self.effort >= 0 and self._is_open(start, stop):
-            # It is not closed before the next op line, whose beginning shows what is expected instead.
+            # It is not closed before the next op line, whose beginning shows what is expected instead. In braces and square
+            # brackets something else is mostly wrong before.
+            if self._opened[:2] == (start, stop) and self._text[self._opened[2][-1]] != "(":
+                records, failure = reading.reference.op_lines(self.source, start, stop, begun=begun)
+                if failure is not None and not failure.is_at_end:
+                    self.effort -= self.line_end(self.skip(stop, end), end) - start + CALL
+                    return records, failure
             longer, is_whole = self._extent(start, stop, end)
             if longer > stop and not is_whole:
                 self.effort -= longer - start + CALL

@@ -61,7 +61,7 @@ def _missing_sign(place: Stumble) -> str:
     is_item = word[:1].isalnum() or word[:1] in "%_{\"'"
     if "RSQB" in place.expected:
         is_item = word[:1].isdigit()
-    if "COMMA" in place.expected and is_item and place.precedes(r"[\w)}\]\"'][ \t]*"):
+    if "COMMA" in place.expected and is_item and re.match(r"[\w)}\]\"']", place.before[-1:]):
         return f"is a comma missing before `{word}`?"
     return ""
 

@@ -145,8 +145,8 @@ def _reserved(place: Stumble) -> Finding | None:
     """A reserved word as a name."""
     word = place.word
     is_name = "NAME" in place.expected and not place.expected & {"TYPE", "OPCODE"}
-    if not (is_name or (place.expected >= {"NAME"} and place.follows(r"\s*="))) and not place.precedes(
-        r"ROOT[ \t]+"
+    if not (is_name or (place.expected >= {"NAME"} and place.follows(r"\s*="))) and not (
+        place.text[place.start - 1 : place.start] in (" ", "\t") and place.before.endswith("ROOT")
     ):
         return None
     if word in ELEMENT_TYPES and ELEMENT_TYPES[word].number:

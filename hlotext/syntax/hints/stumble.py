@@ -60,6 +60,11 @@ class Stumble:
         """Whether something stands right behind the word."""
         return re.compile(pattern).match(self.text, self.after, self.limit) is not None
 
+    @property
+    def before(self) -> str:
+        """What stands before the word on the same line, without the blanks behind it; the end of it on a long line."""
+        return self.text[self.line_start : self.start].rstrip(" \t")
+
     def precedes(self, pattern: str) -> bool:
         """Whether something stands right before the word, on the same line."""
         return re.search(rf"(?:{pattern})\Z", self.text[self.line_start : self.start]) is not None

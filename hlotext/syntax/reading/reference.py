@@ -93,13 +93,14 @@ def parse(
     """
     text = source.text
     end = len(text) if end is None else end
+    by_lexer = False
     try:
         if rule not in terms.LINES:
             return terms.parse_slice(rule, text, start, end)
         refused = steps.read(rule, text, start, end, begun)
         if type(refused) is not steps.Refused:
             return refused
-        parser, at = refused.parser, refused.position
+        parser, at, by_lexer = refused.parser, refused.position, refused.is_by_lexer
         stack = tuple(parser.parser_state.state_stack)
 
         def accepted() -> frozenset[str]:
@@ -142,8 +143,10 @@ def parse(
     # Terminals look ahead, so the last word may be refused for what does not follow it.
     behind = patterns.blank().match(text, at + len(word_at(text, at, end)), end)
     is_last = behind is not None and behind.end() == end
-    is_at_end = is_last or text.startswith(("/*", '"', "'", "{"), at)
     choices = parser.choices()
+    # A brace is refused for what stands behind it where it could be that of a layout.
+    starts = ("/*", '"', "'") if by_lexer and "LAYOUT_OPEN" not in choices else ("/*", '"', "'", "{")
+    is_at_end = is_last or text.startswith(starts, at)
     # Lark itself has another word for the end where nothing but that could follow.
     is_complete = "$END" in choices and {name for name in choices if name.isupper()} == {"$END"}
     # There are no choices behind all that the rule asked for, and before anything those of other rules are others.

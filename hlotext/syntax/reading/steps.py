@@ -53,6 +53,11 @@ class Refused:
         self._lexers = lexers
         """Those of all states, where no terminal of the parser's state begins like the word; else None."""
 
+    @property
+    def is_by_lexer(self) -> bool:
+        """Whether no terminal that the parser could go on with begins there."""
+        return self._lexers is not None
+
     def is_terminal(self) -> bool:
         """Whether the word is one that could stand elsewhere."""
         if self._lexers is None:
