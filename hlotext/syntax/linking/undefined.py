@@ -14,7 +14,7 @@ from hlotext.syntax.source.reporter import Place, Reporter
 
 _DEFINITION = late(rf"^[ \t]*+(?:ROOT[ \t]+)?(%?({IDENTIFIER}))[ \t]*+=", re.MULTILINE | re.ASCII)
 
-_DEFINED = late(rf"\n[ \t]*+(?:ROOT[ \t]+)?%?({IDENTIFIER})[ \t]*+=.*+", re.ASCII)
+_DEFINED = late(rf"\n[ \t]*+(?:ROOT[ \t]++)?%?+({IDENTIFIER})[ \t]*+=.*+", re.ASCII)
 """The same with the rest of the line, but for the first line of a text: sooner found."""
 
 _SINGLE = 2
@@ -30,7 +30,7 @@ class Undefined:
         self.reporter = reporter
         self._places: dict[str, list[int]] | None = None
         """Where the lines that define a name stand, by name."""
-        self._names: frozenset[str] | None = None
+        self._names: set[str] | None = None
         """The names that are defined on some line, and perhaps some that are not: to note where takes five times as long."""
         self._looked = 0
         """Names that were looked for without those."""
@@ -80,7 +80,8 @@ class Undefined:
         if self._looked >= _SINGLE or "\r" in text:
             if self._names is None:
                 first = _DEFINITION().match(text)
-                self._names = frozenset([*_DEFINED().findall(text), *([first[2]] if first else ())])
+                self._names = set(_DEFINED().findall(text))
+                self._names.update([first[2]] if first else ())
             return self._all_places().get(name, []) if name in self._names else []
         self._looked += 1
         found = []
