@@ -46,9 +46,10 @@ class ReplicaGroups(Value):
     def full_list(self) -> ReplicaGroups:
         """The groups written out, whatever the form (XLA's option `print_full_replica_group_list`).
 
-        More than `MOST_DEVICES` devices stay as they are.
+        More than `MOST_DEVICES` devices stay as they are, and so do sizes that are negative.
         """
-        if self.group_count * (self.group_size or 0) > MOST_DEVICES:
+        count, size = self.group_count, self.group_size or 0
+        if min(count, size) < 0 or count * size > MOST_DEVICES:
             return self
         return ReplicaGroupList(tuple(self.groups()))
 
@@ -142,5 +143,5 @@ class MeshAxesReplicaGroupList(ReplicaGroups):
 
 
 def _batches(devices: Iterator[int], size: int) -> Iterator[tuple[int, ...]]:
-    while size and (group := tuple(itertools.islice(devices, size))):
+    while size > 0 and (group := tuple(itertools.islice(devices, size))):
         yield group

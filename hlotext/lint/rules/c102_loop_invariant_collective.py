@@ -32,9 +32,10 @@ class LoopInvariantCollective(Rule):
             if runs == 1 and one.runs == 1:
                 continue
             if total > self.min_bytes and is_worth_time(one.start, context, self.min_percent):
+                size = byte_text(max(one.operand_bytes, one.result_bytes))
                 yield Report(
                     one.start,
-                    f"{one.kind} of {byte_text(one.operand_bytes)} has the same operands in every round of the loop",
+                    f"{one.kind} of {size} has the same operands in every round of the loop",
                     "compute it once before the loop and pass the result in",
                     total - one.sent_bytes,
                 )

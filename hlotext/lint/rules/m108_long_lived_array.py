@@ -34,11 +34,11 @@ class LongLivedArray(Rule):
         if peak is None or not peak.held or peak.bytes < self.min_peak:
             return
         array = peak.held[0]
-        through = 100 * (array.span[1] - array.span[0] + 1) // peak.moments
+        through = round(100 * (array.span[1] - array.span[0] + 1) / peak.moments)
         if self._is_much(array.bytes, peak.bytes) and through >= self.min_span:
             yield Report(
                 array.filler,
-                f"an array of {byte_text(array.bytes)}, {100 * array.bytes // peak.bytes} % of the peak of "
+                f"an array of {byte_text(array.bytes)}, {100 * array.bytes / peak.bytes:.0f} % of the peak of "
                 f"{byte_text(peak.bytes)}, is held through {through} % of the schedule",
                 "use it up sooner, keep it in a narrower type, go over it in blocks, or compute it again (jax.checkpoint)",
                 array.bytes,

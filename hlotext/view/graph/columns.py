@@ -105,17 +105,19 @@ def columns(module: hlo.Module) -> Packed:
     return Packed(packed(texts), numbers, list(_chunks(instructions)), packed(_pictures(shapes)))
 
 
+_LARGEST = (1 << 31) - 1
+"""Of the numbers in a column."""
 _NUMBERS = ("opcode", "shape", "scope", "op_name", "line", "extra")
 
 
 def _extra(one: hlo.Instruction) -> int:
-    """The number of a parameter, or the element that is taken out of a tuple; else -1."""
+    """The number of a parameter, or the element that is taken out of a tuple; else, and where no module has so many, -1."""
+    number: object = None
     if one.opcode == "parameter":
-        return one.parameter_number if one.parameter_number is not None else -1
-    if one.opcode == "get-tuple-element":
-        index = one.attributes.get("index")
-        return index if isinstance(index, int) else -1
-    return -1
+        number = one.parameter_number
+    elif one.opcode == "get-tuple-element":
+        number = one.attributes.get("index")
+    return number if isinstance(number, int) and 0 <= number <= _LARGEST else -1
 
 
 def _joined(found: dict[str, array[Any]], layout: Any) -> str:
