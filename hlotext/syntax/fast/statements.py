@@ -118,7 +118,7 @@ class Statements:
             # brackets something else is mostly wrong before.
             if self._opened[:2] == (start, stop) and self._text[self._opened[2][-1]] != "(":
                 records, failure = reading.reference.op_lines(self.source, start, stop, begun=begun)
-                if failure is not None and not failure.is_at_end:
+                if failure is not None and (failure.is_for_good or not failure.is_at_end):
                     self.effort -= self.line_end(self.skip(stop, end), end) - start + CALL
                     return records, failure
             longer, is_whole = self._extent(start, stop, end)
@@ -127,7 +127,7 @@ class Statements:
                 return reading.reference.op_lines(self.source, start, longer, begun=begun)
         records, failure = reading.reference.op_lines(self.source, start, stop, begun=begun)
         for _ in range(_TRIES if not is_alone else 0):
-            if failure is None or not failure.is_at_end or self.effort < 0:
+            if failure is None or failure.is_for_good or not failure.is_at_end or self.effort < 0:
                 break
             if failure.is_between_lines and not self.goes_on_below(stop, end):
                 break

@@ -41,6 +41,7 @@ class ParseError(Exception):
         read: PartialRecord,
         *,
         is_at_end: bool = False,
+        is_for_good: bool = False,
         is_between_lines: bool = False,
         is_complete: bool = False,
         may_end: bool = True,
@@ -53,6 +54,8 @@ class ParseError(Exception):
         """What stands before the error; an error of another kind in there comes first."""
         self.is_at_end = is_at_end
         """More text might have helped."""
+        self.is_for_good = is_for_good
+        """No, it would not have: longer texts are refused at the same place."""
         self.is_between_lines = is_between_lines
         """The text ends where an op line is complete, and a next one could begin."""
         self.is_complete = is_complete
@@ -144,14 +147,21 @@ def parse(
     behind = patterns.blank().match(text, at + len(word_at(text, at, end)), end)
     is_last = behind is not None and behind.end() == end
     choices = parser.choices()
-    # A brace is refused for what stands behind it where it could be that of a layout.
-    starts = ("/*", '"', "'") if by_lexer and "LAYOUT_OPEN" not in choices else ("/*", '"', "'", "{")
-    is_at_end = is_last or text.startswith(starts, at)
+    is_at_end = is_last or text.startswith(("/*", '"', "'", "{"), at)
+    # Of the terminals only that of a layout's brace asks what stands behind it.
+    is_for_good = by_lexer and not is_last and text.startswith("{", at) and "LAYOUT_OPEN" not in choices
     # Lark itself has another word for the end where nothing but that could follow.
     is_complete = "$END" in choices and {name for name in choices if name.isupper()} == {"$END"}
     # There are no choices behind all that the rule asked for, and before anything those of other rules are others.
     may_end = not choices or "$END" in choices or not parser.parser_state.value_stack
-    raise ParseError(finding, _read_by(parser), is_at_end=is_at_end, is_complete=is_complete, may_end=may_end)
+    raise ParseError(
+        finding,
+        _read_by(parser),
+        is_at_end=is_at_end,
+        is_for_good=is_for_good,
+        is_complete=is_complete,
+        may_end=may_end,
+    )
 
 
 def _note_last(history: Any) -> None:
