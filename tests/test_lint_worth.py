@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import attrs
 import pytest
 
 import hlotext as hlo
 from hlotext import lint
+from hlotext.lint.rules import m103_missing_donation
+from hlotext.memory.what_if import WhatIf, donate
 
 ON_GPU = 'fingerprint_before_lhs="0"'
 TAKEN = (
@@ -448,3 +453,32 @@ def test_what_a_factorization_writes_over_is_copied_anyway(aliasing: str, count:
         lint.Config(select=("L105",)),
     )
     assert [finding.code for finding in found] == ["L105"] * count
+
+
+UPDATED = """HloModule updated, is_scheduled=true
+
+ENTRY main {
+  w = f32[33554432]{0} parameter(0)
+  b = f32[33554432]{0} parameter(1)
+  m = f32[33554432]{0} parameter(2)
+  w_next = f32[33554432]{0} subtract(w, m)
+  b_next = f32[33554432]{0} subtract(b, m)
+  m_next = f32[33554432]{0} multiply(m, m)
+  ROOT t = (f32[33554432]{0}, f32[33554432]{0}, f32[33554432]{0}) tuple(w_next, b_next, m_next)
+}
+"""
+
+
+@pytest.mark.parametrize(("gaps", "is_told"), [(1 << 20, True), (512 << 20, False)])
+def test_what_is_packed_with_gaps_saves_nobody_knows_how_much(
+    gaps: int, is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_gaps(*arguments: Any, **options: Any) -> WhatIf:
+        found = donate(*arguments, **options)
+        return attrs.evolve(
+            found, needed_before=found.needed_before + gaps, needed_after=found.needed_after + gaps
+        )
+
+    monkeypatch.setattr(m103_missing_donation, "donate", with_gaps)
+    (finding,) = lint.run(hlo.parse(UPDATED), lint.Config(select=("M103",)))
+    assert ("lowers the peak" in finding.message) == is_told

@@ -120,7 +120,7 @@ _SEVERAL = 2
 _CLOSE = 1.15
 """How many times the least saving the most may be, so that one number stands for both."""
 _FEW = 0.1
-"""Of the bytes of all arguments, that may be such as the compiler may have to copy."""
+"""Of the bytes of all arguments, that may be such as the compiler may have to copy; and of all memory, that may be gaps."""
 
 
 def _is_known(least: int, most: int) -> bool:
@@ -140,7 +140,7 @@ def _saved(found: list[Update], context: Context) -> tuple[int, int] | None:
 
     On this schedule, of what lives at the peak and of what is assigned, fragments included. The CPU compiler inserts copies
     before it has a schedule: where something reads an argument that its new value does not need, it may hold a copy of it
-    through the whole program.
+    through the whole program. And where gaps between the buffers take a tenth of the memory, how they are packed anew decides.
     """
     before = assignment_of(context)
     if before is None:
@@ -148,6 +148,9 @@ def _saved(found: list[Update], context: Context) -> tuple[int, int] | None:
     try:
         whole = _donated(found, before, context)
         saved = [whole.saved, whole.needed_before - whole.needed_after]
+        gaps = whole.needed_before - whole.peak_before
+        if gaps > _FEW * whole.needed_before:
+            saved.append(min(saved) - gaps)
         if context.backend is Backend.CPU:
             unsure = sum(_size(one) for one in found if one.parameter.parameter_number in whole.unsure)
             if unsure > _FEW * sum(map(_size, found)):
