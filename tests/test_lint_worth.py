@@ -482,3 +482,30 @@ def test_what_is_packed_with_gaps_saves_nobody_knows_how_much(
     monkeypatch.setattr(m103_missing_donation, "donate", with_gaps)
     (finding,) = lint.run(hlo.parse(UPDATED), lint.Config(select=("M103",)))
     assert ("lowers the peak" in finding.message) == is_told
+
+
+FLYING = """HloModule flying, is_scheduled=true, num_partitions=4, frontend_attributes={ON_GPU}
+
+ENTRY main {
+  small = f32[1048576]{0} parameter(0)
+  large = f32[LARGE]{0} parameter(1)
+  x = f32[4096,4096]{1,0} parameter(2)
+  large-start = (f32[LARGE]{0}, f32[LARGE]{0}) collective-permute-start(large), channel_id=1, RING
+  start = (f32[1048576]{0}, f32[1048576]{0}) collective-permute-start(small), channel_id=2, RING
+  done = f32[1048576]{0} collective-permute-done(start)
+  large-done = f32[LARGE]{0} collective-permute-done(large-start)
+  y = f32[4096,4096]{1,0} add(x, x)
+  ROOT t = (f32[1048576]{0}, f32[LARGE]{0}, f32[4096,4096]{1,0}) tuple(done, large-done, y)
+}
+"""
+
+
+@pytest.mark.parametrize(("large", "lines"), [("1048576", [8]), ("4194304", [7])])
+def test_the_wait_is_for_the_longest_that_is_on_its_way(large: str, lines: list[int]) -> None:
+    text = (
+        FLYING.replace("ON_GPU", ON_GPU)
+        .replace("RING", "source_target_pairs={{0,1},{1,2},{2,3},{3,0}}")
+        .replace("LARGE", large)
+    )
+    found = lint.run(hlo.parse(text), lint.Config(select=("S102",)))
+    assert sorted(line for finding in found for line in (finding.line, *finding.other_lines)) == lines

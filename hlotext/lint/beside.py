@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from hlotext import cost
 from hlotext.analysis import Backend, CallGraph, Communication, backend_of, call_graph, fact
@@ -61,9 +62,9 @@ def worth_time_together(
         name = metadata.op_name if metadata is not None else ""
         together[one.kind, _NUMBERS.sub("", name)].append(one)
     for (kind, name), group in together.items():
-        shares = [step_percent(one.start, context) for one in group]
-        if sum(100 if share is None else share for share in shares) >= percent:
-            for one in group:
+        shares = {one: 100 if (share := step_percent(one.start, context)) is None else share for one in group}
+        if sum(shares.values()) >= percent:
+            for one in filter(shares.__getitem__, group):
                 yield one, f"{kind} for {name}" if name else ""
 
 
@@ -150,9 +151,13 @@ def _step_seconds(module: Module) -> tuple[dict[Instruction, float], float]:
         )
         found[time.instruction] = found.get(time.instruction, 0.0) + time.seconds + launch
         total += launch
+    taken = _taken(module)
     for transfer in estimated.transfers:
         launch = collective * transfer.runs if transfer.exposed else 0.0
-        found[transfer.start] = found.get(transfer.start, 0.0) + transfer.exposed + launch
+        # Where one that takes longer was begun before, what is waited for is that.
+        need, longer = taken.get(transfer.start, (0.0, transfer.start))
+        waited = longer if need > _PART * transfer.seconds else transfer.start
+        found[waited] = found.get(waited, 0.0) + transfer.exposed + launch
         total += launch
     return found, total
 
@@ -164,14 +169,42 @@ def _alone(module: Module) -> frozenset[Instruction]:
     if found is None:
         return frozenset()
     needs: dict[Computation, dict[Instruction, float]] = {}
+    is_async = set()
     for transfer in found.transfers:
         where, kind = transfer.start.computation, transfer.communication
         if where is not None and kind is not None:
             needs.setdefault(where, {})[transfer.start] = _PART * transfer.seconds
-    seconds = _seconds(found.instructions, call_graph(module))
+            if kind.is_async:
+                is_async.add(transfer.start)
+    seconds, taken = _seconds(found.instructions, call_graph(module)), _taken(module)
     return frozenset(
-        start for where, starts in needs.items() for start in _without_work(where, starts, seconds)
+        start
+        for where, starts in needs.items()
+        for start in _without_work(where, starts, seconds, is_async, taken)
     )
+
+
+@fact
+def _taken(module: Module) -> dict[Instruction, tuple[float, Instruction]]:
+    """Of what stands between the start and the done of transfers, the one of them that needs most, and what it needs."""
+    found = _estimated(module)
+    begun: dict[Computation, dict[Instruction, tuple[float, int]]] = {}
+    for transfer in found.transfers if found is not None else ():
+        chain, where = transfer.start.async_chain, transfer.start.computation
+        if transfer.is_pair and where is not None and len(chain) > 1 and chain[-1].computation is where:
+            begun.setdefault(where, {})[chain[0]] = _PART * transfer.seconds, where.order.place(chain[-1])
+    taken: dict[Instruction, tuple[float, Instruction]] = {}
+    for where, starts in begun.items():
+        flying: list[tuple[float, int, Instruction]] = []
+        for place, instruction in enumerate(where):
+            while flying and flying[0][1] <= place:
+                heapq.heappop(flying)
+            if flying:
+                taken[instruction] = -flying[0][0], flying[0][2]
+            if instruction in starts:
+                need, end = starts[instruction]
+                heapq.heappush(flying, (-need, end, instruction))
+    return taken
 
 
 def _seconds(times: Iterable[cost.InstructionTime], graph: CallGraph) -> dict[Instruction, float]:
@@ -194,9 +227,16 @@ def _seconds(times: Iterable[cost.InstructionTime], graph: CallGraph) -> dict[In
 
 
 def _without_work(
-    where: Computation, starts: dict[Instruction, float], seconds: dict[Instruction, float]
+    where: Computation,
+    starts: dict[Instruction, float],
+    seconds: dict[Instruction, float],
+    is_async: Container[Instruction],
+    taken: Mapping[Instruction, tuple[float, Instruction]],
 ) -> list[Instruction]:
-    """Those of the starts beside which less than what each needs could run; of both directions one bit each."""
+    """Those of the starts beside which less than what each needs could run; of both directions one bit each.
+
+    What the scheduler has put beside a transfer that needs as much is of no use to another that it could have put it beside.
+    """
     bits = {start: 1 << number for number, start in enumerate(starts)}
     behind: dict[Instruction, int] = {}
     for instruction in where:
@@ -214,7 +254,8 @@ def _without_work(
     for instruction in longest:
         related = behind[instruction] | before.get(instruction, 0)
         for start in left:
-            if not related & bits[start]:
+            is_taken = start in is_async and instruction in taken and taken[instruction][0] >= starts[start]
+            if not related & bits[start] and not is_taken:
                 left[start] -= seconds[instruction]
     return [start for start, need in left.items() if need > 0]
 

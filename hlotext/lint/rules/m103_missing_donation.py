@@ -140,7 +140,7 @@ def _saved(found: list[Update], context: Context) -> tuple[int, int] | None:
 
     On this schedule, of what lives at the peak and of what is assigned, fragments included. The CPU compiler inserts copies
     before it has a schedule: where something reads an argument that its new value does not need, it may hold a copy of it
-    through the whole program. And where gaps between the buffers take a tenth of the memory, how they are packed anew decides.
+    through the whole program. Where gaps between the buffers take a tenth of the memory, how they are packed anew decides.
     """
     before = assignment_of(context)
     if before is None:
