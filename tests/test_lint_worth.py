@@ -509,3 +509,66 @@ def test_the_wait_is_for_the_longest_that_is_on_its_way(large: str, lines: list[
     )
     found = lint.run(hlo.parse(text), lint.Config(select=("S102",)))
     assert sorted(line for finding in found for line in (finding.line, *finding.other_lines)) == lines
+
+
+PADDED = """HloModule padded, is_scheduled=true
+
+ENTRY main {
+  part = f32[1,1024,64,2]{3,2,1,0:T(8,128)} parameter(0)
+  at = s32[] parameter(1)
+  zero = s32[] constant(0)
+  memory = f32[64,1024,64,2]{3,2,1,0:T(8,128)} custom-call(), custom_call_target="AllocateBuffer", metadata={op_name="zeros"}
+  once = f32[64,1024,64,2]{3,2,1,0:T(8,128)} dynamic-update-slice(memory, part, at, zero, zero, zero), metadata={op_name="s"}
+  ROOT last = f32[64,1024,64,2]{3,2,1,0:T(8,128)} OPERATION, metadata={op_name="last"}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("operation", "says"),
+    [("dynamic-update-slice(once, part, zero, zero, zero, zero)", ""), ("negate(once)", ", 2 such arrays")],
+)
+def test_an_array_that_is_updated_in_place_is_one(operation: str, says: str) -> None:
+    found = lint.run(hlo.parse(PADDED.replace("OPERATION", operation)), lint.Config(select=("L101",)))
+    (finding,) = [one for one in found if "[64,1024,64,2]" in one.message]
+    assert finding.message.endswith("64 times" + says)
+
+
+SORTED = """HloModule sorted, is_scheduled=true, num_partitions=8, frontend_attributes={ON_GPU}
+
+body {
+  state = (s32[], s32[65536]{0}, s32[524288]{0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  x = s32[65536]{0} get-tuple-element(state), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  places = s32[65536]{0} iota(), iota_dimension=0
+  device = u32[] partition-id()
+  number = s32[] convert(device)
+  numbers = s32[65536]{0} broadcast(number), dimensions={}
+  own = s32[65536]{0} add(places, OTHERS)
+  all = s32[524288]{0} all-gather(own), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}, use_global_device_ids=true
+  ROOT out = (s32[], s32[65536]{0}, s32[524288]{0}) tuple(next, x, all)
+}
+
+condition {
+  state = (s32[], s32[65536]{0}, s32[524288]{0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  last = s32[] constant(100)
+  ROOT less = pred[] compare(i, last), direction=LT
+}
+
+ENTRY main {
+  x = s32[65536]{0} parameter(0)
+  y = s32[524288]{0} parameter(1)
+  zero = s32[] constant(0)
+  start = (s32[], s32[65536]{0}, s32[524288]{0}) tuple(zero, x, y)
+  ROOT loop = (s32[], s32[65536]{0}, s32[524288]{0}) while(start), condition=condition, body=body
+}
+"""
+
+
+@pytest.mark.parametrize(("others", "count"), [("numbers", 0), ("x", 1)])
+def test_the_places_of_what_is_sorted_are_the_compilers(others: str, count: int) -> None:
+    text = SORTED.replace("ON_GPU", ON_GPU).replace("OTHERS", others)
+    assert len(lint.run(hlo.parse(text), lint.Config(select=("C102",)))) == count

@@ -7,9 +7,12 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.beside import is_worth_time
 from hlotext.lint.helpers import is_invariant
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import VIEWS, Value, entered
 
 
 @attrs.frozen
@@ -25,7 +28,7 @@ class LoopInvariantCollective(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for one in context.communications:
-            if not is_invariant(one):
+            if not is_invariant(one) or all(map(_is_counted, one.start.operands)):
                 continue
             runs = context.runs(one.start)
             total = one.sent_bytes * runs
@@ -39,3 +42,22 @@ class LoopInvariantCollective(Rule):
                     "compute it once before the loop and pass the result in",
                     total - one.sent_bytes,
                 )
+
+
+_LEAVES = frozenset({"constant", "iota", "partition-id", "replica-id"})
+_MOST = 50
+"""Operations that are looked at."""
+
+
+def _is_counted(value: Instruction) -> bool:
+    """Whether a value is made of nothing but places, as XLA numbers what it sorts: no program could hoist it."""
+    pending, left = [Value(value)], _MOST
+    while pending and left:
+        left -= 1
+        one = entered(pending.pop())
+        if one.instruction.opcode in _LEAVES:
+            continue
+        if one.instruction.opcode not in ELEMENTWISE | VIEWS | {"broadcast", "transpose"}:
+            return False
+        pending += one.operands()
+    return not pending

@@ -13,6 +13,7 @@ from hlotext.ir.values.shape import Shape
 from hlotext.lint.beside import step_percent
 from hlotext.lint.helpers import is_of_convolution
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.memory.in_place import InPlacePairs
 
 
 @attrs.frozen
@@ -40,12 +41,14 @@ class Padding(Rule):
                 first.setdefault(array, parameter)
                 counts[array] += 1
                 writers[array].append(parameter)
+        in_place = InPlacePairs()
         for instruction in context.graph.stepped_instructions():
             if _is_compilers(instruction):
                 continue
-            for _, array in written_arrays(instruction):
+            updated = {pair.output_index for pair in in_place.of(instruction)}
+            for index, array in written_arrays(instruction):
                 first.setdefault(array, instruction)
-                counts[array] += 1
+                counts[array] += index not in updated
                 writers[array].append(instruction)
         for array, count in counts.items():
             size = array_bytes(array)
@@ -67,7 +70,7 @@ class Padding(Rule):
                 f"{array} takes {byte_text(allocated)} for {byte_text(values)} of values, {allocated / values:.3g} times"
                 + more,
                 "make the minor dimensions multiples of the tile, merge small ones, or put a large one last",
-                (allocated - values) * count,
+                (allocated - values) * max(1, count),
                 str(array),
                 is_held=True,
             )
