@@ -572,3 +572,21 @@ ENTRY main {
 def test_the_places_of_what_is_sorted_are_the_compilers(others: str, count: int) -> None:
     text = SORTED.replace("ON_GPU", ON_GPU).replace("OTHERS", others)
     assert len(lint.run(hlo.parse(text), lint.Config(select=("C102",)))) == count
+
+
+CAPTURED = """HloModule captured, is_scheduled=true
+
+ENTRY main {
+  x = f32[SIZE,1024]{1,0} parameter(0)
+  table = f32[512,1024]{1,0} constant({...})
+  part = f32[512,1024]{1,0} slice(x), slice={[0:512], [0:1024]}
+  ROOT y = f32[512,1024]{1,0} add(part, table)
+}
+"""
+
+
+@pytest.mark.parametrize(("rows", "count"), [(1024, 1), (131072, 0)])
+def test_a_constant_beside_much_larger_arrays_is_small(rows: int, count: int) -> None:
+    """2 MiB beside 4 and beside 512."""
+    text = CAPTURED.replace("SIZE", str(rows))
+    assert len(lint.run(hlo.parse(text), lint.Config(select=("K101",)))) == count

@@ -20,6 +20,7 @@ class LoopInvariantCollective(Rule):
     code = "C102"
     name = "loop-invariant-collective"
     title = "a collective in a loop whose operands do not change"
+    yields_to = frozenset({"C108"})
 
     min_bytes: int = 0
     """Bytes that each device sends in all rounds, from which on it is worth a finding."""

@@ -8,6 +8,7 @@ import attrs
 
 from hlotext.analysis import byte_text
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.held import largest_written, least_held
 from hlotext.lint.helpers import size_of
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -23,17 +24,31 @@ class LargeConstant(Rule):
     """Bytes from which on it is worth a finding."""
     min_folded_bytes: int = 16 << 20
     """The same of what the program computes and the compiler has computed in advance."""
+    min_percent: float = 1
+    """Percent of the arguments, the results and the largest array that is written that it is, likewise."""
 
-    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        size = size_of(instruction.shape)
-        metadata = instruction.metadata
-        # What JAX captures has no name; what is folded keeps that of the operation.
-        is_folded = metadata is not None and bool(metadata.op_name)
-        if size >= (self.min_folded_bytes if is_folded else self.min_bytes):
-            yield Report(
-                instruction,
-                f"a constant of {byte_text(size)} is part of the program",
-                "compute it from an argument" if is_folded else "pass it as an argument, or compute it",
-                size,
-                is_held=True,
-            )
+    def check_module(self, context: Context) -> Iterator[Report]:
+        large = [
+            i for i in context.census.by_opcode.get("constant", ()) if size_of(i.shape) >= self._least(i)
+        ]
+        whole = least_held(context) + largest_written(context) if large else 0
+        for constant in large:
+            size = size_of(constant.shape)
+            if 100 * size >= self.min_percent * whole:
+                yield Report(
+                    constant,
+                    f"a constant of {byte_text(size)} is part of the program",
+                    "compute it from an argument"
+                    if _is_folded(constant)
+                    else "pass it as an argument, or compute it",
+                    size,
+                    is_held=True,
+                )
+
+    def _least(self, constant: Instruction) -> int:
+        return self.min_folded_bytes if _is_folded(constant) else self.min_bytes
+
+
+def _is_folded(constant: Instruction) -> bool:
+    """Whether the compiler has computed it: what JAX captures has no name, and what is folded keeps that of the operation."""
+    return constant.metadata is not None and bool(constant.metadata.op_name)

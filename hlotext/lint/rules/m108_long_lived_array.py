@@ -17,7 +17,7 @@ class LongLivedArray(Rule):
     name = "long-lived-array"
     title = "one array that lives long makes the peak of memory"
     needs_schedule = True
-    yields_to = frozenset({"M109", "M110"})
+    yields_to = frozenset({"L105", "M109", "M110"})
 
     min_peak: int = 4 << 30
     """Bytes of the peak up to which nobody is short of memory."""
