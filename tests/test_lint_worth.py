@@ -519,17 +519,23 @@ ENTRY main {
   zero = s32[] constant(0)
   memory = f32[64,1024,64,2]{3,2,1,0:T(8,128)} custom-call(), custom_call_target="AllocateBuffer", metadata={op_name="zeros"}
   once = f32[64,1024,64,2]{3,2,1,0:T(8,128)} dynamic-update-slice(memory, part, at, zero, zero, zero), metadata={op_name="s"}
-  ROOT last = f32[64,1024,64,2]{3,2,1,0:T(8,128)} OPERATION, metadata={op_name="last"}
+TURNED  ROOT last = f32[64,1024,64,2]{3,2,1,0:T(8,128)} OPERATION, metadata={op_name="last"}
 }
 """
 
 
 @pytest.mark.parametrize(
     ("operation", "says"),
-    [("dynamic-update-slice(once, part, zero, zero, zero, zero)", ""), ("negate(once)", ", 2 such arrays")],
+    [
+        ("dynamic-update-slice(once, part, zero, zero, zero, zero)", ""),
+        ("negate(once)", ""),
+        ("negate(turned)", ", 2 such arrays"),
+    ],
 )
 def test_an_array_that_is_updated_in_place_is_one(operation: str, says: str) -> None:
-    found = lint.run(hlo.parse(PADDED.replace("OPERATION", operation)), lint.Config(select=("L101",)))
+    turned = '  turned = f32[64,1024,64,2]{3,2,1,0:T(8,128)} cosine(once), metadata={op_name="cos"}\n'
+    text = PADDED.replace("OPERATION", operation).replace("TURNED", turned if "turned" in operation else "")
+    found = lint.run(hlo.parse(text), lint.Config(select=("L101",)))
     (finding,) = [one for one in found if "[64,1024,64,2]" in one.message]
     assert finding.message.endswith("64 times" + says)
 

@@ -188,13 +188,20 @@ _UNWRITTEN = frozenset({"AllocateBuffer", "CreateBuffer"})
 """Custom calls of the TPU and GPU compilers that only give memory."""
 
 
+def is_set_aside(instruction: Instruction) -> bool:
+    """Whether it only gives memory, for others to write to."""
+    return (
+        instruction.opcode == "custom-call" and instruction.attributes.get("custom_call_target") in _UNWRITTEN
+    )
+
+
 def changed_bytes(instruction: Instruction) -> int:
     """Allocated bytes of an operation's results: of an array that it changes in place the part that it changes.
 
     XLA writes a `dynamic-update-slice` over its first operand, and a fusion whose result it is, likewise. Memory that is only
     set aside is not written.
     """
-    if instruction.opcode == "custom-call" and instruction.attributes.get("custom_call_target") in _UNWRITTEN:
+    if is_set_aside(instruction):
         return 0
     if instruction.opcode == "fusion" and instruction.called_computations:
         callee = instruction.called_computations[0]

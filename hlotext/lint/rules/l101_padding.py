@@ -13,6 +13,7 @@ from hlotext.ir.values.shape import Shape
 from hlotext.lint.beside import step_percent
 from hlotext.lint.helpers import is_of_convolution
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import is_set_aside
 from hlotext.memory.in_place import InPlacePairs
 
 
@@ -48,7 +49,7 @@ class Padding(Rule):
             updated = {pair.output_index for pair in in_place.of(instruction)}
             for index, array in written_arrays(instruction):
                 first.setdefault(array, instruction)
-                counts[array] += index not in updated
+                counts[array] += index not in updated and not is_set_aside(instruction)
                 writers[array].append(instruction)
         for array, count in counts.items():
             size = array_bytes(array)
