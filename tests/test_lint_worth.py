@@ -9,6 +9,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import lint
+from hlotext.lint.helpers import operation
 from hlotext.lint.rules import m103_missing_donation
 from hlotext.memory.what_if import WhatIf, donate
 
@@ -596,3 +597,18 @@ def test_a_constant_beside_much_larger_arrays_is_small(rows: int, count: int) ->
     """2 MiB beside 4 and beside 512."""
     text = CAPTURED.replace("SIZE", str(rows))
     assert len(lint.run(hlo.parse(text), lint.Config(select=("K101",)))) == count
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "jit(step)/jvp(f)/dot.3",
+        "jit(step)/transpose(jvp(f))/dot.14",
+        "jit(step)/jvp(f)/checkpoint/rematted_computation/dot",
+    ],
+)
+def test_the_backward_pass_computes_the_same_operation_again(name: str) -> None:
+    module = hlo.parse(
+        'ENTRY e { ROOT p = f32[] parameter(0), metadata={op_name="NAME"} }'.replace("NAME", name)
+    )
+    assert operation(module.entry.root).rstrip(".") == "jit(step)/jvp(f)/dot"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 
@@ -13,7 +12,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.lint.helpers import is_product_call, pieces, results, size_of, works
+from hlotext.lint.helpers import is_product_call, operation, pieces, results, size_of, works
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, source
 
@@ -33,7 +32,6 @@ _LAUNCH = (1e-6, 5e-6)
 """Seconds that launching a kernel, and a kernel of NCCL, takes (`kKernelLaunchOverhead` and `kNcclKernelLaunchOverhead` of
 XLA's `gpu_performance_model_base.h`)."""
 _FLOW = frozenset({"call", "conditional", "while"})
-_NUMBERS = re.compile(r"\d+")
 _DEEPEST = 50
 """Loops and calls inside one another that are followed."""
 
@@ -58,9 +56,7 @@ def worth_time_together(
     each with what names them. Layers that are not in a loop have one each."""
     together: dict[tuple[str, str], list[Communication]] = defaultdict(list)
     for one in ones:
-        metadata = one.start.metadata
-        name = metadata.op_name if metadata is not None else ""
-        together[one.kind, _NUMBERS.sub("", name)].append(one)
+        together[one.kind, operation(one.start)].append(one)
     for (kind, name), group in together.items():
         shares = {one: 100 if (share := step_percent(one.start, context)) is None else share for one in group}
         if sum(shares.values()) >= percent:

@@ -33,8 +33,9 @@ def cause_of(report: Report, finding: Finding) -> tuple[object, ...]:
 
 
 def merged(places: Sequence[tuple[Report, Finding]], config: Config) -> Finding | None:
-    """The finding at the place that costs most, with the cost of all; None where that is less than is reported."""
-    report, first = min(places, key=lambda place: (*_cheapness(place[1]), place[1].line, place[1].column))
+    """The finding at the place that costs most, or that the rule names first, with the cost of all; None where that is less
+    than is reported."""
+    report, first = min(places, key=lambda place: _cheapness(place[1]))
     others = [finding for _, finding in places if finding is not first]
     bytes_, flops = _sum(f.bytes for _, f in places), _sum(f.flops for _, f in places)
     if report.severity is None and bytes_ and bytes_ < config.min_bytes and not flops:

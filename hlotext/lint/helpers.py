@@ -47,6 +47,15 @@ def senders(one: Communication) -> str:
     return "each device sends" if not one.pairs or len(sources) == total else "a device sends up to"
 
 
+_AGAIN = re.compile(r"\d+|/checkpoint|/rematted_computation|transpose\((jvp\([^()]*\))\)")
+"""What an op_name has more where the backward pass computes an operation again, and numbers."""
+
+
+def operation(instruction: Instruction) -> str:
+    """The operation of the program that it is for: its op_name, the same in the backward pass; empty where it has none."""
+    return _AGAIN.sub(r"\1", instruction.metadata.op_name) if instruction.metadata is not None else ""
+
+
 def times(runs: int) -> str:
     """` 24 times`; empty for once."""
     return f" {runs:,} times" if runs > 1 else ""

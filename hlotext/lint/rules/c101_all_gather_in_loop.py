@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -11,7 +10,7 @@ import attrs
 from hlotext.analysis import Communication, byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time, step_percent
-from hlotext.lint.helpers import is_invariant, results
+from hlotext.lint.helpers import is_invariant, operation, results
 from hlotext.lint.loop_state import (
     exchanges_for_experts,
     is_given_back,
@@ -93,10 +92,6 @@ class AllGatherInLoop(Rule):
                 yield one, total
 
 
-_AGAIN = re.compile(r"\d+|/checkpoint|/rematted_computation|transpose\((jvp\([^()]*\))\)")
-"""What an op_name has more where the backward pass computes an operation again."""
-
-
 def _causes(found: list[Communication]) -> dict[Instruction, str]:
     """What names the cause of each: shardings that do not fit one another make many exchanges in one round, and what a round
     computes the backward pass computes again, in another loop."""
@@ -104,7 +99,7 @@ def _causes(found: list[Communication]) -> dict[Instruction, str]:
     operations: dict[str, str] = {}
     for one in found:
         loop = one.loop.name if one.loop is not None else ""
-        name = _AGAIN.sub(r"\1", one.start.metadata.op_name) if one.start.metadata is not None else ""
+        name = operation(one.start)
         cause = loops.setdefault(loop, loop)
         if name:
             other = operations.setdefault(f"{one.kind} {name}", cause)
