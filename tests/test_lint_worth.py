@@ -612,3 +612,42 @@ def test_the_backward_pass_computes_the_same_operation_again(name: str) -> None:
         'ENTRY e { ROOT p = f32[] parameter(0), metadata={op_name="NAME"} }'.replace("NAME", name)
     )
     assert operation(module.entry.root).rstrip(".") == "jit(step)/jvp(f)/dot"
+
+
+SHIFTED = """HloModule shifted, is_scheduled=true, num_partitions=4, frontend_attributes={ON_GPU}
+
+step {
+  n = s32[] parameter(0)
+  ROOT next = s32[] multiply(n, n)
+}
+
+condition {
+  n = s32[] parameter(0)
+  bound = s32[] constant(7)
+  ROOT less = pred[] compare(n, bound), direction=LT
+}
+
+ENTRY main {
+  x = f32[1048576]{0} parameter(0)
+  n = s32[] parameter(1)
+  start = (f32[1048576]{0}, f32[1048576]{0}) collective-permute-start(x), channel_id=1, RING, metadata={op_name="shift"}
+  done = f32[1048576]{0} collective-permute-done(start)
+  y = f32[1048576]{0} collective-permute(x), channel_id=2, RING, metadata={op_name="OTHER"}
+  last = s32[] LOOP
+  ROOT t = (f32[1048576]{0}, f32[1048576]{0}, s32[]) tuple(done, y, last)
+}
+""".replace("RING", "source_target_pairs={{0,1},{1,2},{2,3},{3,0}}").replace("ON_GPU", ON_GPU)
+
+
+@pytest.mark.parametrize(
+    ("other", "loop", "count"),
+    [
+        ("another", "negate(n)", 1),
+        ("transpose(shift)", "negate(n)", 1),
+        ("shift", "negate(n)", 0),
+        ("another", "while(n), condition=condition, body=step", 0),
+    ],
+)
+def test_s102_is_silent_where_c106_speaks_or_nobody_knows(other: str, loop: str, count: int) -> None:
+    text = SHIFTED.replace("OTHER", other).replace("LOOP", loop)
+    assert len(lint.run(hlo.parse(text), lint.Config(select=("S102",)))) == count

@@ -49,6 +49,12 @@ def is_worth_time(instruction: Instruction, context: Context, percent: float) ->
     return share is None or share >= percent
 
 
+def is_share_known(one: Communication, context: Context) -> bool:
+    """Whether its share of the time can be told: not so outside of loops beside one whose rounds nobody knows."""
+    found = _estimated(context.module)
+    return found is None or one.loop is not None or not found.unknown_loops
+
+
 def worth_time_together(
     ones: Iterable[Communication], context: Context, percent: float
 ) -> Iterator[tuple[Communication, str]]:

@@ -10,6 +10,7 @@ import attrs
 from hlotext.analysis import Backend
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.beside import is_worth_time
 from hlotext.lint.helpers import is_librarys, is_solvers
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -23,6 +24,8 @@ class HighestPrecision(Rule):
     backends = frozenset({Backend.TPU})
     min_flops: int = 100_000_000
     """Operations in all runs from which on it is worth a finding."""
+    min_percent: float = 1
+    """Percent of the estimated time of the module that it takes, with what is fused with it, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         found: list[tuple[Instruction, str, int, int]] = []
@@ -40,6 +43,10 @@ class HighestPrecision(Rule):
                 return  # the program says of each product how exact it has to be
             found.append((instruction, " and ".join(dict.fromkeys(precision)), passes, flops))
         for instruction, words, passes, flops in found:
+            caller = context.graph.caller(instruction.computation)
+            whole = caller if caller is not None and caller.opcode == "fusion" else instruction
+            if not is_worth_time(whole, context, self.min_percent):
+                continue
             yield Report(
                 instruction,
                 f"{instruction.opcode} of f32 at precision {words} takes {passes} passes",

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import Backend, Communication, byte_text
-from hlotext.lint.beside import could_be_hidden, worth_time_together
-from hlotext.lint.helpers import COLLECTIVE_KINDS, scheduled_between, times, works
+from hlotext.lint.beside import could_be_hidden, is_share_known, worth_time_together
+from hlotext.lint.helpers import COLLECTIVE_KINDS, operation, scheduled_between, times, works
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -28,7 +28,20 @@ class NothingOverlapped(Rule):
     """Percent of the estimated time of the module that all of one kind for one operation of the program take, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        idle = [one for one in context.communications if self._is_idle(one) and could_be_hidden(one, context)]
+        # Of an operation that is synchronous elsewhere C106 speaks.
+        told = {
+            (one.kind, name)
+            for one in context.communications
+            if not one.is_async and (name := operation(one.start))
+        }
+        idle = [
+            one
+            for one in context.communications
+            if self._is_idle(one)
+            and (one.kind, operation(one.start)) not in told
+            and is_share_known(one, context)
+            and could_be_hidden(one, context)
+        ]
         for one, cause in worth_time_together(idle, context, self.min_percent):
             runs = context.runs(one.start)
             yield Report(
