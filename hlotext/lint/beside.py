@@ -12,7 +12,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.lint.helpers import is_product_call, operation, pieces, results, size_of, works
+from hlotext.lint.helpers import FLOW, is_product_call, operation, pieces, results, size_of, takers, works
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, source
 
@@ -31,7 +31,6 @@ _MOST = 256
 _LAUNCH = (1e-6, 5e-6)
 """Seconds that launching a kernel, and a kernel of NCCL, takes (`kKernelLaunchOverhead` and `kNcclKernelLaunchOverhead` of
 XLA's `gpu_performance_model_base.h`)."""
-_FLOW = frozenset({"call", "conditional", "while"})
 _DEEPEST = 50
 """Loops and calls inside one another that are followed."""
 
@@ -41,6 +40,12 @@ def step_percent(instruction: Instruction, context: Context) -> float | None:
     for; None where there is no chip to estimate for, as on CPU."""
     seconds, total = _step_seconds(context.module)
     return 100 * seconds.get(instruction, 0.0) / total if total else None
+
+
+def most_percent(instruction: Instruction, context: Context) -> float:
+    """The same at the most: 100 where nobody can tell."""
+    share = step_percent(instruction, context)
+    return 100.0 if share is None else share
 
 
 def is_worth_time(instruction: Instruction, context: Context, percent: float) -> bool:
@@ -64,7 +69,7 @@ def worth_time_together(
     for one in ones:
         together[one.kind, operation(one.start)].append(one)
     for (kind, name), group in together.items():
-        shares = {one: 100 if (share := step_percent(one.start, context)) is None else share for one in group}
+        shares = {one: most_percent(one.start, context) for one in group}
         if sum(shares.values()) >= percent:
             for one in filter(shares.__getitem__, group):
                 yield one, f"{kind} for {name}" if name else ""
@@ -80,16 +85,15 @@ def could_be_hidden(one: Communication, context: Context) -> bool:
 
 _SAME = frozenset({"bitcast", "convert", "copy", "get-tuple-element", "opt-barrier", "reshape", "transpose"})
 """Opcodes behind which a product's operand or result is still the same."""
+_GIVEN = frozenset({"constant", "iota", "parameter"})
 _BY_PIECES = (
     _SAME
+    | _GIVEN
     | ELEMENTWISE
-    | {"broadcast", "concatenate", "dynamic-slice", "gather", "pad", "reduce", "scatter", "slice"}
+    | {"broadcast", "concatenate", "dynamic-slice", "gather", "pad", "reduce", "scatter", "slice", "tuple"}
 )
 """Opcodes that can be done for a piece of an array before the others are there."""
-_GIVEN = frozenset({"constant", "iota", "parameter"})
 _MOSTLY = 0.9
-_FARTHEST = 200
-"""How many instructions are looked at on the way to a product."""
 
 
 def _is_beside_product(one: Communication) -> bool:
@@ -104,21 +108,7 @@ def _is_beside_product(one: Communication) -> bool:
     # Combined with something small that is sent meanwhile it is still a gather of arguments.
     if one.loop is None and sum(s for s, given in sizes if given) > _MOSTLY * sum(s for s, _ in sizes):
         return False
-    pending = list(results(one))
-    seen = set(pending)
-    while pending and len(seen) < _FARTHEST:
-        for user in pending.pop().users:
-            if user in seen:
-                continue
-            seen.add(user)
-            if _multiplies(user):
-                return True
-            inside = pieces(user)
-            if inside and all(
-                i.opcode in _BY_PIECES or i.opcode in _GIVEN or i.opcode == "tuple" for i in inside
-            ):
-                pending.append(user)
-    return False
+    return any(_multiplies(user) for user, _ in takers(results(one), _BY_PIECES))
 
 
 def _multiplies(instruction: Instruction) -> bool:
@@ -149,7 +139,7 @@ def _step_seconds(module: Module) -> tuple[dict[Instruction, float], float]:
     kernel, collective = _LAUNCH if backend_of(module) is Backend.GPU else (0.0, 0.0)
     for time in estimated.instructions:
         launch = (
-            kernel * time.runs if works(time.instruction) and time.instruction.opcode not in _FLOW else 0.0
+            kernel * time.runs if works(time.instruction) and time.instruction.opcode not in FLOW else 0.0
         )
         found[time.instruction] = found.get(time.instruction, 0.0) + time.seconds + launch
         total += launch

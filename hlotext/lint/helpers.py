@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from hlotext.analysis import (
     Communication,
@@ -110,6 +110,12 @@ def only_does(instruction: Instruction, opcode: str, context: Context) -> bool:
     return instruction.opcode == opcode or context.fused_work.get(instruction) == opcode
 
 
+def fusions_around(instruction: Instruction, context: Context) -> tuple[Instruction, ...]:
+    """The fusion that an instruction stands in, alone; empty where it stands in none."""
+    caller = context.graph.caller(instruction.computation)
+    return (caller,) if caller is not None and caller.opcode == "fusion" else ()
+
+
 def pieces(instruction: Instruction) -> list[Instruction]:
     """The instruction, or of a fusion what it is made of."""
     if instruction.opcode == "fusion":
@@ -127,6 +133,29 @@ def results(one: Communication) -> Iterator[Instruction]:
         yield from (user for user in last.users if user.opcode == "get-tuple-element")
     else:
         yield last
+
+
+def takers(
+    values: Iterable[Instruction], through: Collection[str]
+) -> Iterator[tuple[Instruction, Instruction]]:
+    """What takes values, each with what it takes: behind operations, fused or not, that consist of these opcodes alone."""
+    pending = list(values)
+    seen = set(pending)
+    while pending and len(seen) < _MOST_TAKERS:
+        value = pending.pop()
+        for user in value.users:
+            if user in seen:
+                continue
+            seen.add(user)
+            inside = pieces(user)
+            if inside and all(i.opcode in through for i in inside):
+                pending.append(user)
+            else:
+                yield user, value
+
+
+_MOST_TAKERS = 200
+"""How many instructions are looked at on the way on from values."""
 
 
 def slices_of(value: Instruction) -> list[Instruction] | None:
@@ -236,14 +265,14 @@ def unaliased_results(context: Context) -> list[Shape]:
 
 # ---- what instructions do besides their results
 
+FLOW = frozenset({"call", "conditional", "while"})
+"""Opcodes that run other computations step by step."""
 _IDLE = frozenset({*VIEWS, "constant", "iota"})
 
 
 def works(instruction: Instruction) -> bool:
     """Whether the device computes something for it: no view, no constant, and no half of an asynchronous operation."""
-    return instruction.opcode in ("while", "call", "conditional") or not (
-        instruction.opcode in _IDLE or instruction.opcode in ROLES
-    )
+    return instruction.opcode in FLOW or not (instruction.opcode in _IDLE or instruction.opcode in ROLES)
 
 
 _WITH_EFFECT = frozenset(

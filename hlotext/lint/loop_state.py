@@ -7,7 +7,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.replica_groups import ReplicaGroups
-from hlotext.lint.helpers import is_product_call, pieces, results, size_of
+from hlotext.lint.helpers import is_product_call, pieces, results, size_of, takers
 from hlotext.lint.moving import before_loop
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, source, uses
@@ -21,8 +21,6 @@ _SEVERAL = 3
 """Dimensions that a stack of matrices has."""
 _DEEPEST = 8
 """Loops inside one another that are looked out of."""
-_FARTHEST = 200
-"""How many instructions are looked at on the way to a product."""
 _SCALARS = frozenset({"broadcast", "constant"})
 _MOST_OPERATIONS = 20
 _DONES = frozenset({"copy-done", "copy-start", "async-done", "all-gather-done"})
@@ -103,21 +101,11 @@ def is_paired(one: Communication) -> bool:
 def exchanges_for_experts(one: Communication, context: Context) -> bool:
     """Whether an all-to-all in a loop brings the tokens of each expert to the product with its own weights: a batched product
     with a part of an argument. That tokens travel is what expert parallelism means."""
-    pending = list(results(one))
-    seen = set(pending)
-    while pending and len(seen) < _FARTHEST:
-        current = pending.pop()
-        for user in current.users:
-            if user in seen:
-                continue
-            seen.add(user)
-            inside = pieces(user)
-            if any(map(_is_batched_product, inside)):
-                if any(_is_weights(other, context) for other in user.operands if other is not current):
-                    return True
-            elif all(i.opcode in _HANDING_ON for i in inside):
-                pending.append(user)
-    return False
+    return any(
+        any(map(_is_batched_product, pieces(user)))
+        and any(_is_weights(other, context) for other in user.operands if other is not value)
+        for user, value in takers(results(one), _HANDING_ON)
+    )
 
 
 def _is_batched_product(instruction: Instruction) -> bool:

@@ -9,7 +9,7 @@ import attrs
 
 from hlotext.analysis import Communication, byte_text
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.beside import is_worth_time, step_percent
+from hlotext.lint.beside import is_worth_time, most_percent
 from hlotext.lint.helpers import is_invariant, operation, results
 from hlotext.lint.loop_state import (
     exchanges_for_experts,
@@ -43,8 +43,7 @@ class AllGatherInLoop(Rule):
         causes = _causes([one for one, _ in found])
         shares: dict[str, float] = defaultdict(float)
         for one, _ in found:
-            share = step_percent(one.start, context)
-            shares[causes[one.start]] += 100 if share is None else share
+            shares[causes[one.start]] += most_percent(one.start, context)
         for one, total in found:
             if shares[causes[one.start]] < self.min_cause_percent:
                 continue

@@ -81,10 +81,7 @@ def _spread_state(context: Context) -> Counter[tuple[int, ...]]:
 
     Two for one that is not are the moments of an optimizer, spread on purpose beside parameters that are not (ZeRO stage 1).
     """
-    config = context.module.attributes.get("input_output_alias")
-    numbers = {alias.parameter_number for alias in config.entries} if config is not None else set()
-    state = [p for p in context.module.entry.parameters if p.parameter_number in numbers]
-    return Counter(_dimensions(p) for p in state if not _is_replicated(p))
+    return Counter(_dimensions(p) for p in _aliased(context) if not _is_replicated(p))
 
 
 def _moments(replicated: list[Instruction], spread: Counter[tuple[int, ...]]) -> list[Instruction]:
@@ -115,7 +112,7 @@ def _held_on_purpose(context: Context) -> set[tuple[int, ...]]:
 def _is_beside_caches(weights: list[Instruction], context: Context) -> bool:
     """Whether a step updates arrays that are spread over the devices, and not these: each has its own requests' caches."""
     state = _state(context)
-    return not any(parameter in state for parameter in weights) and not all(map(_is_replicated, state))
+    return state.isdisjoint(weights) and not all(map(_is_replicated, state))
 
 
 def _dimensions(parameter: Instruction) -> tuple[int, ...]:
@@ -131,13 +128,18 @@ def _is_data_parallel(context: Context) -> bool:
     return bool(state) and all(map(_is_replicated, state))
 
 
-def _state(context: Context) -> list[Instruction]:
+def _state(context: Context) -> set[Instruction]:
     """The arrays that a step updates, or is given for good."""
+    state = {
+        *_aliased(context),
+        *(p for p, _ in donors(context)),
+        *(one.parameter for one in updates(context)),
+    }
+    return {parameter for parameter in state if parameter.shape is not None and parameter.shape.rank}
+
+
+def _aliased(context: Context) -> list[Instruction]:
+    """The parameters that the header says a result is written over."""
     config = context.module.attributes.get("input_output_alias")
     numbers = {alias.parameter_number for alias in config.entries} if config is not None else set()
-    state = [
-        parameter for parameter in context.module.entry.parameters if parameter.parameter_number in numbers
-    ]
-    state += [parameter for parameter, _ in donors(context)]
-    state += [one.parameter for one in updates(context)]
-    return [parameter for parameter in state if parameter.shape is not None and parameter.shape.rank]
+    return [p for p in context.module.entry.parameters if p.parameter_number in numbers]

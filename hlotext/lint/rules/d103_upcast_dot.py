@@ -9,7 +9,7 @@ import attrs
 from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time
-from hlotext.lint.helpers import MOVES
+from hlotext.lint.helpers import MOVES, fusions_around
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, source
 
@@ -33,8 +33,7 @@ class UpcastDot(Rule):
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         types = []
-        caller = context.graph.caller(instruction.computation)
-        fusions = (caller,) if caller is not None and caller.opcode == "fusion" else ()
+        fusions = fusions_around(instruction, context)
         for operand in instruction.operands[:2]:
             made = source(Value(operand, fusions), MOVES).instruction
             if (
@@ -50,9 +49,7 @@ class UpcastDot(Rule):
             types.append(before.element_type)
         if len(types) == 2 and instruction.operands[0].shape is not None:
             wide = instruction.operands[0].shape.element_type
-            if wide.name == "f32" and is_worth_time(
-                fusions[0] if fusions else instruction, context, self.min_percent
-            ):
+            if wide.name == "f32" and is_worth_time((*fusions, instruction)[0], context, self.min_percent):
                 yield Report(
                     instruction,
                     f"{instruction.opcode} of {wide} operands that were {' and '.join(dict.fromkeys(map(str, types)))}",

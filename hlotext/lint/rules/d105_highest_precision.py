@@ -11,7 +11,7 @@ from hlotext.analysis import Backend
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time
-from hlotext.lint.helpers import is_librarys, is_solvers
+from hlotext.lint.helpers import fusions_around, is_librarys, is_solvers
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -43,8 +43,7 @@ class HighestPrecision(Rule):
                 return  # the program says of each product how exact it has to be
             found.append((instruction, " and ".join(dict.fromkeys(precision)), passes, flops))
         for instruction, words, passes, flops in found:
-            caller = context.graph.caller(instruction.computation)
-            whole = caller if caller is not None and caller.opcode == "fusion" else instruction
+            whole = (*fusions_around(instruction, context), instruction)[0]
             if not is_worth_time(whole, context, self.min_percent):
                 continue
             yield Report(

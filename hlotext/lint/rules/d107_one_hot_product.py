@@ -10,7 +10,7 @@ from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.beside import is_worth_time
-from hlotext.lint.helpers import times
+from hlotext.lint.helpers import fusions_around, times
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, source
 
@@ -36,8 +36,7 @@ class OneHotProduct(Rule):
     """The number of rows to pick from, from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        caller = context.graph.caller(instruction.computation)
-        fusions = (caller,) if caller is not None and caller.opcode == "fusion" else ()
+        fusions = fusions_around(instruction, context)
         classes = max((_classes(Value(operand, fusions)) for operand in instruction.operands[:2]), default=0)
         if classes < self.min_classes:
             return
@@ -49,7 +48,7 @@ class OneHotProduct(Rule):
         ):
             return
         flops = context.flops(instruction)
-        if not is_worth_time(fusions[0] if fusions else instruction, context, self.min_step_percent):
+        if not is_worth_time((*fusions, instruction)[0], context, self.min_step_percent):
             return
         if flops >= self.min_flops and 100 * flops >= self.min_percent * context.product_flops:
             yield Report(

@@ -12,6 +12,7 @@ from hlotext.analysis import Backend, arrays_of, memory_space, total_of
 from hlotext.analysis.chips import chip
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
+from hlotext.lint.helpers import fusions_around
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -60,8 +61,7 @@ class ProductOffRoofline(Rule):
 
 def _moved(product: Instruction, context: Context) -> int:
     """Bytes of main memory that a product, or the fusion that it is part of, reads and writes in one run at the most."""
-    caller = context.graph.caller(product.computation)
-    step = caller if caller is not None and caller.opcode == "fusion" else product
+    step = (*fusions_around(product, context), product)[0]
     arrays = [array for one in (*step.operands, step) for _, array in arrays_of(one.shape)]
     return sum(total_of(array).allocated_bytes for array in arrays if memory_space(array) == 0)
 

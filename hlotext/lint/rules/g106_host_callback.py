@@ -10,7 +10,7 @@ from hlotext.analysis import Backend, written_bytes
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import is_callback, is_in_branch, passed_bytes, times, works
+from hlotext.lint.helpers import FLOW, is_callback, is_in_branch, passed_bytes, times, works
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -106,9 +106,7 @@ def _seconds_between(call: Instruction, context: Context) -> float:
         if where not in inside:
             inside[where] = loop is None or _is_in(where, loop, context)
         if inside[where] and works(instruction):
-            moved = (
-                0 if instruction.opcode in ("while", "call", "conditional") else written_bytes(instruction)
-            )
+            moved = 0 if instruction.opcode in FLOW else written_bytes(instruction)
             seconds += context.runs(instruction) * (start + moved / bytes_)
     products = [one for opcode in ("dot", "convolution") for one in context.census.by_opcode.get(opcode, ())]
     for one in products:

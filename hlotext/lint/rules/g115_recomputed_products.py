@@ -10,7 +10,7 @@ import attrs
 
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import is_computed_again, is_product_call
+from hlotext.lint.helpers import fusions_around, is_computed_again, is_product_call
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, source
 
@@ -39,8 +39,7 @@ class RecomputedProducts(Rule):
         for product in products:
             flops = context.flops(product)
             total += flops
-            caller = context.graph.caller(product.computation)
-            fusions = (caller,) if caller is not None and caller.opcode == "fusion" else ()
+            fusions = fusions_around(product, context)
             why = ""
             if is_computed_again(product):
                 why = "for jax.checkpoint"

@@ -159,8 +159,15 @@ class Steps:
 
     @staticmethod
     def _refused(
-        text: str, position: int, conf: Any, stack: list[int], values: list[Any], **more: Any
+        text: str,
+        position: int,
+        conf: Any,
+        stack: list[int],
+        values: list[Any],
+        *,
+        lexers: Any = None,
+        is_end: bool = False,
     ) -> Refused:
         state: Any = ParserState(conf, None, stack, values)  # type: ignore[arg-type]
         parser = InteractiveParser(None, state, None)  # type: ignore[arg-type]
-        return Refused(text, position, parser, more.pop("lexers", None), **more)
+        return Refused(text, position, parser, lexers, is_end=is_end)
