@@ -95,7 +95,7 @@ def clone_module(module: Module) -> Module:
     module.materialize()
     copy = Module(
         module._name, dict(module._attributes), [], None, module.stack_frames, module._source,
-        module._start, module._header_end, module._end,
+        module._start, module._header_end, module._end, module._tables_start,
     )  # fmt: skip
     for name in _COPIED:
         setattr(copy, name, getattr(module, name))

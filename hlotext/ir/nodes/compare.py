@@ -42,7 +42,11 @@ class _Comparison:
         yield from self._mappings("header attribute", a.attributes, b.attributes)
         yield from self._values("stack-frame tables", a.stack_frames, b.stack_frames)
         if self.exact:
-            yield from self._values("header's place", (a._header_end, a._end), (b._header_end, b._end))
+            yield from self._values(
+                "header's place",
+                (a._tables_start, a._header_end, a._end),
+                (b._tables_start, b._header_end, b._end),
+            )
         names = tuple(c.name for c in a.computations), tuple(c.name for c in b.computations)
         yield from self._values("computations", *names)
         for mine, theirs in zip(a.computations, b.computations, strict=False):

@@ -74,6 +74,8 @@ class Module:
     _start: int = 0
     _header_end: int = 0
     _end: int = 0
+    _tables_start: int | None = None
+    """Where the tables begin, with the blanks before them, that end where the header does; None for a text without any."""
     _parts: list[tuple[str, str, Shape | Literal | int | dict[str, Any]]] = attrs.field(factory=list)
     """What op lines are made of, each once and in the order in which it was first read: its text, the opcode on the line, and
     what was read: the shape (its text goes on to the opcode), the literal or number in the parentheses, the attributes."""

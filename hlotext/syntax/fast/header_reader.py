@@ -96,6 +96,7 @@ def _fast_tables(module: Module, text: str, start: int) -> int | None:
     # The last row's line end belongs to what follows, as the grammar sees it.
     while text[end - 1] in "\r\n":
         end -= 1
+    module._tables_start = start
     return end
 
 

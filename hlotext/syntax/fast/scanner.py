@@ -162,6 +162,8 @@ class Scanner:
         match = self._plain_header(text, position, end)
         while match is not None:
             entry, name, result = match.groups()
+            if " {" in result:
+                break  # a whole computation stands on the line, and another begins there
             brace = match.end() - 1
             scope = begin(name, position + 2, entry is not None, brace)
             scope.computation._name_mark = "%"
@@ -252,7 +254,8 @@ class Scanner:
             if parameter is None or not self._parts.is_shape(parameter[1]):
                 return None
             place, separator = parameter.end(), parameter[2]
-        return text[place:-2]
+        result = text[place:-2]
+        return None if " {" in result else result
 
     def _close(self, scope: Scope, end: int, thread: str | None, result: Result) -> int:
         """Checks a computation that ends at an offset, whose lines have been read; gives the offset."""

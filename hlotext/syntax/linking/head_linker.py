@@ -25,6 +25,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
 def link_head(module: Module, reporter: Reporter, record: ModuleRecord) -> None:
     """Takes over a header and its tables."""
     module._name, module._header_end = record.name, record.header_end
+    module._tables_start = record.tables_start
     places: dict[str, int] = {}
     for attribute in record.attributes:
         name = attribute.name

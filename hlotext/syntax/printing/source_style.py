@@ -142,9 +142,9 @@ class _Copier:
         if module._has_new_tables:
             index = module.stack_frames
             return text if index.is_empty else f"{text}\n\n{stack_frame_tables(index).rstrip()}"
-        head = self.source[module._start : module._header_end]
-        tables = _TABLES.search(head)
-        return text + (head[tables.start() :] if tables is not None else "")
+        if module._tables_start is None:
+            return text
+        return text + self.source[module._tables_start : module._header_end]
 
     def _starts_of_gaps(self) -> dict[int, int]:
         """For each computation of the source by start: where the blanks and comments before it begin; -1: after the last."""
@@ -261,8 +261,6 @@ def _writes_layouts(module: Module) -> bool:
 
 
 _is_implicit = operator.attrgetter("_is_implicit")
-_TABLES = re.compile(r"\s*[\r\n](?=[A-Za-z]\w*[ \t]*(?:\r\n?|\n)[ \t]*[0-9\r\n])")
-"""What stands before the first table behind a header."""
 
 
 @attrs.frozen

@@ -147,6 +147,8 @@ class ModuleRecord:
     header_end: int
     """Offset behind the header and its tables."""
     end: int
+    tables_start: int | None = None
+    """Offset of the tables, with the blanks before them; None without any."""
 
 
 @attrs.frozen(eq=False, repr=False)

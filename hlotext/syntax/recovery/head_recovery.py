@@ -47,6 +47,8 @@ def recover_head(module: Module, reporter: Reporter, start: int, end: int, repor
     while position < end and (line := _LINE.match(text, position, end)) is not None:
         word = line[0].strip()
         if word in _TABLES:
+            if not table:
+                module._tables_start = _without_blanks(text, start, position)
             table = word
             rows[table] = []
         elif table and _ROW.match(line[0]):

@@ -171,8 +171,10 @@ class InstructionBuilder:
 
     def module_head(self, children: Children) -> ModuleRecord:
         (start, name, attributes, header_end), *sections = children
-        header_end = sections[-1].end if sections else header_end
-        return ModuleRecord(name, attributes, tuple(sections), (), start, header_end, header_end)
+        if not sections:
+            return ModuleRecord(name, attributes, (), (), start, header_end, header_end)
+        end = sections[-1].end
+        return ModuleRecord(name, attributes, tuple(sections), (), start, end, end, header_end)
 
     def module(self, children: Children) -> ModuleRecord:
         head, *computations = children
