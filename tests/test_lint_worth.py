@@ -83,6 +83,11 @@ def test_moving_costs_what_is_read_and_what_is_written() -> None:
     assert finding.bytes == 4 * (64 * 125_056 + 125_000 * 128)
 
 
+def test_an_order_that_pads_an_argument_fourfold_is_no_remedy() -> None:
+    """Rows of 16 take 128 lanes."""
+    assert not lint.run(hlo.parse(TURNED.replace("125000,64", "500000,16")), lint.Config(select=("L105",)))
+
+
 ROUNDS = """HloModule rounds, num_partitions=8
 
 body {
@@ -200,6 +205,34 @@ ENTRY main {
   ROOT out = (bf16[4,8,4096,576], bf16[102400,2048], s32[8], bf16[2048,1024]) tuple(next, embed, tokens, w)
 }
 """
+
+
+RANKER = """HloModule ranker, num_partitions=8, is_scheduled=true
+
+ENTRY main {
+  tables = f32[26,100000,64] parameter(0), sharding={replicated}, metadata={op_name="tables"}
+  bottom = f32[13,512] parameter(1), sharding={replicated}, metadata={op_name="p['bottom']"}
+  top = f32[415,1024] parameter(2), sharding={replicated}, metadata={op_name="p['top']"}
+  dense = f32[2048,13] parameter(3), sharding={devices=[8,1]<=[8]}, metadata={op_name="dense"}
+  ids = s32[2048,26] parameter(4), sharding={devices=[8,1]<=[8]}, metadata={op_name="ids"}
+  ROOT out = (f32[26,100000,64], f32[13,512], f32[415,1024]) tuple(tables, bottom, top)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"dense"', "\"p['dense']\""),
+        ("s32[2048,26]", "s32[4096,26]"),
+        ("parameter(2), sharding={replicated}", "parameter(2)"),
+    ],
+)
+def test_what_spreads_its_batch_alone_has_its_tables_everywhere(old: str, new: str) -> None:
+    """Not so where one of the arguments that are held is spread, or something else than the batch, or few are held."""
+    config = lint.Config(select=("C110",))
+    assert not lint.run(hlo.parse(RANKER), config)
+    assert len(lint.run(hlo.parse(RANKER.replace(old, new)), config)) == 1
 
 
 CACHES = """[4,8,4096,576] parameter(1), sharding={devices=[1,8,1,1]<=[8]}, metadata={op_name="params['own']"}
@@ -423,10 +456,17 @@ ENTRY main {
 """
 
 
-@pytest.mark.parametrize(("kernels", "count"), [(10, 1), (2000, 0)])
-def test_launches_take_time_too(kernels: int, count: int) -> None:
-    """The gather takes 9 microseconds of each round; 2,000 kernels with nothing to do take two milliseconds."""
+EIGENVALUES = """  whole = f32[2048,2048]{0,1} broadcast(one)
+  values = (f32[2048,2048]{0,1}, f32[2048]{0}) custom-call(whole), custom_call_target="cusolver_syevd_ffi"
+"""
+
+
+@pytest.mark.parametrize(("kernels", "solver", "count"), [(10, "", 1), (2000, "", 0), (10, EIGENVALUES, 0)])
+def test_launches_and_solvers_take_time_too(kernels: int, solver: str, count: int) -> None:
+    """The gather takes 9 microseconds of each round; 2,000 kernels with nothing to do take two milliseconds, and so do
+    many eigenvalues, of which the estimate knows nothing."""
     lines = [f"  x{n + 1} = f32[64,64]{{1,0}} fusion(x{n}), kind=kLoop, calls=tanh" for n in range(kernels)]
+    lines.append(solver)
     text = (
         SMALL_ROUNDS.replace("ON_GPU", ON_GPU)
         .replace("KERNELS", "\n".join(lines))
@@ -441,7 +481,7 @@ FACTORED = """HloModule factored, is_scheduled=true, frontend_attributes={ON_GPU
 ENTRY main {
   a = f32[4096,4096]{1,0} parameter(0)
   columns = f32[4096,4096]{0,1} copy(a)
-  made = (f32[4096,4096]{0,1}, f32[4096]{0}) custom-call(columns), custom_call_target="cusolver_geqrf_ffi"ALIASING
+  made = (f32[4096,4096]{0,1}, f32[4096]{0}) custom-call(columns), custom_call_target="factor"ALIASING
   ROOT q = f32[4096,4096]{0,1} get-tuple-element(made), index=0
 }
 """
@@ -651,3 +691,28 @@ ENTRY main {
 def test_s102_is_silent_where_c106_speaks_or_nobody_knows(other: str, loop: str, count: int) -> None:
     text = SHIFTED.replace("OTHER", other).replace("LOOP", loop)
     assert len(lint.run(hlo.parse(text), lint.Config(select=("S102",)))) == count
+
+
+TWICE = """HloModule twice, is_scheduled=true, num_partitions=4, frontend_attributes={ON_GPU}
+
+ENTRY main {
+  x = f32[1048576]{0} parameter(0)
+  m = f32[4096,4096]{1,0} parameter(1)
+  y = f32[1048576]{0} parameter(2)
+  a = f32[4194304]{0} all-gather(x), channel_id=1, GROUPS, metadata={op_name="another"}
+  b = f32[4194304]{0} all-gather(x), channel_id=2, GROUPS, metadata={op_name="gather"}
+  c = f32[4194304]{0} all-gather(y), channel_id=3, GROUPS, metadata={op_name="OTHER"}
+  p = f32[4096,4096]{1,0} dot(m, m), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = (f32[4194304]{0}, f32[4194304]{0}, f32[4194304]{0}, f32[4096,4096]{1,0}) tuple(a, b, c, p)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "codes"), [("third", ["C106", "C105", "C106"]), ("gather", ["C106", "C105"])]
+)
+def test_of_one_operation_the_rule_that_says_most_speaks(other: str, codes: list[str]) -> None:
+    text = TWICE.replace("GROUPS", "replica_groups=[1,4]<=[4], dimensions={0}, use_global_device_ids=true")
+    text = text.replace("OTHER", other).replace("ON_GPU", ON_GPU)
+    found = lint.run(hlo.parse(text), lint.Config(select=("C105", "C106")))
+    assert [finding.code for finding in found] == codes

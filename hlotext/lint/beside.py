@@ -12,6 +12,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint import solvers
 from hlotext.lint.helpers import FLOW, is_product_call, operation, pieces, results, size_of, takers, works
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, source
@@ -143,6 +144,13 @@ def _step_seconds(module: Module) -> tuple[dict[Instruction, float], float]:
         )
         found[time.instruction] = found.get(time.instruction, 0.0) + time.seconds + launch
         total += launch
+    graph = call_graph(module)
+    for call in graph.stepped_instructions():
+        where = call.computation
+        if where is not None and call.opcode == "custom-call" and (once := solvers.least_seconds(call)):
+            seconds = once * (graph.runs.get(where) or 1)
+            found[call] = found.get(call, 0.0) + seconds
+            total += seconds
     taken = _taken(module)
     for transfer in estimated.transfers:
         launch = collective * transfer.runs if transfer.exposed else 0.0

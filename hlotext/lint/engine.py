@@ -20,6 +20,7 @@ from hlotext.lint.checkout import Checkout
 from hlotext.lint.codes import INTERNAL
 from hlotext.lint.config import Config
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
+from hlotext.lint.helpers import operation
 from hlotext.lint.rule import Context, Report, Rule, make_context
 from hlotext.lint.suppress import is_suppressed
 from hlotext.semantics.infer import infer_shape
@@ -45,9 +46,9 @@ def _run(module: Module, config: Config, file: str) -> list[Finding]:
     rules = [rule for rule in config.active_rules() if rule.applies_to(context)]
     causes: dict[tuple[object, ...], list[tuple[Report, Finding]]] = {}
     reports = list(_reports(rules, context, file, found.append))
-    said = {(rule.code, report.instruction) for rule, report in reports}
+    said = {(rule.code, subject) for rule, report in reports for subject in _subjects(report, context)}
     for rule, report in reports:
-        if any((code, report.instruction) in said for code in rule.yields_to):
+        if any((code, one) in said for code in rule.yields_to for one in _subjects(report, context)):
             continue
         finding = _finding(rule, report, context, file)
         if not _is_ignored(finding, config, module.source):
@@ -58,6 +59,14 @@ def _run(module: Module, config: Config, file: str) -> list[Finding]:
     if any(code.startswith("V") for code in (*(config.select or ()), *config.extend_select)):
         found += _verify(module, config, file)
     return sorted(found, key=lambda finding: (finding.line, finding.column, finding.code))
+
+
+def _subjects(report: Report, context: Context) -> Iterator[object]:
+    """What a report is about: its instruction, and of a collective the operation of the program that it is sent for."""
+    yield report.instruction
+    one = context.communication_of.get(report.instruction) if report.instruction is not None else None
+    if one is not None and (name := operation(one.start)):
+        yield one.kind, name
 
 
 @attrs.frozen

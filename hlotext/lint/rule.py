@@ -80,6 +80,11 @@ class Context:
         """Everything that communicates."""
         return communications(self.module)
 
+    @functools.cached_property
+    def communication_of(self) -> Mapping[Instruction, Communication]:
+        """The same by the instruction to name."""
+        return {one.start: one for one in self.communications}
+
     def loop_around(self, computation: Computation | None) -> Instruction | None:
         """The innermost while in which a computation runs; None outside all loops."""
         if computation is None:

@@ -33,7 +33,7 @@ class AllGatherInLoop(Rule):
     """Bytes that each device sends in all rounds, from which on it is worth a finding."""
     min_percent: float = 0.2
     """Percent of the estimated time of the module for which they are waited for, likewise."""
-    min_cause_percent: float = 0.5
+    min_cause_percent: float = 1
     """The same of all that have the same cause."""
     min_round_bytes: int = 1 << 16
     """Bytes that each device sends in one round, likewise."""

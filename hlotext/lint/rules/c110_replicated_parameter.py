@@ -50,7 +50,7 @@ class ReplicatedParameter(Rule):
                 and not is_looked_up(parameter, only_in_loops=True)
             )
         ]
-        if not large:
+        if not large or _is_spread_by_batch(context, large):
             return
         first = max(large, key=lambda parameter: sizes[parameter])
         total = sum(sizes[parameter] for parameter in large)
@@ -126,6 +126,28 @@ def _is_data_parallel(context: Context) -> bool:
     """Whether a step gives all its state to every device, so that none was forgotten when the others were spread."""
     state = _state(context)
     return bool(state) and all(map(_is_replicated, state))
+
+
+def _is_spread_by_batch(context: Context, large: list[Instruction]) -> bool:
+    """Whether a program that updates nothing spreads its batch and nothing else: it has several more arrays in full, and
+    what is spread are arguments of their own, all split along a dimension of one size."""
+    parameters = context.module.entry.parameters
+    held = [p for p in parameters if _is_replicated(p) and len(_dimensions(p)) > 1]
+    spread = [p for p in parameters if not _is_replicated(p) and p.shape is not None]
+    sizes = {
+        whole
+        for p in spread
+        for whole, local in zip(
+            _dimensions(p), p.shape.dimensions if p.shape is not None else (), strict=False
+        )
+        if whole != local
+    }
+    return (
+        len(held) > len(large) + 1
+        and len(sizes) == 1
+        and {*map(tree_of, held)}.isdisjoint(map(tree_of, spread))
+        and not _state(context)
+    )
 
 
 def _state(context: Context) -> set[Instruction]:

@@ -48,6 +48,8 @@ class ParameterRelayout(Rule):
                     continue
                 if size_of(moved.shape) < self.min_bytes or _is_kernel(instruction):
                     continue
+                if size_of(instruction.shape) >= _PADDED * size_of(moved.shape):
+                    continue
                 if not _is_overwritten(instruction):
                     together[_operation(instruction)].append((instruction, moved))
         for group in together.values():
@@ -69,6 +71,10 @@ class ParameterRelayout(Rule):
             return share >= self.min_percent
         size = written_bytes(instruction) * context.runs(instruction)
         return 100 * size >= self.min_written_percent * context.written
+
+
+_PADDED = 4
+"""How many times as much the other order may take: an argument that lies in it would cost more than it saves."""
 
 
 def _operation(instruction: Instruction) -> str:

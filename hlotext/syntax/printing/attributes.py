@@ -154,7 +154,11 @@ class AttributePrinter(abc.ABC):
             return str(value)
         if isinstance(value, Computation):
             return self.name(value.name)
-        if isinstance(value, tuple) and value and all(isinstance(i, Computation | Instruction) for i in value):
+        if (
+            isinstance(value, tuple)
+            and value
+            and all(isinstance(i, Computation | Instruction) for i in value)
+        ):
             return f"{{{', '.join(self.name(item.name) for item in value)}}}"
         if name == "replica_groups" and self.options.print_full_replica_group_list and value != ():
             return str(value.full_list())

@@ -1,0 +1,39 @@
+"""How long calls of linear algebra libraries take at least, of which neither XLA nor the roofline of a chip knows anything.
+
+Orders of magnitude only (inferred): what else a step does is small beside a decomposition, or is not.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from hlotext.ir.nodes.instruction import Instruction
+
+_TARGET = re.compile(r"cusolver_(\w+?)(?:_batched)?_ffi")
+_RATES: dict[str, tuple[float, float]] = {
+    "potrf": (1 / 3, 10e12),
+    "getrf": (2 / 3, 10e12),
+    "geqrf": (4 / 3, 5e12),
+    "orgqr": (4 / 3, 5e12),
+    "ormqr": (2, 5e12),
+    "sytrd": (4 / 3, 1e12),
+    "syevd": (9, 1e12),
+    "gesvd": (15, 0.5e12),
+    "gesvdj": (15, 0.5e12),
+    "gesvdp": (15, 0.5e12),
+}
+"""Of each function of cuSOLVER: floating-point operations for each `m * n * n` of an `m` by `n` matrix, `n` not above `m`,
+and how many of them a large GPU does in a second where the matrices are large."""
+
+
+def least_seconds(call: Instruction) -> float:
+    """Seconds that one run of a custom call takes at least; 0 for what is no decomposition."""
+    match = _TARGET.fullmatch(str(call.attributes.get("custom_call_target", "")))
+    known = _RATES.get(match[1]) if match is not None else None
+    shape = call.operands[0].shape if call.operands else None
+    if known is None or shape is None or not shape.is_array or shape.rank < 2:
+        return 0.0
+    *batch, rows, columns = shape.dimensions
+    operations, rate = known
+    return operations * max(rows, columns) * min(rows, columns) ** 2 * math.prod(batch) / rate
