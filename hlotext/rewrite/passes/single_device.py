@@ -112,9 +112,10 @@ def _fitted(b: Builder, value: Instruction, shape: Shape) -> Instruction:
         given = value.shape
         assert given is not None
         have = given.dimensions[d]
-        if have < 0:
+        if min(have, size) < 0:
+            unknown = given if have < 0 else shape
             raise BrokenModuleError(
-                f"single-device cannot fit {value.name}: of {given} not all sizes are known"
+                f"single-device cannot fit {value.name}: of {unknown} not all sizes are known"
             )
         if size > have:
             if size // have > _MOST_PARTS:

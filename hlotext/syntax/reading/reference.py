@@ -265,7 +265,8 @@ def _read_by(parser: Any) -> PartialRecord:
             parser.feed_token(lark.Token("NAME", "next", start_pos=0, end_pos=0))
     stack = list(parser.parser_state.value_stack)
     head = stack.pop(0) if stack and isinstance(stack[0], ModuleRecord) else None
-    computations = _list_of(ComputationRecord, stack)
+    # Before the word that begins another module the first one is complete.
+    computations = _list_of(ComputationRecord, stack) or (head.computations if head is not None else ())
     if instructions := _list_of(InstructionRecord, stack):
         return PartialRecord(instructions=instructions)
     entry = stack.pop(0) if stack and _is_token(stack[0], "ENTRY") else None
