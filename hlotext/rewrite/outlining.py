@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from hlotext.edit import structure
 from hlotext.edit.calls import OWNERS
 from hlotext.edit.cloning import own_attributes
 from hlotext.edit.members import CONTROL
@@ -138,7 +139,8 @@ def _inline(
             module.instruction_names.unique(old.name), old.opcode, old.shape,
             tuple(nodes[o] for o in old.operands), attributes, old._argument,
         )  # fmt: skip
-        nodes[old] = copies[old] = computation.add(copy, call, typed=module.is_scheduled)
+        structure.add(computation, copy, call, typed=module.is_scheduled, original=old)
+        nodes[old] = copies[old] = copy
     call.replace_with(nodes[callee.root])
     if call.opcode == "fusion":
         _remove_own(module, callee)

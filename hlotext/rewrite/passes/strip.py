@@ -10,7 +10,7 @@ from hlotext.edit.members import same_shape
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.nodes.naming import NameUniquer
+from hlotext.ir.nodes.naming import NameUniquer, sanitized
 from hlotext.ir.values.frames import StackFrameIndex
 from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.properties import NO_SHARDINGS
@@ -106,7 +106,7 @@ class CanonicalNames(Pass):
                 for instruction in computation.instructions if not computation.is_implicit else ():
                     if isinstance(instruction, BadInstruction):
                         continue  # a line that could not be read stays as it stands
-                    name = f"{instruction.opcode}.{number}"
+                    name = f"{sanitized(instruction.opcode)}.{number}"
                     number += 1
                     if name in bad or f"{step}.{number}" in bad:
                         continue
