@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from hlotext import cost
 from hlotext.analysis import Backend, CallGraph, Communication, backend_of, call_graph, fact
@@ -32,6 +32,8 @@ _MOST = 256
 _LAUNCH = (1e-6, 5e-6)
 """Seconds that launching a kernel, and a kernel of NCCL, takes (`kKernelLaunchOverhead` and `kNcclKernelLaunchOverhead` of
 XLA's `gpu_performance_model_base.h`)."""
+_HOST = 10e-6
+"""Seconds until the host has what it asked the device for, and has started what comes next (inferred)."""
 _DEEPEST = 50
 """Loops and calls inside one another that are followed."""
 
@@ -53,6 +55,17 @@ def is_worth_time(instruction: Instruction, context: Context, percent: float) ->
     """Whether it takes so much of the estimated time of the module, or nobody can tell."""
     share = step_percent(instruction, context)
     return share is None or share >= percent
+
+
+def percent_waited_for_host(loop: Instruction, trips: int | None, context: Context) -> float:
+    """The same of waiting for the host, which decides after each round of a loop whether it goes on; 100 where nobody can
+    tell."""
+    estimated, (_, total) = _estimated(context.module), _step_seconds(context.module)
+    if estimated is None or not total:
+        return 100.0
+    around = _Rounds(context.graph, frozenset(estimated.unknown_loops)).around(loop.computation)
+    rounds = (_UNKNOWN_ROUNDS if trips is None else trips) * context.runs(loop) * around
+    return 100 * _HOST * rounds / total
 
 
 def is_share_known(one: Communication, context: Context) -> bool:
@@ -130,36 +143,61 @@ def _estimated(module: Module) -> cost.Estimate | None:
 def _step_seconds(module: Module) -> tuple[dict[Instruction, float], float]:
     """What each instruction adds to the time of the module, and that time; 0 where nothing is estimated.
 
-    On GPU with the launches of kernels, of which loops with little to do in a round are made.
+    On GPU with the launches of kernels, of which loops with little to do in a round are made; with what decompositions and
+    sorts take at least; and loops that run nobody knows how often run a few dozen times.
     """
     estimated = _estimated(module)
     if estimated is None:
         return {}, 0.0
     found: dict[Instruction, float] = {}
-    total = estimated.seconds
     kernel, collective = _LAUNCH if backend_of(module) is Backend.GPU else (0.0, 0.0)
-    for time in estimated.instructions:
-        launch = (
-            kernel * time.runs if works(time.instruction) and time.instruction.opcode not in FLOW else 0.0
-        )
-        found[time.instruction] = found.get(time.instruction, 0.0) + time.seconds + launch
-        total += launch
     graph = call_graph(module)
+    rounds = _Rounds(graph, frozenset(estimated.unknown_loops))
+
+    def add(instruction: Instruction, once: float) -> None:
+        found[instruction] = found.get(instruction, 0.0) + once * rounds.around(instruction.computation)
+
+    for time in estimated.instructions:
+        works_alone = works(time.instruction) and time.instruction.opcode not in FLOW
+        seconds = time.seconds * solvers.passes(time.instruction)
+        add(time.instruction, seconds + (kernel * time.runs if works_alone else 0.0))
     for call in graph.stepped_instructions():
-        where = call.computation
-        if where is not None and call.opcode == "custom-call" and (once := solvers.least_seconds(call)):
-            seconds = once * (graph.runs.get(where) or 1)
-            found[call] = found.get(call, 0.0) + seconds
-            total += seconds
+        if call.opcode == "custom-call" and call.computation is not None:
+            add(call, solvers.least_seconds(call) * (graph.runs.get(call.computation) or 1))
+    total = sum(found.values())
     taken = _taken(module)
     for transfer in estimated.transfers:
-        launch = collective * transfer.runs if transfer.exposed else 0.0
         # Where one that takes longer was begun before, what is waited for is that.
         need, longer = taken.get(transfer.start, (0.0, transfer.start))
         waited = longer if need > _PART * transfer.seconds else transfer.start
-        found[waited] = found.get(waited, 0.0) + transfer.exposed + launch
-        total += launch
-    return found, total
+        add(waited, transfer.exposed + (collective * transfer.runs if transfer.exposed else 0.0))
+    return found, max(total, sum(found.values()))
+
+
+class _Rounds:
+    """How often computations are thought to run for each time that the estimate counts."""
+
+    def __init__(self, graph: CallGraph, unknown: frozenset[Instruction]) -> None:
+        self.graph, self.unknown = graph, unknown
+        self._found: dict[Computation, float] = {}
+
+    def around(self, where: Computation | None) -> float:
+        if where is None or not self.unknown:
+            return 1.0
+        if where not in self._found:
+            times, inner = 1.0, where
+            for _ in range(_DEEPEST):
+                loop = self.graph.loop_around(inner)
+                if loop is None or loop.computation is None:
+                    break
+                times *= _UNKNOWN_ROUNDS if loop in self.unknown else 1
+                inner = loop.computation
+            self._found[where] = times
+        return self._found[where]
+
+
+_UNKNOWN_ROUNDS = 32.0
+"""Rounds of a loop that runs nobody knows how often: iterations until something has converged, or a text is complete."""
 
 
 @fact
@@ -169,18 +207,13 @@ def _alone(module: Module) -> frozenset[Instruction]:
     if found is None:
         return frozenset()
     needs: dict[Computation, dict[Instruction, float]] = {}
-    is_async = set()
     for transfer in found.transfers:
         where, kind = transfer.start.computation, transfer.communication
         if where is not None and kind is not None:
             needs.setdefault(where, {})[transfer.start] = _PART * transfer.seconds
-            if kind.is_async:
-                is_async.add(transfer.start)
     seconds, taken = _seconds(found.instructions, call_graph(module)), _taken(module)
     return frozenset(
-        start
-        for where, starts in needs.items()
-        for start in _without_work(where, starts, seconds, is_async, taken)
+        start for where, starts in needs.items() for start in _without_work(where, starts, seconds, taken)
     )
 
 
@@ -230,12 +263,11 @@ def _without_work(
     where: Computation,
     starts: dict[Instruction, float],
     seconds: dict[Instruction, float],
-    is_async: Container[Instruction],
     taken: Mapping[Instruction, tuple[float, Instruction]],
 ) -> list[Instruction]:
     """Those of the starts beside which less than what each needs could run; of both directions one bit each.
 
-    What the scheduler has put beside a transfer that needs as much is of no use to another that it could have put it beside.
+    What the scheduler has put beside a transfer that needs as much is of no use to another.
     """
     bits = {start: 1 << number for number, start in enumerate(starts)}
     behind: dict[Instruction, int] = {}
@@ -254,7 +286,7 @@ def _without_work(
     for instruction in longest:
         related = behind[instruction] | before.get(instruction, 0)
         for start in left:
-            is_taken = start in is_async and instruction in taken and taken[instruction][0] >= starts[start]
+            is_taken = instruction in taken and taken[instruction][0] >= starts[start]
             if not related & bits[start] and not is_taken:
                 left[start] -= seconds[instruction]
     return [start for start, need in left.items() if need > 0]

@@ -62,11 +62,15 @@ def _run(module: Module, config: Config, file: str) -> list[Finding]:
 
 
 def _subjects(report: Report, context: Context) -> Iterator[object]:
-    """What a report is about: its instruction, and of a collective the operation of the program that it is sent for."""
+    """What a report is about: its instruction, and of a collective what of the program it is sent for, by its operation and
+    by its Python line."""
     yield report.instruction
     one = context.communication_of.get(report.instruction) if report.instruction is not None else None
-    if one is not None and (name := operation(one.start)):
-        yield one.kind, name
+    if one is not None:
+        if name := operation(one.start):
+            yield one.kind, name
+        if (frame := causing_frame(one.start)) is not None:
+            yield frame.file, frame.line
 
 
 @attrs.frozen

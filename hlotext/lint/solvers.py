@@ -1,6 +1,6 @@
-"""How long calls of linear algebra libraries take at least, of which neither XLA nor the roofline of a chip knows anything.
+"""How long decompositions and sorts take at least, of which neither XLA nor the roofline of a chip knows.
 
-Orders of magnitude only (inferred): what else a step does is small beside a decomposition, or is not.
+Orders of magnitude only (inferred): what else a step does is small beside them, or is not.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import math
 import re
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import pieces
 
 _TARGET = re.compile(r"cusolver_(\w+?)(?:_batched)?_ffi")
 _RATES: dict[str, tuple[float, float]] = {
@@ -36,4 +37,24 @@ def least_seconds(call: Instruction) -> float:
         return 0.0
     *batch, rows, columns = shape.dimensions
     operations, rate = known
-    return operations * max(rows, columns) * min(rows, columns) ** 2 * math.prod(batch) / rate
+    less = min(rows, columns)
+    return operations * max(rows, columns) * less**2 * math.prod(batch) / (rate * min(1, less / _FILLING))
+
+
+_FILLING = 256
+"""Columns of a matrix that keep the device busy: with fewer it is as slow as it is small."""
+
+
+def passes(instruction: Instruction) -> float:
+    """How often an instruction goes over its arrays for each time that the roofline counts: a long sort several times."""
+    sort = next((one for one in pieces(instruction) if one.opcode == "sort"), None)
+    dimensions = sort.attributes.get("dimensions") if sort is not None else None
+    shape = sort.operands[0].shape if sort is not None and sort.operands else None
+    if shape is None or not isinstance(dimensions, tuple) or not dimensions:
+        return 1.0
+    length = shape.dimensions[dimensions[0]] if dimensions[0] < shape.rank else 1
+    return math.log2(length) / 2 if length > _TILE else 1.0
+
+
+_TILE = 2048
+"""Elements that are sorted without leaving the chip."""

@@ -28,6 +28,7 @@ class AllGatherInLoop(Rule):
     code = "C101"
     name = "all-gather-in-loop"
     title = "an all-gather or all-to-all in every round of a loop"
+    yields_to = frozenset({"C108"})
 
     min_bytes: int = 1 << 20
     """Bytes that each device sends in all rounds, from which on it is worth a finding."""
@@ -81,7 +82,7 @@ class AllGatherInLoop(Rule):
                 continue  # each device multiplies its rows of a matrix with the whole vector
             if one.kind == "all-to-all" and members(one.groups) in experts:
                 continue  # each round sends tokens to their experts, and what is made of them back
-            if _is_programs(one, "/all_to_all", "/ragged_all_to_all"):
+            if _is_programs(one, *_MEANT.get(one.kind, ())):
                 continue  # each round exchanges what it must, as the program says itself
             runs = context.runs(one.start)
             total = one.sent_bytes * runs
@@ -89,6 +90,15 @@ class AllGatherInLoop(Rule):
                 continue
             if one.sent_bytes >= self.min_round_bytes and is_worth_time(one.start, context, self.min_percent):
                 yield one, total
+
+
+_MEANT = {
+    "all-gather": ("/svd", "/top_k"),
+    "all-to-all": ("/all_to_all", "/transpose"),
+    "ragged-all-to-all": ("/ragged_all_to_all",),
+}
+"""Operations of the program that need an exchange whatever the shardings are: those that look at all of an array at once, and
+those that are exchanges themselves, as is a transpose of the dimension that is split."""
 
 
 def _causes(found: list[Communication]) -> dict[Instruction, str]:

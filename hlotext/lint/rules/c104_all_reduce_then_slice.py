@@ -9,6 +9,7 @@ import attrs
 
 from hlotext.analysis import Backend, Communication, byte_text
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.beside import is_worth_time
 from hlotext.lint.helpers import depends_on_device, results, size_of, slices_of
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -24,6 +25,8 @@ class AllReduceThenSlice(Rule):
     """Bytes of the reduced array from which on it is worth a finding."""
     min_percent: float = 1
     """Percent that is saved of all the bytes that each device sends, likewise."""
+    min_step_percent: float = 0.5
+    """Percent of the estimated time of the module for which it is waited for, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for one in context.communications:
@@ -39,6 +42,8 @@ class AllReduceThenSlice(Rule):
             parts = [value for value in results(one) if _keeps_its_part(value, devices, context)]
             size = sum(size_of(value.shape) for value in parts)
             saved = size * (devices - 1) // devices * context.runs(one.start)
+            if not is_worth_time(one.start, context, self.min_step_percent):
+                continue
             if size >= self.min_bytes and 100 * saved >= self.min_percent * context.sent:
                 yield Report(
                     one.start,

@@ -10,6 +10,7 @@ from hlotext.analysis import Communication, byte_text
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.beside import most_percent
 from hlotext.lint.helpers import COLLECTIVE_KINDS
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -21,9 +22,12 @@ class DuplicateCollective(Rule):
     title = "a collective that repeats another one"
     severity = Severity.NOTE
     needs_optimized = True
+    yields_to = frozenset({"C101"})
 
     min_bytes: int = 1 << 16
     """Bytes that each device sends for the repetitions, from which on they are worth a finding."""
+    min_percent: float = 0.5
+    """Percent of the estimated time of the module for which they are waited for, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         first: dict[tuple[object, ...], Instruction] = {}
@@ -46,7 +50,8 @@ class DuplicateCollective(Rule):
             one, original = repeats[0]
             more = f", and {len(repeats) - 1:,} more like it" if len(repeats) > 1 else ""
             total = sum(other.sent_bytes * context.runs(other.start) for other, _ in repeats)
-            if total >= self.min_bytes:
+            share = sum(most_percent(other.start, context) for other, _ in repeats)
+            if total >= self.min_bytes and share >= self.min_percent:
                 size = byte_text(max(one.operand_bytes, one.result_bytes))
                 yield Report(
                     one.start,

@@ -29,7 +29,7 @@ class Padding(Rule):
     """Allocated bytes for each byte of values, from which on it is worth a finding."""
     min_bytes: int = 8 << 20
     """Bytes of padding in one array, from which on it is worth a finding."""
-    min_percent: float = 0.5
+    min_percent: float = 1
     """Percent of the estimated time of the module that writing such arrays takes, likewise, where none is an argument and the
     time can be told."""
 

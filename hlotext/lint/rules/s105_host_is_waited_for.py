@@ -10,6 +10,7 @@ from hlotext.analysis import Backend, byte_text, memory_space, total_of
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.beside import percent_waited_for_host
 from hlotext.lint.helpers import is_librarys, is_of_package, size_of, times, works
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.started import as_by_default
@@ -27,6 +28,8 @@ class HostIsWaitedFor(Rule):
     """Bytes that a round of a loop, or a branch, reads and writes, up to which waiting takes a good part of its time."""
     min_bytes: int = 1 << 20
     """Bytes of a copy of an array from which on it is worth a finding."""
+    min_percent: float = 3
+    """Percent of the estimated time of the module that waiting for the host takes in all rounds, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         yield from self._copies(context)
@@ -56,6 +59,8 @@ class HostIsWaitedFor(Rule):
         if not isinstance(body, Computation) or _is_fixed(loop) or _moved(body) > self.max_bytes:
             return
         trips = dict(context.graph.loops()).get(loop)
+        if percent_waited_for_host(loop, trips, context) < self.min_percent:
+            return
         rounds = f", {trips * context.runs(loop):,} times" if trips is not None else ""
         yield Report(
             loop,
