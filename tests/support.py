@@ -18,6 +18,8 @@ INVALID = CORPUS / "invalid"
 """Files that hold no well-formed module."""
 DATA = Path(__file__).resolve().parent / "data"
 """Test cases that are files."""
+ON_GPU = 'fingerprint_before_lhs="0"'
+"""The frontend attribute by which a module of a few lines is one for GPU."""
 
 VALID_FOLDERS = ("cpu", "gpu", "handmade", "tpu")
 

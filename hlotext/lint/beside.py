@@ -12,7 +12,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.lint import solvers
+from hlotext.lint import undercounted
 from hlotext.lint.helpers import FLOW, is_product_call, operation, pieces, results, size_of, takers, works
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, source
@@ -159,11 +159,11 @@ def _step_seconds(module: Module) -> tuple[dict[Instruction, float], float]:
 
     for time in estimated.instructions:
         works_alone = works(time.instruction) and time.instruction.opcode not in FLOW
-        seconds = time.seconds * solvers.passes(time.instruction)
+        seconds = time.seconds * undercounted.passes(time.instruction)
         add(time.instruction, seconds + (kernel * time.runs if works_alone else 0.0))
     for call in graph.stepped_instructions():
         if call.opcode == "custom-call" and call.computation is not None:
-            add(call, solvers.least_seconds(call) * (graph.runs.get(call.computation) or 1))
+            add(call, undercounted.least_seconds(call) * (graph.runs.get(call.computation) or 1))
     total = sum(found.values())
     taken = _taken(module)
     for transfer in estimated.transfers:

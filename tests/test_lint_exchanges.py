@@ -1,0 +1,323 @@
+"""What findings about collectives say they cost, and which are not worth saying: on small modules."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlotext as hlo
+from hlotext import lint
+from hlotext.lint.helpers import operation
+from tests.support import ON_GPU
+
+ROUNDS = """HloModule rounds, num_partitions=8
+
+body {
+  state = (s32[], f32[131072], s32[131072,1]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  mine = f32[131072] get-tuple-element(state), index=1
+  sources = s32[131072,1] get-tuple-element(state), index=2
+  table = f32[1048576] all-gather(mine), replica_groups=[1,8]<=[8], dimensions={0}, channel_id=1, OP_NAME
+  new = f32[131072] %s
+  twice = f32[131072] add(new, mine)
+  ROOT out = (s32[], f32[131072], s32[131072,1]) tuple(next, twice, sources)
+}
+
+condition {
+  state = (s32[], f32[131072], s32[131072,1]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  last = s32[] constant(50)
+  ROOT less = pred[] compare(i, last), direction=LT
+}
+
+ENTRY main {
+  start = f32[131072] parameter(0), sharding={devices=[8]<=[8]}
+  sources = s32[131072,1] parameter(1), sharding={devices=[8,1]<=[8]}
+  zero = s32[] constant(0)
+  state = (s32[], f32[131072], s32[131072,1]) tuple(zero, start, sources)
+  loop = (s32[], f32[131072], s32[131072,1]) while(state), condition=condition, body=body
+  ROOT result = f32[131072] get-tuple-element(loop), index=1
+}
+""".replace(
+    "OP_NAME", 'use_global_device_ids=true, metadata={op_name="jit(f)/shard_map/while/body/all_gather"}'
+)
+
+
+def test_what_is_gathered_to_be_looked_up_must_be() -> None:
+    """Each round wants any elements of what the round before has made; a part at a known place could have been sent alone."""
+    config = lint.Config(select=("C101",))
+    picked = (
+        "gather(table, sources), offset_dims={}, collapsed_slice_dims={0}, "
+        "start_index_map={0}, index_vector_dim=1, slice_sizes={1}"
+    )
+    assert not lint.run(hlo.parse(ROUNDS % picked), config)
+    by_hand = ROUNDS % picked
+    assert not lint.run(hlo.parse(by_hand.replace("body/all_gather", "body/gather")), config)
+    assert len(lint.run(hlo.parse(ROUNDS % "slice(table), slice={[0:131072]}"), config)) == 1
+
+
+EXPERTS = """HloModule experts, is_scheduled=true, num_partitions=8, frontend_attributes={ON_GPU}
+
+body {
+  state = (s32[], bf16[8,512,1024]{2,1,0}, bf16[16,8,1024,1024]{3,2,1,0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  tokens = bf16[8,512,1024]{2,1,0} get-tuple-element(state), index=1
+  weights = bf16[16,8,1024,1024]{3,2,1,0} get-tuple-element(state), index=2
+  one = s32[] constant(1)
+  zero = s32[] constant(0)
+  next = s32[] add(i, one)
+  sent = bf16[8,512,1024]{2,1,0} all-to-all(tokens), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}
+  layer = bf16[1,8,1024,1024]{3,2,1,0} dynamic-slice(OF, i, zero, zero, zero), dynamic_slice_sizes={1,8,1024,1024}
+  own = bf16[8,1024,1024]{2,1,0} bitcast(layer)
+  made = bf16[8,512,1024]{2,1,0} dot(sent, own), DIMENSIONS
+  back = bf16[8,512,1024]{2,1,0} all-to-all(made), channel_id=2, replica_groups=[1,8]<=[8], dimensions={0}
+  ROOT out = (s32[], bf16[8,512,1024]{2,1,0}, bf16[16,8,1024,1024]{3,2,1,0}) tuple(next, back, weights)
+}
+
+condition {
+  state = (s32[], bf16[8,512,1024]{2,1,0}, bf16[16,8,1024,1024]{3,2,1,0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  last = s32[] constant(16)
+  ROOT less = pred[] compare(i, last), direction=LT
+}
+
+ENTRY main {
+  tokens = bf16[8,512,1024]{2,1,0} parameter(0)
+  weights = bf16[16,8,1024,1024]{3,2,1,0} parameter(1)
+  other = bf16[16,8,1024,1024]{3,2,1,0} multiply(weights, weights)
+  zero = s32[] constant(0)
+  start = (s32[], bf16[8,512,1024]{2,1,0}, bf16[16,8,1024,1024]{3,2,1,0}) tuple(zero, tokens, GIVEN)
+  loop = (s32[], bf16[8,512,1024]{2,1,0}, bf16[16,8,1024,1024]{3,2,1,0}) while(start), condition=condition, body=body
+  ROOT result = bf16[8,512,1024]{2,1,0} get-tuple-element(loop), index=1
+}
+"""
+
+
+BY_EXPERT = "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}"
+
+
+@pytest.mark.parametrize(("given", "count"), [("weights", 0), ("other", 1)])
+def test_tokens_go_to_their_experts(given: str, count: int) -> None:
+    """What is computed before the loop and read in its rounds are saved activations, as of a batch of heads."""
+    text = (
+        EXPERTS.replace("ON_GPU", ON_GPU)
+        .replace("OF", "weights")
+        .replace("GIVEN", given)
+        .replace("DIMENSIONS", BY_EXPERT)
+    )
+    found = lint.run(hlo.parse(text), lint.Config(select=("C101",)))
+    assert [finding.places for finding in found] == [2] * count
+
+
+SMALL_ROUNDS = """HloModule small_rounds, is_scheduled=true, num_partitions=8, frontend_attributes={ON_GPU}
+
+tanh {
+  p = f32[64,64]{1,0} parameter(0)
+  ROOT t = f32[64,64]{1,0} tanh(p)
+}
+
+body {
+  state = (s32[], f32[65536]{0}, f32[64,64]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  part = f32[65536]{0} get-tuple-element(state), index=1
+  x0 = f32[64,64]{1,0} get-tuple-element(state), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  all = f32[524288]{0} all-gather(part), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}, use_global_device_ids=true
+  same = f32[65536]{0} slice(all), slice={[0:65536]}
+KERNELS
+  ROOT out = (s32[], f32[65536]{0}, f32[64,64]{1,0}) tuple(next, same, xLAST)
+}
+
+condition {
+  state = (s32[], f32[65536]{0}, f32[64,64]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  last = s32[] constant(100)
+  ROOT less = pred[] compare(i, last), direction=LT
+}
+
+ENTRY main {
+  part = f32[65536]{0} parameter(0)
+  x = f32[64,64]{1,0} parameter(1)
+  zero = s32[] constant(0)
+  start = (s32[], f32[65536]{0}, f32[64,64]{1,0}) tuple(zero, part, x)
+  loop = (s32[], f32[65536]{0}, f32[64,64]{1,0}) while(start), condition=condition, body=body
+  ROOT result = f32[64,64]{1,0} get-tuple-element(loop), index=2
+}
+"""
+
+
+EIGENVALUES = """  whole = f32[2048,2048]{0,1} broadcast(one)
+  values = (f32[2048,2048]{0,1}, f32[2048]{0}) custom-call(whole), custom_call_target="cusolver_syevd_ffi"
+"""
+
+
+@pytest.mark.parametrize(("kernels", "solver", "count"), [(10, "", 1), (2000, "", 0), (10, EIGENVALUES, 0)])
+def test_launches_and_solvers_take_time_too(kernels: int, solver: str, count: int) -> None:
+    """The gather takes 9 microseconds of each round; 2,000 kernels with nothing to do take two milliseconds, and so do
+    many eigenvalues, of which the estimate knows nothing."""
+    lines = [f"  x{n + 1} = f32[64,64]{{1,0}} fusion(x{n}), kind=kLoop, calls=tanh" for n in range(kernels)]
+    lines.append(solver)
+    text = (
+        SMALL_ROUNDS.replace("ON_GPU", ON_GPU)
+        .replace("KERNELS", "\n".join(lines))
+        .replace("LAST", str(kernels))
+    )
+    found = lint.run(hlo.parse(text), lint.Config(select=("C101",)))
+    assert [finding.code for finding in found] == ["C101"] * count
+
+
+FLYING = """HloModule flying, is_scheduled=true, num_partitions=4, frontend_attributes={ON_GPU}
+
+ENTRY main {
+  small = f32[1048576]{0} parameter(0)
+  large = f32[LARGE]{0} parameter(1)
+  x = f32[4096,4096]{1,0} parameter(2)
+  large-start = (f32[LARGE]{0}, f32[LARGE]{0}) collective-permute-start(large), channel_id=1, RING
+  start = (f32[1048576]{0}, f32[1048576]{0}) collective-permute-start(small), channel_id=2, RING
+  done = f32[1048576]{0} collective-permute-done(start)
+  large-done = f32[LARGE]{0} collective-permute-done(large-start)
+  y = f32[4096,4096]{1,0} add(x, x)
+  ROOT t = (f32[1048576]{0}, f32[LARGE]{0}, f32[4096,4096]{1,0}) tuple(done, large-done, y)
+}
+"""
+
+
+@pytest.mark.parametrize(("large", "lines"), [("1048576", [8]), ("4194304", [7])])
+def test_the_wait_is_for_the_longest_that_is_on_its_way(large: str, lines: list[int]) -> None:
+    text = (
+        FLYING.replace("ON_GPU", ON_GPU)
+        .replace("RING", "source_target_pairs={{0,1},{1,2},{2,3},{3,0}}")
+        .replace("LARGE", large)
+    )
+    found = lint.run(hlo.parse(text), lint.Config(select=("S102",)))
+    assert sorted(line for finding in found for line in (finding.line, *finding.other_lines)) == lines
+
+
+SORTED = """HloModule sorted, is_scheduled=true, num_partitions=8, frontend_attributes={ON_GPU}
+
+body {
+  state = (s32[], s32[65536]{0}, s32[524288]{0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  x = s32[65536]{0} get-tuple-element(state), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  places = s32[65536]{0} iota(), iota_dimension=0
+  device = u32[] partition-id()
+  number = s32[] convert(device)
+  numbers = s32[65536]{0} broadcast(number), dimensions={}
+  own = s32[65536]{0} add(places, OTHERS)
+  all = s32[524288]{0} all-gather(own), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}, use_global_device_ids=true
+  ROOT out = (s32[], s32[65536]{0}, s32[524288]{0}) tuple(next, x, all)
+}
+
+condition {
+  state = (s32[], s32[65536]{0}, s32[524288]{0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  last = s32[] constant(100)
+  ROOT less = pred[] compare(i, last), direction=LT
+}
+
+ENTRY main {
+  x = s32[65536]{0} parameter(0)
+  y = s32[524288]{0} parameter(1)
+  zero = s32[] constant(0)
+  start = (s32[], s32[65536]{0}, s32[524288]{0}) tuple(zero, x, y)
+  ROOT loop = (s32[], s32[65536]{0}, s32[524288]{0}) while(start), condition=condition, body=body
+}
+"""
+
+
+@pytest.mark.parametrize(("others", "count"), [("numbers", 0), ("x", 1)])
+def test_the_places_of_what_is_sorted_are_the_compilers(others: str, count: int) -> None:
+    text = SORTED.replace("ON_GPU", ON_GPU).replace("OTHERS", others)
+    assert len(lint.run(hlo.parse(text), lint.Config(select=("C102",)))) == count
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "jit(step)/jvp(f)/dot.3",
+        "jit(step)/transpose(jvp(f))/dot.14",
+        "jit(step)/jvp(f)/checkpoint/rematted_computation/dot",
+    ],
+)
+def test_the_backward_pass_computes_the_same_operation_again(name: str) -> None:
+    module = hlo.parse(
+        'ENTRY e { ROOT p = f32[] parameter(0), metadata={op_name="NAME"} }'.replace("NAME", name)
+    )
+    assert operation(module.entry.root).rstrip(".") == "jit(step)/jvp(f)/dot"
+
+
+SHIFTED = """HloModule shifted, is_scheduled=true, num_partitions=4, frontend_attributes={ON_GPU}
+
+step {
+  n = s32[] parameter(0)
+  ROOT next = s32[] multiply(n, n)
+}
+
+condition {
+  n = s32[] parameter(0)
+  bound = s32[] constant(7)
+  ROOT less = pred[] compare(n, bound), direction=LT
+}
+
+ENTRY main {
+  x = f32[1048576]{0} parameter(0)
+  n = s32[] parameter(1)
+  start = (f32[1048576]{0}, f32[1048576]{0}) collective-permute-start(x), channel_id=1, RING, metadata={op_name="shift"}
+  done = f32[1048576]{0} collective-permute-done(start)
+  y = f32[1048576]{0} collective-permute(x), channel_id=2, RING, metadata={op_name="OTHER"}
+  last = s32[] LOOP
+  ROOT t = (f32[1048576]{0}, f32[1048576]{0}, s32[]) tuple(done, y, last)
+}
+""".replace("RING", "source_target_pairs={{0,1},{1,2},{2,3},{3,0}}").replace("ON_GPU", ON_GPU)
+
+
+@pytest.mark.parametrize(
+    ("other", "loop", "count"),
+    [
+        ("another", "negate(n)", 1),
+        ("transpose(shift)", "negate(n)", 1),
+        ("shift", "negate(n)", 0),
+        ("another", "while(n), condition=condition, body=step", 0),
+    ],
+)
+def test_s102_is_silent_where_c106_speaks_or_nobody_knows(other: str, loop: str, count: int) -> None:
+    text = SHIFTED.replace("OTHER", other).replace("LOOP", loop)
+    assert len(lint.run(hlo.parse(text), lint.Config(select=("S102",)))) == count
+
+
+TWICE = """HloModule twice, is_scheduled=true, num_partitions=4, frontend_attributes={ON_GPU}
+
+ENTRY main {
+  x = f32[1048576]{0} parameter(0)
+  m = f32[4096,4096]{1,0} parameter(1)
+  y = f32[1048576]{0} parameter(2)
+  a = f32[4194304]{0} all-gather(x), channel_id=1, GROUPS, metadata={op_name="another"}
+  b = f32[4194304]{0} all-gather(x), channel_id=2, GROUPS, metadata={op_name="gather"}
+  c = f32[4194304]{0} all-gather(y), channel_id=3, GROUPS, metadata={op_name="OTHER"}
+  p = f32[4096,4096]{1,0} dot(m, m), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = (f32[4194304]{0}, f32[4194304]{0}, f32[4194304]{0}, f32[4096,4096]{1,0}) tuple(a, b, c, p)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "codes"), [("third", ["C106", "C105", "C106"]), ("gather", ["C106", "C105"])]
+)
+def test_of_one_operation_the_rule_that_says_most_speaks(other: str, codes: list[str]) -> None:
+    text = TWICE.replace("GROUPS", "replica_groups=[1,4]<=[4], dimensions={0}, use_global_device_ids=true")
+    text = text.replace("OTHER", other).replace("ON_GPU", ON_GPU)
+    found = lint.run(hlo.parse(text), lint.Config(select=("C105", "C106")))
+    assert [finding.code for finding in found] == codes
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("jit(f)/while/body/dot_general", 1), ("jit(f)/while/body/top_k", 0)]
+)
+def test_what_looks_at_all_of_an_array_needs_all_of_it(name: str, count: int) -> None:
+    text = SMALL_ROUNDS.replace("ON_GPU", ON_GPU).replace("KERNELS\n", "").replace("LAST", "0")
+    text = text.replace("ids=true\n", f'ids=true, metadata={{op_name="{name}"}}\n')
+    assert len(lint.run(hlo.parse(text), lint.Config(select=("C101",)))) == count
