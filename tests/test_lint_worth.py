@@ -396,7 +396,7 @@ def test_an_array_that_is_updated_in_place_is_one(operation: str, says: str) -> 
     text = PADDED.replace("OPERATION", operation).replace("TURNED", turned if "turned" in operation else "")
     found = lint.run(hlo.parse(text), lint.Config(select=("L101",)))
     (finding,) = [one for one in found if "[64,1024,64,2]" in one.message]
-    assert finding.message.endswith("64 times" + says)
+    assert f"64 times{says};" in finding.message
 
 
 CAPTURED = """HloModule captured, is_scheduled=true

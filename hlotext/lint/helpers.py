@@ -47,7 +47,7 @@ def senders(one: Communication) -> str:
     return "each device sends" if not one.pairs or len(sources) == total else "a device sends up to"
 
 
-_AGAIN = re.compile(r"\d+|/checkpoint|/rematted_computation|transpose\((jvp\([^()]*\))\)")
+_AGAIN = re.compile(r"\d+|/checkpoint|/rematted_computation|/closed_call|transpose\((jvp\([^()]*\))\)")
 """What an op_name has more where the backward pass computes an operation again, and numbers."""
 
 

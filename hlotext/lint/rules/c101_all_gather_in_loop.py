@@ -93,7 +93,7 @@ class AllGatherInLoop(Rule):
 
 
 _MEANT = {
-    "all-gather": ("/svd", "/top_k"),
+    "all-gather": ("/svd", "/top_k", "jit(quantile)/sort", "jit(median)/sort"),
     "all-to-all": ("/all_to_all", "/transpose"),
     "ragged-all-to-all": ("/ragged_all_to_all",),
 }

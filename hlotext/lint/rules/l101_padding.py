@@ -51,20 +51,13 @@ class Padding(Rule):
                 first.setdefault(array, instruction)
                 counts[array] += index not in updated and not is_set_aside(instruction)
                 writers[array].append(instruction)
-        for array, count in counts.items():
-            size = array_bytes(array)
-            if (
-                size is None
-                or not size[1]
-                or size[0] < self.ratio * size[1]
-                or size[0] - size[1] < self.min_bytes
-                or memory_space(array)
-                != 0  # what lies in the chip's own memory for a while is the compiler's business
-            ):
+        sizes = {array: size for array in counts if (size := self._padded(array)) is not None}
+        # Beside one that is worth it the others of its cause are told.
+        causes = {_cause(array) for array in sizes if self._is_worth_time(writers[array], context)}
+        for array, (allocated, values) in sizes.items():
+            if _cause(array) not in causes:
                 continue
-            if not self._is_worth_time(writers[array], context):
-                continue
-            allocated, values = size
+            count = counts[array]
             more = f", {count} such arrays" if count > 1 else ""
             yield Report(
                 first[array],
@@ -74,13 +67,36 @@ class Padding(Rule):
                 (allocated - values) * max(1, count),
                 str(array),
                 is_held=True,
+                cause=_cause(array),
             )
+
+    def _padded(self, array: Shape) -> tuple[int, int] | None:
+        """The bytes that an array takes and those of its values; None where padding makes little of it.
+
+        What lies in the chip's own memory for a while is the compiler's business.
+        """
+        size = array_bytes(array)
+        if size is None or not size[1] or memory_space(array) != 0:
+            return None
+        is_much = size[0] >= self.ratio * size[1] and size[0] - size[1] >= self.min_bytes
+        return size if is_much else None
 
     def _is_worth_time(self, writers: list[Instruction], context: Context) -> bool:
         shares = [
             None if one.opcode == "parameter" else step_percent(one, context) or None for one in writers
         ]
         return None in shares or sum(share for share in shares if share is not None) >= self.min_percent
+
+
+def _cause(array: Shape) -> str:
+    """The size of the dimension that is padded, the minor one first: arrays of one model's heads have the same."""
+    layout = array.layout
+    tile = layout.tiles[0].dimensions if layout is not None and layout.tiles else ()
+    order = layout.minor_to_major if layout is not None else ()
+    for dimension, size in zip(order, reversed(tile), strict=False):
+        if size > 0 and array.dimensions[dimension] % size:
+            return f"{array.dimensions[dimension]} of {size}"
+    return str(array)
 
 
 def _is_compilers(instruction: Instruction) -> bool:
