@@ -7,7 +7,15 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import Backend, array_bytes, arrays_of, byte_text, memory_space, written_arrays
+from hlotext.analysis import (
+    Backend,
+    array_bytes,
+    arrays_of,
+    byte_text,
+    causing_frame,
+    memory_space,
+    written_arrays,
+)
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.beside import step_percent
@@ -52,10 +60,17 @@ class Padding(Rule):
                 counts[array] += index not in updated and not is_set_aside(instruction)
                 writers[array].append(instruction)
         sizes = {array: size for array in counts if (size := self._padded(array)) is not None}
-        # Beside one that is worth it the others of its cause are told.
-        causes = {_cause(array) for array in sizes if self._is_worth_time(writers[array], context)}
+        # What one Python line makes has one cause, and what is padded from one size. Beside one that is worth it the others
+        # are told.
+        names: dict[object, str] = {}
+        causes: dict[Shape, str] = {}
+        for array in sizes:
+            keys = [key for key in (causing_frame(first[array]), _padded_size(array)) if key is not None]
+            causes[array] = next((names[key] for key in keys if key in names), str(array))
+            names.update((key, causes[array]) for key in keys)
+        worth = {cause for array, cause in causes.items() if self._is_worth_time(writers[array], context)}
         for array, (allocated, values) in sizes.items():
-            if _cause(array) not in causes:
+            if causes[array] not in worth:
                 continue
             count = counts[array]
             more = f", {count} such arrays" if count > 1 else ""
@@ -67,7 +82,7 @@ class Padding(Rule):
                 (allocated - values) * max(1, count),
                 str(array),
                 is_held=True,
-                cause=_cause(array),
+                cause=causes[array],
             )
 
     def _padded(self, array: Shape) -> tuple[int, int] | None:
@@ -88,15 +103,16 @@ class Padding(Rule):
         return None in shares or sum(share for share in shares if share is not None) >= self.min_percent
 
 
-def _cause(array: Shape) -> str:
-    """The size of the dimension that is padded, the minor one first: arrays of one model's heads have the same."""
+def _padded_size(array: Shape) -> tuple[int, int] | None:
+    """The size of the dimension that is padded, the minor one first, and of the tile: arrays of one model's heads have the
+    same."""
     layout = array.layout
     tile = layout.tiles[0].dimensions if layout is not None and layout.tiles else ()
     order = layout.minor_to_major if layout is not None else ()
     for dimension, size in zip(order, reversed(tile), strict=False):
         if size > 0 and array.dimensions[dimension] % size:
-            return f"{array.dimensions[dimension]} of {size}"
-    return str(array)
+            return array.dimensions[dimension], size
+    return None
 
 
 def _is_compilers(instruction: Instruction) -> bool:
