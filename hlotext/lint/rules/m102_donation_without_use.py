@@ -8,6 +8,7 @@ import attrs
 
 from hlotext.analysis import Backend, byte_text
 from hlotext.findings.errors import Severity
+from hlotext.ir.values.shape import Shape
 from hlotext.lint.held import least_held
 from hlotext.lint.helpers import donors, size_of, unaliased_results
 from hlotext.lint.rule import Context, Report, Rule
@@ -36,6 +37,7 @@ class DonationWithoutUse(Rule):
             (parameter, array)
             for parameter, array in donors(context)
             if size_of(array) not in sizes and array.without_layout() not in shapes
+            if any(_may_replace(result, array) for result in free)
         ]
         total = sum(size_of(array) for _, array in useless)
         is_device = context.backend in (Backend.GPU, Backend.TPU)
@@ -51,3 +53,15 @@ class DonationWithoutUse(Rule):
                     0,
                     cause="no result",
                 )
+
+
+def _may_replace(result: Shape, array: Shape) -> bool:
+    """Whether a result may be what an array has become: of its sizes, but for one that may be split over the devices.
+
+    What nothing replaces is donated to be given up, as gradients are.
+    """
+    pairs = list(zip(result.dimensions, array.dimensions, strict=False))
+    others = [(one, other) for one, other in pairs if one != other]
+    return result.rank == array.rank and (
+        not others or (len(others) == 1 and min(others[0]) > 0 and max(others[0]) % min(others[0]) == 0)
+    )
