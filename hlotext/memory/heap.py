@@ -238,8 +238,11 @@ def _place(
         heap = max(heap, offset + size)
         if limit is not None and heap >= limit:
             return None
+        end = offset + rounded_up(size, alignment)
+        if end > _END:
+            raise MemoryModelError(f"{size:,} bytes are more than any memory has")
         for first, last in times:
-            occupancy.take(first, last, offset, offset + rounded_up(size, alignment))
+            occupancy.take(first, last, offset, end)
         chunks[interval.value] = offset, size
         for member in interval.members:
             chunks[member.value] = offset, size
@@ -274,17 +277,19 @@ def place_by_time(simulation: Simulation, alignment: int) -> Placement:
     return Placement(heap, chunks)
 
 
+_END = 1 << 62
+"""Bytes of an address space that has no end."""
+
+
 class _FreeChunks:
     """Free stretches of an address space without end (`FreeChunksManager`)."""
-
-    _END = 1 << 62
 
     def __init__(self, alignment: int) -> None:
         self._alignment = alignment
         self._by_size: list[tuple[int, int]] = []
         self._end_of: dict[int, int] = {}
         self._begin_of: dict[int, int] = {}
-        self._add(0, self._END)
+        self._add(0, _END)
 
     def _size(self, begin: int, end: int) -> int:
         """Bytes from the first aligned offset on."""
