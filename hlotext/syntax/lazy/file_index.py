@@ -172,6 +172,8 @@ class Index:
             match = header(text, empty.end())
             if match is None or empty.end() < position + 2:
                 raise UnfitFileError
+            if match[3] is not None and " {" in match[3][:-1].rstrip():
+                raise UnfitFileError  # a whole computation stands on the line, and another begins there
             current = self._add(match[2].removeprefix("%"), offset + match.start(), match[1] is not None)
             position = match.end()
             current._brace = offset + position - 1
