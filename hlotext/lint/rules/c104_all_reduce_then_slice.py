@@ -25,7 +25,7 @@ class AllReduceThenSlice(Rule):
     """Bytes of the reduced array from which on it is worth a finding."""
     min_percent: float = 1
     """Percent that is saved of all the bytes that each device sends, likewise."""
-    min_step_percent: float = 0.5
+    min_step_percent: float = 1
     """Percent of the estimated time of the module for which it is waited for, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
