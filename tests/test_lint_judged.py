@@ -9,8 +9,8 @@ of a seventh and an eighth, not kept here either: 75 findings on 110 modules, 60
 of a ninth and a tenth, on 175 programs and two dumps of AMD-AGI/Primus: 165 findings, 137 true, 17 useless and 11 false,
 likewise, of an eleventh, on 74 programs: 66 findings, 54 true and 12 useless, likewise,
 of the samples from the twelfth on, of 39 to 112 modules each, likewise: the twelfth to the twenty-third were judged as the
-rules were and mended them, 601 findings, 528 true, 68 useless and 5 false; of the newest four, on 170 modules, 91 findings,
-84 true and 7 useless,
+rules were and mended them, 601 findings, 528 true, 68 useless and 5 false; of the newest six, on 202 modules, 109 findings,
+102 true and 7 useless,
 of XLA's benchmarks (`xla/tools/benchmarks`, `xla/backends/cpu/benchmarks`), and in the dumps of the public repository
 ASKabalan/jaxdecomp-benchmarks. Numbers were computed again by other means, what donating saves by compiling 24 modules
 both ways. `true` is right and worth knowing, `useless` is right and nothing that anybody would change, `false` is wrong.
