@@ -63,7 +63,7 @@ def percent_waited_for_host(loop: Instruction, trips: int | None, context: Conte
     estimated, (_, total) = _estimated(context.module), _step_seconds(context.module)
     if estimated is None or not total:
         return 100.0
-    around = _Rounds(context.graph, frozenset(estimated.unknown_loops)).around(loop.computation)
+    around = _rounds(context.module).around(loop.computation)
     rounds = (_UNKNOWN_ROUNDS if trips is None else trips) * context.runs(loop) * around
     return 100 * _HOST * rounds / total
 
@@ -151,8 +151,7 @@ def _step_seconds(module: Module) -> tuple[dict[Instruction, float], float]:
         return {}, 0.0
     found: dict[Instruction, float] = {}
     kernel, collective = _LAUNCH if backend_of(module) is Backend.GPU else (0.0, 0.0)
-    graph = call_graph(module)
-    rounds = _Rounds(graph, frozenset(estimated.unknown_loops))
+    graph, rounds = call_graph(module), _rounds(module)
 
     def add(instruction: Instruction, once: float) -> None:
         found[instruction] = found.get(instruction, 0.0) + once * rounds.around(instruction.computation)
@@ -164,14 +163,19 @@ def _step_seconds(module: Module) -> tuple[dict[Instruction, float], float]:
     for call in graph.stepped_instructions():
         if call.opcode == "custom-call" and call.computation is not None:
             add(call, undercounted.least_seconds(call) * (graph.runs.get(call.computation) or 1))
-    total = sum(found.values())
     taken = _taken(module)
     for transfer in estimated.transfers:
         # Where one that takes longer was begun before, what is waited for is that.
         need, longer = taken.get(transfer.start, (0.0, transfer.start))
         waited = longer if need > _PART * transfer.seconds else transfer.start
         add(waited, transfer.exposed + (collective * transfer.runs if transfer.exposed else 0.0))
-    return found, max(total, sum(found.values()))
+    return found, sum(found.values())
+
+
+@fact
+def _rounds(module: Module) -> _Rounds:
+    found = _estimated(module)
+    return _Rounds(call_graph(module), frozenset(found.unknown_loops if found is not None else ()))
 
 
 class _Rounds:

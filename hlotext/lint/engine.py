@@ -45,10 +45,13 @@ def _run(module: Module, config: Config, file: str) -> list[Finding]:
     found: list[Finding] = []
     rules = [rule for rule in config.active_rules() if rule.applies_to(context)]
     causes: dict[tuple[object, ...], list[tuple[Report, Finding]]] = {}
-    reports = list(_reports(rules, context, file, found.append))
-    said = {(rule.code, subject) for rule, report in reports for subject in _subjects(report, context)}
-    for rule, report in reports:
-        if any((code, one) in said for code in rule.yields_to for one in _subjects(report, context)):
+    reports = [
+        (rule, report, tuple(_subjects(report, context)))
+        for rule, report in _reports(rules, context, file, found.append)
+    ]
+    said = {(rule.code, subject) for rule, _, subjects in reports for subject in subjects}
+    for rule, report, subjects in reports:
+        if any((code, subject) in said for code in rule.yields_to for subject in subjects):
             continue
         finding = _finding(rule, report, context, file)
         if not _is_ignored(finding, config, module.source):

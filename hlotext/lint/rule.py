@@ -188,7 +188,8 @@ class Rule:
     needs_schedule: ClassVar[bool] = False
     """Whether it is silent before the last pass: what it finds in between, a later pass takes away."""
     yields_to: ClassVar[frozenset[str]] = frozenset()
-    """The codes that say more about the same instruction: where one of them is found, this one is not reported."""
+    """The codes that say more about the same instruction, or what a collective is sent for: where one of them is found, this
+    one is not reported."""
     fix: ClassVar[str] = ""
     """The pass that does away with the finding and leaves every result as it is (so `--fix` is safe); empty for none."""
     opcodes: ClassVar[frozenset[str]] = frozenset()
