@@ -205,8 +205,9 @@ def broadcast_of_scalar_moved(s: Simplifier, i: Instruction) -> bool:
             n for n, o in enumerate(user.operands) if o is i
         ] == [0]
         if moves or selects:
+            shape = static(shape_of(user))
             place, s.place = s.place, user
-            new = s.derive(user, "broadcast", static(shape_of(user)), (x,), dimensions=())
+            new = s.derive(user, "broadcast", shape, (x,), dimensions=())
             s.place = place
             return s.replace_uses(user, new)
     return False

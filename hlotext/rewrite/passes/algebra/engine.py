@@ -24,7 +24,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.raw_value import RawValue
-from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType, TypeKind
 from hlotext.rewrite.passes.editor import CONTROL, Visitor, derived_attributes
 from hlotext.semantics.facts import Facts
@@ -88,8 +88,8 @@ def rule(*opcodes: str, handler: str) -> Callable[[Function], Function]:
 
 
 def _is_sound(i: Instruction) -> bool:
-    """Whether an instruction by itself is as XLA demands."""
-    if i.shape is None or any(isinstance(value, RawValue) for value in i.attributes.values()):
+    """Whether an instruction by itself is as XLA demands, and of known size."""
+    if i.shape is None or UNBOUNDED_SIZE in i.shape.dimensions or any(isinstance(value, RawValue) for value in i.attributes.values()):
         return False
     return not any(True for _ in errors_of(i, _FACTS))
 
@@ -208,11 +208,11 @@ class Simplifier(Visitor):
 
     def scalar_like(self, base: Instruction, value: float) -> Instruction:
         """That number in the shape of an instruction (`MakeScalarLike`)."""
-        shape = shape_of(base)
+        shape = static(shape_of(base))
         scalar = self.number(base, value, shape.element_type)
         if not shape.dimensions:
             return scalar
-        return self.derive(base, "broadcast", static(shape), (scalar,), dimensions=())
+        return self.derive(base, "broadcast", shape, (scalar,), dimensions=())
 
     def number(self, like: Instruction, value: Any, type_: ElementType) -> Instruction:
         """A scalar constant."""
@@ -224,9 +224,9 @@ class Simplifier(Visitor):
 
     def zeros(self, shape: Shape) -> Instruction:
         """Zero everywhere (`BroadcastZeros`)."""
+        plain = static(shape).with_default_layout() if self.has_layouts else static(shape)
         literal = Literal.from_array(np.zeros((), shape.element_type.dtype), Shape(shape.element_type))
         zero = self.make("constant", Shape(shape.element_type), literal=literal)
-        plain = static(shape).with_default_layout() if self.has_layouts else static(shape)
         return self.make("broadcast", plain, (zero,), dimensions=())
 
     def binary(self, opcode: str, x: Instruction, y: Instruction) -> Instruction:
@@ -305,7 +305,12 @@ def shape_of(i: Instruction) -> Shape:
 
 
 def static(shape: Shape) -> Shape:
-    """The shape with sizes that do not vary (`ShapeUtil::MakeStaticShape`)."""
+    """The shape with sizes that do not vary (`ShapeUtil::MakeStaticShape`).
+
+    Raises ValueError for an unbounded dimension, which has no size: no rule fits what needs one of it.
+    """
+    if UNBOUNDED_SIZE in shape.dimensions:
+        raise ValueError(f"{shape} has an unbounded dimension")
     return shape if shape.is_static else layouts.make_static(shape)
 
 
