@@ -88,8 +88,12 @@ def rule(*opcodes: str, handler: str) -> Callable[[Function], Function]:
 
 
 def _is_sound(i: Instruction) -> bool:
-    """Whether an instruction by itself is as XLA demands, and of known size."""
-    if i.shape is None or UNBOUNDED_SIZE in i.shape.dimensions or any(isinstance(value, RawValue) for value in i.attributes.values()):
+    """Whether an instruction by itself is as XLA demands, and of a size that can be told."""
+    if i.shape is None or any(isinstance(value, RawValue) for value in i.attributes.values()):
+        return False
+    try:
+        layouts.allocated_bytes(i.shape)
+    except layouts.LayoutError:
         return False
     return not any(True for _ in errors_of(i, _FACTS))
 
