@@ -198,6 +198,10 @@ RICH_MATCHES: dict[str, tuple[m.Pattern, set[str]]] = {
     "replica groups as text": (m.op().with_replica_groups("{{0,1},{2,3}}"), {"all"}),
     "replica groups, iota": (m.op().with_replica_groups("[2,2]<=[4]"), {"all"}),
     "replica groups as lists": (m.all_reduce().with_replica_groups([[0, 1], [2, 3]]), {"all"}),
+    "more replica groups than can be listed": (
+        m.op().with_replica_groups("[1048576,1048576]<=[1048576,1048576]T(1,0)"),
+        set(),
+    ),
     "other replica groups": (m.op().with_replica_groups([[0, 2], [1, 3]]), set()),
     "sharding": (m.op().with_sharding("{devices=[2,1]<=[2]}"), {"x"}),
     "sharding as a value": (m.op().with_sharding(hlo.parse_sharding("{replicated}")), set()),

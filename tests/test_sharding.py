@@ -87,6 +87,14 @@ def test_forms_mean_the_same(row: dict[str, Any]) -> None:
     assert hlo.parse_sharding(str(named)).means_the_same(sharding)
 
 
+def test_a_mesh_lists_no_more_devices_than_a_machine_has() -> None:
+    """No axes give these tiles: six of them end inside of the first dimension of the device numbers."""
+    sharding = hlo.parse_sharding("{devices=[6,1073741824]<=[1610612736,4]T(1,0)}")
+    assert isinstance(sharding, OpSharding)
+    with pytest.raises(ValueError, match="more than"):
+        with_mesh(sharding)
+
+
 @given(
     dimensions=st.lists(st.integers(0, 9), min_size=1, max_size=3),
     tiles=st.lists(st.integers(1, 4), min_size=3, max_size=3),

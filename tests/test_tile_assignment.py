@@ -80,6 +80,10 @@ def test_nothing_is_enumerated_before_it_is_asked_for() -> None:
     assert short == short.canonical()
 
 
+def test_there_are_no_devices_beyond_the_last_tile() -> None:
+    assert list(IotaTileAssignment((2, 4), (2**63 - 1, 2), (1, 0)).devices()) == [0, 2, 4, 6, 8, 10, 12, 14]
+
+
 def test_a_list_is_filled_up_or_cut() -> None:
     """The canonical list has one device for each tile."""
     assert DeviceList((2, 2), (3, 1)).canonical() == DeviceList((2, 2), (3, 1, 0, 0))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hlotext import syntax
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.values.replica_groups import ReplicaGroups
+from hlotext.ir.values.replica_groups import ReplicaGroupList, ReplicaGroups
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import Sharding
 
@@ -44,18 +44,18 @@ def dot_dims(instruction: Instruction, kind: str) -> tuple[tuple[int, ...], tupl
     return lhs, rhs
 
 
-def groups(given: ReplicaGroups | Sequence[Sequence[int]] | str) -> tuple[tuple[int, ...], ...]:
-    """Replica groups one by one. Raises HloSyntaxError for text that is none."""
+def groups(given: ReplicaGroups | Sequence[Sequence[int]] | str) -> ReplicaGroups:
+    """Replica groups, one by one up to 2^20 devices. Raises HloSyntaxError for text that is none."""
     if isinstance(given, str):
         given = syntax.read_terms.parse_replica_groups(given)
     if isinstance(given, ReplicaGroups):
-        return tuple(given.groups())
-    return tuple(tuple(group) for group in given)
+        return given.canonical().full_list()
+    return ReplicaGroupList(tuple(tuple(group) for group in given))
 
 
-def groups_of(instruction: Instruction) -> tuple[tuple[int, ...], ...] | None:
+def groups_of(instruction: Instruction) -> ReplicaGroups | None:
     found = instruction.attributes.get("replica_groups")
-    return tuple(found.groups()) if isinstance(found, ReplicaGroups) else None
+    return groups(found) if isinstance(found, ReplicaGroups) else None
 
 
 def sharding(given: Sharding | str) -> Sharding:

@@ -200,7 +200,8 @@ def with_mesh(sharding: OpSharding) -> NamedSharding:
     """The same by the axes of a mesh, which are named `axis_0`, `axis_1`, ... from the most major on.
 
     Of an iota each part that has a stride of its own becomes an axis; device numbers that are listed become the mesh's device
-    ids. Raises ValueError for unknown shardings, and where tiles and devices are not as many.
+    ids. Raises ValueError for unknown shardings, where tiles and devices are not as many, and for more than 2^20 device
+    numbers that no axes give.
     """
     tiles = sharding.tile_assignment
     if sharding.maximal_device is not None:
@@ -212,6 +213,8 @@ def with_mesh(sharding: OpSharding) -> NamedSharding:
     pieces = tiles.pieces() if isinstance(tiles, IotaTileAssignment) else None
     assignment = None
     if pieces is None:
+        if tiles.num_devices > MOST_DEVICES:
+            raise ValueError(f"there are more than {MOST_DEVICES:,} devices")
         ids = tiles.devices()
         strides = [1]
         for size in tiles.dimensions[:0:-1]:

@@ -75,16 +75,17 @@ class IotaTileAssignment(Value):
         return math.prod(self.reshape_dims)
 
     def devices(self) -> Iterator[int]:
-        """The device ids one after the other, row-major over `dimensions`."""
+        """The device ids one after the other, row-major over `dimensions`; none beyond the last tile."""
         axes = _merged(self.reshape_dims, self.transpose_perm)
         size, stride = axes[-1] if axes else (1, 1)
         if any(not n for n, _ in axes):
             return
         outer = axes[:-1]
         counters = [0] * len(outer)
-        base = 0
-        while True:
-            yield from range(base, base + size * stride, stride)
+        base, left = 0, math.prod(self.dimensions)
+        while left > 0:
+            yield from range(base, base + min(size, left) * stride, stride)
+            left -= size
             for i in range(len(outer) - 1, -1, -1):
                 counters[i] += 1
                 base += outer[i][1]
