@@ -72,20 +72,18 @@ class Applying:
     def _copy_operands(self, i: Instruction) -> None:
         assert i.computation is not None
         wishes = self._engine.interface(i.computation).operands
-        for number in range(len(i.operands)):
+        given = list(i.operands)
+        for number, operand in enumerate(i.operands):
             wish = wishes.get((i, number))
-            if wish is None:
-                continue
-            operand = i.operands[number]
-            if _lies(operand, wish.orders):
+            if wish is None or _lies(operand, wish.orders):
                 continue
             before = len(self._made)
             if self._copy_in_branch(i, number, wish.orders) is None:
                 self._editor.place = i
-                given = list(i.operands)
                 given[number] = self._copied(operand, wish.orders)
-                i.change(operands=given, typed=False)
             self._explain(before, "copy", f"{i.name} wants it so: {wish.because}", (operand.name, i.name))
+        if given != list(i.operands):
+            i.change(operands=given, typed=False)
 
     def _explain(self, start: int, rule: str, why: str, others: tuple[str, ...]) -> None:
         """Says of the copies that were just made why they are there."""
