@@ -376,13 +376,19 @@ class Visitor(Editor):
         """Keeps the walk from an instruction that was just made (`SetVisited`)."""
         self._visited.add(i)
 
+    def visit_again(self, i: Instruction) -> None:
+        """Lets the walk come by once more, as if an instruction were new, where something that it comes to uses it."""
+        self._visited.discard(i)
+        self._entered.discard(i)
+
     _visited: set[Instruction]
+    _entered: set[Instruction]
 
     def run(self, computation: Computation) -> bool:
         """Visits a computation; whether anything changed."""
         self.changed = False
         visited = self._visited = set()
-        entered: set[Instruction] = set()
+        entered = self._entered = set()
         starts = [i for i in computation.instructions if is_unused(i) and not i.control_successors]
         for start in (*starts, None):
             stack = [start if start is not None else computation.root]

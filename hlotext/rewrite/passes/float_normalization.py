@@ -168,11 +168,10 @@ class _Normalizer(LoopEditor):
         highs = sum(_count(x, self.high) for x in (*i.operands, i))
         callees, low, high = self._callees(i)
         lows, highs = lows + low, highs + high
-        for n, operand in enumerate(i.operands):
-            found = _count(operand, self.low)
-            if found and not s.takes(i, n):
-                self._convert_operand(i, n, self.low, self.high)
-                lows, highs = lows - found, highs + found
+        found = sum(_count(operand, self.low) for operand in i.operands)
+        if found and not s.takes(i):
+            self._convert_operands(i, self.low, self.high)
+            lows, highs = lows - found, highs + found
         if not s.gives(i):
             found = _count(i, self.low)
             if found:
@@ -181,22 +180,18 @@ class _Normalizer(LoopEditor):
         if s.mixes(i) or not lows or not highs:
             return
         if not i.called_computations and self._is_low(i) and self._may_be_low(i):
-            for n in range(len(i.operands)):
-                self._convert_operand(i, n, self.high, self.low)
+            self._convert_operands(i, self.high, self.low)
             return
         self._change_result(i)
-        for n in range(len(i.operands)):
-            self._convert_operand(i, n, self.low, self.high)
+        self._convert_operands(i, self.low, self.high)
         self._convert_callees(i, callees)
 
     def _is_low(self, i: Instruction) -> bool:
         return _count(i, self.low) == len(_leaves(i))
 
     def _may_be_low(self, i: Instruction) -> bool:
-        return all(
-            self._is_low(o) or (needs_no_more(i, n) and self.support.takes(i, n))
-            for n, o in enumerate(i.operands)
-        )
+        others = [n for n, o in enumerate(i.operands) if not self._is_low(o)]
+        return not others or (needs_no_more(i, others) and self.support.takes(i))
 
     def _callees(self, i: Instruction) -> tuple[list[Computation], int, int]:
         """The called computations that hold narrow values at their ends, and how many narrow and wide ones."""
@@ -220,16 +215,14 @@ class _Normalizer(LoopEditor):
         results = [part.element_type for part in i.shape.tuple_shapes]
         lows = sum(t is self.low for t in (*types, *results))
         highs = sum(t is self.high for t in (*types, *results))
-        bad_operand = any(t is self.low and not s.takes(i, n) for n, t in enumerate(types))
+        bad_operand = self.low in types and not s.takes(i)
         bad_result = self.low in results and not s.gives(i)
         if not lows:
             return
-        for n, type_ in enumerate(types):
-            if type_ is not self.low:
-                continue
-            if not s.takes(i, n) or (not s.mixes(i) and (bad_operand or bad_result or highs)):
-                self._convert_operand(i, n, self.low, self.high)
-                lows, highs = lows - 1, highs + 1
+        found = types.count(self.low)
+        if found and (bad_operand or (not s.mixes(i) and (bad_result or highs))):
+            self._convert_operands(i, self.low, self.high)
+            lows, highs = lows - found, highs + found
         if not bad_result and (s.mixes(i) or not highs or not lows):
             return
         callees, _, _ = self._callees(i)
@@ -266,11 +259,10 @@ class _Normalizer(LoopEditor):
         self.place = None
         return self.add("convert", shape, (value,), computation=value.computation)
 
-    def _convert_operand(self, i: Instruction, number: int, old: ElementType, new: ElementType) -> None:
-        """`InsertConvertBeforeOperand`."""
-        value = self._converted(i.operands[number], old, new)
-        if value is not i.operands[number]:
-            operands = [value if n == number else o for n, o in enumerate(i.operands)]
+    def _convert_operands(self, i: Instruction, old: ElementType, new: ElementType) -> None:
+        """`InsertConvertBeforeOperand`, for all operands of a type at once."""
+        operands = [self._converted(operand, old, new) for operand in i.operands]
+        if operands != list(i.operands):
             i.change(operands=operands, typed=False)
             self.count += 1
 
@@ -281,24 +273,28 @@ class _Normalizer(LoopEditor):
         if shape is None or home is None or not _count(i, self.low):
             return
         users, was_root = i.users, i.is_root
-        parts = shape.tuple_shapes if shape.is_tuple else (shape,)
-        i.change(shape=_with_type(shape, self.low, self.high), typed=False)
+        wide_shape = _with_type(shape, self.low, self.high)
+        self.count += 1
+        if not shape.is_tuple:
+            back = self._convert(i, shape)
+            i.replace_all_uses_with(back)
+            i.change(shape=wide_shape, typed=False)
+            for user in users:
+                if user.opcode == "convert" and not keeps_conversions and self._is_wide(user):
+                    user.replace_all_uses_with(i)
+            return
+        i.change(shape=wide_shape, typed=False)
 
         def leaf(value: Instruction, n: int) -> Instruction:
-            return value if value.shape == parts[n] else self._convert(value, parts[n])
+            return (
+                value if value.shape == shape.tuple_shapes[n] else self._convert(value, shape.tuple_shapes[n])
+            )
 
         back = self._copied(i, leaf)
-        wide = []
         for user in users:
-            if not keeps_conversions and user.opcode == "convert" and self._is_wide(user):
-                wide.append(user)
-            else:
-                self._swap(user, i, back)
-        for user in wide:
-            user.replace_all_uses_with(i)
+            self._swap(user, i, back)
         if was_root:
             set_root(home, back, typed=False)
-        self.count += 1
 
     def _is_wide(self, i: Instruction) -> bool:
         return i.shape is not None and i.shape.element_type is self.high

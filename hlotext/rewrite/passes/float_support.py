@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
@@ -51,8 +53,8 @@ class FloatSupport:
         """Whether an instruction is left to a library as it is (`CpuFloatSupport::ShouldSkipInstruction`)."""
         return not self.is_gpu and i.opcode == "dot" and self.low.name == "bf16" and is_library_dot(i)
 
-    def takes(self, i: Instruction, number: int) -> bool:
-        """Whether an operand may be narrow (`SupportsLowPrecisionOperand`)."""
+    def takes(self, i: Instruction) -> bool:
+        """Whether operands may be narrow (`SupportsLowPrecisionOperand`)."""
         if i.opcode == "convert":
             source = i.operands[0].shape
             return source is not None and source.element_type is self.low
@@ -122,24 +124,24 @@ def is_library_dot(i: Instruction) -> bool:
     return 1 not in (rows, columns) and max(rows, columns, rhs.dimensions[batch]) >= LIBRARY_SIZE
 
 
-def needs_no_more(i: Instruction, number: int) -> bool:
-    """Whether an operand is needed no more precisely than the result (`EffectiveOperandPrecisionIsOutputPrecision`)."""
+def needs_no_more(i: Instruction, numbers: Collection[int]) -> bool:
+    """Whether operands are needed no more precisely than the result (`EffectiveOperandPrecisionIsOutputPrecision`)."""
     if i.opcode in SAME_PRECISION:
         return True
     if i.opcode == "bitcast":
         source = i.operands[0].shape
         return source is not None and i.shape is not None and source.element_type is i.shape.element_type
     if i.opcode in ("dynamic-slice", "gather"):
-        return number == 0
+        return max(numbers) == 0
     if i.opcode == "dynamic-update-slice":
-        return number < 2
+        return max(numbers) < 2
     if i.opcode == "select":
-        return number > 0
+        return min(numbers) > 0
     if i.opcode in ("reduce", "reduce-window"):
         inner = [x for c in i.called_computations[:1] for x in c if x.opcode != "parameter"]
         return all(
-            x.opcode not in ("reduce", "reduce-window") and needs_no_more(x, n)
+            x.opcode not in ("reduce", "reduce-window")
+            and (not x.operands or needs_no_more(x, range(len(x.operands))))
             for x in inner
-            for n in range(len(x.operands))
         )
     return False

@@ -107,6 +107,8 @@ class Normalizer(Visitor):
     def __init__(self, module: Module) -> None:
         super().__init__(module)
         self.count = 0
+        self._back: set[Instruction] = set()
+        """Bitcasts through which users read a value that stays as it is."""
 
     def visit(self, i: Instruction) -> None:
         if i.opcode == "custom-call" and str(i.attributes.get("custom_call_target")).startswith(CONVOLUTIONS):
@@ -165,17 +167,30 @@ class Normalizer(Visitor):
 
     def other(self, i: Instruction) -> int:
         """What is computed as it is: its users read it through bitcasts there and back (`DefaultAction`)."""
-        shape, users = _array(i), i.users
-        if not users or _descends(i):
+        shape, home = _array(i), i.computation
+        assert home is not None
+        if not i.user_view or _descends(i):
             return 0
-        normal = self.bitcast(i, layouts.normalize(shape))
-        self.mark_visited(normal)
-        back = self.bitcast(normal, shape)
-        for user in dict.fromkeys(users):
-            for number, operand in enumerate(user.operands):
-                if operand is i:
-                    user.replace_operand(number, back)
         self.changed = True
+        if i in self._back:
+            # XLA makes a further pair behind this bitcast and moves all users, for each user that it comes to. In front of it
+            # nothing needs to be moved.
+            before = self.bitcast(i.operands[0], shape)
+            normal = self.bitcast(before, layouts.normalize(shape))
+            i.change(operands=(normal,), typed=False)
+            self.mark_visited(before)
+            self.visit_again(i)
+        else:
+            was_root = i.is_root
+            normal = self.bitcast(i, layouts.normalize(shape))
+            back = self.bitcast_anew(i, shape)
+            i.replace_all_uses_with(back)
+            normal.change(operands=(i,), typed=False)
+            back.change(operands=(normal,), typed=False)
+            if was_root:
+                home.root = i
+            self._back.add(back)
+        self.mark_visited(normal)
         return 1
 
     def elementwise(self, i: Instruction) -> int:
