@@ -190,7 +190,9 @@ class Assigner:
                 )
                 if is_aliased:
                     self._fill(opened)
-                    self._gaps_in(opened).add(opened.allocation.number, self._ranges_of(number))
+                    lives_out = opened.allocation.maybe_live_out
+                    ranges = self._ranges_of(number)
+                    self._gaps_in(opened).add(opened.allocation.number, ranges, lives_out=lives_out)
                 return True
         if is_local:
             self._new(number, size, is_thread_local=True)
@@ -234,7 +236,10 @@ class Assigner:
         ranges = self._ranges_of(number)
         gaps = self._gaps.get(members[0].memory_space)
         if ranges and gaps is not None:
-            for candidate in gaps.candidates(*ranges[0], *self._neighbours(members)):
+            may_live_out = not any(map(self._platform.cannot_live_out, members))
+            for candidate in gaps.candidates(
+                *ranges[0], *self._neighbours(members), may_live_out=may_live_out
+            ):
                 opened = self._open[candidate]
                 if self._fits(opened, number):
                     self._take(opened, number)
@@ -242,7 +247,7 @@ class Assigner:
         if number not in self._live_out:
             return False
         opened = self._new(number, self._buffers.sizes[number])
-        self._gaps_in(opened).add(opened.allocation.number, ranges)
+        self._gaps_in(opened).add(opened.allocation.number, ranges, lives_out=True)
         return True
 
     def _neighbours(self, members: Sequence[Value]) -> tuple[Owners, Owners]:
@@ -278,7 +283,8 @@ class Assigner:
 
     def _take(self, opened: _Open, number: int) -> None:
         self._put(opened, number, self._buffers.sizes[number])
-        self._gaps_in(opened).occupy(opened.allocation.number, self._ranges_of(number))
+        ranges, lives_out = self._ranges_of(number), opened.allocation.maybe_live_out
+        self._gaps_in(opened).occupy(opened.allocation.number, ranges, lives_out=lives_out)
 
     def _fits(self, opened: _Open, number: int) -> bool:
         """Whether an allocation takes a buffer (`MaybeAssignBuffer`)."""

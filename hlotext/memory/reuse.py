@@ -15,6 +15,8 @@ from hlotext.memory.values import Range
 
 Owners = Collection[int] | None
 """Allocations by number; None: any."""
+_FEW = 4
+"""Candidates that are looked for one by one: mostly the first one takes the buffer, and sorting all takes longer."""
 
 
 class FreeGaps:
@@ -25,24 +27,30 @@ class FreeGaps:
         self._begins = np.empty(16, dtype=np.int64)
         self._ends = np.empty(16, dtype=np.int64)
         self._owners = np.empty(16, dtype=np.int64)
+        self._live_out = np.empty(16, dtype=np.bool_)
         self._count = 0
+        self._results: set[int] = set()
+        # Allocations that hold a result of the module: those whose rows are marked.
         self._gaps: dict[int, list[tuple[int, int, int]]] = {}
         # Begin, end and row of the gaps of each allocation, in time.
         # The latest end of a gap among those that begin by some moment, as a tree of partial maxima: most buffers fit
         # into no gap at all, and this says so at once.
         self._latest = [-1] * (moments + 3)
 
-    def add(self, allocation: int, ranges: list[Range]) -> None:
-        """An allocation that holds values during these ranges."""
+    def add(self, allocation: int, ranges: list[Range], *, lives_out: bool) -> None:
+        """An allocation that holds values during these ranges, and perhaps a result of the module."""
         end = self._moments + 1
-        self._gaps[allocation] = [(-1, end, self._new(-1, end, allocation))]
-        self.occupy(allocation, ranges)
+        self._gaps[allocation] = [(-1, end, self._new(-1, end, allocation, False))]
+        self.occupy(allocation, ranges, lives_out=lives_out)
 
-    def occupy(self, allocation: int, ranges: list[Range]) -> None:
+    def occupy(self, allocation: int, ranges: list[Range], *, lives_out: bool) -> None:
         """An allocation takes more values; without effect on one that was never added."""
         gaps = self._gaps.get(allocation)
         if gaps is None:
             return
+        if lives_out and allocation not in self._results:
+            self._results.add(allocation)
+            self._live_out[[row for _, _, row in gaps]] = True
         for first, last in ranges:
             # Gaps that are touched end where the range begins, and begin again where it ends.
             low = max(0, bisect_right(gaps, (first, -1, -1)) - 1)
@@ -56,17 +64,18 @@ class FreeGaps:
                     continue
                 self._ends[row] = -1
                 if begin <= first:
-                    left.append((begin, first, self._new(begin, first, allocation)))
+                    left.append((begin, first, self._new(begin, first, allocation, lives_out)))
                 if last <= end:
-                    left.append((last, end, self._new(last, end, allocation)))
+                    left.append((last, end, self._new(last, end, allocation, lives_out)))
             gaps[low:high] = left
 
-    def _new(self, begin: int, end: int, allocation: int) -> int:
+    def _new(self, begin: int, end: int, allocation: int, lives_out: bool) -> int:
         row = self._count
         if row == len(self._begins):
-            for name in ("_begins", "_ends", "_owners"):
+            for name in ("_begins", "_ends", "_owners", "_live_out"):
                 setattr(self, name, np.concatenate([getattr(self, name), getattr(self, name)]))
         self._begins[row], self._ends[row], self._owners[row] = begin, end, allocation
+        self._live_out[row] = lives_out
         self._count += 1
         place = begin + 2
         latest = self._latest
@@ -75,10 +84,13 @@ class FreeGaps:
             place += place & -place
         return row
 
-    def candidates(self, first: int, last: int, before: Owners = None, after: Owners = None) -> Iterator[int]:
+    def candidates(
+        self, first: int, last: int, before: Owners = None, after: Owners = None, *, may_live_out: bool = True
+    ) -> Iterator[int]:
         """Allocations with a gap around the moments from `first` to `last`, the last one made first.
 
         Of those that hold something up to `first` only `before`, of those that do from `last` on only `after`; None: all.
+        Without `may_live_out` none that holds a result of the module.
         """
         place, latest, longest = first + 2, self._latest, -1
         while place:
@@ -93,8 +105,16 @@ class FreeGaps:
             found &= (begins < first) | np.isin(self._owners[:count], list(before))
         if after is not None:
             found &= (ends > last) | np.isin(self._owners[:count], list(after))
-        owners = np.unique(self._owners[:count][found])
-        yield from owners[::-1].tolist()
+        if not may_live_out:
+            found &= ~self._live_out[:count]
+        owners = self._owners[:count][found]
+        for _ in range(_FEW):
+            if not len(owners):
+                return
+            newest = owners.max()
+            yield int(newest)
+            owners = owners[owners < newest]
+        yield from np.unique(owners)[::-1].tolist()
 
 
 class Timeline:

@@ -182,7 +182,10 @@ class Builder(OpcodeMethods):
             type_ = ELEMENT_TYPES[element_type] if isinstance(element_type, str) else element_type
             array = np.asarray(value)
             value = Literal.from_array(array.astype(type_.dtype) if type_ is not None else array)
-        shape = value.shape if self._uses_layouts() else value.shape.without_layout()
+        shape = value.shape
+        is_scalar = shape.is_array and not shape.dimensions
+        if not is_scalar and not self._uses_layouts():
+            shape = shape.without_layout()
         return self.op("constant", shape=shape, argument=value, name=name)
 
     def _uses_layouts(self) -> bool:

@@ -33,6 +33,7 @@ class HostCallback(Rule):
         )
         # A callback on TPU sends its arguments and receives its results: one finding.
         sending = {i.computation for i in sends}
+        seconds: dict[Instruction | None, float] = {}
         receives = [i for i in receives if i.computation not in sending]
         for instruction in (
             *calls,
@@ -46,9 +47,12 @@ class HostCallback(Rule):
             # Of a branch nobody knows whether it is taken: errors are reported so, which do not happen.
             if is_in_branch(instruction):
                 continue
-            is_small = passed_bytes(instruction, context) < self.min_bytes * context.runs(instruction)
-            if is_small and self.min_percent * _seconds_between(instruction, context) > 100 * _CALL:
-                continue
+            runs = context.runs(instruction)
+            if passed_bytes(instruction, context) < self.min_bytes * runs:
+                seconds = seconds or _seconds_between(context)
+                between = seconds.get(context.loop_around(instruction.computation), 0.0) / max(1, runs)
+                if self.min_percent * between > 100 * _CALL:
+                    continue
             yield self._report(instruction, context)
 
     def _report(self, instruction: Instruction, context: Context) -> Report:
@@ -93,37 +97,29 @@ _SPEED = {
 """Seconds to start an operation, bytes and operations a second: of fast devices, so that times are short. Inferred."""
 
 
-def _seconds_between(call: Instruction, context: Context) -> float:
-    """The least time that passes between two calls: of a round of the loop around it, else of a run of the module."""
+def _seconds_between(context: Context) -> dict[Instruction | None, float]:
+    """The least time that a run of the module takes, under None, and a round of each of its loops."""
     start, bytes_, flops = _SPEED[context.backend or Backend.GPU]
-    loop = context.loop_around(call.computation)
-    inside: dict[Computation, bool] = {}
-    seconds = 0.0
+    inside: dict[Computation, float] = {}
     for instruction in context.graph.stepped_instructions():
         where = instruction.computation
-        if where is None:
-            continue
-        if where not in inside:
-            inside[where] = loop is None or _is_in(where, loop, context)
-        if inside[where] and works(instruction):
+        if where is not None and works(instruction):
             moved = 0 if instruction.opcode in FLOW else written_bytes(instruction)
-            seconds += context.runs(instruction) * (start + moved / bytes_)
+            seconds = context.runs(instruction) * (start + moved / bytes_)
+            inside[where] = inside.get(where, 0.0) + seconds
     products = [one for opcode in ("dot", "convolution") for one in context.census.by_opcode.get(opcode, ())]
     for one in products:
-        where = one.computation
-        if where is not None and (loop is None or _is_in(where, loop, context)):
-            seconds += context.flops(one) / flops
-    return seconds / max(1, context.runs(call))
-
-
-def _is_in(computation: Computation, loop: Instruction, context: Context) -> bool:
-    """Whether a computation runs in a loop, inside others or not."""
-    around = context.loop_around(computation)
-    for _ in range(_DEEPEST):
-        if around is None or around is loop:
-            break
-        around = context.loop_around(around.computation)
-    return around is loop
+        if one.computation is not None:
+            inside[one.computation] = inside.get(one.computation, 0.0) + context.flops(one) / flops
+    found: dict[Instruction | None, float] = {None: sum(inside.values())}
+    for where, seconds in inside.items():
+        loop = context.loop_around(where)
+        for _ in range(_DEEPEST):
+            if loop is None:
+                break
+            found[loop] = found.get(loop, 0.0) + seconds
+            loop = context.loop_around(loop.computation)
+    return found
 
 
 _DEEPEST = 50
