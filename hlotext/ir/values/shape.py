@@ -153,7 +153,7 @@ class Shape:
             or self.dimensions != other.dimensions
             or self.dynamic_dimensions != other.dynamic_dimensions
             or self.layout != other.layout
-            or mine != others
+            or (mine is not others and mine != others)
         ):
             return False
         if len(mine) > _WIDE and mine is not others:
