@@ -269,8 +269,10 @@ class Statements:
         """The header of a computation without its body, in whatever form; None where there is none."""
         if self.effort < 0 or _HEADER.match(self._text, start, end) is None:
             return None
-        brace = _BODY.search(self._text, start, min(end, start + MAX_STATEMENT))
-        stop = min(end, start + MAX_STATEMENT) if brace is None else brace.end()
+        # A header is as long as the types of all parameters; what is read in vain is paid for.
+        longest = min(end, start + max(MAX_STATEMENT, self.effort))
+        brace = _BODY.search(self._text, start, longest)
+        stop = longest if brace is None else brace.end()
         if brace is not None:
             try:
                 reading.reference.parse(self.source, "headerless_module", start, stop)
