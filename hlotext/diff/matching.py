@@ -8,6 +8,7 @@ known, and weighed by all of these together. What fits best is tried first, so t
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -325,7 +326,8 @@ class Matching:
         self, node: hlo.Instruction, users: Sequence[tuple[hlo.Instruction, int]]
     ) -> Sequence[tuple[hlo.Instruction, int]]:
         base = base_opcode(node)
-        return [(user, slot) for user, slot in users[:1000] if base_opcode(user) == base][:_CANDIDATES]
+        alike = (use for use in users[:1000] if base_opcode(use[0]) == base)
+        return list(itertools.islice(alike, _CANDIDATES))
 
     def _nearest(
         self, node: hlo.Instruction, among: Sequence[hlo.Instruction], into: dict[hlo.Instruction, None]
