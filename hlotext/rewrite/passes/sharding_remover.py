@@ -51,15 +51,20 @@ class ShardingRemover(Pass):
         for computation in module.computations:
             if computation.is_implicit or computation.is_fusion_body:
                 continue
+            copied = []
             # XLA comes from the other side. So users are moved once, however many such calls stand in a row.
             for i in list(instruction_post_order(computation)):
                 if i.opcode == "custom-call" and len(i.operands) == 1 and i.shape is not None:
-                    editor.place = i
-                    count += _remove(editor, i)
+                    count += _remove(i, copied)
+            for i in reversed(copied):
+                assert i.shape is not None
+                editor.place = i
+                editor.replace(i, editor.add("copy", i.shape, i.operands), remove_unused=False)
         return PassResult.of({"calls": count})
 
 
-def _remove(editor: Editor, i: Instruction) -> bool:
+def _remove(i: Instruction, copied: list[Instruction]) -> bool:
+    """Takes a call out of use; whether it was in use. Notes those in whose place a copy stays."""
     target = i.attributes.get("custom_call_target")
     home, shape = i.computation, i.shape
     if home is None or shape is None or i.operands[0].shape is None or i.control_successors:
@@ -76,5 +81,5 @@ def _remove(editor: Editor, i: Instruction) -> bool:
     was_root, had_users = i.is_root, bool(i.user_view)
     i.replace_all_uses_with(i.operands[0])
     if target in KEPT_AS_COPY and i.computation is not None:
-        editor.replace(i, editor.add("copy", shape, i.operands), remove_unused=False)
+        copied.append(i)
     return was_root or had_users
