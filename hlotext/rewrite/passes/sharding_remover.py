@@ -51,7 +51,7 @@ class ShardingRemover(Pass):
         for computation in module.computations:
             if computation.is_implicit or computation.is_fusion_body:
                 continue
-            copied = []
+            copied: list[Instruction] = []
             # XLA comes from the other side. So users are moved once, however many such calls stand in a row.
             for i in list(instruction_post_order(computation)):
                 if i.opcode == "custom-call" and len(i.operands) == 1 and i.shape is not None:
