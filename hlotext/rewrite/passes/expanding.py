@@ -9,6 +9,7 @@ import attrs
 from hlotext.ir.nodes.computation import instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import UNBOUNDED_SIZE
 from hlotext.rewrite.passes.algebra.engine import Options, Simplifier
 from hlotext.rewrite.passes.base import Growth, Pass, PassResult, nonfusion_computations
 
@@ -38,7 +39,7 @@ class Expander(Pass):
             i
             for computation in nonfusion_computations(module)
             for i in instruction_post_order(computation)
-            if is_typed(i) and self.matches(i)
+            if is_typed(i) and not _is_unbounded(i) and self.matches(i)
         ]
         count = 0
         for i in found:
@@ -60,3 +61,8 @@ class Expander(Pass):
 def is_typed(i: Instruction) -> bool:
     """Whether shapes of an instruction and its operands are known."""
     return i.shape is not None and all(o.shape is not None for o in i.operands)
+
+
+def _is_unbounded(i: Instruction) -> bool:
+    """Whether a dimension of an instruction or its operands has no size at all, by which nothing can be expanded."""
+    return any(o.shape is not None and UNBOUNDED_SIZE in o.shape.dimensions for o in (i, *i.operands))

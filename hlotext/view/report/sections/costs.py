@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from hlotext import cost
-from hlotext.analysis import Phase, byte_text, places, scopes
+from hlotext.analysis import Phase, Scope, byte_text, places, scopes
 from hlotext.analysis.quantities import amount
 from hlotext.cost.analysis import UNKNOWN_LINE
 from hlotext.view.page.packing import Words
@@ -30,7 +30,7 @@ def by_scope(subject: Subject) -> Section:
     """The tree of scopes, as an icicle and as a table."""
     found = subject.cost
     root = cost.scope_tree(found)
-    seconds = _tree_seconds(subject)
+    seconds = _tree_seconds(subject, root)
     nodes = _flat(root, seconds)
     run = found.run
     facts = [
@@ -138,16 +138,23 @@ def _seconds_by(subject: Subject, key: str) -> dict[str, float] | None:
     return found
 
 
-def _tree_seconds(subject: Subject) -> dict[tuple[str, ...], float] | None:
-    """Seconds of the core by folded path, what is inside a scope counted with it."""
+def _tree_seconds(subject: Subject, root: cost.Node) -> dict[cost.Node, float] | None:
+    """Seconds of the core by scope of the tree, what is inside a scope counted with it."""
     if subject.estimate is None:
         return None
     named = scopes(subject.module)
-    found: dict[tuple[str, ...], float] = {}
+    own: dict[Scope, float] = {}
     for instruction, seconds in _core(subject):
-        path = named.folded(named.of(instruction))
-        for end in range(len(path) + 1):
-            found[path[:end]] = found.get(path[:end], 0.0) + seconds
+        scope = named.of(instruction)
+        own[scope] = own.get(scope, 0.0) + seconds
+    found: dict[cost.Node, float] = {}
+    for scope, seconds in own.items():
+        node: cost.Node | None = root
+        for name in (*named.folded(scope), ""):
+            if node is None:
+                break
+            found[node] = found.get(node, 0.0) + seconds
+            node = node.children.get(name)
     return found
 
 
@@ -164,16 +171,16 @@ class _Place:
     seconds: float
 
 
-def _flat(root: cost.Node, seconds: dict[tuple[str, ...], float] | None) -> list[_Place]:
+def _flat(root: cost.Node, seconds: dict[cost.Node, float] | None) -> list[_Place]:
     times = seconds or {}
-    found = [_Place(root, -1, 0, times.get((), 0.0))]
-    waiting: list[tuple[int, tuple[str, ...]]] = [(0, ())]
+    found = [_Place(root, -1, 0, times.get(root, 0.0))]
+    waiting = [0]
     while waiting:
-        number, path = waiting.pop()
-        for child in found[number].node.sorted_children():
-            own = (*path, child.name)
-            waiting.append((len(found), own))
-            found.append(_Place(child, number, len(own), times.get(own, 0.0)))
+        number = waiting.pop()
+        around = found[number]
+        for child in around.node.sorted_children():
+            waiting.append(len(found))
+            found.append(_Place(child, number, around.depth + 1, times.get(child, 0.0)))
     return found
 
 
