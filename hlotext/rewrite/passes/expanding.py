@@ -65,4 +65,6 @@ def is_typed(i: Instruction) -> bool:
 
 def _is_unbounded(i: Instruction) -> bool:
     """Whether a dimension of an instruction or its operands has no size at all, by which nothing can be expanded."""
-    return any(o.shape is not None and UNBOUNDED_SIZE in o.shape.dimensions for o in (i, *i.operands))
+    assert i.shape is not None
+    shapes = (*(leaf for _, leaf in i.shape.leaves()), *(o.shape for o in i.operands))
+    return any(shape is not None and UNBOUNDED_SIZE in shape.dimensions for shape in shapes)
