@@ -251,7 +251,7 @@ def _read_before_term_error(rule: str, text: str, start: int, end: int) -> Parti
     with terms._lock:
         terms.enter(rule)
         parser: Any = terms.parser().parse_interactive(lark.TextSlice(text, start, end), start=rule)
-        with contextlib.suppress(lark.exceptions.VisitError, TermError):
+        with contextlib.suppress(lark.exceptions.UnexpectedInput, lark.exceptions.VisitError, TermError):
             parser.exhaust_lexer()
             parser.feed_eof()
         return _read_by(parser)

@@ -60,7 +60,10 @@ def window(text: str) -> Window | None:
 
 
 def _by_x(text: str) -> tuple[int, ...]:
-    return tuple(map(integer, text.split("x")))
+    numbers = tuple(map(integer, text.split("x")))
+    if len(numbers) > 1 and min(numbers) < 0:
+        raise ValueError("only a number that stands alone may be negative")
+    return numbers
 
 
 def _ends(text: str) -> tuple[int, int]:
