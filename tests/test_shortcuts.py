@@ -49,7 +49,7 @@ def is_cut(text: str) -> bool:
 
 
 def damaged(text: str) -> Iterator[str]:
-    """The text with a few characters missing, doubled, or replaced by others of it."""
+    """The text with a few characters missing, doubled, or replaced by others of it; with each of its numbers negative."""
     chance = random.Random(text)
     name, _, value = text.partition("=")
     for _ in range(DAMAGED if value else 0):
@@ -60,6 +60,8 @@ def damaged(text: str) -> Iterator[str]:
                 ("", letters[place] * 2, chance.choice(value), chance.choice("'?: 0x"))
             )
         yield f"{name}={''.join(letters)}"
+    for number in re.finditer(r"[0-9]+", value):
+        yield f"{name}={value[: number.start()]}-{value[number.start() :]}"
 
 
 def compared(text: str) -> bool:
