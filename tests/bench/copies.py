@@ -47,9 +47,9 @@ class _Text:
         for i in self.others:
             yield _renamed(_line(i), names)
 
-    def module(self, lines: list[str], root: str) -> str:
+    def module(self, lines: list[str], root: str, callees: str = "") -> str:
         body = [*map(_line, self.parameters), *lines, f"ROOT {root}"]
-        return f"{self.head}ENTRY %main {{\n" + "".join(f"  {line}\n" for line in body) + "}\n"
+        return f"{self.head}{callees}ENTRY %main {{\n" + "".join(f"  {line}\n" for line in body) + "}\n"
 
     def tuple_of(self, names: list[str]) -> str:
         return f"%all = ({', '.join([str(self.entry.root.shape)] * len(names))}) tuple({', '.join(names)})"
@@ -86,15 +86,11 @@ def called(text: _Text, n: int) -> str:
     if any(i.called_computations for i in text.others):
         raise ValueError("computations would have two callers")
     own = {i.name for i in text.entry}
+    body = "".join(f"  {str(i).strip()}\n" for i in text.entry)
+    callees = [f"%f{k} {{\n{_renamed(body, {name: f'{name}.c{k}' for name in own})}}}\n\n" for k in range(n)]
     operands = ", ".join(f"%{p.name}" for p in text.parameters)
-    head = text.head
-    for k in range(n):
-        names = {name: f"{name}.c{k}" for name in own}
-        body = "".join(f"  {str(i).strip()}\n" for i in text.entry)
-        head += f"%f{k} {{\n{_renamed(body, names)}}}\n\n"
     calls = [f"%y{k} = {text.entry.root.shape} call({operands}), to_apply=%f{k}" for k in range(n)]
-    found = text.module(calls, text.tuple_of([f"%y{k}" for k in range(n)]))
-    return found.replace(text.head, head, 1)
+    return text.module(calls, text.tuple_of([f"%y{k}" for k in range(n)]), "".join(callees))
 
 
 Form = Callable[[_Text, int], str]
