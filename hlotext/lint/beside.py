@@ -13,7 +13,18 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint import undercounted
-from hlotext.lint.helpers import FLOW, is_product_call, operation, pieces, results, size_of, takers, works
+from hlotext.lint.helpers import (
+    DEEPEST,
+    FLOW,
+    add_outwards,
+    is_product_call,
+    operation,
+    pieces,
+    results,
+    size_of,
+    takers,
+    works,
+)
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, source
 
@@ -34,8 +45,6 @@ _LAUNCH = (1e-6, 5e-6)
 XLA's `gpu_performance_model_base.h`)."""
 _HOST = 10e-6
 """Seconds until the host has what it asked the device for, and has started what comes next (inferred)."""
-_DEEPEST = 50
-"""Loops and calls inside one another that are followed."""
 
 
 def step_percent(instruction: Instruction, context: Context) -> float | None:
@@ -190,7 +199,7 @@ class _Rounds:
             return 1.0
         if where not in self._found:
             times, inner = 1.0, where
-            for _ in range(_DEEPEST):
+            for _ in range(DEEPEST):
                 loop = self.graph.loop_around(inner)
                 if loop is None or loop.computation is None:
                     break
@@ -253,13 +262,7 @@ def _seconds(times: Iterable[cost.InstructionTime], graph: CallGraph) -> dict[In
         where = time.instruction.computation
         if where is not None:
             bodies[where] = bodies.get(where, 0.0) + time.seconds
-    for body, total in bodies.items():
-        caller = graph.caller(body)
-        for _ in range(_DEEPEST):
-            if caller is None:
-                break
-            found[caller] = found.get(caller, 0.0) + total
-            caller = graph.caller(caller.computation)
+    add_outwards(found, bodies, graph.caller)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from hlotext.analysis import (
     Communication,
@@ -15,6 +15,7 @@ from hlotext.analysis import (
 )
 from hlotext.analysis.sizes import VIEWS
 from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import COLLECTIVES
 from hlotext.ir.values.shape import Shape
@@ -32,6 +33,25 @@ COLLECTIVE_KINDS = frozenset(
     }
 )  # fmt: skip
 """Communications in which several devices take part at once."""
+
+
+DEEPEST = 50
+"""Loops and calls inside one another that are followed."""
+
+
+def add_outwards(
+    found: dict[Instruction, float],
+    inside: Mapping[Computation, float],
+    outer: Callable[[Computation | None], Instruction | None],
+) -> None:
+    """Adds what computations take to each instruction around them: `outer` says the next one, such as a caller or a loop."""
+    for computation, value in inside.items():
+        around = outer(computation)
+        for _ in range(DEEPEST):
+            if around is None:
+                break
+            found[around] = found.get(around, 0.0) + value
+            around = outer(around.computation)
 
 
 def size_of(shape: Shape | None) -> int:

@@ -10,7 +10,7 @@ from hlotext.analysis import Backend, written_bytes
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import FLOW, is_callback, is_in_branch, passed_bytes, times, works
+from hlotext.lint.helpers import FLOW, add_outwards, is_callback, is_in_branch, passed_bytes, times, works
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -33,8 +33,8 @@ class HostCallback(Rule):
         )
         # A callback on TPU sends its arguments and receives its results: one finding.
         sending = {i.computation for i in sends}
-        seconds: dict[Instruction | None, float] = {}
         receives = [i for i in receives if i.computation not in sending]
+        seconds: tuple[float, dict[Instruction, float]] | None = None
         for instruction in (
             *calls,
             *sends,
@@ -50,8 +50,10 @@ class HostCallback(Rule):
             runs = context.runs(instruction)
             if passed_bytes(instruction, context) < self.min_bytes * runs:
                 seconds = seconds or _seconds_between(context)
-                between = seconds.get(context.loop_around(instruction.computation), 0.0) / max(1, runs)
-                if self.min_percent * between > 100 * _CALL:
+                whole, rounds = seconds
+                loop = context.loop_around(instruction.computation)
+                between = whole if loop is None else rounds.get(loop, 0.0)
+                if self.min_percent * between / max(1, runs) > 100 * _CALL:
                     continue
             yield self._report(instruction, context)
 
@@ -97,8 +99,8 @@ _SPEED = {
 """Seconds to start an operation, bytes and operations a second: of fast devices, so that times are short. Inferred."""
 
 
-def _seconds_between(context: Context) -> dict[Instruction | None, float]:
-    """The least time that a run of the module takes, under None, and a round of each of its loops."""
+def _seconds_between(context: Context) -> tuple[float, dict[Instruction, float]]:
+    """The least time that a run of the module takes, and a round of each of its loops."""
     start, bytes_, flops = _SPEED[context.backend or Backend.GPU]
     inside: dict[Computation, float] = {}
     for instruction in context.graph.stepped_instructions():
@@ -111,16 +113,6 @@ def _seconds_between(context: Context) -> dict[Instruction | None, float]:
     for one in products:
         if one.computation is not None:
             inside[one.computation] = inside.get(one.computation, 0.0) + context.flops(one) / flops
-    found: dict[Instruction | None, float] = {None: sum(inside.values())}
-    for where, seconds in inside.items():
-        loop = context.loop_around(where)
-        for _ in range(_DEEPEST):
-            if loop is None:
-                break
-            found[loop] = found.get(loop, 0.0) + seconds
-            loop = context.loop_around(loop.computation)
-    return found
-
-
-_DEEPEST = 50
-"""Loops inside one another that are followed."""
+    rounds: dict[Instruction, float] = {}
+    add_outwards(rounds, inside, context.loop_around)
+    return sum(inside.values()), rounds
