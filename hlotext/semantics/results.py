@@ -182,7 +182,8 @@ def check_shape(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
         return
     if message := too_large(shape):
         yield Problem("V108", message, Part.SHAPE)
-    if _is_unbounded(shape) and not any(_is_unbounded(operand.shape) for operand in instruction.operands):
+    given = (operand.shape for operand in instruction.operands if operand.shape is not None)
+    if shape.is_unbounded and not any(operand.is_unbounded for operand in given):
         yield Problem(
             "V107", f"{_text(shape)} has a dimension without a bound", Part.SHAPE,
             "compilers take it only after its size is known: refine the shapes, or give a bound, [<=8]",
@@ -204,10 +205,6 @@ def too_large(shape: Shape) -> str:
         if count * max(1, array.element_type.byte_width) > INT64_MAX:
             return f"{array} has more than 2^63 - 1 bytes"
     return ""
-
-
-def _is_unbounded(shape: Shape | None) -> bool:
-    return shape is not None and any(UNBOUNDED_SIZE in leaf.dimensions for _, leaf in shape.leaves())
 
 
 def check_comparison(instruction: Instruction, facts: Facts) -> Iterator[Problem]:

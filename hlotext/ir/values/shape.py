@@ -223,6 +223,11 @@ class Shape:
         """True where every size of every leaf is known at compile time."""
         return not any(self.dynamic_dimensions) and all(s.is_static for s in self.tuple_shapes)
 
+    @property
+    def is_unbounded(self) -> bool:
+        """True where a dimension of any leaf is printed `?` (`Shape::is_unbounded_dynamic`)."""
+        return any(UNBOUNDED_SIZE in leaf.dimensions for _, leaf in self.leaves())
+
     # ---- sizes
 
     @property

@@ -9,7 +9,6 @@ import attrs
 from hlotext.ir.nodes.computation import instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.values.shape import UNBOUNDED_SIZE
 from hlotext.rewrite.passes.algebra.engine import Options, Simplifier
 from hlotext.rewrite.passes.base import Growth, Pass, PassResult, nonfusion_computations
 
@@ -64,7 +63,10 @@ def is_typed(i: Instruction) -> bool:
 
 
 def _is_unbounded(i: Instruction) -> bool:
-    """Whether a dimension of an instruction or its operands has no size at all, by which nothing can be expanded."""
+    """Whether a dimension of an instruction or its operands has no size at all, by which nothing can be expanded.
+
+    Of operands that are tuples, which have many users, the elements that are used say so themselves.
+    """
     assert i.shape is not None
-    shapes = (*(leaf for _, leaf in i.shape.leaves()), *(o.shape for o in i.operands))
-    return any(shape is not None and UNBOUNDED_SIZE in shape.dimensions for shape in shapes)
+    arrays = (o.shape for o in i.operands if o.shape is not None and not o.shape.is_tuple)
+    return i.shape.is_unbounded or any(shape.is_unbounded for shape in arrays)

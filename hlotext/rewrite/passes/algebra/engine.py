@@ -24,7 +24,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.raw_value import RawValue
-from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
+from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType, TypeKind
 from hlotext.rewrite.passes.editor import CONTROL, Visitor, derived_attributes
 from hlotext.semantics.facts import Facts
@@ -313,7 +313,7 @@ def static(shape: Shape) -> Shape:
 
     Raises ValueError for an unbounded dimension, which has no size: no rule fits what needs one of it.
     """
-    if UNBOUNDED_SIZE in shape.dimensions:
+    if shape.is_unbounded:
         raise ValueError(f"{shape} has an unbounded dimension")
     return shape if shape.is_static else layouts.make_static(shape)
 
