@@ -80,3 +80,20 @@ def test_by_line_function_and_scope() -> None:
     assert count("--scope", "layer_*") > len(below)
     assert count("--scope", "nosuch") == 0
     assert run("grep", "_", TPU, "--line", "a.py:5-2").exit_code == 2
+
+
+def test_what_is_inferred_is_marked() -> None:
+    """What does not say itself where it is from is told apart, and left out on demand."""
+    module = hlo.load(TPU)
+    lines = analysis.places(module)
+    mine = [i for i in module.instructions() if i in lines and lines[i][0].function == "mlp"]
+    own = {i.name for i in mine if lines[i][1] is analysis.Source.OWN}
+    assert 0 < len(own) < len(mine)
+    result = run("grep", "_", TPU, "--function", "mlp")
+    marked = [line for line in result.stdout.splitlines() if "// inferred: " in line]
+    assert len(marked) == len(mine) - len(own)
+    assert f"{len(marked)} of {len(mine)}" in result.stderr
+    matches = run_json("grep", "_", TPU, "--function", "mlp")["matches"]
+    assert {match["instruction"] for match in matches if match["inferred_from"] is None} == own
+    assert count("--function", "mlp", "--own") == len(own)
+    assert "inferred" not in run("grep", "dot(...)", FILE).stderr

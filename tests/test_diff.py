@@ -197,6 +197,46 @@ def test_totals() -> None:
         totals["mlutiply"]
 
 
+LOOP = """HloModule m, num_partitions=4
+
+add (a: f32[], b: f32[]) -> f32[] {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT sum = f32[] add(a, b)
+}
+
+body (s: (s32[], f32[1024])) -> (s32[], f32[1024]) {
+  s = (s32[], f32[1024]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[1024] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  y = f32[1024] all-reduce(x), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=add
+  ROOT t = (s32[], f32[1024]) tuple(j, y)
+}
+
+condition (s: (s32[], f32[1024])) -> pred[] {
+  s = (s32[], f32[1024]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(10)
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+
+ENTRY main (p: f32[1024]) -> (s32[], f32[1024]) {
+  p = f32[1024] parameter(0)
+  zero = s32[] constant(0)
+  t = (s32[], f32[1024]) tuple(zero, p)
+  ROOT w = (s32[], f32[1024]) while(t), condition=condition, body=body
+}
+"""
+
+
+def test_totals_count_collectives_as_often_as_loops_run() -> None:
+    """Each device sends 2 * 3/4 of 4 KiB in each of ten rounds; half the rounds send half."""
+    total = diff.compare(LOOP, LOOP.replace("constant(10)", "constant(5)")).totals.collective_bytes
+    assert (total.old, total.new) == (10 * 6144, 5 * 6144)
+
+
 def test_thresholds() -> None:
     """Bounds as text, and which of them are crossed."""
     totals = diff.compare(SMALL, SMALL.replace("f32[8,16]", "f32[8,32]")).totals

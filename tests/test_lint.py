@@ -379,3 +379,13 @@ def test_one_all_gather_in_a_loop_is_one_new_finding(is_changing: bool, code: st
     )
     new = baseline.compare(lint.run(hlo.parse(changed), config)).new
     assert [(finding.code, finding.name) for finding in new] == [(code, "inserted")]
+
+
+def test_one_more_is_one_other() -> None:
+    """The sentence about unread arguments agrees in number."""
+    text = (
+        "HloModule m\n\nENTRY e {\n  ROOT x = f32[] parameter(0)\n"
+        "  y = f32[65536] parameter(1)\n  z = f32[65536] parameter(2)\n}\n"
+    )
+    (finding,) = [one for one in lint.run(hlo.parse(text)) if one.code == "G102"]
+    assert "is not read, nor is 1 other: 512 KiB" in finding.message

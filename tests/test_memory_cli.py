@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.cli_support import run, run_json
-from tests.support import DATA, read_text
+from tests.support import CORPUS, DATA, read_text
 
 DUMPS = DATA / "memory"
 GPU, TPU, CPU = (
@@ -166,3 +166,26 @@ def test_json_is_one_document() -> None:
     result = run("memory", text_of(GPU), text_of(CPU), "--format", "json")
     documents = json.loads(result.stdout)["modules"]
     assert [document["platform"] for document in documents] == ["gpu", "cpu"]
+
+
+def test_a_small_value_in_large_memory_is_not_padded() -> None:
+    """What is held besides it is no padding: GPU's and CPU's layouts add nothing to an array."""
+    for path in (
+        CORPUS / "gpu" / "sorting.h100_1x1x1.after_optimizations.txt",
+        CORPUS / "cpu" / "convolution_transpose.cpu_1.after_optimizations.txt",
+    ):
+        smaller = 0
+        for time in range(len(facts(path, "--timeline")["timeline"])):
+            found = facts(path, "--at", str(time), "--limit", "0", "--by", "scope")
+            assert all(row["unpadded_bytes"] == row["value_bytes"] <= row["bytes"] for row in found["live"])
+            assert not any(group["padding"] for group in found["groups"])
+            smaller += sum(row["value_bytes"] < row["bytes"] for row in found["live"])
+        assert smaller
+
+
+def test_check_goes_on_behind_what_it_cannot_compare(tmp_path: Path) -> None:
+    """One text without files is named; 2 only where nothing at all was compared."""
+    result = run("memory", alone(CPU, tmp_path), CPU, "--check")
+    assert result.exit_code == 0
+    assert "nothing to compare with" in result.stderr
+    assert "what is computed is what XLA wrote" in result.stdout

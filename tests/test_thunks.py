@@ -17,7 +17,8 @@ import hlotext as hlo
 from hlotext import dumps, thunks
 from hlotext.thunks import checking, cpu, gpu
 from hlotext.thunks.tree import sequences
-from tests.support import DATA
+from tests.cli_support import run
+from tests.support import CORPUS, DATA
 
 FOLDERS = sorted((DATA / "thunks").glob("*.tar.xz"))
 GPU = [path for path in FOLDERS if path.name.startswith("gpu")]
@@ -352,3 +353,12 @@ ENTRY e {
     assert (loop.instruction.name, loop.depth, loop.cycles) == ("w", 0, None)
     assert (negate.depth, negate.label, negate.cycles, negate.iterations) == (1, "body", 12, (2, 1))
     assert negate.scoped_bytes == {1: 4096}
+
+
+def test_a_check_that_compares_nothing_is_no_success() -> None:
+    """Status 2 where no list of XLA lies beside a text; 0 where one does and agrees."""
+    result = run("thunks", DATA / "dumps" / "cpu.mlp_train.tar.xz", "--check")
+    assert result.exit_code == 2
+    assert "--check compared nothing" in result.stderr
+    assert run("thunks", GPU[0], "--check").exit_code == 0
+    assert run("thunks", CORPUS / "cpu" / "scatters.cpu_1.after_optimizations.txt", "--check").exit_code == 2

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 import attrs
 
+from hlotext.analysis.inheritance import Source
 from hlotext.analysis.scopes import places, scopes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -39,22 +40,37 @@ class Selection:
 
     def predicate(self, module: Module) -> Callable[[Instruction], bool]:
         """Whether an instruction of the module is one of those."""
+        said = self.sources(module)
+        return lambda instruction: said(instruction) is not None
+
+    def sources(self, module: Module) -> Callable[[Instruction], Source | None]:
+        """Who says of an instruction that it is one of those: `Source.OWN` for its own metadata, else whence it is inferred.
+
+        None for one that is not among them.
+        """
         lines = places(module) if self.line is not None or self.function is not None else {}
         found = scopes(module) if self.scope is not None else None
 
-        def fits(instruction: Instruction) -> bool:
+        def said(instruction: Instruction) -> Source | None:
+            source = Source.OWN
             if self.line is not None or self.function is not None:
                 known = lines.get(instruction)
                 if known is None:
-                    return False
-                place = known[0]
+                    return None
+                place, source = known
                 if self.line is not None and not _is_line(self.line, place.file, place.line):
-                    return False
+                    return None
                 if self.function is not None and not _is_end(self.function, place.function, "."):
-                    return False
-            return found is None or self.scope is None or _is_scope(self.scope, str(found.of(instruction)))
+                    return None
+            if found is not None and self.scope is not None:
+                scope = found.of(instruction)
+                if not _is_scope(self.scope, str(scope)):
+                    return None
+                if source is Source.OWN and scope.source is not None:
+                    source = scope.source
+            return source
 
-        return fits
+        return said
 
 
 def _bounds(line: str) -> tuple[str, int, int]:

@@ -9,8 +9,9 @@ import attrs
 import click
 
 import hlotext as hlo
+from hlotext.analysis import Source
 from hlotext.analysis.selection import Selection
-from hlotext.cli.common import FORMAT, NOT_FOUND, Inputs, which_option, write_json
+from hlotext.cli.common import FORMAT, NOT_FOUND, Inputs, say, which_option, write_json
 from hlotext.cli.output import echo, emit_report, is_colourful, printable, styled, terminal_width
 from hlotext.cli.widths import Kind, cell_width, shorter
 from hlotext.ir.nodes.instruction import Instruction
@@ -35,6 +36,8 @@ class _Asked:
 
     pattern: Pattern
     selection: Selection
+    own: bool
+    """Whether what is only inferred to be from there is left out."""
     full: bool
     width: int | None
     is_coloured: bool
@@ -56,6 +59,11 @@ class _Asked:
     "--scope", metavar="SCOPE", help="Only in this scope of op_name: layer_0/attention; * for any text."
 )
 @click.option("--why", metavar="NAME", help="Say why the instruction of that name does not match.")
+@click.option(
+    "--own",
+    is_flag=True,
+    help="With --line, --function, --scope: only what the text itself says to be from there.",
+)
 @which_option("last")
 @FORMAT
 def command(
@@ -68,6 +76,7 @@ def command(
     function: str | None,
     scope: str | None,
     why: str | None,
+    own: bool,
     which: Which,
     output_format: str,
 ) -> None:
@@ -91,6 +100,9 @@ def command(
       hlotext grep _ dump.txt --scope 'layer_*/attention'
       hlotext grep 'bf16[*] dot(...)' --why dot.4 dump.txt
 
+    Many instructions do not say where they are from, such as the compiler's copies. --line, --function and --scope take
+    them for part of what is around them, and mark them as inferred; --own leaves them out.
+
     Exit status: 0 something was found, 1 nothing, 2 wrong usage or unreadable input.
     """
     try:
@@ -102,7 +114,7 @@ def command(
         raise click.UsageError(str(error)) from None
     if count and names_only:
         raise click.UsageError("-c counts and -l names: give one of them")
-    asked = _Asked(wanted, selection, full, terminal_width(), is_colourful())
+    asked = _Asked(wanted, selection, own, full, terminal_width(), is_colourful())
     inputs = Inputs(files, which=which)
     if why is not None:
         found = _explain(inputs, asked, why.removeprefix("%"), output_format)
@@ -117,31 +129,40 @@ def _search(inputs: Inputs, asked: _Asked, count: bool, names_only: bool, output
     """Writes what matches; gives whether there is anything."""
     matches: list[dict[str, Any]] = []
     counts: dict[str, int] = {}
+    inferred = 0
     for place, result in inputs:
         counts[place] = 0
         for module in result.modules:
             printer = _Lines(asked, place)
-            for instruction, match in _matching(module, asked):
+            for instruction, match, source in _matching(module, asked):
                 counts[place] += 1
+                inferred += source is not Source.OWN
                 if output_format == "json":
-                    matches.append(_as_json(place, instruction, match))
+                    matches.append(_as_json(place, instruction, match, source))
                 elif not (count or names_only):
-                    printer.show(instruction)
+                    printer.show(instruction, source)
         if output_format == "text" and count:
             echo(f"{printable(place)}:{counts[place]}")
         elif output_format == "text" and names_only and counts[place]:
             echo(printable(place))
     if output_format == "json":
         write_json({"matches": matches})
+    elif inferred:
+        total = sum(counts.values())
+        say(f"inferred from what is around them: {inferred:,} of {total:,}; --own leaves these out")
     return any(counts.values())
 
 
-def _matching(module: hlo.Module, asked: _Asked) -> Iterator[tuple[Instruction, Match]]:
-    fits = None if asked.selection.is_everything else asked.selection.predicate(module)
+def _matching(module: hlo.Module, asked: _Asked) -> Iterator[tuple[Instruction, Match, Source]]:
+    """What matches, and who says that it is from where it is to be."""
+    said = None if asked.selection.is_everything else asked.selection.sources(module)
     for instruction in module.instructions():
         match = asked.pattern.match(instruction)
-        if match is not None and (fits is None or fits(instruction)):
-            yield instruction, match
+        if match is None:
+            continue
+        source = Source.OWN if said is None else said(instruction)
+        if source is not None and (source is Source.OWN or not asked.own):
+            yield instruction, match, source
 
 
 def _explain(inputs: Inputs, asked: _Asked, name: str, output_format: str) -> bool:
@@ -170,20 +191,23 @@ class _Lines:
         self._printer = TextPrinter(_SHORT)
         self._is_first = True
 
-    def show(self, instruction: Instruction) -> None:
+    def show(self, instruction: Instruction, source: Source) -> None:
         asked, span = self._asked, instruction.span
         text = printable(str(instruction) if asked.full else self._short(instruction))
+        mark = "" if source is Source.OWN else f"  // inferred: {source.value}"
         if asked.width is None:
-            echo(f"{printable(f'{self._place}:{span}' if span is not None else self._place)}: {text}")
+            echo(f"{printable(f'{self._place}:{span}' if span is not None else self._place)}: {text}{mark}")
             return
         if self._is_first:
             emit_report(self._styled(printable(self._place), "cyan"))
             self._is_first = False
         number = f"{span.line if span is not None else '':>6}"
         if not asked.full:
-            room = asked.width - len(number) - 2
+            mark = mark and "  // inferred"
+            room = asked.width - len(number) - 2 - len(mark)
             text = _fitted(text, printable(str(instruction.shape)), f" {instruction.opcode}(", room)
-        emit_report(f"{self._styled(number, 'dim')}  {self._highlighted(text, instruction)}")
+        line = self._highlighted(text, instruction) + (self._styled(mark, "dim") if mark else "")
+        emit_report(f"{self._styled(number, 'dim')}  {line}")
 
     def _short(self, instruction: Instruction) -> str:
         computation = instruction.computation
@@ -215,7 +239,7 @@ def _fitted(text: str, shape: str, opcode: str, width: int) -> str:
     return f"{kept} …"
 
 
-def _as_json(place: str, instruction: Instruction, match: Match) -> dict[str, Any]:
+def _as_json(place: str, instruction: Instruction, match: Match, source: Source) -> dict[str, Any]:
     span, computation = instruction.span, instruction.computation
     return {
         "file": place,
@@ -223,6 +247,7 @@ def _as_json(place: str, instruction: Instruction, match: Match) -> dict[str, An
         "computation": computation.name if computation is not None else None,
         "instruction": instruction.name,
         "text": str(instruction),
+        "inferred_from": None if source is Source.OWN else source.value,
         "captures": {
             name: value.name if isinstance(value, Instruction) else value for name, value in match.items()
         },

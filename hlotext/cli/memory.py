@@ -99,11 +99,12 @@ def command(
       hlotext memory dump.txt --what-if donate=0,1 --what-if remat=fusion.3
       hlotext memory dump.txt --svg memory.svg
 
-    Exit status: 0 fine, 1 --check found a difference or a name is not there, 2 unreadable input.
+    Exit status: 0 fine, 1 --check found a difference or a name is not there, 2 unreadable input, or --check had nothing
+    to compare.
     """
     known = _chip(chip)
     documents: list[dict[str, Any]] = []
-    different = False
+    different = compared = False
     for number, (label, text) in enumerate(_texts(paths)):
         found = _found(label, text, platform, known)
         asked = _Asked(found, memory_space, moment, cast("usage.By | None", by), buffer, changes, limit)
@@ -111,20 +112,27 @@ def command(
             if svg is not None:
                 _write_svg(svg, asked)
                 continue
-            differences = found.differences() if check else ()
-            different = different or any(not d.is_estimated for d in differences)
+            differences = found.differences() if check else None
+            if check and differences is None:
+                say(f"{label}: nothing to compare with")
+            compared = compared or differences is not None
+            different = different or any(not d.is_estimated for d in differences or ())
             if output_format == "json":
-                documents.append(_json(asked, timeline, differences if check else None))
+                documents.append(_json(asked, timeline, differences))
             else:
                 if number:
                     echo("")
-                _show(output(), asked, timeline, differences if check else None)
+                _show(output(), asked, timeline, differences, check=check)
         except memory.MemoryModelError as error:
             raise NotFound(f"{label}: {error}") from None
     if output_format == "json" and svg is None:
         write_json({"modules": documents})
     if different:
         raise click.exceptions.Exit(_DIFFERENT)
+    if check and svg is None and not compared:
+        raise Unreadable(
+            "--check compared nothing: none of XLA's files about memory lies beside any of these texts"
+        )
 
 
 @attrs.frozen
@@ -140,12 +148,9 @@ class _Found:
     def shown(self) -> memory.Assignment:
         return self.read or self.computed
 
-    def differences(self) -> tuple[memory.Difference, ...]:
-        if self.read is None:
-            raise Unreadable(
-                f"{self.label}: none of XLA's files about memory lies beside it, so there is nothing to compare"
-            )
-        return memory.differences(self.read, self.computed)
+    def differences(self) -> tuple[memory.Difference, ...] | None:
+        """What is computed otherwise than XLA's files say; None where none lies beside the text."""
+        return None if self.read is None else memory.differences(self.read, self.computed)
 
 
 @attrs.frozen
@@ -226,7 +231,12 @@ def _read(label: str, text: dumps.Text, chip: Chip | None) -> memory.Assignment 
 
 
 def _show(
-    report: Output, asked: _Asked, timeline: bool, differences: Sequence[memory.Difference] | None
+    report: Output,
+    asked: _Asked,
+    timeline: bool,
+    differences: Sequence[memory.Difference] | None,
+    *,
+    check: bool,
 ) -> None:
     found, shown = asked.found, asked.found.shown
     platform = found.computed.backend.value if found.computed.backend is not None else "unknown platform"
@@ -244,7 +254,7 @@ def _show(
     if asked.changes:
         show_what_if(report, asked.outcomes())
         return
-    if differences is not None:
+    if check:
         return
     show_spaces(report, shown)
     if timeline:

@@ -67,7 +67,7 @@ def command(
       hlotext thunks dump/ --check
       hlotext thunks dump/ --executable
 
-    Exit status: 0 fine, 1 --check found a difference, 2 unreadable input.
+    Exit status: 0 fine, 1 --check found a difference, 2 unreadable input, or --check had nothing to compare.
     """
     if show_rules:
         _show_rules(output_format)
@@ -96,6 +96,10 @@ def command(
             thunks_tpu.show(report, one_tpu, limit)
     if any(differences for _, differences in different):
         raise click.exceptions.Exit(_DIFFERENT)
+    if check and all(differences is None for _, differences in different):
+        raise Unreadable(
+            "--check compared nothing: no list of thunks that XLA wrote lies beside any of these texts"
+        )
 
 
 @attrs.frozen(kw_only=True)

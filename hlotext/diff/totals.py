@@ -68,7 +68,8 @@ class Totals:
 
     @functools.cached_property
     def collective_bytes(self) -> Total:
-        """Bytes that each device sends in them, in the text; None where the number of devices is unknown."""
+        """Bytes that each device sends in them in one run, loops as often as they run (an unknown number counts once, as with
+        `flops`); None where the number of devices is unknown."""
         return self._both("collective_bytes", "bytes", _wire)
 
     @functools.cached_property
@@ -119,8 +120,10 @@ def _cost(module: hlo.Module, name: str) -> float | None:
 
 
 def _wire(module: hlo.Module) -> float | None:
-    sizes = [one.wire_bytes for one in analysis.communications(module)]
-    return None if any(size is None for size in sizes) else sum(size or 0 for size in sizes)
+    found = analysis.communications(module)
+    if any(one.wire_bytes is None for one in found):
+        return None
+    return sum(one.sent_bytes * (1 if one.runs is None else one.runs) for one in found)
 
 
 def _peak(module: hlo.Module) -> float | None:

@@ -10,7 +10,7 @@ import attrs
 from hlotext.analysis import Place, places, scopes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
-from hlotext.layout import LayoutError, unpadded_bytes
+from hlotext.layout import LayoutError, allocated_bytes, unpadded_bytes
 from hlotext.memory import peaks
 from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assignment import Assignment
@@ -73,8 +73,11 @@ class LiveArray:
     name: str
     index: tuple[int, ...]
     bytes: int
+    value_bytes: int
+    """Bytes of the value in it, with padding: less than `bytes` where a smaller value lies in memory that is held anyway,
+    such as that of a donated argument."""
     unpadded_bytes: int | None
-    """Without padding; None where the shape is not known."""
+    """Bytes of the value without padding; None where the shape is not known."""
     first: int | None
     """First moment of its life; None for what is held all the time."""
     last: int | None
@@ -94,9 +97,14 @@ class LiveArray:
     """Of a loop's state the instruction of the loop that fills it; whence `op_name`, `scope` and `place`."""
 
     @property
+    def padding(self) -> int | None:
+        """Bytes of the value that hold no element; None where that is not known."""
+        return None if self.unpadded_bytes is None else self.value_bytes - self.unpadded_bytes
+
+    @property
     def padding_factor(self) -> float | None:
-        """Bytes held for each byte of values; None where that is not known."""
-        return self.bytes / self.unpadded_bytes if self.unpadded_bytes else None
+        """Bytes of the value for each byte of its elements; None where that is not known."""
+        return self.value_bytes / self.unpadded_bytes if self.unpadded_bytes else None
 
     @property
     def label(self) -> str:
@@ -158,7 +166,7 @@ def space_usage(assignment: Assignment, memory_space: int) -> SpaceUsage:
         peak=peak.bytes,
         peak_time=peak.time,
         peak_instruction="" if instruction is None else _name(instruction),
-        padding=sum(row.bytes - row.unpadded_bytes for row in rows if row.unpadded_bytes is not None),
+        padding=sum(row.padding or 0 for row in rows),
         is_estimated=any(a.is_estimated for a in mine),
     )
 
@@ -232,7 +240,7 @@ def group_by(arrays: Iterable[LiveArray], by: By) -> tuple[Group, ...]:
         Group(
             name,
             sum(array.bytes for array in mine),
-            sum(array.bytes - array.unpadded_bytes for array in mine if array.unpadded_bytes is not None),
+            sum(array.padding or 0 for array in mine),
             len(mine),
             max(mine, key=lambda array: array.bytes).label,
         )
@@ -290,19 +298,22 @@ class _Describer:
     def row(self, allocation: Allocation, pieces: list[Slice], time: int) -> LiveArray:
         """One piece of memory; of several values in it the one that was written last before that moment."""
         alive = [p for p in pieces if p.value.lives_at(time)] or pieces
-        value = max(alive, key=lambda p: (p.value.live_range or (-1, -1), p.value.number)).value
+        last = max(alive, key=lambda p: (p.value.live_range or (-1, -1), p.value.number))
+        value = last.value
         size = allocation.bytes if allocation.is_static else max(piece.bytes for piece in pieces)
         instruction = value.instruction
         writer = self._writer(value)
         shape = value.shape
         span = value.live_range
+        own = min(_own_bytes(last), size)
         found = self._places.get(writer) if writer is not None else None
         metadata = writer.metadata if writer is not None else None
         return LiveArray(
             name=value.name,
             index=value.index,
             bytes=size,
-            unpadded_bytes=_unpadded(shape, size),
+            value_bytes=own,
+            unpadded_bytes=_unpadded(shape, own),
             first=None if allocation.is_static or span is None else span[0],
             last=None if allocation.is_static or span is None else span[1],
             shape=shape.text_without_layout() if shape is not None else "?",
@@ -315,6 +326,19 @@ class _Describer:
             kind=_kind(allocation),
             others=tuple(str(piece.value) for piece in alive if piece.value is not value),
         )
+
+
+def _own_bytes(piece: Slice) -> int:
+    """Bytes of the value in a slice: as the allocator counts, or by its layout where a file tells only what is held."""
+    value = piece.value
+    if value.bytes is not None:
+        return value.bytes
+    if value.shape is None or not value.shape.is_array:
+        return piece.bytes
+    try:
+        return allocated_bytes(value.shape)
+    except LayoutError:
+        return piece.bytes
 
 
 def _unpadded(shape: Shape | None, size: int) -> int | None:

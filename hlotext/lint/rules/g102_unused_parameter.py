@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text
+from hlotext.analysis.quantities import counted
 from hlotext.lint.helpers import size_of
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -28,7 +29,8 @@ class UnusedParameter(Rule):
         if not unread:
             return
         first, total = unread[0], sum(sizes[p] for p in unread)
-        more = f", nor are {len(unread) - 1:,} others" if len(unread) > 1 else ""
+        others = len(unread) - 1
+        more = f", nor {'is' if others == 1 else 'are'} {counted(others, 'other')}" if others else ""
         yield Report(
             first,
             f"argument {first.parameter_number} of {byte_text(sizes[first])} is not read{more}: "

@@ -104,7 +104,7 @@ def _live(shown: memory.Assignment, space: SpaceUsage) -> Table:
         (
             array.label,
             array.bytes,
-            None if array.unpadded_bytes is None else array.bytes - array.unpadded_bytes or None,
+            array.padding or None,
             array.first,
             array.last,
             array.kind,
@@ -165,7 +165,7 @@ def _data(shown: memory.Assignment, space: SpaceUsage, drawn: Sequence[Any], lef
         "last": [row.last for row in rows],
         "offset": [piece[1].offset + bases[piece[0].number] for _, piece in drawn],
         "bytes": [row.bytes for row in rows],
-        "padding": [None if r.unpadded_bytes is None else r.bytes - r.unpadded_bytes for r in rows],
+        "padding": [row.padding for row in rows],
         "colour": [scopes.get(row.scope, len(scopes) - 1) for row in rows],
         "name": [words.number(row.label) for row in rows],
         "shape": [words.number(row.layout) for row in rows],

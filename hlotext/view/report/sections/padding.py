@@ -36,12 +36,12 @@ def section(subject: Subject) -> Section | Missing:
     groups = [group for group in usage.group_by(arrays, "scope") if group.padding]
     groups.sort(key=lambda group: -group.padding)
     rows = [(g.name, g.bytes, g.padding, g.padding / g.bytes, g.arrays, g.largest) for g in groups]
-    padded = [a for a in arrays if a.unpadded_bytes is not None and a.bytes > a.unpadded_bytes]
-    padded.sort(key=lambda array: -(array.bytes - (array.unpadded_bytes or 0)))
+    padded = [array for array in arrays if array.padding]
+    padded.sort(key=lambda array: -(array.padding or 0))
     cells = [
         (
             a.label,
-            a.bytes - (a.unpadded_bytes or 0),
+            a.padding or 0,
             a.bytes,
             a.padding_factor,
             a.layout,
