@@ -3,6 +3,7 @@
 Nothing here changes a module. Facts are found when first asked for and kept until the module is edited.
 """
 
+from hlotext.analysis.age import age_for, age_of
 from hlotext.analysis.axes import FoundMesh, MeshSource, axes_of, mesh_of
 from hlotext.analysis.backend import Backend, backend_of, is_optimized
 from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
@@ -35,6 +36,7 @@ from hlotext.analysis.sizes import (
 )
 from hlotext.analysis.summary import Summary, summarize
 from hlotext.analysis.trip_count import trip_count
+from hlotext.ir.values.age import XlaAge, as_age
 
 __all__ = [
     "Backend",
@@ -57,9 +59,13 @@ __all__ = [
     "Source",
     "Summary",
     "Total",
+    "XlaAge",
+    "age_for",
+    "age_of",
     "argument_shards",
     "array_bytes",
     "arrays_of",
+    "as_age",
     "axes_of",
     "backend_of",
     "byte_text",

@@ -1,0 +1,202 @@
+"""How old the XLA is that wrote a text, as far as the text tells.
+
+XLA writes no version number. What tells are forms and words that came with one change and went with another; each row says
+when. Words are looked for where only XLA writes them, so that a name or a string of the program makes no mark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date
+
+import attrs
+
+from hlotext.analysis.facts import fact
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.age import XlaAge, as_age
+
+
+@attrs.frozen
+class Mark:
+    """Something in a text or a folder that tells when XLA was written."""
+
+    what: str
+    since: date | None = None
+    until: date | None = None
+    is_weak: bool = False
+    """Whether it tells of JAX, or holds for default options alone: where it contradicts another, it counts for nothing."""
+
+
+@attrs.frozen
+class _Row:
+    """A mark of a text, and how it is found."""
+
+    mark: Mark
+    words: tuple[str, ...]
+    """One of these is in each text that has the mark: looking for them is quick."""
+    form: str = ""
+    """The mark itself, as a regular expression; empty where the words are all."""
+    holds: Callable[[str], bool] | None = None
+    """What else must hold of the whole text."""
+
+
+_COLLECTIVES = "all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute|collective-broadcast"
+
+
+def _is_of_old_jax(text: str) -> bool:
+    """Whether every scope of the program stands below `jit(main)`, as JAX named it: not a function called so."""
+    return (
+        "stack_frame_id=" not in text
+        and "source_end_line=" not in text
+        and re.search(r'op_name="jit\([^"/]*\)/(?!jit\(main\)/)', text) is None
+    )
+
+
+def _has_no_tables(text: str) -> bool:
+    return "stack_frame_id=" not in text and "\nStackFrames\n" not in text
+
+
+def _is_plain_and_synchronous(text: str) -> bool:
+    """Whether a collective with `is_sync` stands outside of the computations of asynchronous ones."""
+    for match in re.finditer(rf' (?:{_COLLECTIVES})\([^\n]*"is_sync":true', text):
+        head = text.rfind("\n\n", 0, match.start()) + 2
+        if "async" not in text[head : text.find("\n", head)]:
+            return True
+    return False
+
+
+_ALWAYS = (
+    _Row(Mark("tables of stack frames", since=date(2025, 12, 2)), ("stack_frame_id=", "\nStackFrames\n")),
+    _Row(
+        Mark("places of the source in metadata, no tables of them", until=date(2025, 12, 1), is_weak=True),
+        ("source_file=",), r'metadata=\{[^\n]*op_name="[^"\n]*jit\([^\n]*source_file="', _has_no_tables,
+    ),
+    _Row(Mark("scheduling_name=", since=date(2024, 7, 26)), (" scheduling_name=", "{scheduling_name=")),
+    _Row(
+        Mark("/jit(main)/ in op_name: JAX before 0.7", until=date(2025, 7, 22), is_weak=True),
+        ("/jit(main)/",), r'op_name="jit\([^"/]*\)/jit\(main\)/', _is_of_old_jax,
+    ),
+    _Row(
+        Mark("replica_groups=mesh[...]", since=date(2026, 3, 28)), ("replica_groups=mesh[",),
+        r", replica_groups=mesh\[",
+    ),
+    _Row(
+        Mark("is_spmd_generated", since=date(2026, 6, 15)), ('is_spmd_generated="',),
+        r'[{,]is_spmd_generated="true"',
+    ),
+    _Row(Mark("operands NAME#I", since=date(2026, 6, 16)), ("#",), r"^[^\"\n]*? = [^\"\n]*?[(, ]%?[\w.-]+#\d"),
+    _Row(Mark("xla.pdl_launch=", since=date(2026, 6, 29)), ("xla.pdl_launch=",), r'[{,]"?xla\.pdl_launch"?='),
+    _Row(Mark("num_tiles_per_pid", since=date(2026, 7, 23)), ('"num_tiles_per_pid":',)),
+    _Row(Mark("communication_domain", since=date(2026, 8, 10)), ('"communication_domain":',)),
+    _Row(
+        Mark("plain collectives with is_sync", since=date(2026, 8, 12)), ('"is_sync":true',),
+        holds=_is_plain_and_synchronous,
+    ),
+    _Row(
+        Mark("is_stable= of topk", since=date(2026, 6, 26)), ("is_stable=",), r" topk\([^\n]*\)[^\"\n]*, is_stable=",
+    ),
+    _Row(
+        Mark("has_dynamic_root=", since=date(2026, 7, 8)), ("has_dynamic_root=",),
+        r" collective-broadcast(?:-start)?\([^\n]*\)[^\"\n]*, has_dynamic_root=",
+    ),
+    _Row(
+        Mark("order=TOTAL of comparisons", since=date(2026, 6, 15)), (", order=",),
+        r" compare\([^\"\n]*\), direction=\w+, order=",
+    ),
+    _Row(
+        Mark("type=TOTALORDER of comparisons", until=date(2026, 9, 16)), (", type=TOTALORDER",),
+        r" compare\([^\"\n]*\), direction=\w+, type=TOTALORDER",
+    ),
+    _Row(
+        Mark("xla.sdy.meshes: JAX to 0.10", until=date(2026, 9, 17), is_weak=True),
+        ("xla.sdy.meshes=", "xla.sdy.sharding="), r'[{,]xla\.sdy\.(?:meshes|sharding)="',
+    ),
+    _Row(
+        Mark("sharding={mesh[...]}: JAX from 0.11", since=date(2026, 6, 15)), ("sharding={mesh[",),
+        r", sharding=\{mesh\[",
+    ),
+    _Row(Mark("dma_priority", since=date(2026, 6, 15)), ('"dma_priority":',)),
+    _Row(Mark("buffering_level", since=date(2026, 6, 15)), ('"buffering_level":',)),
+    _Row(Mark("output_reverse_dimensions", since=date(2026, 9, 11)), ('"output_reverse_dimensions":',)),
+    _Row(Mark("output_chunk_bound", until=date(2026, 11, 4)), ('"output_chunk_bound":',)),
+)  # fmt: skip
+"""Marks of every text."""
+
+_LINE = r"^  (?:ROOT )?"
+_BY_DEFAULT = (
+    _Row(
+        Mark("short form with names behind computations", until=date(2025, 2, 16), is_weak=True),
+        ("\n} // ",), r"^\} // [\w.-]+$",
+    ),
+    _Row(
+        Mark("operands with shapes", until=date(2025, 3, 10), is_weak=True), (" = ",),
+        rf"{_LINE}%[\w.-]+ = [a-z]\S+ (?!constant|parameter)[a-z][\w-]*\([a-z]\w*\[[\d,]*\]\S* %",
+    ),
+    _Row(
+        Mark("long form without shapes of operands", since=date(2025, 3, 11), is_weak=True), (" = ",),
+        rf"{_LINE}%[\w.-]+ = [a-z]\S+ (?!constant|parameter)[a-z][\w-]*\(%",
+    ),
+    _Row(
+        Mark("get-tuple-element written out", until=date(2026, 7, 12), is_weak=True), (" get-tuple-element(",),
+        r"^  (?!ROOT )%[\w.-]+ = .* get-tuple-element\(%",
+    ),
+)  # fmt: skip
+"""Marks of the texts that XLA dumps, by default options."""
+
+_DUMPED = re.compile(r"(?:^|[/\\])(?:\d{10,}\.)?module_\d{4,18}\.[^/\\]+$")
+"""The name of a file that XLA dumped."""
+
+
+@fact
+def age_of(module: Module) -> XlaAge:
+    """How old the XLA is that wrote a module's text, from the text alone, as it was read.
+
+    A module that was built, or read from a proto, is printed to be looked at, and how it is printed tells nothing. Some marks
+    are those of dumped files alone: whether it is one is told by the file's name. See `Compilation.age` for a whole dump.
+    """
+    source = module.source
+    if source is None:
+        return joined(text_marks(str(module)))
+    return joined(text_marks(source.text, is_dumped=_DUMPED.search(source.name) is not None))
+
+
+def age_for(module: Module, age: XlaAge | date | str | None = None) -> XlaAge:
+    """The age that a question about a module is asked with: what was given, else what its text tells."""
+    return as_age(age) or age_of(module)
+
+
+def text_marks(text: str, *, is_dumped: bool = False) -> Iterator[Mark]:
+    """The marks of a text; of one that XLA dumped by default options, those of its form as well."""
+    for row in (*_ALWAYS, *_BY_DEFAULT) if is_dumped else _ALWAYS:
+        if (
+            any(words in text for words in row.words)
+            and (not row.form or re.search(row.form, text, re.MULTILINE) is not None)
+            and (row.holds is None or row.holds(text))
+        ):
+            yield row.mark
+
+
+def joined(marks: Iterable[Mark]) -> XlaAge:
+    """The days that all marks leave. What is said with less right is left out where it contradicts the rest."""
+    found = list(marks)
+    strong = [mark for mark in found if not mark.is_weak]
+    since, until = _days(strong)
+    taken = list(strong)
+    for mark in found:
+        if mark.is_weak:
+            low, high = _days([*taken, mark])
+            if low is None or high is None or low <= high:
+                taken.append(mark)
+    since, until = _days(taken)
+    if since is not None and until is not None and since > until:
+        return XlaAge(None, None, tuple(mark.what for mark in found))  # files of several releases
+    return XlaAge(since, until, tuple(mark.what for mark in found if mark in taken))
+
+
+def _days(marks: Iterable[Mark]) -> tuple[date | None, date | None]:
+    marks = list(marks)
+    return (
+        max((mark.since for mark in marks if mark.since is not None), default=None),
+        min((mark.until for mark in marks if mark.until is not None), default=None),
+    )

@@ -1,0 +1,30 @@
+"""When XLA changed what hlotext must tell apart: one day for each change, asked with `XlaAge.has`.
+
+A day is that of XLA's commit where its source shows it, else the first at which the change was seen.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+
+THUNK_KINDS = date(2026, 3, 28)
+"""GPU: one kAsyncStart and kAsyncDone for whatever is asynchronous, kCustomKernel for kernels."""
+PRINTED_BRANCHES = date(2025, 9, 23)
+"""GPU: the branches of a kConditional are printed; thunks have numbers."""
+COPY_FUSIONS = date(2026, 6, 17)
+"""GPU: fusions that copy a slice are dynamic-slice fusions around a copy."""
+FAST_MERGE = date(2026, 9, 10)
+"""TPU: live-out allocations are free again once what lies in them is dead. In the sources since 2026-06-26, seen from here
+on."""
+SMALL_TUPLE_TABLES = date(2026, 8, 23)
+"""Cost on CPU: the table of a tuple counts 4 bytes an element, before 8."""
+COMPARISON_ORDER = date(2026, 8, 22)
+"""Comparisons print `order=TOTAL` where they printed `type=TOTALORDER`. Seen from here on."""
+GENERIC_COLLECTIVES = date(2026, 6, 29)
+"""GPU: asynchronous collectives are async-start operations around the collective."""
+PLAIN_SYNCHRONOUS = date(2026, 8, 12)
+"""GPU: synchronous collectives of the final text are plain ones with `is_sync`."""
+COMPACT_DUMPS = date(2026, 7, 13)
+"""Dumps write `NAME#I` for get-tuple-elements by default."""
+ALGSIMP_FLOATS_APART = date(2026, 8, 22)
+"""The algebraic simplifier joins constants of floats no longer. Seen from here on."""

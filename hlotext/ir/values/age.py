@@ -1,0 +1,95 @@
+"""When the XLA was written that wrote a text: one notion of it for all that differs between releases.
+
+XLA has no version number in its texts. What tells is when something changed, so an age is an interval of days between which
+the source of that XLA lies; `hlotext.analysis.age_of` finds it. Users may also give a day, or a release of jaxlib.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+import attrs
+
+from hlotext.ir.values.value import Value
+
+RELEASES: dict[str, tuple[date, date]] = {
+    "0.4.35": (date(2024, 10, 4), date(2024, 11, 30)),
+    "0.5.3": (date(2025, 2, 1), date(2025, 3, 31)),
+    "0.6.2": (date(2025, 5, 16), date(2025, 6, 30)),
+    "0.7.2": (date(2025, 7, 23), date(2025, 9, 22)),
+    "0.8.3": (date(2025, 12, 2), date(2026, 2, 18)),
+    "0.9.2": (date(2026, 3, 9), date(2026, 3, 27)),
+    "0.10.2": (date(2026, 6, 14), date(2026, 6, 14)),
+    "0.11.2": (date(2026, 8, 22), date(2026, 9, 17)),
+    "0.12.0.1": (date(2026, 9, 17), date(2026, 11, 5)),
+}
+"""Releases of jaxlib that were tried, and the days between which their XLA was written, libtpu's included."""
+
+_RELEASE = re.compile(r"v?(\d{1,4}(?:\.\d{1,4}){1,3})")
+
+
+@attrs.frozen(repr=False)
+class XlaAge(Value):
+    """The days between which the XLA that wrote something was written, both included; None for an open end."""
+
+    since: date | None = None
+    until: date | None = None
+    marks: tuple[str, ...] = ()
+    """What tells, in words; empty where nothing does."""
+
+    def has(self, change: date) -> bool:
+        """Whether that XLA has what was changed on a day. Where the interval leaves it open, yes: the newest is taken."""
+        return self.until is None or self.until >= change
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything tells it."""
+        return self.since is not None or self.until is not None
+
+    def __str__(self) -> str:
+        if self.since is not None and self.until is not None:
+            if self.since == self.until:
+                return f"XLA of {self.since}"
+            return f"XLA of {self.since} to {self.until}"
+        if self.since is not None:
+            return f"XLA of {self.since} or later"
+        return "XLA of any age" if self.until is None else f"XLA of {self.until} or before"
+
+
+def as_age(age: XlaAge | date | str | None) -> XlaAge | None:
+    """What users give as `age=`: an XlaAge, a day, a release of jaxlib ("0.12", "0.10.2"), or None for "find it".
+
+    A release that begins several stands for the newest of them; one that was not tried lies between its neighbours.
+    Raises ValueError for what is none of these.
+    """
+    if age is None or isinstance(age, XlaAge):
+        return age
+    if isinstance(age, date):
+        day = date(age.year, age.month, age.day)
+        return XlaAge(day, day, ("as given",))
+    if (match := _RELEASE.fullmatch(age.strip())) is not None:
+        return _of_release(match[1])
+    try:
+        return as_age(date.fromisoformat(age.strip()))
+    except ValueError:
+        pass
+    raise ValueError(
+        f"{age!r} is no age of XLA: give a release of jaxlib such as 0.12 or 0.10.2, a day such as 2026-06-14, or an XlaAge"
+    )
+
+
+def _of_release(text: str) -> XlaAge:
+    wanted = _numbers(text)
+    known = sorted((_numbers(name), days) for name, days in RELEASES.items())
+    marks = (f"jaxlib {text}, as given",)
+    same = [days for numbers, days in known if numbers[: len(wanted)] == wanted]
+    if same:
+        return XlaAge(*same[-1], marks)
+    before = [days for numbers, days in known if numbers < wanted]
+    behind = [days for numbers, days in known if numbers > wanted]
+    return XlaAge(before[-1][0] if before else None, behind[0][1] if behind else None, marks)
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in release.split("."))
