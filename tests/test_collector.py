@@ -91,3 +91,25 @@ def test_questions_about_a_module_do_not_collect(monkeypatch: pytest.MonkeyPatch
     assert collections() == before
     hlo.parse(TEXT)
     assert collections() == before + 1
+
+
+_FREEZING = f"""
+import gc
+import hlotext as hlo
+
+at_start = gc.get_freeze_count()
+hlo.parse({TEXT!r})
+print(at_start > 0 and gc.get_freeze_count() == at_start)
+gc.freeze()
+frozen = gc.get_freeze_count()
+hlo.parse({TEXT!r})
+print(gc.get_freeze_count() >= frozen - 5)
+"""
+
+
+def test_only_what_the_program_froze_is_left_alone() -> None:
+    """CPython 3.12 starts with a few frozen objects of its own, which say nothing of the program."""
+    run = subprocess.run(
+        [sys.executable, "-c", _FREEZING], capture_output=True, text=True, check=True, cwd=support.ROOT
+    )
+    assert run.stdout.split() == ["False", "True"]
