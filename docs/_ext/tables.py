@@ -217,11 +217,45 @@ def column_page() -> None:
     write("columns", "\n".join(parts))
 
 
+_ANSWERS = {
+    "texts": "texts read, printed back and verified",
+    "memory": "places in memory",
+    "thunks": "thunks",
+    "cost": "XLA's cost figures",
+    "passes": "recorded steps of passes",
+}
+
+
+def compatibility_page() -> None:
+    """Releases of XLA that hlotext was compared with: `python -m tests.xla_release VERSION --record` measures a row."""
+    releases = json.loads(
+        (FOLDER.parents[1] / "tests" / "data" / "releases.json").read_text(encoding="utf-8")
+    )
+    rows = [
+        [version, platform, *(_share(row["scores"].get(answer)) for answer in _ANSWERS)]
+        for version, platforms in releases.items()
+        for platform, row in platforms.items()
+    ]
+    write(
+        "compatibility",
+        "# Releases of XLA\n\n"
+        "Programs of the corpus were compiled with each release, and hlotext's answers compared with what XLA wrote "
+        "beside the text: how many are equal, of how many. Memory, thunks and cost count compilations; a compilation "
+        "with one difference is not equal. `-`: XLA writes nothing to compare with, or hlotext models another analysis.\n\n"
+        + table(["jaxlib", "platform", *_ANSWERS.values()], rows),
+    )
+
+
+def _share(score: list[int] | None) -> str:
+    return "-" if score is None else f"{score[0]:,} of {score[1]:,}"
+
+
 PAGES: tuple[Callable[[], None], ...] = (
     opcode_pages,
     attribute_page,
     code_pages,
     column_page,
+    compatibility_page,
     pass_page,
     command_pages,
 )

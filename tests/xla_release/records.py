@@ -1,0 +1,48 @@
+"""What was measured of each release: `tests/data/releases.json`, from which the documentation's table is made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tests.support import DATA
+from tests.xla_release.survey import Survey
+
+FILE = DATA / "releases.json"
+
+
+def load() -> dict[str, dict[str, Any]]:
+    """By release, then by platform: `scores` (answer to [right, of]) and `passes`."""
+    found: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    return found
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """A version to sort by."""
+    return tuple(map(int, version.split(".")))
+
+
+def news(version: str, platform: str, found: Survey) -> Iterator[tuple[str, str]]:
+    """(name, kind) of passes that no other release has, and of answers that are right less often than for the newest other one."""
+    others = {v: row[platform] for v, row in load().items() if v != version and platform in row}
+    if not others:
+        return
+    known = {name for row in others.values() for name in row["passes"]}
+    for name in sorted(found.passes - known):
+        yield name, "pass"
+    newest = others[max(others, key=numbers)]
+    for answer, (right, of) in newest["scores"].items():
+        if answer in found.of and found.right[answer] * of < right * found.of[answer]:
+            yield f"{answer}: {found.right[answer]} of {found.of[answer]}, was {right} of {of}", "model"
+
+
+def write(version: str, platform: str, found: Survey) -> None:
+    """Keeps the figures of a release on a platform."""
+    rows = load()
+    rows.setdefault(version, {})[platform] = {
+        "scores": {answer: [found.right[answer], of] for answer, of in sorted(found.of.items())},
+        "passes": sorted(found.passes),
+    }
+    ordered = {v: dict(sorted(rows[v].items())) for v in sorted(rows, key=numbers)}
+    FILE.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
