@@ -24,7 +24,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def news(version: str, platform: str, found: Survey) -> Iterator[tuple[str, str]]:
-    """(name, kind) of passes that no other release has, and of answers that are right less often than for the newest other one."""
+    """(name, kind) of passes that no other release has, and of answers that are right less often than for the newest one."""
     others = {v: row[platform] for v, row in load().items() if v != version and platform in row}
     if not others:
         return
