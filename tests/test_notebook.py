@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 import hlotext as hlo
 from hlotext import cost, diff, memory
+from hlotext.view import memory_picture
+from hlotext.view.graph.drawing import as_svg
+from hlotext.view.graph.neighbourhood import neighbourhood
 from tests import support
 from tests.pages import Page
 
@@ -38,6 +42,10 @@ def values() -> dict[str, Any]:
         "layout": fusion.shape.layout,
         "sharding": hlo.parse_sharding("{devices=[2,2]<=[4]}"),
         "finding": hlo.verify(wrong)[0],
+        "findings": hlo.verify(wrong),
+        "parse result": hlo.parse_tolerant(
+            "ENTRY e {\n  p = f32[2] parameter(0)\n  ROOT r = f32[3] negate(q)\n}\n"
+        ),
         "memory": memory.assign(module),
         "cost": cost.analyze(module),
         "diff": diff.compare(module, wrong),
@@ -49,7 +57,8 @@ def test_everything_users_look_at_has_html(name: str) -> None:
     """Beside its repr, of a size that a notebook can keep; no tags but ours."""
     value = values()[name]
     found = bundle(value)
-    assert found["text/plain"] == repr(value)
+    if name not in ("findings", "parse result"):
+        assert found["text/plain"] == repr(value)
     assert len(found["text/plain"]) < 1000
     assert 100 < len(found["text/html"]) < 250_000
     assert {tag for tag, _ in Page(found["text/html"]).tags} <= OURS
@@ -116,3 +125,43 @@ def test_a_notebook_runs() -> None:
         (shown,) = [output for output in cell.outputs if output.output_type == "execute_result"]
         assert "hlotext" in shown.data["text/html"]
         assert shown.data["text/plain"]
+
+
+def test_lists_of_findings_are_tables() -> None:
+    """Of the verifier, the linter and the tolerant reader; as text what a terminal would show, never `Finding(code=...)`."""
+    wrong = hlo.parse("ENTRY e {\n  p = f32[2] parameter(0)\n  ROOT r = f32[3] negate(p)\n}\n")
+    tolerant = hlo.parse_tolerant("ENTRY e {\n  p = f32[2] parameter(0)\n  ROOT r = f32[3] negate(q)\n}\n")
+    assert wrong.source is not None
+    for value, code in (
+        (hlo.verify(wrong), "V101"),
+        (hlo.lint.run(wrong, hlo.lint.Config(select=("V",))), "V101"),
+        (hlo.lint.lint_source(wrong.source, hlo.lint.Config(select=("V",))), "V101"),
+        (tolerant, tolerant.diagnostics[0].code),
+    ):
+        shown = bundle(value)
+        assert f"<td>{code}</td>" in shown["text/html"]
+        assert f"[{code}]: " in shown["text/plain"]
+        assert "Finding(" not in shown["text/plain"]
+    assert isinstance(hlo.verify(wrong), list)
+    assert bundle(hlo.verify(hlo.load(STEP)))["text/plain"] == "nothing found"
+
+
+def test_pictures_style_themselves_alone() -> None:
+    """A style element of a picture holds for all of the page that it is pasted into: each selector names the picture."""
+    module = hlo.load(STEP)
+    assignment = memory.assign(module)
+    groups = memory.usage.group_by(memory.usage.live_arrays(assignment, 0, 0), "scope")
+    node = module.find("fusion.19")
+    assert isinstance(node, hlo.Instruction)
+    pictures = (
+        memory_picture.offsets_svg(assignment),
+        memory_picture.padding_svg(groups, "padding"),
+        as_svg(neighbourhood(module, node.name)),
+    )
+    for picture in pictures:
+        name = re.search(r'<svg [^>]*class="(hlotext-[a-z]+)"', picture)
+        assert name is not None
+        rules = "".join(re.findall(r"<style>(.*?)</style>", picture, re.DOTALL))
+        assert rules
+        for selectors in re.findall(r"(?<=[{};])([^{}@;]+)\{", "{" + re.sub(r"@media[^{]*\{", "", rules)):
+            assert all(one.strip().startswith(f".{name[1]} ") for one in selectors.split(",")), selectors

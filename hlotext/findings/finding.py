@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from hlotext.findings import escape
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.source import Source, Span
-from hlotext.ir.values.value import Value
+from hlotext.ir.values.value import Value, mimebundle
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction
@@ -182,6 +182,23 @@ Diagnostic = Finding
 """What the readers and the verifier call it."""
 
 
+class FindingList(list[Finding]):
+    """Findings in the order of the text: a list, which notebooks show as a table."""
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return mimebundle(self, text=_listed(self))
+
+
+_MOST_LISTED = 50
+
+
+def _listed(found: Sequence[Finding], left_out: int = 0) -> str:
+    """Findings as people read them; of many the first."""
+    left = len(found) - _MOST_LISTED + left_out
+    lines = [str(finding) for finding in found[:_MOST_LISTED]]
+    return "\n".join([*lines, *([f"and {left:,} more"] if left > 0 else [])]) or "nothing found"
+
+
 @attrs.frozen
 class ParseResult:
     """What could be read of a text, and everything that is to be said about it."""
@@ -194,6 +211,10 @@ class ParseResult:
     """All modules of the text."""
     left_out: int = 0
     """How many diagnostics more there were: of a text with more than 1,000 errors, or as many notes, the first are kept."""
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        modules = "\n".join(map(repr, self.modules or (self.module,)))
+        return mimebundle(self, text=f"{modules}\n{_listed(self.diagnostics, self.left_out)}")
 
 
 _WIDTH = 160

@@ -5,13 +5,14 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from typing import Any
 
 import attrs
 
 from hlotext import proto
 from hlotext.analysis import causing_frame, causing_frames
 from hlotext.findings.errors import Severity
-from hlotext.findings.finding import Facts, Finding
+from hlotext.findings.finding import Facts, Finding, FindingList
 from hlotext.ir import collector
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
@@ -61,7 +62,7 @@ def _run(module: Module, config: Config, file: str) -> list[Finding]:
             found.append(whole)
     if any(code.startswith("V") for code in (*(config.select or ()), *config.extend_select)):
         found += _verify(module, config, file)
-    return sorted(found, key=lambda finding: (finding.line, finding.column, finding.code))
+    return FindingList(sorted(found, key=lambda finding: (finding.line, finding.column, finding.code)))
 
 
 def _subjects(report: Report, context: Context) -> Iterator[object]:
@@ -89,6 +90,9 @@ class Linted:
     def has_failed(self) -> bool:
         """Whether a rule failed."""
         return any(finding.code == INTERNAL for finding in self.findings)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return FindingList(self.findings)._repr_mimebundle_()
 
 
 def lint_source(source: Source, config: Config | None = None) -> Linted:

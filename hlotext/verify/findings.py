@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import attrs
 
 from hlotext.findings.errors import Severity
-from hlotext.findings.finding import Diagnostic
+from hlotext.findings.finding import Diagnostic, FindingList
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -45,7 +45,7 @@ class Findings:
             ranks = places.ranks(self.module)
             # Nodes that the module does not hold come last.
             found = sorted(self._found, key=lambda pair: (ranks.get(pair[0], len(ranks)), pair[1].span.start))
-        return [diagnostic for _, diagnostic in found]
+        return FindingList(diagnostic for _, diagnostic in found)
 
     def header(self, found: Iterable[tuple[Instruction | None, Problem]]) -> None:
         """Takes problems of the header, those that are about an instruction at that."""

@@ -10,6 +10,7 @@ from hlotext.analysis import byte_text
 from hlotext.findings import escape
 from hlotext.memory import Assignment
 from hlotext.memory.usage import Group, LiveArray, line_text, space_name, temporaries
+from hlotext.view.svg_style import opening, style
 
 _FULL, _PARTS = "█", " ▏▎▍▌▋▊▉"
 _COLOURS = (
@@ -75,12 +76,18 @@ _BASE = 40
 """From the foot of the time line to the legend."""
 _STATIC_SHARE = 0.15
 """Of the height, at most, for what is held all the time: it has no structure to look at."""
-_STYLE = (
-    "<style>.ground{fill:#fff}.static{fill:#e8e8e8;stroke:#999}.grid{stroke:#ccc}.peak{stroke:#000}.note{fill:#555}"
-    ".label{fill:#111;pointer-events:none}"
-    "@media screen and (prefers-color-scheme:dark){text{fill:#e8ebf0}.ground{fill:#11141a}.static{fill:#2a303a;stroke:#666}"
-    ".grid{stroke:#39404c}.peak{stroke:#fff}.note{fill:#9aa5b6}.label{fill:#111}}</style>"
-)
+_STYLE = style(
+    "memory",
+    {
+        ".ground": "fill:#fff", ".static": "fill:#e8e8e8;stroke:#999", ".grid": "stroke:#ccc", ".peak": "stroke:#000",
+        ".note": "fill:#555", ".label": "fill:#111;pointer-events:none",
+    },
+    {
+        "text": "fill:#e8ebf0", ".ground": "fill:#11141a", ".static": "fill:#2a303a;stroke:#666", ".grid": "stroke:#39404c",
+        ".peak": "stroke:#fff", ".note": "fill:#9aa5b6", ".label": "fill:#111",
+    },
+    "screen",
+)  # fmt: skip
 """Light, and always so in print; dark where the reader's screen is."""
 
 
@@ -127,9 +134,11 @@ def offsets_svg(assignment: Assignment, memory_space: int = 0, limit: int = 4000
     if left_out:
         note.append(f"{left_out} smaller values are not drawn")
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT + 22 * -(-len(colours) // 4)}" '
-        'font-family="sans-serif" font-size="11">',
-        f"<title>{escape.html(title)}</title>",
+        opening(
+            "memory",
+            f'viewBox="0 0 {_WIDTH} {_HEIGHT + 22 * -(-len(colours) // 4)}" font-family="sans-serif" font-size="11"',
+            title,
+        ),
         _STYLE,
         '<rect class="ground" width="100%" height="100%"/>',
         f'<text x="{_LEFT}" y="20" font-size="14">{escape.html(title)}</text>',
@@ -227,10 +236,8 @@ def padding_svg(groups: Sequence[Group], title: str) -> str:
     most = max((group.bytes for group in rows), default=1)
     height = 50 + 24 * len(rows)
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif" '
-        'font-size="11">',
-        f"<title>{escape.html(title)}</title>",
-        '<defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+        opening("memory", f'viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif" font-size="11"', title),
+        '<defs><pattern id="hlotext-hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
         '<rect width="5" height="5" fill="#fbe3cf"/><line y2="5" stroke="#e08020" stroke-width="3"/></pattern></defs>',
         _STYLE,
         '<rect class="ground" width="100%" height="100%"/>',
@@ -246,6 +253,6 @@ def padding_svg(groups: Sequence[Group], title: str) -> str:
         out.append(
             f'<g><title>{escape.html(tip)}</title><rect x="{left}" y="{top}" width="{wide:.1f}" height="17" '
             f'fill="#4e79a7"/><rect x="{left + wide - padded:.1f}" y="{top}" width="{padded:.1f}" height="17" '
-            f'fill="url(#hatch)"/><text x="{left + wide + 6:.1f}" y="{top + 13}">{byte_text(group.bytes)}</text></g>'
+            f'fill="url(#hlotext-hatch)"/><text x="{left + wide + 6:.1f}" y="{top + 13}">{byte_text(group.bytes)}</text></g>'
         )
     return "\n".join([*out, "</svg>\n"])

@@ -16,10 +16,10 @@ from pygments.formatters import HtmlFormatter
 
 from hlotext import cost, diff, layout, memory
 from hlotext.analysis import byte_text, total_of
-from hlotext.analysis.quantities import amount
+from hlotext.analysis.quantities import amount, counted
 from hlotext.diff.report import difference, figure, totals
 from hlotext.findings import escape
-from hlotext.findings.finding import Finding
+from hlotext.findings.finding import Finding, FindingList, ParseResult
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -213,6 +213,21 @@ def _finding(one: Finding) -> str:
     )
 
 
+def _findings(found: Sequence[Finding], left_out: int = 0) -> str:
+    counts = Counter(one.severity.value for one in found)
+    said = ", ".join(counted(number, severity) for severity, number in counts.items())
+    rows = [(one.code, one.place, one.name, one.message) for one in found]
+    titles = ("code", "place", "instruction", "what is the matter")
+    return _head("findings", said or "none") + _table(titles, rows, len(rows) + left_out)
+
+
+def _parsed(one: ParseResult) -> str:
+    modules = "".join(_module(module) for module in (one.modules or (one.module,))[:MOST_ROWS])
+    left = len(one.modules) - MOST_ROWS
+    more = f'<div class="d">and {left:,} modules more</div>' if left > 0 else ""
+    return modules + more + _findings(one.diagnostics, one.left_out)
+
+
 # ---- what modules come to
 
 
@@ -275,6 +290,8 @@ _DRAWN: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (Layout, _layout),
     (Sharding, _sharding),
     (Finding, _finding),
+    (FindingList, _findings),
+    (ParseResult, _parsed),
     (memory.Assignment, _memory),
     (cost.Analysis, _cost),
     (diff.Diff, _diff),

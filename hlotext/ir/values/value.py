@@ -37,9 +37,14 @@ def install_view(view: Callable[[Any], str | None]) -> None:
     _views[:] = [view]
 
 
-def mimebundle(value: Any, include: Any = None, exclude: Any = None) -> dict[str, str]:
-    """What Jupyter asks of the last value of a cell (`_repr_mimebundle_`): its `repr`, and HTML where something draws it."""
-    bundle = {"text/plain": repr(value)}
+def mimebundle(
+    value: Any, include: Any = None, exclude: Any = None, *, text: str | None = None
+) -> dict[str, str]:
+    """What Jupyter asks of the last value of a cell (`_repr_mimebundle_`): its `repr`, and HTML where something draws it.
+
+    `text` stands in the place of the `repr` where that is not for people.
+    """
+    bundle = {"text/plain": repr(value) if text is None else text}
     found = _views[0](value) if _views else None
     if found is not None:
         bundle["text/html"] = found

@@ -14,6 +14,7 @@ from hlotext.findings import escape
 from hlotext.view.graph.layered import layered
 from hlotext.view.graph.neighbourhood import Edge, Neighbourhood, Rest, size_of
 from hlotext.view.page.colours import PALETTE
+from hlotext.view.svg_style import opening, style
 
 _WIDE, _HIGH = 196.0, 44.0
 _MARGIN = 16.0
@@ -27,15 +28,29 @@ _KINDS = (
     (re.compile(r"(parameter|constant|rng|infeed|outfeed)"), 7),
 )  # fmt: skip
 """Colours by what opcodes do; the first that fits counts."""
-_STYLE = """
-text{font:600 12px ui-monospace,Menlo,Consolas,monospace;fill:#16191f}
-.more{font:11.5px system-ui,sans-serif;fill:#596273}
-.label{font:10.5px system-ui,sans-serif;fill:#596273}
-.ground{fill:#fff}.box{fill:#fff;stroke:#c3cad4;stroke-width:1.2}.focus{fill:#e3eefb;stroke:#0b62c4;stroke-width:2}
-.rest{fill:#eceff3;stroke:#c3cad4}.edge{fill:none;stroke:#596273;opacity:.65}.copied{stroke-dasharray:7 4}
-@media (prefers-color-scheme:dark){text{fill:#e8ebf0}.more,.label{fill:#9aa5b6}.ground{fill:#11141a}
-.box{fill:#191d25;stroke:#475266}.focus{fill:#1b2b42;stroke:#7db7ff}.edge{stroke:#9aa5b6}.rest{fill:#222833;stroke:#475266}}
-"""
+_STYLE = style(
+    "graph",
+    {
+        "text": "font:600 12px ui-monospace,Menlo,Consolas,monospace;fill:#16191f",
+        ".more": "font:11.5px system-ui,sans-serif;fill:#596273",
+        ".label": "font:10.5px system-ui,sans-serif;fill:#596273",
+        ".ground": "fill:#fff",
+        ".box": "fill:#fff;stroke:#c3cad4;stroke-width:1.2",
+        ".focus": "fill:#e3eefb;stroke:#0b62c4;stroke-width:2",
+        ".rest": "fill:#eceff3;stroke:#c3cad4",
+        ".edge": "fill:none;stroke:#596273;opacity:.65",
+        ".copied": "stroke-dasharray:7 4",
+    },
+    {
+        "text": "fill:#e8ebf0",
+        ".more,.label": "fill:#9aa5b6",
+        ".ground": "fill:#11141a",
+        ".box": "fill:#191d25;stroke:#475266",
+        ".focus": "fill:#1b2b42;stroke:#7db7ff",
+        ".edge": "stroke:#9aa5b6",
+        ".rest": "fill:#222833;stroke:#475266",
+    },
+)
 
 
 def short(text: str, most: int) -> str:
@@ -54,10 +69,13 @@ def as_svg(found: Neighbourhood) -> str:
     width, height = plan.width + 2 * _MARGIN, plan.height + 2 * _MARGIN
     title = f"{len(found.nodes)} operations around {found.focus.name}"
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-        f'height="{height:.0f}" role="img">',
-        f"<title>{escape.html(title)}</title><style>{_STYLE.strip()}</style>",
-        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" '
+        opening(
+            "graph",
+            f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" role="img"',
+            title,
+        ),
+        _STYLE,
+        '<defs><marker id="hlotext-graph-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" '
         'markerUnits="userSpaceOnUse" orient="auto"><path d="M0 .6L8 4L0 7.4z" fill="#7a8494"/></marker></defs>',
         '<rect class="ground" width="100%" height="100%"/>',
         f'<g transform="translate({_MARGIN:g} {_MARGIN:g})">',
@@ -83,7 +101,7 @@ def _edge(edge: Edge, path: Sequence[tuple[float, float]], number: int, *, has_l
     said += ", copied on the way" if edge.is_copied else ""
     told = f"<title>{escape.html(said)}</title>"
     kind = "edge copied" if edge.is_copied else "edge"
-    yield f'<path class="{kind}" d="{text}" stroke-width="{wide:.1f}" marker-end="url(#arrow)">{told}</path>'
+    yield f'<path class="{kind}" d="{text}" stroke-width="{wide:.1f}" marker-end="url(#hlotext-graph-arrow)">{told}</path>'
     if has_label:
         label = f"{len(edge.labels)} parts" if len(edge.labels) > 2 else " ".join(edge.labels)
         x, y = path[-1]
