@@ -49,7 +49,7 @@ def command(
     """How many operations and bytes one run of each FILE takes: loops as often as they run, asynchronous work once.
 
     Operations are those that XLA's cost analysis counts, integer ones and comparisons included; bytes are what instructions
-    read and write, in whatever memory space.
+    read and write, in whatever memory space; of what a fusion slices, gathers or updates in place, the part that it takes.
 
     \b
     Examples:

@@ -38,7 +38,10 @@ class Cost:
 
 @attrs.frozen
 class RunCost(Cost):
-    """The cost of one run of a module: loops as often as they run, asynchronous work once, custom calls where known."""
+    """The cost of one run of a module: loops as often as they run, asynchronous work once, custom calls where known.
+
+    Of a fusion's operands the bytes count that its body touches: what XLA takes for a whole table may be a gather's few rows.
+    """
 
     unknown_loops: tuple[Instruction, ...] = ()
     """Loops that count once because the text does not say how often they run."""

@@ -154,7 +154,7 @@ class Counting:
         if flops and instruction.opcode in _ALL_REDUCES:
             devices = self._begun.get(instruction)
             flops = flops * (devices - 1) // devices if devices else flops
-        written, read = (work.written, work.read) if work.once is None else work.once
+        written, read = (work.written, work.read) if work.touched is None else work.touched
         return Amount(flops, transcendentals, sum(written) + work.constants + sum(read))
 
     def calls(
@@ -228,7 +228,7 @@ class Counting:
             if known is None:
                 return
             work = known
-        written, read = (work.written, work.read) if work.once is None else work.once
+        written, read = (work.written, work.read) if work.touched is None else work.touched
         leaves = _leaf_spaces(instruction.shape)
         for number, size in enumerate(written):
             if size:

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import attrs
 
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import LayoutError, allocated_bytes, host_shape_size, xla_array_size
+
+
+@attrs.frozen
+class Body:
+    """What the body of a fusion touches, for those that it stands in."""
+
+    reads: tuple[int, ...]
+    """Bytes read of each parameter where the results are made anew."""
+    reads_in_place: tuple[int, ...]
+    """The same where results are written over the parameters that they are updates of."""
+    updates: Mapping[tuple[int, ...], tuple[int, int]]
+    """Which leaves of the result are updates of a parameter: its number, and the bytes that are replaced."""
+
 
 SizeOf = Callable[[Shape], int]
 """Bytes of a shape. Raises LayoutError where they cannot be known."""
@@ -28,6 +42,8 @@ class Sizes:
         """Shapes that were asked for and have an unbounded dimension, more than 2^63 - 1 bytes, or are not given."""
         self.parameter_reads: dict[Instruction, int] = {}
         """Bytes that fusions read of their parameters, filled in by the rule of fusions, bodies first."""
+        self.bodies: dict[Computation, Body] = {}
+        """What the bodies of fusions touch, filled in likewise."""
 
     def of(self, shape: Shape | None) -> int:
         """Bytes of a shape; of a tuple those of its table of pointers alone (`HloCostAnalysis::GetShapeSize`)."""

@@ -40,8 +40,10 @@ class Work(NamedTuple):
     bodies: tuple[Computation, ...] = ()
     """Computations that it runs."""
     taken: Taken = Taken.SUM
-    once: tuple[tuple[float, ...], tuple[float, ...]] | None = None
-    """Bytes written and read where asynchronous work is to be counted once; None where that makes no difference."""
+    touched: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    """Bytes written and read by our own count: what a fusion touches of its operands, asynchronous work where it is begun.
+    None where it is XLA's.
+    """
     is_unknown: bool = False
     """Whether XLA knows nothing of it and counts -1."""
 

@@ -1,6 +1,6 @@
 """Collectives and transfers, and the halves of asynchronous operations.
 
-XLA counts a start's whole result, operands and contexts included, and the data again at the done. `Work.once` counts it
+XLA counts a start's whole result, operands and contexts included, and the data again at the done. `Work.touched` counts it
 where it is begun: what is read and what is written, once.
 """
 
@@ -19,12 +19,12 @@ def _started(instruction: Instruction, sizes: Sizes) -> Work:
     if instruction.opcode == "copy-start" and arriving is not None and arriving.tuple_shapes:
         arriving = arriving.tuple_shapes[0]
     written = sizes.leaves(arriving) if arriving is not None else ()
-    return work._replace(once=(written, work.read))
+    return work._replace(touched=(written, work.read))
 
 
 @rule("finished")
 def _finished(instruction: Instruction, sizes: Sizes) -> Work:
-    return moved(instruction, sizes)._replace(once=((), ()))
+    return moved(instruction, sizes)._replace(touched=((), ()))
 
 
 @rule("all_reduce")

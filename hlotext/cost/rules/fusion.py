@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlotext.analysis.communication import KINDS, chain_of, is_started
 from hlotext.cost.rules.indexing import gather, scatter
+from hlotext.cost.rules.touched import SELECTIVE, touched
 from hlotext.cost.sizes import Sizes, elements, in_whole_bytes
 from hlotext.cost.work import CannotCountError, Taken, Work, rule
 from hlotext.ir.nodes.computation import Computation
@@ -18,14 +19,9 @@ def _fusion(instruction: Instruction, sizes: Sizes) -> Work:
     if not callees or not len(callees[0]):
         raise CannotCountError("its computation is not in the text")
     body = callees[0]
-    if instruction.attributes.get("kind") == "kCustom":
-        for inner in body:
-            if inner.opcode == "gather":
-                return gather(inner, sizes)
-            if inner.opcode == "scatter":
-                return scatter(inner, sizes)
     constants = 0
     chained = []
+    is_selective = False
     for inner in body:
         opcode = inner.opcode
         if opcode == "constant":
@@ -33,12 +29,28 @@ def _fusion(instruction: Instruction, sizes: Sizes) -> Work:
                 constants += sizes.of(in_whole_bytes(inner.shape))
         elif opcode in KINDS and chain_of(inner) is not None:
             chained.append(inner)
+        elif opcode in SELECTIVE:
+            is_selective = True
     written = _written(instruction.shape, body.root, sizes)
     read = tuple([_read(parameter, sizes) for parameter in body.parameters])
-    once = _once(instruction, body, chained, written, read) if chained else None
+    own: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    if is_selective or _has_more(read, body.parameters, sizes):
+        own = touched(instruction, body, sizes)
+    if chained:
+        own = _once(instruction, body, chained, *(own or (written, read)))
+    if instruction.attributes.get("kind") == "kCustom":
+        for inner in body:
+            if inner.opcode in ("gather", "scatter"):
+                alone = gather(inner, sizes) if inner.opcode == "gather" else scatter(inner, sizes)
+                return alone._replace(touched=own)
     return Work(
-        written=written, read=read, constants=constants, bodies=(body,), taken=Taken.OPERATIONS, once=once
+        written=written, read=read, constants=constants, bodies=(body,), taken=Taken.OPERATIONS, touched=own
     )
+
+
+def _has_more(read: tuple[int, ...], parameters: tuple[Instruction, ...], sizes: Sizes) -> bool:
+    """Whether more is read of a parameter than there is of it: XLA counts some of its users apart."""
+    return any(size > sizes.of(parameter.shape) for size, parameter in zip(read, parameters, strict=True))
 
 
 def _once(
