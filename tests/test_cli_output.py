@@ -268,7 +268,7 @@ SCREENS = {
     ),
     "check": (
         "check",
-        "corpus/invalid/async_computation_shared.txt",
+        "corpus/invalid/duplicate_instruction.txt",
         "corpus/invalid/all_reduce_without_channel.txt",
     ),
 }

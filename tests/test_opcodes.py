@@ -61,7 +61,12 @@ def test_operand_counts() -> None:
 
 @pytest.mark.parametrize(
     ("word", "wrapped"),
-    [("call-start", "call"), ("all-to-all-done", "all-to-all"), ("reduce-scatter-update", "reduce-scatter")],
+    [
+        ("call-start", "call"),
+        ("all-to-all-done", "all-to-all"),
+        ("reduce-scatter-update", "reduce-scatter"),
+        ("all-reduce-update", "all-reduce"),
+    ],
 )
 def test_short_spelling_of_asynchronous_operations(word: str, wrapped: str) -> None:
     found = opcodes.async_wrapped(word)
@@ -72,7 +77,7 @@ def test_short_spelling_of_asynchronous_operations(word: str, wrapped: str) -> N
 
 
 @pytest.mark.parametrize(
-    "word", ["copy-start", "copy-update", "all-reduce-update", "send-start", "foo-start", "add", "-start"]
+    "word", ["copy-start", "copy-done", "all-reduce-start", "foo-start", "add", "-start"]
 )
 def test_words_that_are_no_short_spelling(word: str) -> None:
     assert opcodes.async_wrapped(word) is None

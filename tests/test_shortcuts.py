@@ -121,6 +121,8 @@ def test_python_s_identifier_is_the_grammar_s() -> None:
         "sharding={{mesh['a'=2], manual}, {mesh[], replicated}, {maximal device=1}}",
         "replica_groups=mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0)) {'a','b':(1)2}",
         'backend_config="unspecified_dims=[0]"',
+        "sharding={single_device[device_id=3]}",
+        "order=TOTAL",
         "type=TOTALORDER",
         "epsilon=0.001",
     ],

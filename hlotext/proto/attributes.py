@@ -93,6 +93,7 @@ ATTRIBUTES: dict[str, tuple[Read, Write | None]] = {
     "fft_length": _list(32),
     "fft_type": _word(31, enums.FftType),
     "direction": _spelt(63, enums.ComparisonDirection),
+    "order": _spelt(102, enums.ComparisonOrder),
     "type": _spelt(72, enums.ComparisonType),
     "distribution": _word(23, enums.RandomDistribution),
     "lower": _part(values.option(59, "TriangularSolveOptions", "lower")),

@@ -9,13 +9,12 @@ import attrs
 
 from hlotext.ir import memo
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.tables import opcodes
+from hlotext.ir.tables import comparison, opcodes
 from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Printing
 from hlotext.ir.values.configs import BackendConfig
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.shape import Shape
-from hlotext.ir.values.types import ElementType, TypeKind
 from hlotext.proto import attributes as table
 from hlotext.proto import common, shardings, wire
 from hlotext.proto.errors import ProtoError
@@ -332,18 +331,16 @@ def _is_shown(use: AttributeUse, value: Any, operands: tuple[Instruction, ...]) 
 
 
 def _default(use: AttributeUse, operands: tuple[Instruction, ...]) -> Any:
-    if use.default is not Derived.COMPARISON_TYPE:
+    if not isinstance(use.default, Derived):
         return use.default
     shape = operands[0]._shape if operands else None
-    return None if shape is None else _comparison_type(shape.element_type)
-
-
-def _comparison_type(type_: ElementType) -> str | None:
-    if type_.is_floating or type_.is_complex:
-        return "FLOAT"
-    if type_.kind is TypeKind.SIGNED:
-        return "SIGNED"
-    return "UNSIGNED" if type_.kind in (TypeKind.UNSIGNED, TypeKind.PREDICATE) else None
+    if shape is None:
+        return None
+    if use.default is Derived.COMPARISON_ORDER:
+        return comparison.default_order(shape.element_type)
+    return (
+        comparison.default_type(shape.element_type) if use.default is Derived.COMPARISON_TYPE else use.default
+    )
 
 
 def _slice_sizes(numbers: tuple[int, ...], operands: tuple[Instruction, ...]) -> tuple[tuple[int, ...], ...]:

@@ -163,6 +163,7 @@ HloInstructionProto name=1:str opcode=2:str shape=3:ShapeProto metadata=7:OpMeta
   mesh_axes_replica_group_list=93:MeshAxesReplicaGroupListProto|replica_group_list is_reverse=94:bool num_carries=95:i64
   is_associative=96:TriState conv_kind=97:ConvolutionKind sparsity_config=98:SparsityConfig
   backend_config_payload=99:Payload has_dynamic_root=100:bool
+  comparison_order=102:str
 HloComputationProto name=1:str instructions=2:HloInstructionProto* program_shape=4:ProgramShapeProto id=5:i64 root_id=6:i64
   is_fusion_computation=7:bool execution_thread=8:str
 InstructionSequence instruction_ids=1:i64*

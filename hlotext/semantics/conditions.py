@@ -191,6 +191,12 @@ def _tuple(instruction: Instruction) -> Iterator[Problem]:
     yield from _special_count(instruction)
 
 
+def _compare(instruction: Instruction) -> Iterator[Problem]:
+    """`type=` is the old word for `order=`, so one of them is given."""
+    if instruction._attributes.keys() >= {"type", "order"}:
+        yield _problem("X112", "a compare has type= or order=, not both", "order")
+
+
 def _reshape(instruction: Instruction) -> Iterator[Problem]:
     """XLA's reader aborts on a reshape that changes the number of elements, so that is an error here too."""
     before = instruction.operands[0].shape if instruction.operands else None
@@ -222,13 +228,14 @@ def _conditional(instruction: Instruction) -> Iterator[Problem]:
 def _async(instruction: Instruction) -> Iterator[Problem]:
     """The rules of async-start, async-update and async-done."""
     shape = instruction.shape
+    if instruction.opcode != "async-done" and (
+        shape is not None
+        and not (shape.is_tuple and len(shape.tuple_shapes) >= 2 and shape.tuple_shapes[0].is_tuple)
+    ):
+        what = f"the result of {instruction.opcode} is a tuple of two or more, the first of them a tuple"
+        yield _problem("X120", what)
+        return
     if instruction.opcode == "async-start":
-        if shape is not None and not (
-            shape.is_tuple and len(shape.tuple_shapes) >= 2 and shape.tuple_shapes[0].is_tuple
-        ):
-            yield _problem(
-                "X120", "the result of async-start is a tuple of two or more, the first of them a tuple"
-            )
         return
     operand = instruction.operands[0] if instruction.operands else None
     if operand is not None and (operand.form is Form.IMPLICIT or isinstance(operand, BadInstruction)):
@@ -241,8 +248,6 @@ def _async(instruction: Instruction) -> Iterator[Problem]:
         message = f"the operand of {instruction.opcode} must be an async-start or async-update, {found}"
         yield _problem("X120", message, related=_definition(operand))
         return
-    if instruction.opcode == "async-update" and shape is not None and operand.shape is not None:
-        yield from _same_shape(operand.shape, shape)
     start, length = instruction, 0
     while start.opcode != "async-start" and start.operands:
         start, length = start.operands[0], length + 1
@@ -268,11 +273,6 @@ def _definition(operand: Instruction | None) -> tuple[Other, ...]:
     return () if operand is None else ((f"{operand.name} is defined here", operand),)
 
 
-def _same_shape(before: Shape, after: Shape) -> Iterator[Problem]:
-    if before.text_without_layout() != after.text_without_layout():
-        yield _problem("X120", f"async-update changes {shown(before)} to {shown(after)}")
-
-
 def _done(instruction: Instruction) -> Iterator[Problem]:
     """send-done and recv-done repeat the channel of what they finish."""
     operand = instruction.operands[0] if instruction.operands else None
@@ -282,6 +282,14 @@ def _done(instruction: Instruction) -> Iterator[Problem]:
     if mine != theirs:
         message = f"channel_id is {_number(mine)}, but that of {operand.name} is {_number(theirs)}"
         yield _problem("X120", message, "channel_id", related=_definition(operand))
+
+
+def _native_done(instruction: Instruction) -> Iterator[Problem]:
+    """The end of an async-start is written `async-done`, or in the short spelling, which the reader turns into that."""
+    operand = instruction.operands[0] if instruction.operands else None
+    if operand is not None and operand.opcode in ("async-start", "async-update"):
+        message = f"{instruction.opcode} ends no {operand.opcode}, but {operand.name} is one"
+        yield _problem("X120", message, related=_definition(operand))
 
 
 def _number(channel: int | None) -> str:
@@ -316,6 +324,7 @@ def _custom_call(instruction: Instruction) -> Iterator[Problem]:
 BY_OPCODE: dict[str, Any] = {
     row.name: _special_count for row in opcodes.OPCODES.values() if row.arity.count in _EXPECTED_COUNT
 } | {
+    "compare": _compare,
     "tuple": _tuple,
     "reshape": _reshape,
     "conditional": _conditional,
@@ -324,6 +333,11 @@ BY_OPCODE: dict[str, Any] = {
     "async-done": _async,
     "send-done": _done,
     "recv-done": _done,
+    **{
+        name: _native_done
+        for name in opcodes.NATIVE_ASYNC
+        if name.endswith("-done") and name not in ("send-done", "recv-done")
+    },
     "concatenate": _one_dimension,
     "sort": _one_dimension,
     "all-to-all": _one_dimension,
@@ -336,7 +350,8 @@ BY_OPCODE: dict[str, Any] = {
 
 LOOK_FURTHER = frozenset(
     {row.name for row in opcodes.OPCODES.values() if row.arity.count is Count.CALLED_PARAMETERS}
-    | {"conditional", "async-start", "async-update", "async-done", "send-done", "recv-done"}
+    | {"conditional", "async-start", "async-update", "async-done"}
+    | {name for name in opcodes.NATIVE_ASYNC if name.endswith("-done")}
 )
 """Opcodes whose conditions depend on more than shape, attributes, and the shapes of the operands."""
 

@@ -55,6 +55,7 @@ OP_CHECKS = (
     OpCheck(calls.check_reducer, calls.REDUCING),
     OpCheck(calls.check_operands, frozenset({"dot", "fusion"})),
     OpCheck(results.check_comparison, frozenset({"compare"}), "type"),
+    OpCheck(results.check_comparison, frozenset({"compare"}), "order"),
     OpCheck(results.check_outfeed, frozenset({"outfeed"}), "outfeed_shape"),
     OpCheck(layouts.check_layout),
     OpCheck(layouts.check_packing),

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.comparison import default_order, order_of
 from hlotext.ir.tables.opcode import Calls
-from hlotext.ir.values.enums import ComparisonType
+from hlotext.ir.values.enums import ComparisonOrder
 from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
-from hlotext.ir.values.types import ElementType, TypeKind
+from hlotext.ir.values.types import ElementType
 from hlotext.layout.checks import INT64_MAX
 from hlotext.layout.errors import shorten
 from hlotext.semantics.facts import Facts
@@ -45,15 +46,6 @@ MAY_MIX = frozenset(
     ]
 )
 """Opcodes whose operands may be floats of different precision in any case (`CheckMixedPrecisionOperands`)."""
-
-_COMPARISONS = {
-    TypeKind.FLOAT: (ComparisonType.FLOAT, ComparisonType.TOTALORDER),
-    TypeKind.COMPLEX: (ComparisonType.FLOAT,),
-    TypeKind.SIGNED: (ComparisonType.SIGNED,),
-    TypeKind.UNSIGNED: (ComparisonType.UNSIGNED,),
-    TypeKind.PREDICATE: (ComparisonType.UNSIGNED,),
-}
-"""The ways in which elements of a kind can be compared (`CheckElementwiseInstruction`)."""
 
 
 def check_result(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
@@ -208,15 +200,16 @@ def too_large(shape: Shape) -> str:
 
 
 def check_comparison(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
-    """`type=` of compare against the operands (`CheckElementwiseInstruction`)."""
-    given = instruction.attributes.get("type")
+    """How compare orders integers and pred (`CheckElementwiseInstruction`): totally, in the old words and in the new."""
     shape = instruction.operands[-1].shape if instruction.operands else None
-    if shape is None or not shape.is_array or not isinstance(given, ComparisonType):
+    if shape is None or not shape.is_array or default_order(shape.element_type) is not ComparisonOrder.TOTAL:
         return
-    allowed = _COMPARISONS.get(shape.element_type.kind, tuple(ComparisonType))
-    if given not in allowed:
+    order = order_of(instruction.attributes, shape.element_type)
+    if order is not None and order is not ComparisonOrder.TOTAL:
+        word = "order" if "order" in instruction.attributes else "type"
+        given = instruction.attributes[word]
         yield Problem(
-            "V110", f"{shape.element_type} is compared as {' or '.join(allowed)}, not as {given}", "type", related=(1,)
+            "V110", f"{shape.element_type} is compared in its total order, not with {word}={given}", word, related=(1,)
         )  # fmt: skip
 
 

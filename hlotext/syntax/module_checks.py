@@ -126,26 +126,14 @@ def signature(reporter: Reporter, computation: Computation, result: Shape, start
 # ---- the module
 
 
-def module(reporter: Reporter, module: Module, *, has_async_start: bool) -> None:
-    """The header against the entry computation; which computations async instructions may share."""
+def module(reporter: Reporter, module: Module) -> None:
+    """The header against the entry computation."""
     if not module._computations:
         reporter.error("X122", "a module needs at least one computation", module._header_end)
         return
     # Without an ENTRY the last computation is the entry, but in a text that is cut the entry may be what is missing.
     if module._entry is not None or not reporter.count(Severity.ERROR):
         _aliases(reporter, module)
-    if not has_async_start:
-        return  # so that most modules need not be walked through
-    used: dict[Computation, Instruction] = {}
-    for instruction in module.instructions():
-        if instruction._opcode == "async-start":
-            for callee in instruction.called_computations:
-                if callee in used:
-                    message = f"computation {callee.name} is called by more than one async-start"
-                    first = used[callee]
-                    related = [("first called here", first._start, first._end)]
-                    reporter.error("X120", message, instruction._start, instruction._end, related=related)
-                used[callee] = instruction
 
 
 def _aliases(reporter: Reporter, module: Module) -> None:

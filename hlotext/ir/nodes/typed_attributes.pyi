@@ -13,6 +13,7 @@ from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.values.enums import (
     CollectiveMode,
     ComparisonDirection,
+    ComparisonOrder,
     ComparisonType,
     ConvolutionKind,
     CustomCallApiVersion,
@@ -157,6 +158,8 @@ class TypedAttributes(MutableMapping[str, Any], metaclass=ABCMeta):
     def __getitem__(self, name: Literal["fft_type"], /) -> FftType: ...
     @overload
     def __getitem__(self, name: Literal["direction"], /) -> ComparisonDirection: ...
+    @overload
+    def __getitem__(self, name: Literal["order"], /) -> ComparisonOrder: ...
     @overload
     def __getitem__(self, name: Literal["type"], /) -> ComparisonType: ...
     @overload

@@ -101,6 +101,7 @@ class Printing(enum.Enum):
 class Derived(enum.Enum):
     """Defaults that depend on the shapes of the instruction and its first operand."""
 
+    COMPARISON_ORDER = "the order of operand 0's element type"
     COMPARISON_TYPE = "the comparison type of operand 0's element type"
     OPERAND_SHAPE = "operand 0's shape"
     RESULT_DIMENSIONS = "every dimension number of the result, ascending"

@@ -76,6 +76,7 @@ ASYNC_LATER = (ASYNC_GROUP_ID, ignored("calls", Calls.ONE), ignored("async_execu
 """On async-update and async-done: accepted when they repeat what the async-start says."""
 
 BATCH_NORM = (required("epsilon"), required("feature_index"))
+COMPARISON_ORDER = AttributeUse("order", _P.IF_NOT_DEFAULT, default=Derived.COMPARISON_ORDER, new=True)
 COMPARISON_TYPE = AttributeUse("type", _P.IF_NOT_DEFAULT, default=Derived.COMPARISON_TYPE)
 
 GATHER = (

@@ -7,11 +7,15 @@ Names, operand counts and attributes are those of XLA's HLO reader and printer (
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
 from hlotext.ir.memo import memoised
 from hlotext.ir.tables.opcode import AttributeUse, Derived, Family, Opcode, Printing
 from hlotext.ir.tables.opcode_attributes import COMMON_ATTRIBUTES, RESULT_ACCURACY
 from hlotext.ir.tables.opcode_rows import communication, compute, control, elementwise, movement
+
+if TYPE_CHECKING:
+    from hlotext.ir.values.shape import Shape
 
 _ROWS = (*elementwise.ROWS, *movement.ROWS, *compute.ROWS, *communication.ROWS, *control.ROWS)
 
@@ -32,8 +36,8 @@ NATIVE_ASYNC: dict[str, str] = {
 }
 """Halves that are opcodes of their own, and what they are halves of: `copy-done` is one of `copy`."""
 
-NOT_WRAPPABLE = frozenset(NATIVE_ASYNC.values())
-"""Opcodes that have halves of their own and so no short spelling (`HloParser::ParseOpcode`)."""
+HALVED = frozenset(NATIVE_ASYNC.values())
+"""Opcodes that have halves of their own: XLA writes their short spelling, but does not read it (`HloParser::ParseOpcode`)."""
 
 
 CALLED_NAMES: dict[str, tuple[str, ...]] = {name: row.stored_called_names for name, row in OPCODES.items()}
@@ -71,15 +75,35 @@ def opcode(name: str) -> Opcode | None:
 def async_wrapped(name: str) -> tuple[Opcode, Opcode] | None:
     """What the short spelling `call-start` stands for: the rows of `async-start` and of the wrapped `call`.
 
-    None for a word that is an opcode itself, and for one whose stem cannot be wrapped.
+    None for a word that is an opcode itself: what `all-reduce-start` stands for says its shape (`generic_half`).
     """
     if name in OPCODES:
         return None
     for suffix in ASYNC_SUFFIXES:
         stem = name.removesuffix(suffix)
-        if stem != name and stem in OPCODES and stem not in NOT_WRAPPABLE:
+        if stem != name and stem in OPCODES:
             return OPCODES[f"async{suffix}"], OPCODES[stem]
     return None
+
+
+def generic_half(name: str, shape: Shape | None, first: str | None) -> tuple[Opcode, Opcode] | None:
+    """What a half that is an opcode of its own stands for where it is the short spelling of an async-start or -done.
+
+    A start is told by its shape, which begins with the tuple of its operands, a done by the opcode of its first operand.
+    XLA on GPU writes so of all its asynchronous collectives. Starts of several operands may be either; then XLA reads them
+    as the opcode of their own, and so do we.
+    """
+    stem = NATIVE_ASYNC.get(name)
+    if stem is None:
+        return None
+    if name.endswith("-done"):
+        return (OPCODES["async-done"], OPCODES[stem]) if first in ("async-start", "async-update") else None
+    if shape is None or len(shape.tuple_shapes) < 2 or not shape.tuple_shapes[0].is_tuple:
+        return None
+    taken, given = shape.tuple_shapes[:2]
+    if stem in ("all-gather", "collective-permute") and len(taken.tuple_shapes) > 1 and given.is_tuple:
+        return None
+    return OPCODES["async-start"], OPCODES[stem]
 
 
 @functools.cache

@@ -16,8 +16,16 @@ class ComparisonDirection(StrEnum):
     LT = "LT"
 
 
+class ComparisonOrder(StrEnum):
+    """`order=` of compare (`Comparison::Order`): how the operands are ordered; in text from the autumn of 2026 on."""
+
+    TOTAL = "TOTAL"
+    PARTIAL = "PARTIAL"
+    WEAK = "WEAK"
+
+
 class ComparisonType(StrEnum):
-    """`type=` of compare (`Comparison::Type`): how the operands are ordered."""
+    """`type=` of compare (`Comparison::Type`): how the operands are ordered, in text until the autumn of 2026."""
 
     FLOAT = "FLOAT"
     TOTALORDER = "TOTALORDER"

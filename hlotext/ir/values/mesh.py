@@ -25,7 +25,10 @@ class MeshAxis(Value):
 
 @attrs.frozen(repr=False)
 class Mesh(Value):
-    """Devices on a grid with named axes (`Mesh`): `mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))`."""
+    """Devices on a grid with named axes (`Mesh`): `mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))`.
+
+    One device alone is `single_device[device_id=3]`.
+    """
 
     axes: tuple[MeshAxis, ...] = ()
     """The first is the most major; none for an empty or a maximal mesh."""
@@ -33,10 +36,12 @@ class Mesh(Value):
     """Device ids over the grid; None for 0, 1, 2, ... in row-major order."""
     device_id: int | None = None
     """The one device of a maximal mesh; None otherwise."""
+    is_old_spelling: bool = attrs.field(default=False, eq=False)
+    """Whether one device is written `maximal_mesh[device_id=3]`, as XLA did until the autumn of 2026; the same mesh."""
 
     @property
     def is_maximal(self) -> bool:
-        """True for `maximal_mesh[device_id=3]`."""
+        """True for `single_device[device_id=3]`, which older text calls `maximal_mesh[device_id=3]`."""
         return self.device_id is not None
 
     @property
@@ -78,7 +83,8 @@ class Mesh(Value):
 
     def __str__(self) -> str:
         if self.device_id is not None:
-            return f"maximal_mesh[device_id={self.device_id}]"
+            word = "maximal_mesh" if self.is_old_spelling else "single_device"
+            return f"{word}[device_id={self.device_id}]"
         axes = f"mesh[{','.join(map(str, self.axes))}]"
         if self.device_assignment is None:
             return axes

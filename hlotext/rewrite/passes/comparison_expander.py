@@ -8,7 +8,8 @@ import attrs
 import numpy as np
 
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.values.enums import ComparisonDirection
+from hlotext.ir.tables.comparison import order_of
+from hlotext.ir.values.enums import ComparisonDirection, ComparisonOrder
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
@@ -41,9 +42,11 @@ class ComparisonExpander(Expander):
     counted: ClassVar[str] = "comparisons"
 
     def matches(self, i: Instruction) -> bool:
-        if i.opcode != "compare" or len(i.operands) != 2 or str(i.attributes.get("type", "")) != "TOTALORDER":
+        if i.opcode != "compare" or len(i.operands) != 2:
             return False
         type_ = type_of(i.operands[0])
+        if order_of(i.attributes, type_) is not ComparisonOrder.TOTAL:
+            return False
         return shape_of(i.operands[0]).is_array and type_.is_floating and type_.bits in (8, 16, 32, 64)
 
     def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:

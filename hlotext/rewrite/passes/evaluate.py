@@ -15,6 +15,7 @@ import numpy as np
 
 from hlotext.ir.nodes.computation import Computation, instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.comparison import default_order, order_of
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ElementType, TypeKind
 
@@ -210,7 +211,8 @@ def _type_bits(a: Array) -> bool:
 
 
 def _compare(i: Instruction, a: list[Array]) -> Array | None:
-    if str(i.attributes.get("type", "")) == "TOTALORDER" and a[0].dtype.kind not in "iub":
+    order = order_of(i.attributes, _type(i.operands[0]))
+    if order is not default_order(_type(i.operands[0])) and a[0].dtype.kind not in "iub":
         return None
     functions: dict[str, Callable[[Array, Array], Array]] = {
         "EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal,

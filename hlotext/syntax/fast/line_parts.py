@@ -74,10 +74,10 @@ class LineParts:
         if row is None or _ODD.search(text):
             return None
         shape = self.shape(shape_text, position)
-        if shape is None:
+        if shape is None or (
+            opcode in opcodes.NATIVE_ASYNC and opcodes.generic_half(opcode, shape, None) is not None
+        ):
             return None
-        if opcode == "async-start":
-            self._linker.has_async_start = True
         tails = self._tails.setdefault(opcode, {})
         arity, called = row.arity, opcodes.CALLED_NAMES[row.name]
         has_conditions = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlotext.ir.memo import remembered
 
-_MESHES = frozenset({"MESH", "MAXIMAL_MESH", "LBRACE"})
+_MESHES = frozenset({"MESH", "SINGLE_DEVICE", "LBRACE"})
 _GROUPS: tuple[tuple[frozenset[str], str, frozenset[str]], ...] = (
     (
         frozenset({"ENTRY", "NAME"}),
@@ -25,7 +25,7 @@ _GROUPS: tuple[tuple[frozenset[str], str, frozenset[str]], ...] = (
                 "SHARD_GROUP",
                 "SHARDING_METADATA",
                 "MESH",
-                "MAXIMAL_MESH",
+                "SINGLE_DEVICE",
                 "LBRACE",
             }
         ),
@@ -106,7 +106,9 @@ _WORDS = {
     "TILES": "a part of the layout such as `T(8,128)`",
     "AXIS_NAME": "an axis",
     "MESH": "`mesh[`",
-    "MAXIMAL_MESH": "`maximal_mesh[`",
+    "SINGLE_DEVICE": "`single_device[`",
+    "DEVICE_ID": "`device_id=`",
+    "SHARDING_METADATA": "`metadata=`",
     "DEVICE_IDS": "`device_ids=`",
     "AXES_WORD": "`replicated`, `unreduced` or `manual`",
     "AXES_PART": "axes such as `replicated={...}`",

@@ -120,6 +120,11 @@ class Index:
             opcode = f"{before[len(before.rstrip(_IN_OPCODES)) :]}-start"
             if opcodes.async_wrapped(opcode) is not None:
                 raise UnfitFileError
+            if (
+                opcode in opcodes.NATIVE_ASYNC
+                and "((" in text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
+            ):
+                raise UnfitFileError  # perhaps the short spelling of an async-start
             if opcode == "async-start":
                 line_end = text.find("\n", match.end())
                 callee = _CALLEE.search(text, match.end(), line_end if line_end >= 0 else len(text))

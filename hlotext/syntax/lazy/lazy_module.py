@@ -278,9 +278,7 @@ class Reader:
             module._name, self._header, [read], read, source=self.source, header_end=module._header_end
         )
         try:
-            module_checks.module(
-                Reporter(Source(self._index.head), self.strict), shadow, has_async_start=False
-            )
+            module_checks.module(Reporter(Source(self._index.head), self.strict), shadow)
         except HloSyntaxError as error:
             raise HloSyntaxError(self._moved(error.diagnostic, 0)) from None
 

@@ -16,6 +16,7 @@ from hlotext.ir.nodes.computation import Computation, opened
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Opcode
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape
 from hlotext.semantics.words import shown
@@ -62,8 +63,6 @@ class Linker:
         self.undefined = Undefined(reporter)
         self.pending: list[tuple[Scope, Instruction, str, Any]] = []
         """Attributes that name computations which were not defined yet: scope, instruction, attribute name, value."""
-        self.has_async_start = False
-        """There may be an `async-start` in the module."""
         self.has_lost_computations = False
         """The name of a computation could not be made out."""
         self.mark = -1, 0, 0
@@ -159,9 +158,10 @@ class Linker:
             return self.add_bad(scope, record.start, record.end, name, operation.shape, record.is_root)
         position = {attribute.name: attribute.position for attribute in record.attributes}
         self.resolve(scope, instruction, position)
-        if opcodes.async_wrapped(operation.opcode) is not None:
-            self.unsweeten(scope, instruction, operation.position, position)
-        self.has_async_start = self.has_async_start or instruction._opcode == "async-start"
+        if (short := _short_spelling(instruction)) is not None:
+            self.unsweeten(scope, instruction, short, operation.position, position)
+        elif operation.opcode == "async-done":
+            instruction._operands = operands[:1]  # as XLA, which leaves out the others (`CreateAsyncDone`)
         checks.opcode(self.reporter, instruction, operation.position, position)
         self.fill_shape(instruction, operation.position)
         checks.instruction(self.reporter, instruction, operation.position, position)
@@ -191,12 +191,15 @@ class Linker:
         return bad
 
     def unsweeten(
-        self, scope: Scope, instruction: Instruction, position: int, places: dict[str, int]
+        self,
+        scope: Scope,
+        instruction: Instruction,
+        short: tuple[Opcode, Opcode],
+        position: int,
+        places: dict[str, int],
     ) -> None:
         """Turns the short spelling of an asynchronous operation into the plain one."""
-        found = opcodes.async_wrapped(instruction._opcode)
-        assert found is not None
-        plain, wrapped = found[0].name, found[1].name
+        plain, wrapped = short[0].name, short[1].name
         if plain == "async-start":
             inner = {
                 key: value for key, value in instruction._attributes.items() if key not in sugar.ON_START
@@ -209,6 +212,8 @@ class Linker:
             self._hand_on_pending(scope, instruction, body.root)
             return
         instruction._opcode = plain
+        if plain == "async-done":
+            instruction._operands = instruction._operands[:1]
         sugar.pass_on(instruction)
         operation = instruction.async_wrapped_instruction
         if operation is not None and operation.opcode != wrapped:
@@ -473,7 +478,7 @@ class Linker:
         self.pending.clear()
         for instruction, name in lists:
             instruction._attributes[name] = self._resolved(instruction._attributes[name])
-        module_checks.module(self.reporter, self.module, has_async_start=self.has_async_start)
+        module_checks.module(self.reporter, self.module)
 
     def _resolved(self, value: tuple[Any, ...]) -> tuple[Computation, ...] | RawValue:
         """A list of computations, some of which were named before they were defined; as text where one never is."""
@@ -487,6 +492,15 @@ class Linker:
         if any(type(item) is reading.records.ComputationReference for item in found):
             return RawValue(f"{{{', '.join(f'%{name}' for name in names)}}}")
         return tuple(found)
+
+
+def _short_spelling(instruction: Instruction) -> tuple[Opcode, Opcode] | None:
+    """What the short spelling of an asynchronous operation stands for; None for an opcode that means itself."""
+    name, operands = instruction._opcode, instruction._operands
+    found = opcodes.async_wrapped(name)
+    if found is None and name in opcodes.NATIVE_ASYNC:
+        found = opcodes.generic_half(name, instruction._shape, operands[0]._opcode if operands else None)
+    return found
 
 
 def _is_missing(instruction: Instruction) -> bool:

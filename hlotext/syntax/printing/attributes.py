@@ -11,14 +11,13 @@ import attrs
 
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.tables import opcodes
+from hlotext.ir.tables import comparison, opcodes
 from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Opcode, Printing
 from hlotext.ir.values.configs import BackendConfig, FrontendAttributes
 from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.print_options import PrintOptions, SubcomputationMode
 from hlotext.ir.values.raw_value import RawValue, value_text
 from hlotext.ir.values.sharding import Sharding
-from hlotext.ir.values.types import TypeKind
 from hlotext.syntax.source.limits import MAX_NESTING
 
 Names: TypeAlias = Callable[[Instruction], str]
@@ -325,16 +324,9 @@ def _derived(use: AttributeUse, instruction: Instruction) -> Any:
         return None
     if use.default is Derived.OPERAND_SHAPE:
         return shape.with_default_layout()
-    return _COMPARISON_TYPE.get(shape.element_type.kind)
-
-
-_COMPARISON_TYPE = {
-    TypeKind.FLOAT: "FLOAT",
-    TypeKind.COMPLEX: "FLOAT",
-    TypeKind.SIGNED: "SIGNED",
-    TypeKind.UNSIGNED: "UNSIGNED",
-    TypeKind.PREDICATE: "UNSIGNED",
-}
+    if use.default is Derived.COMPARISON_ORDER:
+        return comparison.default_order(shape.element_type)
+    return comparison.default_type(shape.element_type)
 
 
 def _sorted_config(config: BackendConfig) -> BackendConfig:

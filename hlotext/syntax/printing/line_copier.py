@@ -72,7 +72,7 @@ class LineCopier:
             return f"{printer.shape(value)} {opcode}"
         if not isinstance(value, dict):
             return printer.argument(Instruction("", opcode, None, (), {}, value), printer.names(_NOWHERE))
-        if opcode == "compare" and "type" in value:
+        if opcode == "compare" and ("type" in value or "order" in value):
             return None  # printed if the operands' type has another one
         found = printer.attributes(Instruction("", opcode, None, (), value), printer.names(_NOWHERE), 1, None)
         return "".join([f", {attribute}" for attribute in found])

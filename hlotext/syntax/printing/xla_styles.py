@@ -246,7 +246,7 @@ def sugared(instruction: Instruction) -> Instruction | None:
     if not callees or not callees[0]._instructions:
         return None
     root = callees[0].root
-    if root._opcode in opcodes.NOT_WRAPPABLE or root._opcode not in opcodes.OPCODES:
+    if root._opcode not in opcodes.OPCODES:
         return None
     if any(i._opcode != "parameter" and i is not root for i in callees[0]):
         return None

@@ -73,7 +73,7 @@ ROWS: tuple[Opcode, ...] = (
         Arity(2, 2),
         "Whether each pair of elements stands in the relation `direction`.",
         "pred[4] compare(f32[4] x, f32[4] y), direction=LT",
-        attributes=(a.required("direction"), a.COMPARISON_TYPE),
+        attributes=(a.required("direction"), a.COMPARISON_ORDER, a.COMPARISON_TYPE),
         shape_rule="binary",
         cost_rule="elementwise",
         shape_optional=True,

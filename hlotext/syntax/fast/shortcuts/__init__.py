@@ -21,6 +21,7 @@ FAST_RULES: dict[str, str] = {
     "boolean": "plain:boolean",
     "buffer_donor": "aliases:buffer_donor",
     "comparison_direction": "words:comparison_direction",
+    "comparison_order": "words:comparison_order",
     "comparison_type": "words:comparison_type",
     "computation_layout": "shapes:fast_computation_layout",
     "custom_call_api_version": "words:custom_call_api_version",

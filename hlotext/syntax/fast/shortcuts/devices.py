@@ -80,7 +80,7 @@ def sharding(text: str) -> Sharding | None:
 
 @remembered(1 << 10)
 def _single(text: str) -> Sharding | None:
-    if text.startswith("{mesh["):
+    if text.startswith(("{mesh[", "{single_device[")):
         from hlotext.syntax.fast.shortcuts.meshes import named_sharding  # few texts have meshes
 
         return named_sharding(text)

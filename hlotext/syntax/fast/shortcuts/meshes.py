@@ -28,6 +28,8 @@ _SHARDING = re.compile(
     rf"(?:, replicated={_AXES})?+(?:, unreduced={_AXES})?+(?:, manual={_AXES})?+)\}}"
 )
 
+_SINGLE_DEVICE = re.compile(r"\{single_device\[device_id=([0-9]++)\]\}")
+
 
 def along_axes(text: str) -> MeshAxesReplicaGroupList | None:
     """`mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0)) {'b'}`."""
@@ -40,7 +42,9 @@ def along_axes(text: str) -> MeshAxesReplicaGroupList | None:
 
 
 def named_sharding(text: str) -> NamedSharding | None:
-    """`{mesh['a'=2,'b'=4], [{'a'}, {?}], replicated={'b':(2)2}}` and `{mesh['a'=2], replicated}`."""
+    """`{mesh['a'=2,'b'=4], [{'a'}, {?}], replicated={'b':(2)2}}` and shorter forms, `{single_device[device_id=3]}`."""
+    if (single := _SINGLE_DEVICE.fullmatch(text)) is not None:
+        return NamedSharding(Mesh(device_id=integer(single[1])))
     match = _SHARDING.fullmatch(text)
     if match is None:
         return None

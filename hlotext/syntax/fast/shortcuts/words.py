@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from hlotext.ir.values.enums import (
     ComparisonDirection,
+    ComparisonOrder,
     ComparisonType,
     CustomCallApiVersion,
     CustomCallSchedule,
@@ -38,6 +39,7 @@ def _word(*lists: type[StrEnum]) -> Callable[[str], StrEnum | None]:
 
 algorithm = _word(PrecisionAlgorithm, RandomAlgorithm)
 comparison_direction = _word(ComparisonDirection)
+comparison_order = _word(ComparisonOrder)
 comparison_type = _word(ComparisonType)
 custom_call_api_version = _word(CustomCallApiVersion)
 custom_call_schedule = _word(CustomCallSchedule)

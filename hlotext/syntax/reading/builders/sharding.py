@@ -177,14 +177,16 @@ class ShardingBuilder:
 
     def mesh_axes(self, children: Children) -> _ParsedMesh:
         opening, *rest = children
-        if opening.startswith("maximal"):
-            return _ParsedMesh(Mesh(device_id=integer(rest[0])), opening)
         axes = tuple(axis for axis in rest if axis is not None)
         if len({axis.name for axis in axes}) != len(axes):
             raise TermError("two axes of the mesh have the same name", opening.start_pos)
         if any(axis.size < 1 for axis in axes):
             raise TermError("an axis of the mesh has no positive size", opening.start_pos)
         return _ParsedMesh(Mesh(axes), opening)
+
+    def single_device(self, children: Children) -> Mesh:
+        word, _, device = children
+        return Mesh(device_id=integer(device), is_old_spelling=word.startswith("maximal"))
 
     def mesh_axis(self, children: Children) -> MeshAxis:
         name, size = children
@@ -230,6 +232,10 @@ class ShardingBuilder:
         )
         _check_axes(parsed, mesh, sharding.all_axes())
         return sharding
+
+    def single_device_sharding(self, children: Children) -> NamedSharding:
+        mesh, _, metadata = children
+        return NamedSharding(mesh, metadata=metadata or ())
 
     def named_part(self, children: Children) -> Field:
         part: Field = children[0]
@@ -291,6 +297,13 @@ class ShardingBuilder:
         _check_axes(parsed, mesh, renamed)
         return MeshAxesReplicaGroupList(mesh, renamed)
 
+    def old_mesh_replica_groups(self, children: Children) -> MeshAxesReplicaGroupList:
+        parsed, axes = children
+        return self.mesh_replica_groups([parsed, None, axes])
+
+    def single_device_groups(self, children: Children) -> MeshAxesReplicaGroupList:
+        return MeshAxesReplicaGroupList(children[0], ())
+
     def source_target_pairs(self, children: Children) -> tuple[tuple[int, ...], ...]:
         opening, *lists = children
         pairs = tuple(pair for pair in lists if pair is not None)
@@ -304,9 +317,7 @@ def _check_named_parts(parsed: _ParsedMesh, parts: list[Field]) -> None:
     rest = [part for part in parts if part.name != "device_ids"]
     if len(rest) != len(parts) and parts[0].name != "device_ids":
         raise TermError("device_ids= stands directly behind the mesh", parts[0].token.start_pos)
-    if parsed.mesh.is_maximal:
-        allowed = {"metadata"}
-    elif rest and rest[0].name == "unreduced" and rest[0].value.reduction:
+    if rest and rest[0].name == "unreduced" and rest[0].value.reduction:
         allowed = {"unreduced", "metadata"}
     elif not rest or rest[0].name not in ("word", "dim_shardings"):
         raise TermError(
@@ -319,8 +330,7 @@ def _check_named_parts(parsed: _ParsedMesh, parts: list[Field]) -> None:
         allowed = {"dim_shardings", "replicated", "unreduced", "manual", "metadata"}
     for part in rest:
         if part.name not in allowed:
-            first = parsed.opening if parsed.mesh.is_maximal else rest[0].token
-            raise TermError(f"{part.token} does not go with {first}", part.token.start_pos)
+            raise TermError(f"{part.token} does not go with {rest[0].token}", part.token.start_pos)
 
 
 def _with_devices(parsed: _ParsedMesh, device_ids: tuple[int, ...] | _Iota | None) -> Mesh:
@@ -340,7 +350,7 @@ def _with_devices(parsed: _ParsedMesh, device_ids: tuple[int, ...] | _Iota | Non
         raise TermError(
             f"the mesh has {mesh.num_devices} places, but {count} device ids", parsed.opening.start_pos
         )
-    return Mesh(mesh.axes, assignment, mesh.device_id)
+    return Mesh(mesh.axes, assignment)
 
 
 def _renamed(mesh: Mesh, axes: tuple[AxisRef, ...]) -> tuple[AxisRef, ...]:

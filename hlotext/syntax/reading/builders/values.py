@@ -13,6 +13,7 @@ from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.values.enums import (
     CollectiveMode,
     ComparisonDirection,
+    ComparisonOrder,
     ComparisonType,
     ConvolutionKind,
     CustomCallApiVersion,
@@ -221,6 +222,7 @@ class ValueBuilder:
     # ---- words
 
     comparison_direction = _closed(ComparisonDirection, "a comparison's direction")
+    comparison_order = _closed(ComparisonOrder, "a comparison's order")
     comparison_type = _closed(ComparisonType, "a comparison's type")
     fft_type = _closed(FftType, "fft_type")
     fusion_kind = _closed(FusionKind, "a fusion's kind")

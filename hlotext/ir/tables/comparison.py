@@ -1,0 +1,46 @@
+"""How elements are ordered where a compare does not say so, and what its old and new words for it mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hlotext.ir.values.enums import ComparisonOrder, ComparisonType
+from hlotext.ir.values.types import ElementType, TypeKind
+
+_TYPES = {
+    TypeKind.FLOAT: ComparisonType.FLOAT,
+    TypeKind.COMPLEX: ComparisonType.FLOAT,
+    TypeKind.SIGNED: ComparisonType.SIGNED,
+    TypeKind.UNSIGNED: ComparisonType.UNSIGNED,
+    TypeKind.PREDICATE: ComparisonType.UNSIGNED,
+}
+
+
+def default_type(element: ElementType) -> ComparisonType | None:
+    """What a missing `type=` stands for (`Comparison::DefaultComparisonType`); None where nothing is compared."""
+    return _TYPES.get(element.kind)
+
+
+def default_order(element: ElementType) -> ComparisonOrder | None:
+    """What a missing `order=` stands for (`Comparison::DefaultOrdering`); None where nothing is compared."""
+    return _order_of_type(_TYPES.get(element.kind))
+
+
+def order_of(attributes: Mapping[str, Any], element: ElementType) -> ComparisonOrder | None:
+    """How a compare orders elements, by `order=`, by `type=` of older text, else by their type.
+
+    None where neither says it, and where what stands there is no word of XLA's.
+    """
+    if "order" in attributes:
+        found = attributes["order"]
+        return found if isinstance(found, ComparisonOrder) else None
+    if "type" in attributes:
+        return _order_of_type(attributes["type"])
+    return default_order(element)
+
+
+def _order_of_type(type_: Any) -> ComparisonOrder | None:
+    if not isinstance(type_, ComparisonType):
+        return None
+    return ComparisonOrder.PARTIAL if type_ is ComparisonType.FLOAT else ComparisonOrder.TOTAL
