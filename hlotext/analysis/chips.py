@@ -33,6 +33,20 @@ USER = "as given"
 
 
 @attrs.frozen
+class CompilerLimits:
+    """What else the TPU compiler's own cost analysis reckons with."""
+
+    transcendentals: float
+    """Exponentials and the like per second."""
+    clock: float
+    """Cycles per second: whatever computes takes one at least."""
+    accesses: float | None
+    """Accesses to memory per second: whatever moves takes one at least. None where it never shows."""
+    table_alignment: int
+    """Bytes that the table of a tuple is rounded up to."""
+
+
+@attrs.frozen
 class Rates:
     """How fast one device is. None where a figure is not known."""
 
@@ -43,6 +57,7 @@ class Rates:
     compiler_peak: Figure | None = None
     """What the TPU compiler itself reckons with, operations per second whatever the type. So is the next, for bytes."""
     compiler_bandwidth: Figure | None = None
+    compiler_limits: CompilerLimits | None = None
     link: Figure | None = None
     """One link to another device, bytes per second in one direction."""
     links: Figure | None = None
@@ -94,6 +109,7 @@ class Chip:
 
 
 _MIB = 1 << 20
+_GIB = 1 << 30
 
 
 def _peaks(
@@ -124,36 +140,62 @@ def _switched(link: float, links: int, host_link: Figure | None = None) -> dict[
     }
 
 
-def _compiler(peak: float, bandwidth: float) -> dict[str, Figure]:
-    return {"compiler_peak": Figure(peak, LIBTPU), "compiler_bandwidth": Figure(bandwidth, LIBTPU)}
+def _compiler(peak: float, bandwidth: float, *limits: Any) -> dict[str, Any]:
+    return {
+        "compiler_peak": Figure(peak, LIBTPU),
+        "compiler_bandwidth": Figure(bandwidth, LIBTPU),
+        "compiler_limits": CompilerLimits(*limits),
+    }
 
 
 _ROWS = (
-    Chip("v2", Backend.TPU, ("TPU v2",), 8_000_000_000, source=JAX),
-    Chip("v3", Backend.TPU, ("TPU v3",), 17_200_000_000, source=JAX),
+    Chip(
+        "v2", Backend.TPU, ("TPU v2",), 8_000_000_000, source=JAX,
+        rates=Rates(**_compiler(2.28e13, 295 * _GIB, 7.17e11, 0.70e9, None, 1024)),
+    ),
+    Chip(
+        "v3", Backend.TPU, ("TPU v3",), 17_200_000_000, source=JAX,
+        rates=Rates(**_compiler(6.14e13, 400 * _GIB, 9.63e11, 0.94e9, None, 1024)),
+    ),
     Chip(
         "v4", Backend.TPU, ("TPU v4",), 34_400_000_000, 134_000_000, 3, JAX,
-        Rates(_peaks(JAX, 2.75e14), Figure(1.23e12, JAX), **_compiler(1.37e14, 4.91e11), **_torus(45e9, 6)),
+        Rates(
+            _peaks(JAX, 2.75e14), Figure(1.23e12, JAX),
+            **_compiler(1.37e14, 457.5 * _GIB, 5.3775e11, 1.05e9, None, 512),
+            **_torus(45e9, 6),
+        ),
     ),
     Chip(
         "v5e", Backend.TPU, ("TPU v5e", "TPU v5 lite", "v5litepod"), 17_200_000_000, 128 * _MIB, 1, JAX,
         Rates(
-            _peaks(JAX, 1.97e14, 3.94e14), Figure(8.20e11, JAX), **_compiler(1.97e14, 7.377e11), **_torus(45e9, 4),
+            _peaks(JAX, 1.97e14, 3.94e14), Figure(8.20e11, JAX),
+            **_compiler(1.97e14, 687 * _GIB, 1.536e12, 1.5e9, None, 512),
+            **_torus(45e9, 4),
             clock=Figure(1.5e9, "the peak over 4 units of 128 x 128 products a cycle"),
         ),
     ),
     Chip(
         "v5p", Backend.TPU, ("TPU v5p", "TPU v5"), 103_000_000_000, 64 * _MIB, 1, JAX,
-        Rates(_peaks(JAX, 4.59e14, 9.18e14), Figure(2.46e12, JAX), **_compiler(3.94e14, 2.350e12), **_torus(90e9, 6)),
+        Rates(
+            _peaks(JAX, 4.59e14, 9.18e14), Figure(2.46e12, JAX),
+            **_compiler(3.94e14, 2_189 * _GIB, 3.072e12, 1.75e9, 3.6e9, 32),
+            **_torus(90e9, 6),
+        ),
     ),
     Chip(
         "v6e", Backend.TPU, ("TPU v6e", "TPU v6 lite", "trillium"), 34_400_000_000, 128 * _MIB, 1, JAX,
-        Rates(_peaks(JAX, 9.20e14, 1.84e15), Figure(1.64e12, JAX), **_compiler(9.18e14, 1.638e12), **_torus(90e9, 4)),
+        Rates(
+            _peaks(JAX, 9.20e14, 1.84e15), Figure(1.64e12, JAX),
+            **_compiler(9.18e14, 1.638e12, 1.792e12, 1.75e9, 6.4e9, 32),
+            **_torus(90e9, 4),
+        ),
     ),
     Chip(
         "tpu7x", Backend.TPU, ("TPU7x", "7x", "v7x", "ironwood"), 103_000_000_000, 64 * _MIB, 1, JAX,
         Rates(
-            _peaks(JAX, 1.155e15, fp8=2.3e15), Figure(3.7e12, JAX), **_compiler(9.96e14, 3.686e12), **_torus(100e9, 6)
+            _peaks(JAX, 1.155e15, fp8=2.3e15), Figure(3.7e12, JAX),
+            **_compiler(9.96e14, 3.686e12, 1.9456e12, 1.9e9, 7.2e9, 32),
+            **_torus(100e9, 6),
         ),
     ),
     Chip(

@@ -3,6 +3,7 @@
 from hlotext.cost.analysis import KEYS, Analysis, Cost, Key, RunCost, Share, analyze
 from hlotext.cost.estimate import Estimate, InstructionTime, PathStep, TransferTime, estimate
 from hlotext.cost.roofline import OVERHEAD, Bound, Least
+from hlotext.cost.tpu import TpuCost
 from hlotext.cost.traffic import Copy, Flow, Sum, Traffic, traffic
 from hlotext.cost.tree import Node, scope_tree
 
@@ -23,6 +24,7 @@ __all__ = [
     "RunCost",
     "Share",
     "Sum",
+    "TpuCost",
     "Traffic",
     "TransferTime",
     "analyze",

@@ -9,9 +9,11 @@ from typing import Literal
 import attrs
 
 from hlotext.analysis import Scope, call_graph, places, scopes
+from hlotext.analysis.chips import Chip
 from hlotext.analysis.facts import fact
 from hlotext.cost.counting import Amount, Counting
-from hlotext.cost.sizes import padded_size
+from hlotext.cost.sizes import Sizes, padded_size
+from hlotext.cost.tpu import TpuCost, as_tpu
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -134,6 +136,13 @@ class Analysis:
             has_unsized=bool(counting.sizes.unknown),
         )
 
+    def as_tpu(self, chip: Chip | str) -> TpuCost:
+        """The figures of XLA:TPU's own analysis, which `compiled.cost_analysis()` gives there: see `hlotext.cost.tpu`.
+
+        Raises ValueError for a chip that is not known or no TPU.
+        """
+        return as_tpu(self.module, chip)
+
     def of(self, instruction: Instruction) -> Cost:
         """The cost of one instruction of the module that runs once, with what it calls, loops as often as they run.
 
@@ -238,7 +247,7 @@ class Analysis:
     @functools.cached_property
     def padded_bytes_by_memory_space(self) -> Mapping[int, float]:
         """The same with the padding that layouts ask for."""
-        return Counting(self.module, padded_size).bytes_by_space()
+        return Counting(self.module, Sizes(padded_size)).bytes_by_space()
 
 
 @fact

@@ -10,7 +10,7 @@ from hlotext.analysis import CallGraph, call_graph, communications, memory_space
 from hlotext.analysis.communication import KINDS, chain_of
 from hlotext.cost.custom_calls import known_work
 from hlotext.cost.rules import RULES
-from hlotext.cost.sizes import SizeOf, Sizes
+from hlotext.cost.sizes import Sizes
 from hlotext.cost.work import NOTHING, CannotCountError, Rule, Taken, Work
 from hlotext.cost.xla_sums import Figures, figures_of, total_of
 from hlotext.ir.memo import remembered
@@ -52,9 +52,9 @@ _FREE = frozenset(name for name, row in OPCODES.items() if row.cost_rule == "fre
 class Counting:
     """The work of every instruction, and what computations cost when they run once."""
 
-    def __init__(self, module: Module, size_of: SizeOf | None = None) -> None:
+    def __init__(self, module: Module, sizes: Sizes | None = None) -> None:
         self.graph: CallGraph = call_graph(module)
-        self.sizes = Sizes(size_of) if size_of is not None else Sizes()
+        self.sizes = sizes if sizes is not None else Sizes()
         self.works: dict[Computation, list[Work]] = {}
         """The work of each instruction, in the order of the computation."""
         self.owned: dict[Computation, list[Amount]] = {}
@@ -120,18 +120,21 @@ class Counting:
         return found
 
     def _work(self, instruction: Instruction) -> Work:
-        found = _RULES_BY_OPCODE.get(instruction.opcode)
-        if found is None:
+        if instruction.opcode not in _RULES_BY_OPCODE:
             self.uncounted[instruction] = f"the opcode {instruction.opcode} is not known"
             return NOTHING
         try:
-            return found(instruction, self.sizes)
+            return self._rule_work(instruction)
         except CannotCountError as error:
             self.uncounted[instruction] = str(error)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             # Rules take instructions as XLA accepts them; verify says what is wrong with others.
             self.uncounted[instruction] = "it is not well-formed"
         return NOTHING
+
+    def _rule_work(self, instruction: Instruction) -> Work:
+        """The work by the rule of the opcode's row. Raises what rules raise of instructions that XLA would not accept."""
+        return _RULES_BY_OPCODE[instruction.opcode](instruction, self.sizes)
 
     def own(self, instruction: Instruction, work: Work) -> Amount:
         """What an instruction costs once without the bodies that it runs: custom calls as far as they are known,

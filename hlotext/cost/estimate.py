@@ -13,7 +13,7 @@ from hlotext.analysis.chips import chip as chip_named
 from hlotext.cost.counting import MOST, Counting
 from hlotext.cost.roofline import Bound, Least, Roofline, estimated_cycles, roofline_seconds
 from hlotext.cost.schedule import CORE, Scheduler, Transfer, Walk
-from hlotext.cost.sizes import device_size
+from hlotext.cost.sizes import Sizes, device_size
 from hlotext.ir import collector
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -134,7 +134,7 @@ def estimate(module: Module, chip: str | Chip = "v5e", mesh: DeviceMesh | None =
 
 
 def _estimate(module: Module, row: Chip, found: FoundMesh | None) -> Estimate:
-    counting = Counting(module, device_size)
+    counting = Counting(module, Sizes(device_size))
     roofline = Roofline(counting, row)
     walks = Scheduler(module, counting, roofline, found.mesh if found is not None else None).walks
     weights = _weights(counting)

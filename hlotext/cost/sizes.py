@@ -63,11 +63,12 @@ class Sizes:
         return found
 
     def operand(self, operand: Instruction) -> int:
-        """Bytes of an operand by its own top level. A constant has lost `E(n)` when XLA has read the text."""
-        shape = operand.shape
-        if operand.opcode == "constant":
-            shape = in_whole_bytes(shape)
-        return self.of(shape)
+        """Bytes of an operand by its own top level."""
+        return self.constant(operand.shape) if operand.opcode == "constant" else self.of(operand.shape)
+
+    def constant(self, shape: Shape | None) -> int:
+        """Bytes of a constant, which has lost `E(n)` when XLA has read the text."""
+        return self.of(in_whole_bytes(shape))
 
     def _measured(self, shape: Shape | None) -> int:
         try:

@@ -54,6 +54,12 @@ def total_of(computation: Computation, figures: Mapping[int, Figures]) -> Figure
     """The sums over a computation's instructions, given by their places where they are not all zero."""
     if not figures:
         return NO_FIGURES
+    flops, transcendentals, accessed = sums_of(computation, figures)
+    return flops, transcendentals, accessed
+
+
+def sums_of(computation: Computation, figures: Mapping[int, tuple[float, ...]]) -> list[float]:
+    """The sum of each figure over a computation's instructions, in XLA's order; there is at least one instruction."""
     order: list[int] | None = None
     totals: list[float] = []
     for number, column in enumerate(zip(*figures.values(), strict=True)):
@@ -63,7 +69,7 @@ def total_of(computation: Computation, figures: Mapping[int, Figures]) -> Figure
         if order is None:
             order = [place for place in visit_order(computation) if place in figures]
         totals.append(single_sum([figures[place][number] for place in order]))
-    return totals[0], totals[1], totals[2]
+    return totals
 
 
 def visit_order(computation: Computation) -> list[int]:

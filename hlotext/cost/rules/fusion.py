@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlotext.analysis.communication import KINDS, chain_of, is_started
 from hlotext.cost.rules.indexing import gather, scatter
 from hlotext.cost.rules.touched import SELECTIVE, touched
-from hlotext.cost.sizes import Sizes, elements, in_whole_bytes
+from hlotext.cost.sizes import Sizes, elements
 from hlotext.cost.work import CannotCountError, Taken, Work, rule
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -26,7 +26,7 @@ def _fusion(instruction: Instruction, sizes: Sizes) -> Work:
         opcode = inner.opcode
         if opcode == "constant":
             if elements(inner.shape) > 1:
-                constants += sizes.of(in_whole_bytes(inner.shape))
+                constants += sizes.constant(inner.shape)
         elif opcode in KINDS and chain_of(inner) is not None:
             chained.append(inner)
         elif opcode in SELECTIVE:
@@ -51,6 +51,16 @@ def _fusion(instruction: Instruction, sizes: Sizes) -> Work:
 def _has_more(read: tuple[int, ...], parameters: tuple[Instruction, ...], sizes: Sizes) -> bool:
     """Whether more is read of a parameter than there is of it: XLA counts some of its users apart."""
     return any(size > sizes.of(parameter.shape) for size, parameter in zip(read, parameters, strict=True))
+
+
+def without_handed_on(instruction: Instruction, work: Work) -> Work:
+    """The work of a fusion without what it hands on for a collective that is spread over several; others as they are."""
+    body = instruction.called_computations[0]
+    chained = [inner for inner in body if inner.opcode in KINDS and chain_of(inner) is not None]
+    if not chained:
+        return work
+    written, read = _once(instruction, body, chained, work.written, work.read)
+    return work._replace(written=written, read=read)
 
 
 def _once(

@@ -1,0 +1,256 @@
+"""The figures of XLA:TPU's own cost analysis, which `compiled.cost_analysis()` gives there.
+
+It is `HloCostAnalysis` with sizes of its own, other rules for gathers, scatters and custom calls, and a rate for each kind
+work. The source of libtpu is not public: these rules were found by compiling for seven chips, libtpu 0.0.42.1 and 0.0.52.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import attrs
+
+from hlotext.analysis.backend import Backend
+from hlotext.analysis.chips import Chip, Rates
+from hlotext.analysis.chips import chip as chip_named
+from hlotext.cost.counting import Counting
+from hlotext.cost.custom_calls import known_work
+from hlotext.cost.rules.fusion import without_handed_on
+from hlotext.cost.sizes import Sizes, elements
+from hlotext.cost.work import NOTHING, Taken, Work, moved
+from hlotext.cost.xla_sums import Figures, figures_of, sums_of
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
+from hlotext.layout import host_shape_size, xla_array_size
+from hlotext.layout.checks import element_bits, layout_of
+
+_ALIGNMENT = 1024
+"""Elements that an array without tiles is rounded up to."""
+_POINTER = 4
+"""Bytes of an element of a tuple's table."""
+
+
+@attrs.frozen
+class TpuCost:
+    """What XLA:TPU says of a module: loop bodies once, calls of unknown cost -1, in float32."""
+
+    chip: Chip
+    flops: float
+    transcendentals: float
+    bytes_accessed: float
+    """With the padding of all tiles, of any memory space."""
+    optimal_seconds: float
+    """By the compiler's own rates. Each call of unknown cost takes one second away, as in XLA's figure."""
+    unknown_calls: int
+    """How many those are."""
+
+    @property
+    def least_seconds(self) -> float:
+        """The seconds of what has a known cost: at least so much, where there are unknown calls. Never negative."""
+        return max(0.0, self.optimal_seconds + self.unknown_calls)
+
+
+def as_tpu(module: Module, chip: Chip | str) -> TpuCost:
+    """What XLA:TPU's cost analysis says of a module that was compiled for a chip.
+
+    Raises ValueError for a chip that is not known or no TPU.
+    """
+    found = chip_named(chip) if isinstance(chip, str) else chip
+    return _TpuCounting(module, _rates_of(found)).cost(found)
+
+
+class _Rates(NamedTuple):
+    """A chip's rates as its compiler has them."""
+
+    flops: float
+    bandwidth: float
+    transcendentals: float
+    least_compute_seconds: float
+    least_access_seconds: float
+    table_alignment: int
+
+
+def _rates_of(chip: Chip) -> _Rates:
+    rates: Rates = chip.rates
+    limits = rates.compiler_limits
+    if (
+        chip.backend is not Backend.TPU
+        or rates.compiler_peak is None
+        or rates.compiler_bandwidth is None
+        or limits is None
+    ):
+        raise ValueError(f"{chip.name} is no TPU whose compiler's rates are known")
+    return _Rates(
+        rates.compiler_peak.value,
+        rates.compiler_bandwidth.value,
+        limits.transcendentals,
+        1 / limits.clock,
+        1 / limits.accesses if limits.accesses is not None else 0.0,
+        limits.table_alignment,
+    )
+
+
+class _TpuSizes(Sizes):
+    """Sizes with all padding; arrays without tiles in whole blocks of 1,024 elements."""
+
+    def __init__(self, table_alignment: int) -> None:
+        super().__init__(functools.partial(_size, table_alignment=table_alignment))
+
+    def constant(self, shape: Shape | None) -> int:
+        """The compiler has the constant itself, not its text: `E(n)` is kept."""
+        return self.of(shape)
+
+
+def _size(shape: Shape, table_alignment: int) -> int:
+    if shape.is_tuple:
+        return _rounded_up(_POINTER * len(shape.tuple_shapes), table_alignment)
+    if not shape.is_array:
+        return host_shape_size(shape)
+    if shape.layout is None or not shape.layout.tiles:
+        return _rounded_up(elements(shape), _ALIGNMENT) * element_bits(shape) // 8
+    return xla_array_size(shape)
+
+
+def _rounded_up(number: int, unit: int) -> int:
+    return -(-number // unit) * unit
+
+
+class _Timed(NamedTuple):
+    """What the compiler says of a computation besides its figures."""
+
+    seconds: float = 0.0
+    unknown_calls: int = 0
+
+
+class _TpuCounting(Counting):
+    """The work of every instruction by the TPU's rules."""
+
+    def __init__(self, module: Module, rates: _Rates) -> None:
+        self._rates = rates
+        super().__init__(module, _TpuSizes(rates.table_alignment))
+
+    def cost(self, chip: Chip) -> TpuCost:
+        """The figures of the entry."""
+        entry = self.graph.module.entry
+        timed: dict[Computation, _Timed] = {}
+        for computation in self.callees_first:
+            timed[computation] = self._timed(computation, timed)
+        return TpuCost(chip, *self.figures[entry], *timed[entry])
+
+    def _timed(self, computation: Computation, known: Mapping[Computation, _Timed]) -> _Timed:
+        seconds: dict[int, tuple[float, ...]] = {}
+        unknown_calls = 0
+        works = self.works[computation]
+        for place, (instruction, work) in enumerate(zip(computation.instructions, works, strict=True)):
+            if work is not NOTHING:
+                one = self._time_of(instruction, work, known)
+                seconds[place] = (one.seconds,)
+                unknown_calls += one.unknown_calls
+        return _Timed(*sums_of(computation, seconds), unknown_calls) if seconds else _Timed()
+
+    def _time_of(self, instruction: Instruction, work: Work, known: Mapping[Computation, _Timed]) -> _Timed:
+        if work.is_unknown:
+            return _Timed(-1.0, 1)
+        is_own = not work.bodies or work.taken is Taken.OPERATIONS or instruction.opcode == "async-start"
+        if is_own:
+            return _Timed(self._roofline(figures_of(work, self.figures)))
+        bodies = [known.get(body, _Timed()) for body in work.bodies]
+        if work.taken is Taken.LARGEST:
+            return max(bodies)
+        return _Timed(sum(body.seconds for body in bodies), sum(body.unknown_calls for body in bodies))
+
+    def _roofline(self, figures: Figures) -> float:
+        """Seconds of the dearest kind of work. What is negative, because all of it is unknown, takes one cycle."""
+        flops, transcendentals, accessed = figures
+        rates = self._rates
+        return max(
+            max(flops / rates.flops, rates.least_compute_seconds) if flops else 0.0,
+            transcendentals / rates.transcendentals,
+            max(accessed / rates.bandwidth, rates.least_access_seconds) if accessed else 0.0,
+        )
+
+    def _rule_work(self, instruction: Instruction) -> Work:
+        work = super()._rule_work(instruction)
+        inner = _custom_indexing(instruction)
+        if inner is not None:
+            return (_gather if inner.opcode == "gather" else _scatter)(inner, self.sizes)
+        if instruction.opcode == "custom-call":
+            return _custom_call(instruction, self.sizes)
+        return without_handed_on(instruction, work) if instruction.opcode == "fusion" else work
+
+
+def _custom_indexing(instruction: Instruction) -> Instruction | None:
+    """The gather or scatter that an instruction is, or that a custom fusion is there for."""
+    if instruction.opcode in ("gather", "scatter"):
+        return instruction
+    if instruction.opcode != "fusion" or instruction.attributes.get("kind") != "kCustom":
+        return None
+    callees = instruction.called_computations
+    return next((i for i in callees[0] if i.opcode in ("gather", "scatter")), None) if callees else None
+
+
+def _gather(instruction: Instruction, sizes: Sizes) -> Work:
+    table, indices = instruction.operands
+    numbers = instruction.attributes
+    size = sizes.of(instruction.shape)
+    collapsed = {*numbers["collapsed_slice_dims"], *numbers.get("operand_batching_dims", ())}
+    return Work(
+        written=(size,),
+        read=(size * _rows_charged(table.shape, collapsed), sizes.operand(indices)),
+        at_once=True,
+    )
+
+
+def _scatter(instruction: Instruction, sizes: Sizes) -> Work:
+    operands = instruction.operands
+    count = (len(operands) - 1) // 2
+    numbers = instruction.attributes
+    collapsed = {*numbers["inserted_window_dims"], *numbers.get("input_batching_dims", ())}
+    updates = [sizes.operand(operand) for operand in operands[count + 1 :]]
+    charged = [
+        size * _rows_charged(array.shape, collapsed)
+        for array, size in zip(operands[:count], updates, strict=True)
+    ]
+    return Work(
+        written=(sum(charged),),
+        read=(*charged, sizes.operand(operands[count]), *updates),
+        at_once=True,
+        applied=((instruction.called_computations[0], elements(operands[count + 1].shape)),),
+    )
+
+
+def _rows_charged(table: Shape | None, collapsed: set[int]) -> int:
+    """How many times its own size an element taken out of a table is charged: the whole (8,128) tile that it lies in."""
+    if table is None:
+        return 1
+    order = layout_of(table).minor_to_major
+    if len(order) == 1:
+        return 1024 if order[0] in collapsed else 1
+    times = 1
+    for dimension, tile in zip(order[:2], (128, 8), strict=False):
+        times *= tile if dimension in collapsed else 1
+    return times
+
+
+_FREE = frozenset({"AllocateBuffer", "PartialReduce"})
+_KERNEL = "tpu_custom_call"
+
+
+def _custom_call(instruction: Instruction, sizes: Sizes) -> Work:
+    """Two targets are free, top-k has a cost, a kernel says its own or is free; all others are unknown."""
+    target = instruction.attributes.get("custom_call_target")
+    if target in _FREE:
+        return NOTHING
+    work = moved(instruction, sizes)
+    if target == "TopK":
+        result = instruction.shape.tuple_shapes[0] if instruction.shape is not None else None
+        if result is None:
+            return NOTHING
+        return work._replace(flops=elements(instruction.operands[0].shape) * result.dimensions[-1])
+    if target == _KERNEL:
+        return known_work(instruction, work) or NOTHING
+    return work._replace(is_unknown=True)
