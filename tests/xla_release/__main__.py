@@ -33,12 +33,13 @@ def python_for(version: str) -> str:
     if sys.version_info[:2] >= least:
         return sys.executable
     for minor in range(least[1], 16):
-        for python in (f"python3.{minor}", *Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python")):
+        own = map(str, Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python"))
+        for python in (f"python3.{minor}", *own):
             try:
                 subprocess.run([python, "-c", "import venv"], check=True, capture_output=True)
             except (OSError, subprocess.CalledProcessError):
                 continue
-            return str(python)
+            return python
     raise SystemExit(f"jaxlib {version} needs Python 3.{least[1]} or newer, and none is on PATH")
 
 

@@ -102,8 +102,8 @@ def _text(place: Path | str, text: str, found: Survey) -> hlo.Module | None:
         found.add("refused text", str(error).splitlines()[0], name)
         return None
     errors = [d for d in hlo.verify(module) if d.severity.value == "error"]
-    for error in errors[:1]:
-        found.add("verify", f"{error.code} {error.message}", name)
+    for refused in errors[:1]:
+        found.add("verify", f"{refused.code} {refused.message}", name)
     is_same = str(module) == text
     if not is_same:
         found.add("printed text", name, name)

@@ -67,8 +67,8 @@ def _once(
     instruction: Instruction,
     body: Computation,
     chained: list[Instruction],
-    written: tuple[int, ...],
-    read: tuple[int, ...],
+    written: tuple[float, ...],
+    read: tuple[float, ...],
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Bytes of a fusion that carries out a part of collectives, each counted where it is begun.
 
