@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 import hlotext as hlo
-from hlotext.cli.common import Unreadable
+from hlotext.cli.common import Unreadable, say
 from hlotext.cli.output import emit
 from hlotext.syntax.source.inputs import is_binary, read_data
 
@@ -24,13 +24,12 @@ _ENDINGS = {".txt": _TEXT, ".hlo": _TEXT, ".pb": _PROTO, ".json": _JSON}
 @click.option("--fill-elided", is_flag=True, help="Write zeros for constants whose values IN leaves out.")
 @click.option(
     "--message",
-    type=click.Choice(["HloModuleProto", "HloProto"]),
-    default="HloModuleProto",
-    show_default=True,
-    help="What a .hlo.pb or .hlo.json holds; XLA's tools read both, JAX the first.",
+    type=click.Choice(["HloModuleProto", "HloProto", "HloModuleProtoWithConfig"]),
+    help="What a .hlo.pb or .hlo.json holds; XLA's tools read the first two, JAX the first. Else the first, or the last "
+    "where the header counts replicas or partitions, which only that holds.",
 )
 @click.option("--module", "name", metavar="NAME", help="Which module, of a file with several.")
-def command(file: str, output: str, fill_elided: bool, message: str, name: str | None) -> None:
+def command(file: str, output: str, fill_elided: bool, message: str | None, name: str | None) -> None:
     """Write the module of IN, text or any proto that holds one, as another kind of file.
 
     \b
@@ -61,6 +60,13 @@ def command(file: str, output: str, fill_elided: bool, message: str, name: str |
             data = text.encode("utf-8", "surrogateescape")
         else:
             data = module.to_proto(fill_elided=fill_elided)
+            outside = hlo.proto.outside_of_proto(module)
+            if message is None:
+                message = "HloModuleProtoWithConfig" if outside else "HloModuleProto"
+            if message == "HloModuleProtoWithConfig":
+                data = hlo.proto.with_config(data, module)
+            elif outside:
+                say(f"{file}: {message} has no place for {', '.join(outside)}: left out")
             if message == "HloProto":
                 data = hlo.proto.wrapped(data)
             if kind == _JSON:

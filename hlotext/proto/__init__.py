@@ -9,7 +9,16 @@ from hlotext.ir import doors
 if TYPE_CHECKING:
     from hlotext.proto.buffers import Buffers, read_buffers
     from hlotext.proto.errors import MissingProtobuf, ProtoError
-    from hlotext.proto.files import TRACE, Modules, kind_of, read_first, read_modules, wrapped
+    from hlotext.proto.files import (
+        TRACE,
+        Modules,
+        kind_of,
+        outside_of_proto,
+        read_first,
+        read_modules,
+        with_config,
+        wrapped,
+    )
     from hlotext.proto.json import from_json, to_json
     from hlotext.proto.reader import read_module
     from hlotext.proto.traces import OpTime, Trace, TracedModule, read_trace
@@ -18,7 +27,18 @@ if TYPE_CHECKING:
 _HOMES = {
     "buffers": ("Buffers", "read_buffers"),
     "errors": ("MissingProtobuf", "ProtoError"),
-    "files": ("TRACE", "Modules", "kind_of", "read_first", "read_modules", "wrapped"),
+    "files": (
+        *(
+            "TRACE",
+            "Modules",
+            "kind_of",
+            "outside_of_proto",
+            "read_first",
+            "read_modules",
+            "with_config",
+            "wrapped",
+        ),
+    ),
     "json": ("from_json", "to_json"),
     "reader": ("read_module",),
     "traces": ("OpTime", "Trace", "TracedModule", "read_trace"),
@@ -39,12 +59,14 @@ __all__ = [
     "TracedModule",
     "from_json",
     "kind_of",
+    "outside_of_proto",
     "read_buffers",
     "read_first",
     "read_module",
     "read_modules",
     "read_trace",
     "to_json",
+    "with_config",
     "wrapped",
     "write_module",
 ]

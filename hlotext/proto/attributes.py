@@ -74,6 +74,11 @@ def _part(read: Read) -> tuple[Read, None]:
     return read, None
 
 
+def _write_channel(value: int, t: Tools) -> bytes:
+    """Numbers that are not above 0 are read as none."""
+    return varint(26, value) if value > 0 else b""
+
+
 ATTRIBUTES: dict[str, tuple[Read, Write | None]] = {
     "dimensions": _list(14),
     "index": _number(13),
@@ -137,7 +142,7 @@ ATTRIBUTES: dict[str, tuple[Read, Write | None]] = {
     "convolution_kind": _word(97, enums.ConvolutionKind),
     "conv_kind": (lambda f, t: None, _word(97, enums.ConvolutionKind)[1]),
     "sparsity_config": (values.sparsity, values.write_sparsity),
-    "channel_id": (lambda f, t: f.number(26) if f.number(26) > 0 else None, _number(26)[1]),
+    "channel_id": (lambda f, t: f.number(26) if f.number(26) > 0 else None, _write_channel),
     "replica_groups": (values.groups, values.write_groups),
     "use_global_device_ids": _flag(71),
     "constrain_layout": _flag(56),
@@ -190,7 +195,7 @@ SPECIAL: dict[tuple[str, str], tuple[Read, Write | None]] = {
         lambda value, t: packed(20, _flat(value)),
     ),
     **{
-        (opcode, "channel_id"): (_channel, _number(26)[1])
+        (opcode, "channel_id"): (_channel, _write_channel)
         for opcode in ("all-reduce", "all-reduce-start", "reduce-scatter")
     },
     ("map", "dimensions"): (lambda f, t: f.numbers(14) or None, _list(14)[1]),
@@ -231,7 +236,9 @@ def _message(
 
 def _write_precision(given: Mapping[str, Any], t: Tools) -> bytes:
     m = t.classes.PrecisionConfig()
-    m.operand_precision.extend(map(number_of, given.get("operand_precision", ())))
+    numbers = [number_of(word) for word in given.get("operand_precision", ())]
+    if any(numbers):
+        m.operand_precision.extend(numbers)
     if "algorithm" in given:
         m.algorithm = number_of(given["algorithm"])
     return field(51, raw(m))

@@ -67,7 +67,7 @@ def read_accuracy(found: bytes, t: Tools) -> ResultAccuracy | None:
 
 
 def write_accuracy(value: ResultAccuracy, t: Tools) -> bytes:
-    """The serialized `ResultAccuracy`."""
+    """The serialized `ResultAccuracy`; nothing for the default."""
     if value.tolerance is not None:
         p = value.tolerance
         return raw(
@@ -75,7 +75,8 @@ def write_accuracy(value: ResultAccuracy, t: Tools) -> bytes:
                 tolerance=raw(t.classes.Tolerance(atol=p.atol, rtol=p.rtol, ulps=p.ulps))
             )
         )
-    return raw(t.classes.ResultAccuracy(mode=number_of(value.mode)))
+    mode = number_of(value.mode)
+    return raw(t.classes.ResultAccuracy(mode=mode)) if mode else b""
 
 
 def read_array(found: bytes, t: Tools) -> OriginalArray:

@@ -9,7 +9,8 @@ from hlotext.ir.nodes.module import Module
 from hlotext.proto import wire
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.literals import field
-from hlotext.proto.reader import read_config, read_module
+from hlotext.proto.reader import CONFIG_FLAGS, CONFIG_NUMBERS, read_config, read_module
+from hlotext.proto.tools import packed, varint
 from hlotext.proto.traces import module_spans
 
 MODULE, PROTO, WITH_CONFIG, TRACE = "HloModuleProto", "HloProto", "HloModuleProtoWithConfig", "XSpace"
@@ -151,3 +152,31 @@ def read_first(data: bytes | str, name: str = "") -> Module:
 def wrapped(module: bytes) -> bytes:
     """The serialized `HloProto` of a serialized `HloModuleProto`."""
     return field(1, module)
+
+
+def with_config(proto: bytes, module: Module) -> bytes:
+    """The serialized `HloModuleProtoWithConfig` of a module and its `HloModuleProto`: with what `outside_of_proto` names.
+
+    What a config holds beside that, flags of the compiler, is left out. Raises ProtoError.
+    """
+    given = module._attributes
+    layout = next(
+        (proto[a:b] for n, k, a, b in wire.scan(proto, 0, len(proto)) if n == 4 and k == wire.BYTES), b""
+    )
+    pieces = [
+        field(1, layout),
+        *(varint(number, int(given.get(name, 1))) for number, name in CONFIG_NUMBERS.items()),
+        varint(17, int(bool(given.get("alias_passthrough_params")))),
+        *(
+            packed(number, tuple(map(int, given[name])))
+            for number, name in CONFIG_FLAGS.items()
+            if name in given
+        ),
+    ]
+    return field(1, proto) + field(2, b"".join(pieces))
+
+
+def outside_of_proto(module: Module) -> tuple[str, ...]:
+    """The attributes of the header that `HloModuleProto` has no field for: in XLA they belong to the module's config."""
+    names = (*CONFIG_NUMBERS.values(), "alias_passthrough_params", *CONFIG_FLAGS.values())
+    return tuple([name for name in names if name in module._attributes])

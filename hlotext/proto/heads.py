@@ -213,7 +213,7 @@ class Heads:
                 value = read(fields, self.tools)
             except ProtoError as error:
                 raise ProtoError(error.bare_message, use.name) from None
-            if value is not None and _is_shown(use, value, operands):
+            if value is not None and is_shown(use, value, operands):
                 given[use.name] = value
         if opcode == "compare" and "direction" not in given:
             raise ProtoError("a comparison has no direction", "comparison_direction")
@@ -315,7 +315,7 @@ def _values(piece: bytes, least: int, most: int) -> list[tuple[int, int | bytes]
     return found
 
 
-def _is_shown(use: AttributeUse, value: Any, operands: tuple[Instruction, ...]) -> bool:
+def is_shown(use: AttributeUse, value: Any, operands: tuple[Instruction, ...]) -> bool:
     """Whether the text would say it, so that a module is the same from proto and from text."""
     if use.new and value == use.default:
         return False

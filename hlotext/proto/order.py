@@ -9,6 +9,7 @@ from hlotext.ir.nodes.computation import instruction_post_order
 from hlotext.proto.bodies import LOCAL, number_of
 
 if TYPE_CHECKING:
+    from hlotext.ir.nodes.computation import Computation
     from hlotext.ir.nodes.instruction import Instruction
     from hlotext.proto.bodies import Body
 
@@ -19,7 +20,9 @@ def instruction_order(body: Body) -> list[Instruction]:
     Every instruction without users starts a walk, in the order of their ids. XLA writes protos in that order already.
     """
     like = body.like
-    if (like is not None and like.is_in_order) or _is_in_order(body):
+    if (like is not None and like.is_in_order) or _is_in_order(
+        body.nodes, body.has_predecessors, _starts(body)
+    ):
         if like is not None:
             like.is_in_order = True
         return body.nodes
@@ -29,18 +32,32 @@ def instruction_order(body: Body) -> list[Instruction]:
     return instruction_post_order(computation)
 
 
-def _is_in_order(body: Body) -> bool:
+def as_read(computation: Computation) -> list[Instruction]:
+    """The instructions in the order that `instruction_order` gives when they are numbered as they stand, or in this one."""
+    nodes = computation._instructions
+    used = set(itertools.chain.from_iterable([node._operands for node in nodes]))
+    starts = [place for place, node in enumerate(nodes) if node not in used]
+    has_predecessors = any("control-predecessors" in node._attributes for node in nodes)
+    try:
+        if _is_in_order(nodes, has_predecessors, starts):
+            return nodes
+    except KeyError:  # an operand of another computation, which whoever writes it finds out
+        return nodes
+    found = instruction_post_order(computation)
+    return found if len(found) == len(nodes) else nodes
+
+
+def _is_in_order(nodes: list[Instruction], has_predecessors: bool, starts: list[int]) -> bool:
     """Whether these walks visit the instructions in the order in which they stand.
 
     A walk from an instruction visits what stands from some place on up to it, and what each of its operands adds follows on
     what the one before it added. So from the last instruction on each one tells its operands where their walks begin, and
     when all agree, no walk needs to be made.
     """
-    nodes, has_predecessors = body.nodes, body.has_predecessors
     places = dict(zip(nodes, range(len(nodes)), strict=True))
     begins = [-1] * len(nodes)
     begin = 0
-    for place in _starts(body):
+    for place in starts:
         if place >= begin:
             begins[place], begin = begin, place + 1
     if begin != len(nodes):

@@ -93,6 +93,8 @@ class _Reader:
         self._read_computations(module)
         computations = [self.by_key[key] for key in sorted(self.by_key, key=_order)]
         module._computations = computation_order(computations, self.calls)
+        if module._computations != computations:
+            module._stored = tuple([computation.name for computation in computations])
         entry = self.fields.get(_ENTRY_ID, [0])[-1]
         key = encoded(entry).decode("latin-1")
         if entry < 0 or key not in self.by_key:
@@ -257,11 +259,13 @@ def _ids(raw: bytes, found: tuple[int, int, int, int]) -> str:
     return raw[start:end].decode("latin-1")
 
 
-_CONFIG_NUMBERS = {4: "replica_count", 5: "num_partitions"}
-_CONFIG_FLAGS = {
+CONFIG_NUMBERS = {4: "replica_count", 5: "num_partitions"}
+"""Fields of `HloModuleConfigProto` that are numbers, with the header's attribute that each is."""
+CONFIG_FLAGS = {
     27: "allow_spmd_sharding_propagation_to_output",
     33: "allow_spmd_sharding_propagation_to_parameters",
 }
+"""The same of lists of flags."""
 
 
 def read_config(module: Module, data: bytes, name: str = "") -> None:
@@ -274,11 +278,11 @@ def read_config(module: Module, data: bytes, name: str = "") -> None:
         for field, field_kind, a, b in wire.scan(data, start, end, name):
             if field == 1 and field_kind == BYTES:
                 module._attributes[ENTRY_LAYOUT] = tools.shapes.program_shape(data[a:b])
-            elif field in _CONFIG_NUMBERS and field_kind == VARINT and a != 1:
-                module._attributes[_CONFIG_NUMBERS[field]] = a
+            elif field in CONFIG_NUMBERS and field_kind == VARINT and a != 1:
+                module._attributes[CONFIG_NUMBERS[field]] = a
             elif field == 17 and field_kind == VARINT and a:
                 module._attributes["alias_passthrough_params"] = True
-            elif field in _CONFIG_FLAGS:
+            elif field in CONFIG_FLAGS:
                 values = (
                     [a]
                     if field_kind == VARINT
@@ -286,7 +290,7 @@ def read_config(module: Module, data: bytes, name: str = "") -> None:
                     if field_kind == BYTES
                     else ()
                 )
-                flags.setdefault(_CONFIG_FLAGS[field], []).extend(map(bool, values))
+                flags.setdefault(CONFIG_FLAGS[field], []).extend(map(bool, values))
         for attribute, given in flags.items():
             if given != [False]:
                 module._attributes[attribute] = tuple(given)

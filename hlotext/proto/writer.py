@@ -18,12 +18,14 @@ from hlotext.ir.tables.opcode import Calls, Derived, Printing
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.enums import CustomCallApiVersion
 from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.window import Window
 from hlotext.proto import attributes as table
-from hlotext.proto import common, header, shardings, wire
+from hlotext.proto import common, header, order, shardings, wire
 from hlotext.proto.calls import REPEATING
 from hlotext.proto.errors import ProtoError
+from hlotext.proto.heads import is_shown
 from hlotext.proto.literals import encoded, field, write_literal
 from hlotext.proto.metadata import string_field, write_metadata
 from hlotext.proto.tools import Tools, varint
@@ -70,19 +72,26 @@ class _Writer:
         if not module.computations:
             raise ProtoError(f"module {module.name} has no computations")
         self._refuse()
-        ordered = post_order(module.computations)
+        fusion_bodies = self.fusion_bodies = {
+            callee
+            for instruction in module.instructions()
+            if instruction._opcode == "fusion"
+            for callee in instruction.called_computations
+        }
+        # Instructions in the order in which readers, XLA's too, give them: so what is read and written again is the same.
+        has_plan = module.is_scheduled
+        self.instructions = {
+            computation: computation._instructions
+            if has_plan and computation not in fusion_bodies
+            else order.as_read(computation)
+            for computation in _as_stored(module)
+        }
+        ordered = list(self.instructions)
         names = NameUniquer()
         titles = {c: names.unique(sanitized(c.name) if c.name else "_") for c in ordered}
         self.names = _unique_names(module)
         for number, computation in enumerate(ordered, 1):
             self.computation_ids[computation] = number
-        self.fusion_bodies = {
-            callee
-            for computation in ordered
-            for instruction in computation._instructions
-            if instruction._opcode == "fusion"
-            for callee in instruction.called_computations
-        }
         pieces = [string_field(1, module.name), string_field(2, titles[module.entry])]
         bodies = [field(3, self._computation(computation, titles[computation])) for computation in ordered]
         pieces += bodies
@@ -114,7 +123,7 @@ class _Writer:
 
     def _computation(self, computation: Computation, title: str) -> bytes:
         number = self.computation_ids[computation]
-        instructions = computation._instructions
+        instructions = self.instructions[computation]
         tail = encoded(number << 4)
         if len(instructions) >> 28:
             raise ProtoError(f"{computation.name} has more instructions than ids can count")
@@ -151,7 +160,7 @@ class _Writer:
                 raw = known[id(shape)] = field(1, of(shape))  # type: ignore[arg-type]
             pieces.append(raw)
         pieces.append(field(2, of(computation.shape)))
-        pieces += [string_field(3, p._name) for p in parameters]
+        pieces += [string_field(3, self.names.get(p, p._name)) for p in parameters]
         return field(4, b"".join(pieces))
 
     def _schedule(self, ordered: list[Computation]) -> bytes:
@@ -260,6 +269,8 @@ class _Writer:
 
     def _metadata_bytes(self, metadata: Any) -> bytes:
         known = self._metadata.get(id(metadata))
+        if known is None and isinstance(metadata, Metadata) and not metadata.is_printed:
+            known = self._metadata[id(metadata)] = b"", metadata  # as if there were none
         if known is None:
             raw = field(7, metadata_bytes(metadata, self.tools))
             known = self._metadata[id(metadata)] = raw, metadata
@@ -291,6 +302,9 @@ class _Writer:
             raise ProtoError(f"opcode {opcode} is unknown to this release")
         given = _completed(instruction)
         pieces = []
+        for name, value in given.items():
+            if isinstance(value, RawValue) and not value.text.isdigit() and name not in _SEPARATE:
+                raise ProtoError(f"the value {name}={value} is unknown to this release")
         shared = table.SHARED.get(opcode, [])
         for names, write in shared:
             if not names or names & given.keys() or opcode in ("dot", "scaled-dot"):
@@ -299,6 +313,8 @@ class _Writer:
             use = row.attribute(name)
             if use is None:
                 pieces.append(self._common(name, value, instruction))
+            elif opcode == "compare" and not is_shown(use, value, instruction._operands):
+                continue  # it follows from the operands, so readers leave it out
             elif use.calls is Calls.NONE and use.printed is not Printing.INPUT_ONLY:
                 pieces.append(self._one(opcode, name, value, bool(shared)))
         found: list[tuple[int, bytes]] = []
@@ -322,8 +338,6 @@ class _Writer:
             if not may_share:
                 raise ProtoError(f"attribute {name} has no place in a proto")
             return b""
-        if isinstance(value, RawValue) and not value.text.isdigit():
-            raise ProtoError(f"the value {name}={value} is unknown to this release")
         return way[1](value, self.tools)
 
     def _common(self, name: str, value: Any, instruction: Instruction) -> bytes:
@@ -336,16 +350,21 @@ class _Writer:
             assert instruction._shape is not None
             return field(40, shardings.write_sharding(value.for_shape(instruction._shape), tools.classes))
         if name == "backend_config":
-            return field(43, value.text.encode("utf-8", "surrogateescape"))
+            return _unless_empty(43, value.text.encode("utf-8", "surrogateescape"))
         if name == "frontend_attributes":
-            return field(68, common.write_frontend(value, tools))
+            return _unless_empty(68, common.write_frontend(value, tools))
         if name == "statistics":
-            return field(82, common.write_statistics(value, tools))
+            return _unless_empty(82, common.write_statistics(value, tools))
         if name == "origin":
             return field(88, common.write_origin(value, tools))
         if name == "result_accuracy":
-            return field(91, common.write_accuracy(value, tools))
+            return _unless_empty(91, common.write_accuracy(value, tools))
         raise ProtoError(f"attribute {name} has no place in a proto")
+
+
+def _unless_empty(number: int, raw: bytes) -> bytes:
+    """A field that says nothing where it is empty, so that readers take it for none."""
+    return field(number, raw) if raw else b""
 
 
 def metadata_bytes(metadata: Any, tools: Tools) -> bytes:
@@ -355,7 +374,7 @@ def metadata_bytes(metadata: Any, tools: Tools) -> bytes:
     return write_metadata(metadata, tools.classes)
 
 
-_BY_SHAPES = frozenset({"outfeed", "map", "custom-call"})
+_BY_SHAPES = frozenset({"compare", "outfeed", "map", "custom-call"})
 """Opcodes whose fields follow from shapes too."""
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
@@ -376,7 +395,7 @@ def _completed(instruction: Instruction) -> dict[str, Any]:
             given[name] = CustomCallApiVersion(value) if name == "api_version" else value
     row = opcodes.opcode(opcode)
     for use in row.attributes if row is not None else ():
-        if use.name in given:
+        if use.name in given and not (use.default is Derived.RESULT_DIMENSIONS and given[use.name] == ()):
             continue
         if use.name == "replica_groups":
             given[use.name] = ()
@@ -391,6 +410,15 @@ def _completed(instruction: Instruction) -> dict[str, Any]:
     if "operand_layout_constraints" in given:
         given["operand_layout_constraints"] = tuple(given["operand_layout_constraints"])
     return given
+
+
+def _as_stored(module: Module) -> list[Computation]:
+    """The computations, callees before callers: as they lay in the proto that the module was read from, else as it has them.
+
+    Readers give them in another order, which does not tell the one in the file.
+    """
+    places = {name: place for place, name in enumerate(module._stored)}
+    return post_order(sorted(module.computations, key=lambda c: places.get(c.name, len(places))))
 
 
 def _is_elided(instruction: Instruction) -> bool:

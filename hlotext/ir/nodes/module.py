@@ -104,6 +104,8 @@ class Module:
     _computation_names: NameUniquer | None = None
     _carried: bytes = b""
     """Fields of a proto that a module has no place for, as they lie in it, to be put back when one is written."""
+    _stored: tuple[str, ...] = ()
+    """The names of the computations as they lie in the proto that was read, where that is another order; they go back so."""
     _facts: tuple[int, dict[str, Any]] | None = None
     """What `hlotext.analysis` found out, by the fact's name, and the revision that it is true of."""
 
@@ -355,7 +357,9 @@ class Module:
 
         Fields that a proto had and modules have no place for go back where the module was read from one. With `fill_elided`
         constants whose values the text leaves out become zeros. Raises HloSyntaxError with the names of such constants
-        without it, and for what no proto holds. Needs `hlotext[proto]` (MissingProtobuf, an ImportError).
+        without it, and for what no proto holds. The header's count of replicas and partitions is no part of this message
+        (`hlotext.proto.outside_of_proto` names what is not; `with_config` writes that too).
+        Needs `hlotext[proto]` (MissingProtobuf, an ImportError).
         """
         return printing.proto_writer()(self, fill_elided)
 
