@@ -225,3 +225,19 @@ def test_the_baseline_of_a_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     rows = asked("--query", "new-findings", "tables")
     assert rows
     assert asked("--query", "new-findings", "-p", "build=b2", "-p", "old=b2", "tables") == []
+
+
+@pytest.mark.parametrize("output_format", ["text", "csv", "json"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from instructions",
+        "select [1, 2] as a, [[1.5], null] as b, {'k': 1} as c, map(['a'], [1]) as d, [true] as e",
+        "select 1::decimal(9, 2) as a, 1::hugeint as b, null::integer as c, 'nan'::double as d, union_value(n := 2) as e",
+        "select date '2026-01-01' as a, interval 3 days as b, 'x'::blob as c, uuid() as d, time '01:02:03' as e",
+        "select unnest([1, 2]::integer[]) as a, [1, 2]::integer[2] as b, row(1, 'x') as c, 'a'::enum('a', 'b') as d",
+    ],
+)
+def test_values_of_every_type_are_shown(query: str, output_format: str, dataset: str) -> None:
+    result = run("sql", query, dataset, "--format", output_format)
+    assert result.exit_code == 0, result.output

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 import hlotext as hlo
-from hlotext.cli import UNREADABLE
+from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
 from hlotext.cli.documents import note_error, write_json
 from hlotext.cli.output import ReadingBar
 from hlotext.cli.pager import is_held
@@ -225,6 +226,12 @@ class Inputs:
             except Unreadable as error:
                 self._fail(error)
                 continue
+            except (click.ClickException, click.exceptions.Exit, MemoryError):
+                raise
+            except Exception as error:
+                # A fault of hlotext, which costs the other texts nothing.
+                self._fail(Unreadable(internal_error(error, place), where={"file": place}))
+                continue
             yield place, found
 
     def refuse_packed(self) -> None:
@@ -240,6 +247,14 @@ class Inputs:
         """To be called after the last file. Raises Exit if one was unreadable."""
         if self._failed:
             raise click.exceptions.Exit(UNREADABLE)
+
+
+def internal_error(error: Exception, place: str) -> str:
+    """What is said where hlotext itself fails at one of several texts."""
+    if os.environ.get(DEBUG_VARIABLE):
+        traceback.print_exc()
+    said = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"{place}: internal error: {said} ({DEBUG_VARIABLE}=1 shows where)"
 
 
 def is_folder(place: str) -> bool:

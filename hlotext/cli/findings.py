@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,11 +12,12 @@ import click
 
 import hlotext as hlo
 from hlotext import reports
-from hlotext.cli import UNREADABLE
+from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
 from hlotext.cli.common import Inputs, Unreadable, say
 from hlotext.cli.documents import json_text
 from hlotext.cli.output import echo, emit_report, is_colourful, terminal_width
 from hlotext.cli.rule import RULES
+from hlotext.findings.failures import INTERNAL
 from hlotext.ir.files import write_text
 
 FOUND = 1
@@ -57,7 +59,7 @@ class Findings:
         for diagnostic in diagnostics:
             if self._quiet and diagnostic.severity is hlo.Severity.NOTE:
                 continue
-            finding = attrs.evolve(diagnostic, module=module)
+            finding = attrs.evolve(shown(diagnostic), module=module)
             if self._is_text and self._output_file is None:
                 show([finding], is_first=not self._found)
             self._found.append(finding)
@@ -81,6 +83,13 @@ class Findings:
             raise click.exceptions.Exit(UNREADABLE)
         if any(finding.severity is not hlo.Severity.NOTE for finding in self._found) and not self._exit_zero:
             raise click.exceptions.Exit(FOUND)
+
+
+def shown(finding: hlo.Diagnostic) -> hlo.Diagnostic:
+    """The finding; that of a check that failed without its traceback unless that is wanted."""
+    if finding.code != INTERNAL or os.environ.get(DEBUG_VARIABLE):
+        return finding
+    return attrs.evolve(finding, help=f"this is a fault of hlotext: {DEBUG_VARIABLE}=1 shows the traceback")
 
 
 def write_report(report: reports.Report, output_format: str, output_file: Path | None = None) -> None:

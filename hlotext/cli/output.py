@@ -79,7 +79,10 @@ def emit(text: str, colour: str | None = None) -> None:
 
 def emit_report(text: str) -> None:
     """A report whose writer has seen to it that nothing in it acts, on standard output; it ends with a line end."""
-    click.echo(text, nl=not text.endswith("\n") and bool(text))
+    if text and not text.endswith("\n"):
+        text += "\n"
+    # Bytes, as `emit`: a page says that it is UTF-8, whatever the system's own encoding is.
+    click.echo(text.encode("utf-8", "surrogateescape"), nl=False)
 
 
 def styled(text: str, style: str) -> str:

@@ -7,11 +7,12 @@ import click
 import hlotext as hlo
 from hlotext.cli.common import FORMAT, NotFound, write_json
 from hlotext.cli.output import Column, Table, echo, is_colourful, output
+from hlotext.findings.failures import FAILED, INTERNAL
 from hlotext.syntax.source import codes as syntax_codes
 from hlotext.syntax.source.reporter import did_you_mean
 from hlotext.verify import codes as verify_codes
 
-RULES = {**syntax_codes.RULES, **verify_codes.CODES}
+RULES = {**syntax_codes.RULES, INTERNAL: FAILED, **verify_codes.CODES}
 """Codes that cost nothing to know: X of the reader, V of the verifier."""
 
 

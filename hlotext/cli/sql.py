@@ -251,7 +251,7 @@ _NO_QUANTITIES = frozenset({"line", "id", "text_line", "step", "ordinal"})
 def _cell(value: Any, is_quantity: bool) -> str:
     if value is None:
         return ""
-    if is_quantity:
+    if is_quantity and isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         return f"{value:,}" if not isinstance(value, float) else f"{value:,.6g}"
     return value if isinstance(value, str) else _word(_plain(value))
 

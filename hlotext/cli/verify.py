@@ -10,6 +10,7 @@ import click
 import hlotext as hlo
 from hlotext.cli.common import FILES, Inputs, which_option
 from hlotext.cli.findings import EXIT_ZERO, FINDINGS_FORMAT, OUTPUT_FILE, QUIET, Findings, read_problems
+from hlotext.findings.failures import INTERNAL
 
 if TYPE_CHECKING:
     from hlotext.dumps.texts import Which
@@ -70,6 +71,7 @@ def command(
             found = hlo.verify(
                 module, layout_sensitive=_CHOICES[layouts], mixed_precision=_CHOICES[mixed_precision]
             )
+            is_unreadable = is_unreadable or any(one.code == INTERNAL for one in found)
             findings.add(found, module.name)
     findings.finish(inputs, is_unreadable=is_unreadable)
 

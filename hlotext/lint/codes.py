@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from hlotext.findings.codes import Code
 from hlotext.findings.errors import Severity
+from hlotext.findings.failures import FAILED, INTERNAL
 from hlotext.lint.registry import all_rules
 from hlotext.syntax.source.codes import RULES as SYNTAX_CODES
 from hlotext.verify.codes import CODES as VERIFY_CODES
 
-INTERNAL = "X900"
-"""The code of a rule that failed. It is always reported."""
+__all__ = ["INTERNAL", "code_of", "every_code"]
 
 
 def every_code() -> dict[str, Code]:
     """All codes that have a page, by name: X, V, then those of the rules, of other packages too."""
-    return {**SYNTAX_CODES, **VERIFY_CODES, **{code: rule.described() for code, rule in all_rules().items()}}
+    failed = {INTERNAL: FAILED}
+    return {
+        **SYNTAX_CODES,
+        **failed,
+        **VERIFY_CODES,
+        **{code: rule.described() for code, rule in all_rules().items()},
+    }
 
 
 def code_of(name: str) -> Code:
@@ -23,12 +29,10 @@ def code_of(name: str) -> Code:
         return rule.described()
     return (
         SYNTAX_CODES.get(name)
+        or {INTERNAL: FAILED}.get(name)
         or VERIFY_CODES.get(name)
-        or _Plain(name, Severity.ERROR, _TITLES.get(name, name))
+        or _Plain(name, Severity.ERROR, name)
     )
-
-
-_TITLES = {INTERNAL: "a rule that failed"}
 
 
 class _Plain(Code):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
@@ -12,13 +11,13 @@ import attrs
 from hlotext import proto
 from hlotext.analysis import causing_frame, causing_frames
 from hlotext.findings.errors import Severity
+from hlotext.findings.failures import INTERNAL, NOWHERE, failure
 from hlotext.findings.finding import Facts, Finding, FindingList
 from hlotext.ir import collector
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
 from hlotext.lint.causes import cause_of, merged
 from hlotext.lint.checkout import Checkout
-from hlotext.lint.codes import INTERNAL
 from hlotext.lint.config import Config
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
 from hlotext.lint.helpers import operation
@@ -42,9 +41,12 @@ def run(module: Module, config: Config | None = None, file: str = "<text>") -> l
 
 def _run(module: Module, config: Config, file: str) -> list[Finding]:
     checkout = Checkout(config.source_root) if config.source_root is not None else None
-    context = make_context(module, config.profile, checkout)
+    try:
+        context = make_context(module, config.profile, checkout)
+        rules = [rule for rule in config.active_rules() if rule.applies_to(context)]
+    except Exception as error:
+        return FindingList([_failure("what the rules read of the module", error, module.name, file)])
     found: list[Finding] = []
-    rules = [rule for rule in config.active_rules() if rule.applies_to(context)]
     causes: dict[tuple[object, ...], list[tuple[Report, Finding]]] = {}
     reports = [
         (rule, report, tuple(_subjects(report, context)))
@@ -133,7 +135,7 @@ def lint_proto(data: bytes, name: str, config: Config | None = None) -> Linted:
             found += run(module, config, name)
             instructions += sum(map(len, module.computations))
     except proto.ProtoError as error:
-        damage = attrs.evolve(error.diagnostic, span=_NOWHERE, source=Source("", name))
+        damage = attrs.evolve(error.diagnostic, span=NOWHERE, source=Source("", name))
         return Linted((_adopted(damage, SYNTAX_CODES[damage.code]),), 0, 0)
     return Linted(tuple(found), len(modules), instructions)
 
@@ -151,7 +153,7 @@ def _reports(
             for report in rule.check_module(context):
                 yield rule, report
         except Exception as error:
-            failed(_failure(rule, error, context, file))
+            failed(_failure(f"rule {rule.code}", error, context.module.name, file))
 
 
 def _adopted(finding: Finding, rule: str, module: str = "") -> Finding:
@@ -166,21 +168,9 @@ def _adopted(finding: Finding, rule: str, module: str = "") -> Finding:
     )
 
 
-_NOWHERE = Span(0, 0, 1, 1, 1, 1)
-"""The place of what has none."""
-
-
-def _failure(rule: Rule, error: Exception, context: Context, file: str) -> Finding:
-    return Finding(
-        INTERNAL,
-        Severity.ERROR,
-        f"rule {rule.code} failed: {type(error).__name__}: {error}",
-        _NOWHERE,
-        "".join(traceback.format_exception(error)),
-        rule="rule-failed",
-        module=context.module.name,
-        fingerprint=text_fingerprint(INTERNAL, rule.code),
-        facts=Facts(file),
+def _failure(what: str, error: Exception, module: str, file: str) -> Finding:
+    return attrs.evolve(
+        failure(what, error, module=module), fingerprint=text_fingerprint(INTERNAL, what), facts=Facts(file)
     )
 
 
@@ -197,7 +187,7 @@ def _finding(rule: Rule, report: Report, context: Context, file: str) -> Finding
         rule.code,
         rule.severity,
         report.message,
-        _NOWHERE if span is None else span,
+        NOWHERE if span is None else span,
         report.help,
         source=source,
         instruction=instruction,
@@ -243,3 +233,8 @@ def _verify(module: Module, config: Config, file: str) -> Iterator[Finding]:
                 finding = attrs.evolve(finding, source=Source(shown, file))
             if not _is_ignored(finding, config, module.source):
                 yield finding
+
+
+def failed_file(file: str, error: Exception) -> Linted:
+    """What is said of a text on which reading it or looking at it raised an error."""
+    return Linted((_failure("reading and linting this file", error, "", file),), 0, 0)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
+from hlotext.findings.errors import HloSyntaxError
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
@@ -54,7 +55,12 @@ def change_entry_layout(
 
 
 def _layout(given: Layout | str) -> Layout:
-    return parse_layout(given) if isinstance(given, str) else given
+    if not isinstance(given, str):
+        return given
+    try:
+        return parse_layout(given)
+    except HloSyntaxError as error:
+        raise EditError(f"{given!r} is no layout: {error.diagnostic.message}") from None
 
 
 def _change_parameter(module: Module, parameter: Instruction, index: Index, layout: Layout) -> None:

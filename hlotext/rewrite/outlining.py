@@ -109,11 +109,13 @@ def inline(call: Instruction) -> dict[Instruction, Instruction]:
 
     Control dependencies of the call pass to the copies: they follow its predecessors, and its successors follow the
     result. The computation of a call stays (DCE takes it out when nothing calls it), that of a fusion goes with it. Returns
-    the copy of each instruction. Raises EditError for other opcodes.
+    the copy of each instruction. Raises EditError for other opcodes, and for a call of nothing.
     """
     computation = call.computation
     if call.opcode not in ("call", "fusion") or computation is None or computation.module is None:
         raise EditError(f"{call.name} is no call")
+    if not call.called_computations:
+        raise EditError(f"{call.name} calls no computation")
     callee = call.called_computations[0]
     module = computation.module
     if len(callee.parameters) != len(call.operands):

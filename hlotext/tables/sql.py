@@ -50,7 +50,7 @@ class Result:
     @property
     def is_number(self) -> tuple[bool, ...]:
         """Of each column whether it holds numbers."""
-        return tuple(kind.startswith(_NUMBERS) for kind in self.types)
+        return tuple(kind.startswith(_NUMBERS) and not kind.endswith("]") for kind in self.types)
 
     def rows(self) -> list[tuple[Any, ...]]:
         """The rows as Python's values; sums, which may be wider than 64 bits, as integers."""

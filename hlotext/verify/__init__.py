@@ -27,8 +27,9 @@ def verify(
     """Everything that is wrong with a module, in the order of the text.
 
     Each diagnostic has a code (`hlotext.verify.codes`), a severity, a place, and the instruction at fault; errors are
-    what XLA's verifier (`HloVerifier`) refuses. An empty list: all is well. Never raises on a module that was read; for an
-    edited one it also finds what the reader would refuse (`X1xx`).
+    what XLA's verifier (`HloVerifier`) refuses. An empty list: all is well. Never raises on a module that was read: a
+    check that fails is a finding of code `X900`, and the others go on. For an edited module it also finds what the
+    reader would refuse (`X1xx`).
 
     `layout_sensitive`: layouts are final, so that values must be passed on in the layout that they have; None: if the
     module is scheduled. `mixed_precision`: computing opcodes may take and give real floats of any precision; None: if the

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import attrs
 
 from hlotext.findings.errors import Severity
+from hlotext.findings.failures import failure
 from hlotext.findings.finding import Diagnostic, FindingList
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -88,6 +89,17 @@ class Findings:
     ) -> None:
         """Takes a finding about an attribute of the module's header, or about one of its tables."""
         self._add(None, code, message, places.of_header(self.module, attribute), help, related)
+
+    def failed(self, node: Node, what: str, error: Exception) -> None:
+        """Takes that a check raised an error, at what it was about."""
+        if isinstance(node, Instruction):
+            source, span = places.of_instruction(node, Part.WHOLE)
+        elif node is not None:
+            source, span = places.of_computation(node)
+        else:
+            source, span = places.of_header(self.module, "HloModule")
+        instruction = node if isinstance(node, Instruction) else None
+        self.take(node, failure(what, error, source=source, span=span, instruction=instruction))
 
     def _add(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import attrs
@@ -28,7 +28,7 @@ from hlotext.verify.checks import (
     order,
     shardings,
 )
-from hlotext.verify.findings import Findings
+from hlotext.verify.findings import Findings, Node
 from hlotext.verify.survey import CALLING, Survey
 
 
@@ -53,22 +53,42 @@ def _run(
     survey = Survey.of(module)
     facts = facts_of(module, survey.shapes, layout_sensitive, mixed_precision)
     findings = Findings(module)
-    findings.header(header_problems(module, facts))
-    metadata.check_tables(module, findings)
     memory = Memory()
+
+    def check_header(module: Module, findings: Findings) -> None:
+        findings.header(header_problems(module, facts))
+
+    _guarded(findings, None, check_header, module, findings)
+    _guarded(findings, None, metadata.check_tables, module, findings)
     for computation in module.computations if within is None else _and_callers(module, within):
-        _check_computation(computation, memory, survey, facts_inside(facts, computation, survey), findings)
-    call_graph.check_calls(module, survey, findings)
-    call_graph.check_async_bodies(survey, findings)
-    asynchronous.check_pairs(survey, findings)
-    asynchronous.check_channels(survey, findings)
-    shardings.check_consistency(survey, findings)
-    devices.check_constrained(survey, findings)
+        inside = facts_inside(facts, computation, survey)
+        _guarded(findings, computation, _check_computation, computation, memory, survey, inside, findings)
+    _guarded(findings, None, call_graph.check_calls, module, survey, findings)
+    for check in _OF_SURVEY:
+        _guarded(findings, None, check, survey, findings)
     if survey.has_buffers:
-        custom.check_buffers(module, survey, findings)
+        _guarded(findings, None, custom.check_buffers, module, survey, findings)
     if survey.uses_host_memory:
-        host_memory.check_host_memory(module, facts, findings)
+        _guarded(findings, None, host_memory.check_host_memory, module, facts, findings)
     return findings.diagnostics()
+
+
+_OF_SURVEY: tuple[Callable[[Survey, Findings], None], ...] = (
+    call_graph.check_async_bodies,
+    asynchronous.check_pairs,
+    asynchronous.check_channels,
+    shardings.check_consistency,
+    devices.check_constrained,
+)
+"""Checks of the whole module that need nothing else."""
+
+
+def _guarded(findings: Findings, node: Node, check: Callable[..., object], *args: object) -> None:
+    """Runs a check; where it raises an error, that is a finding, and the other checks go on."""
+    try:
+        check(*args)
+    except Exception as error:
+        findings.failed(node, f"the check {check.__name__.lstrip('_')}", error)
 
 
 def _and_callers(module: Module, within: Collection[Computation]) -> list[Computation]:
@@ -144,8 +164,11 @@ def _check_computation(
         if "control-predecessors" in instruction._attributes:
             order.check_control(instruction, before, findings)
         before.add(instruction)
-        for problem in memory.problems(instruction, facts):
-            findings.problem(instruction, problem)
+        try:
+            for problem in memory.problems(instruction, facts):
+                findings.problem(instruction, problem)
+        except Exception as error:
+            findings.failed(instruction, f"the check of {instruction.opcode}", error)
         if is_edited and (is_built or instruction.is_touched):
             edited.check_edited(instruction, findings)
     if not in_order:

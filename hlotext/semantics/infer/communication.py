@@ -70,7 +70,11 @@ def _shards(op: Op, whole: Shape | None, part: Shape | None, along: int) -> int:
     known = group_size(op)
     if known is not None:
         return known
-    if whole is None or part is None or max(whole.rank, part.rank) <= along:
+    if whole is not None and part is not None and whole.rank != part.rank:
+        raise ShapeInferenceError(
+            f"{op.opcode} gives an array of its operand's rank: {part} and {whole} differ"
+        )
+    if whole is None or part is None or part.rank <= along:
         raise CannotInfer(f"the number of devices in a group of {op.opcode} is not known")
     sizes = whole.dimensions[along], part.dimensions[along]
     if any(map(is_unbounded, sizes)) or not sizes[1]:
