@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from hlotext.ir.doors import door
 
 if TYPE_CHECKING:
-    from hlotext.dumps import births as births
     from hlotext.dumps import causes as causes
-    from hlotext.dumps import provenance as provenance
+    from hlotext.dumps import identity as identity
     from hlotext.dumps.compilation import Compilation
     from hlotext.dumps.files import DumpFile
     from hlotext.dumps.folder import DumpFolder, open
@@ -24,9 +23,8 @@ if TYPE_CHECKING:
 
 __getattr__ = door(
     __name__,
-    "births",
     "causes",
-    "provenance",
+    "identity",
     compilation=("Compilation",),
     files=("DumpFile",),
     folder=("DumpFolder", "open"),
