@@ -305,7 +305,7 @@ def test_memory_as_the_files_of_a_dump_say(folder: str) -> None:
     assert read is not None
     assert not read.is_computed
     assert found.after is not None
-    assert not memory.differences(read, memory.assign(found.after))
+    assert not memory.differences(read, memory.assign(found.after, age=found.age))
 
 
 def test_no_memory_without_files(tmp_path: Path) -> None:

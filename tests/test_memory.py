@@ -16,6 +16,8 @@ from tests.support import DATA, read_text
 DUMPS = sorted((DATA / "memory").iterdir())
 """The module's text, XLA's four files, what JAX's `memory_analysis` said (`facts`), and XLA's own numbering and traces
 (`witness`)."""
+RELEASE = "0.10.2"
+"""The jaxlib that compiled them."""
 
 
 def facts_of(dump: Path) -> dict[str, Any]:
@@ -41,7 +43,7 @@ def dump(request: pytest.FixtureRequest) -> Path:
 def test_statistics_are_those_of_jax(dump: Path) -> None:
     """Arguments, outputs, aliases, the peak, and temporaries where the text tells: the numbers of `memory_analysis()`."""
     said = facts_of(dump)["memory_analysis"]
-    got = memory.assign(module_of(dump), chip=chip_of(dump)).statistics
+    got = memory.assign(module_of(dump), chip=chip_of(dump), age=RELEASE).statistics
     for field, number in said.items():
         mine = getattr(got, field, None)
         if mine is not None:
@@ -66,7 +68,7 @@ def test_reads_and_writes_what_xla_wrote(dump: Path) -> None:
 
 def test_computed_is_what_xla_wrote(dump: Path) -> None:
     """Values, positions, uses, live ranges, allocations and offsets; what TPU's memory space assignment placed aside."""
-    computed = memory.assign(module_of(dump), chip=chip_of(dump))
+    computed = memory.assign(module_of(dump), chip=chip_of(dump), age=RELEASE)
     found = memory.differences(memory.load(dump), computed)
     assert [str(difference) for difference in found if not difference.is_estimated] == []
 
@@ -74,7 +76,7 @@ def test_computed_is_what_xla_wrote(dump: Path) -> None:
 def test_a_difference_is_found() -> None:
     """Other rules give other places, and `differences` says so."""
     dump = next(path for path in DUMPS if path.name.startswith("cpu.mlp_train"))
-    computed = memory.assign(module_of(dump), platform="gpu")
+    computed = memory.assign(module_of(dump), platform="gpu", age=RELEASE)
     items = {difference.item for difference in memory.differences(memory.load(dump), computed)}
     assert items == {"offset"}
 
@@ -96,7 +98,7 @@ def test_traces_of_the_fast_memory_are_those_of_libtpu(dump: Path) -> None:
     chip = chip_of(dump)
     if chip is None:
         pytest.skip("not for TPU")
-    computed = memory.assign(module_of(dump), chip=chip)
+    computed = memory.assign(module_of(dump), chip=chip, age=RELEASE)
     read = memory.load(dump)
     mine = [
         (event.kind, event.value.name, event.value.index)

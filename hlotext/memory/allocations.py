@@ -45,6 +45,8 @@ class Allocation:
     """The places in it are ours, not XLA's, which the text does not tell."""
     heaps: int = 0
     """How many heaps lie in it."""
+    page: int | None = None
+    """Which of several heaps of limited size, as XLA numbers them; None before it had such (2026-08-10)."""
     other_flags: tuple[str, ...] = ()
     """What a file says of it besides, in words that this release does not know."""
     slices: tuple[Slice, ...] = ()

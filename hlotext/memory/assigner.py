@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -41,10 +41,10 @@ class Result:
     """In the order in which they were placed."""
 
 
-class _Open:
+class Opened:
     """An allocation while it is being filled."""
 
-    __slots__ = ("allocation", "held", "slices", "timeline", "values")
+    __slots__ = ("allocation", "held", "last", "slices", "timeline", "values")
 
     def __init__(self, allocation: Allocation) -> None:
         self.allocation = allocation
@@ -53,11 +53,14 @@ class _Open:
         self.values: list[Value] = []
         self.held: set[Value] = set()
         """The same."""
+        self.last = -1
+        """The last moment of what it holds."""
 
     def hold(self, value: Value) -> None:
         """Takes a value that has a live range."""
         assert value.live_range is not None
         self.timeline.add(*value.live_range, len(self.values))
+        self.last = max(self.last, value.live_range[1])
         self.values.append(value)
         self.held.add(value)
 
@@ -85,8 +88,8 @@ class Assigner:
         self._ranges = ranges
         self._sharing = sharing
         self._platform = platform
-        self._open: list[_Open] = []
-        self._of: dict[Value, _Open] = {}
+        self._open: list[Opened] = []
+        self._of: dict[Value, Opened] = {}
         self._gaps: dict[int, FreeGaps] = {}
         self._callers_first = post_order([flow.module.entry])[::-1]
         self._heaps: list[Heap] = []
@@ -104,14 +107,18 @@ class Assigner:
         """Everything in XLA's order: what is global, the heaps, what is thread-local; then temporaries are joined."""
         global_numbers, local_numbers = self._by_kind()
         assigned_before = self._assign_fast_space(global_numbers)
-        waiting: list[int] = []
-        for number in self._sorted([n for n in global_numbers if n not in assigned_before]):
-            if not self._assign_special(number, is_local=False) and not self._assign(number):
-                waiting.append(number)
-        self._place_heaps(waiting)
+        self._place_heaps(self.run_all([n for n in global_numbers if n not in assigned_before]))
         for number in self._sorted(local_numbers):
             self._assign_special(number, is_local=True)
         return Result(self._joined(), tuple(self._heaps))
+
+    def run_all(self, numbers: Sequence[int]) -> list[int]:
+        """Assigns the buffers of what is global, and says which of them wait for the heap."""
+        return [
+            number
+            for number in self._sorted(numbers)
+            if not self._assign_special(number, is_local=False) and not self._assign(number)
+        ]
 
     # ---- the order
 
@@ -144,14 +151,14 @@ class Assigner:
 
     # ---- one buffer
 
-    def _new(self, number: int, size: int, **flags: bool | int | tuple[int, ...] | None) -> _Open:
+    def _new(self, number: int, size: int, **flags: bool | int | tuple[int, ...] | None) -> Opened:
         buffer = self._buffers.members[number]
-        opened = _Open(Allocation(len(self._open), size, buffer[0].memory_space, **flags))  # type: ignore[arg-type]
+        opened = Opened(Allocation(len(self._open), size, buffer[0].memory_space, **flags))  # type: ignore[arg-type]
         self._open.append(opened)
         self._put(opened, number, size)
         return opened
 
-    def _put(self, opened: _Open, number: int, size: int) -> None:
+    def _put(self, opened: Opened, number: int, size: int) -> None:
         allocation = opened.allocation
         for value in self._buffers.members[number]:
             opened.slices.append(Slice(value, 0, size))
@@ -159,7 +166,7 @@ class Assigner:
         if number in self._live_out:
             allocation.maybe_live_out = True
 
-    def _note(self, opened: _Open, value: Value) -> None:
+    def _note(self, opened: Opened, value: Value) -> None:
         self._of[value] = opened
         if value is self._top_of_result:
             opened.allocation.is_output = True
@@ -190,9 +197,7 @@ class Assigner:
                 )
                 if is_aliased:
                     self._fill(opened)
-                    lives_out = opened.allocation.maybe_live_out
-                    ranges = self._ranges_of(number)
-                    self._gaps_in(opened).add(opened.allocation.number, ranges, lives_out=lives_out)
+                    self._occupied(opened, number, is_new=True)
                 return True
         if is_local:
             self._new(number, size, is_thread_local=True)
@@ -202,14 +207,14 @@ class Assigner:
             return True
         return False
 
-    def _fill(self, opened: _Open) -> None:
+    def _fill(self, opened: Opened) -> None:
         """Notes when an allocation is held, once it is known that it may be used again."""
         if not opened.values:
             for piece in opened.slices:
                 if piece.value.live_range is not None:
                     opened.hold(piece.value)
 
-    def _gaps_in(self, opened: _Open) -> FreeGaps:
+    def _gaps_in(self, opened: Opened) -> FreeGaps:
         """When allocations of the same memory space are free."""
         return self._gaps.get(opened.allocation.memory_space) or self._gaps.setdefault(
             opened.allocation.memory_space, FreeGaps(self._schedule.end)
@@ -233,22 +238,34 @@ class Assigner:
                 if opened is not None and self._fits(opened, number):
                     self._take(opened, number)
                     return True
-        ranges = self._ranges_of(number)
-        gaps = self._gaps.get(members[0].memory_space)
-        if ranges and gaps is not None:
-            may_live_out = not any(map(self._platform.cannot_live_out, members))
-            for candidate in gaps.candidates(
-                *ranges[0], *self._neighbours(members), may_live_out=may_live_out
-            ):
-                opened = self._open[candidate]
-                if self._fits(opened, number):
-                    self._take(opened, number)
-                    return True
+        for candidate in self._candidates(number):
+            opened = self._open[candidate]
+            if self._fits(opened, number):
+                self._take(opened, number)
+                return True
         if number not in self._live_out:
             return False
-        opened = self._new(number, self._buffers.sizes[number])
-        self._gaps_in(opened).add(opened.allocation.number, ranges, lives_out=True)
+        self._occupied(self._new(number, self._buffers.sizes[number]), number, is_new=True)
         return True
+
+    def _candidates(self, number: int) -> Iterator[int]:
+        """Allocations made before that may have room for a buffer, in the order in which they are tried."""
+        members = self._buffers.members[number]
+        ranges = self._ranges_of(number)
+        gaps = self._gaps.get(members[0].memory_space)
+        if not ranges or gaps is None:
+            return
+        may_live_out = not any(map(self._platform.cannot_live_out, members))
+        yield from gaps.candidates(*ranges[0], *self._neighbours(members), may_live_out=may_live_out)
+
+    def _occupied(self, opened: Opened, number: int, *, is_new: bool) -> None:
+        """Notes that a buffer was put into an allocation that may be used again."""
+        allocation, ranges = opened.allocation, self._ranges_of(number)
+        gaps = self._gaps_in(opened)
+        if is_new:
+            gaps.add(allocation.number, ranges, lives_out=allocation.maybe_live_out)
+        else:
+            gaps.occupy(allocation.number, ranges, lives_out=allocation.maybe_live_out)
 
     def _neighbours(self, members: Sequence[Value]) -> tuple[Owners, Owners]:
         """Which allocations a buffer can take right behind what they hold, and right before it; None: any.
@@ -281,12 +298,11 @@ class Assigner:
         opened = (self._of.get(value) for value in values if value is not None)
         return {one.allocation.number for one in opened if one is not None}
 
-    def _take(self, opened: _Open, number: int) -> None:
+    def _take(self, opened: Opened, number: int) -> None:
         self._put(opened, number, self._buffers.sizes[number])
-        ranges, lives_out = self._ranges_of(number), opened.allocation.maybe_live_out
-        self._gaps_in(opened).occupy(opened.allocation.number, ranges, lives_out=lives_out)
+        self._occupied(opened, number, is_new=False)
 
-    def _fits(self, opened: _Open, number: int) -> bool:
+    def _fits(self, opened: Opened, number: int) -> bool:
         """Whether an allocation takes a buffer (`MaybeAssignBuffer`)."""
         allocation, members = opened.allocation, self._buffers.members[number]
         size = self._buffers.sizes[number]
@@ -363,7 +379,7 @@ class Assigner:
 
     def _add_heap(self, space: int, events: Sequence[Event], placement: Placement, before: bool) -> None:
         allocation = Allocation(len(self._open), placement.bytes, space, is_estimated=before, heaps=1)
-        opened = _Open(allocation)
+        opened = Opened(allocation)
         self._open.append(opened)
         for value, (offset, size) in placement.chunks.items():
             opened.slices.append(Slice(value, offset, size))
@@ -378,7 +394,7 @@ class Assigner:
         """Temporaries of one memory space end to end (`CombineTempAllocations`), in the order that a partition leaves."""
         order = _partition(self._open)
         kept = [opened for opened in order if not opened.allocation.is_temporary]
-        first_of: dict[int, _Open] = {}
+        first_of: dict[int, Opened] = {}
         for opened in order[len(kept) :]:
             allocation = opened.allocation
             into = first_of.setdefault(allocation.memory_space, opened)
@@ -396,7 +412,7 @@ class Assigner:
         return tuple(opened.allocation for opened in kept)
 
 
-def _partition(items: list[_Open]) -> list[_Open]:
+def _partition(items: list[Opened]) -> list[Opened]:
     """Temporaries behind all others as `std::partition` leaves them: it swaps from both ends."""
     found = list(items)
     low, high = 0, len(found)

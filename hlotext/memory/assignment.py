@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from types import MappingProxyType
 
 import attrs
 
-from hlotext.analysis import Backend, backend_of
+from hlotext.analysis import Backend, XlaAge, age_for, backend_of
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.ir import collector
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.value import mimebundle
 from hlotext.memory import peaks, platforms
 from hlotext.memory.aliases import Buffer, find_buffers
@@ -27,6 +29,7 @@ from hlotext.memory.peaks import Peak, Statistics
 from hlotext.memory.platforms import Platform
 from hlotext.memory.schedule import Schedule, flatten
 from hlotext.memory.sharing import Sharing
+from hlotext.memory.timed_assigner import TimedAssigner
 from hlotext.memory.values import Value
 
 
@@ -60,13 +63,19 @@ class Assignment:
     """What was assumed, or could not be told."""
     is_computed: bool = True
     """Whether it was computed from the text, not read from XLA's files."""
+    unread: tuple[str, ...] = ()
+    """The files of XLA's that were not read whole, so that what they say is not all here; `notes` tells why."""
     heaps: tuple[Heap, ...] = ()
     """The heaps of temporaries, for what is computed."""
     platform: Platform | None = None
     model: Model | None = None
     """What the analyses found on the way, for what is computed."""
+    age: XlaAge | None = None
+    """The age of XLA whose rules were taken, for what is computed."""
     lines: Mapping[str, str] = MappingProxyType({})
     """For what is not in the text: the instruction as a file shows it, by name."""
+    elements: Mapping[Instruction, str] = MappingProxyType({})
+    """What XLA's files call the get-tuple-elements that the text writes as `BASE#I`; one name where they have several."""
 
     def __repr__(self) -> str:
         name = self.module.name if self.module is not None else "?"
@@ -111,16 +120,18 @@ def assign(
     chip: str | Chip | None = None,
     *,
     aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]] | None = None,
+    age: XlaAge | date | str | None = None,
 ) -> Assignment:
     """Assigns the memory of a module, from its text alone, as XLA's compiler for that platform does.
 
     The platform is told from the text where it can be; `platform` (`cpu`, `gpu`, `tpu`) says it where not. On TPU rules
     differ with the chip, which the text does not tell: without `chip` those of v5e are taken, and `notes` says so. Without
     a schedule the order of the text stands in for it, and `notes` says that too. With `aliases` (output index to parameter
-    number and index) these outputs lie in parameters, not those that the header names.
+    number and index) these outputs lie in parameters, not those that the header names. Rules differ with the age of XLA
+    too: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); without it the text tells, else the newest is taken.
 
     Raises MemoryModelError (a ValueError) where memory cannot be told: no entry, recursion, shapes that are missing, do not
-    fit, or have no known size, or a platform that is neither told nor given.
+    fit, or have no known size, or a platform that is neither told nor given; ValueError for what is no age.
     """
     notes: list[str] = []
     known_chip = chip_named(chip) if isinstance(chip, str) else chip
@@ -130,6 +141,8 @@ def assign(
             f"{known_chip.name} is a {known_chip.backend.value}, but the module is for {backend.value}"
         )
     rules = _rules(backend, known_chip, notes)
+    known_age = age_for(module, age)
+    is_timed = backend is Backend.TPU and known_age.has(xla_changes.FAST_MERGE)
     with collector.paused(pays=False):
         schedule = flatten(module)
         if schedule.is_assumed:
@@ -137,13 +150,19 @@ def assign(
         flow = analyse(module, aliases)
         pairs = InPlacePairs(rules.no_ops)
         buffers = find_buffers(flow, pairs)
-        ranges = find_live_ranges(flow, schedule, buffers)
+        starts_late = known_age.has(xla_changes.ASYNC_RESULTS_BEGIN_LATE)
+        ranges = find_live_ranges(flow, schedule, buffers, async_results_begin_late=starts_late)
         sharing = Sharing(flow, pairs, rules.hint)
-        result = Assigner(flow, schedule, buffers, ranges, sharing, rules).run()
+        kind = TimedAssigner if is_timed else Assigner
+        result = kind(flow, schedule, buffers, ranges, sharing, rules).run()
+    if known_age.has(xla_changes.PAGES):
+        for allocation in result.allocations:
+            allocation.page = 0
     return Assignment(
         module=module,
         backend=backend,
         chip=known_chip,
+        age=known_age,
         values=tuple(flow.values),
         buffers=tuple(buffers),
         schedule=schedule.instructions,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 
 import attrs
 
-from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.memory.allocations import Allocation
 from hlotext.memory.assignment import Assignment
 from hlotext.memory.values import Value, by_key
@@ -35,9 +35,56 @@ class Difference:
 def differences(read: Assignment, computed: Assignment) -> tuple[Difference, ...]:
     """All differences, what values are before where they lie. Numbers of values and allocations are not compared.
 
-    Values are told apart by name, index and being a phi; the order of positions and uses does not count.
+    Values are told apart by name, index and being a phi; the order of positions and uses does not count. Where a text writes
+    elements of tuples as `BASE#I`, it does not tell when XLA takes them out: then moments are counted without these on both
+    sides, and a life that ends with one is compared by its beginning.
     """
     return tuple(_differences(read, computed))
+
+
+class _Moments:
+    """Moments of a schedule without the elements that the text has no place for."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        schedule = assignment.schedule
+        self.kept = [place for place in schedule if isinstance(place, str) or place.form is not Form.COMPACT]
+        self._is_plain = len(self.kept) == len(schedule)
+        self._numbers: list[int | None] = []
+        if not self._is_plain:
+            number = 0
+            for place in schedule:
+                is_kept = isinstance(place, str) or place.form is not Form.COMPACT
+                self._numbers.append(number if is_kept else None)
+                number += is_kept
+        self._ends = len(schedule), len(self.kept)
+
+    def number(self, time: int) -> int | None:
+        """The moment counted so; None for that of an element."""
+        if self._is_plain:
+            return time
+        if time >= self._ends[0]:
+            return time - self._ends[0] + self._ends[1]
+        return self._numbers[time] if time >= 0 else time
+
+
+def _lives(
+    values: Mapping[Key, Value], others: Mapping[Key, Value], moments: _Moments, other: _Moments
+) -> dict[str, str]:
+    """The life of each value in words; what is not told on one of both sides is left open on both."""
+    found = {}
+    for key, value in values.items():
+        mine = value.live_range
+        theirs = others[key].live_range if key in others else None
+        if mine is None:
+            found[_shown(key, value)] = "none"
+            continue
+        ends = []
+        for number in (0, 1):
+            time = moments.number(mine[number])
+            is_told = time is not None and (theirs is None or other.number(theirs[number]) is not None)
+            ends.append(str(time) if is_told else "an element")
+        found[_shown(key, value)] = "-".join(ends)
+    return found
 
 
 def _differences(read: Assignment, computed: Assignment) -> Iterator[Difference]:
@@ -53,14 +100,19 @@ def _differences(read: Assignment, computed: Assignment) -> Iterator[Difference]
         value = second.get(key) or first.get(key)
         return value is not None and value.memory_space in estimated
 
+    moments = [_Moments(assignment) for assignment in (read, computed)]
     yield from _of(
         "schedule",
-        {str(time): _name(place) for time, place in enumerate(read.schedule)},
-        {str(time): _name(place) for time, place in enumerate(computed.schedule)},
+        {str(time): _name(place) for time, place in enumerate(moments[0].kept)},
+        {str(time): _name(place) for time, place in enumerate(moments[1].kept)},
     )
+    if read.schedule:
+        yield from _of(
+            "live range",
+            _lives(first, second, moments[0], moments[1]),
+            _lives(second, first, moments[1], moments[0]),
+        )
     for item, ask in _QUESTIONS.items():
-        if item == "live range" and not read.schedule:
-            continue
         yield from _of(
             item,
             {_shown(key, value): ask(value) for key, value in first.items()},
@@ -110,7 +162,6 @@ _QUESTIONS: dict[str, Callable[[Value], str]] = {
     "memory space": lambda value: str(value.memory_space),
     "positions": _positions,
     "uses": _uses,
-    "live range": lambda value: "none" if value.live_range is None else "{}-{}".format(*value.live_range),
 }
 """What is compared of a value."""
 

@@ -30,12 +30,15 @@ class LiveRanges:
         return self.ends.get(value, (value.instruction, value.index))
 
 
-def find_live_ranges(flow: Dataflow, schedule: Schedule, buffers: Iterable[Buffer]) -> LiveRanges:
+def find_live_ranges(
+    flow: Dataflow, schedule: Schedule, buffers: Iterable[Buffer], *, async_results_begin_late: bool = False
+) -> LiveRanges:
     """Sets `live_range` of every value on the schedule.
 
     From its definition (parameters: from the start of their computation) to its last position or use; a root lives to the
     end of its computation, an entry parameter in which no output lies to the end of all. Values of one buffer follow each
-    other without overlap.
+    other without overlap. With `async_results_begin_late` the result of an asynchronous body begins with its async-start, as
+    in XLA since 2026-09-18, not with the instruction of the body, which stands before that on the time line.
     """
     times, spans, end_of_all = schedule.times, schedule.spans, schedule.end
     ends: dict[Value, tuple[Instruction, ShapeIndex]] = {}
@@ -67,6 +70,8 @@ def find_live_ranges(flow: Dataflow, schedule: Schedule, buffers: Iterable[Buffe
         if instruction.opcode == "parameter" and computation is not None:
             start = spans[computation][0]
         if last_of_async and computation in last_of_async:
+            if async_results_begin_late and computation.root is instruction:
+                start = times.get(schedule.async_bodies[computation], start)
             last = max(last, last_of_async[computation])
         flat = value.flat_positions()
         for place in range(0, len(flat), 2):

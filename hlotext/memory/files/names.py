@@ -18,6 +18,7 @@ class Names:
 
     def __init__(self, assignment: Assignment) -> None:
         self._lines = assignment.lines
+        self._elements = assignment.elements
         self._parsed: dict[str, Instruction | None] = {}
         self._printer = TextPrinter(PrintOptions())
 
@@ -28,6 +29,12 @@ class Names:
         if place not in self._parsed:
             self._parsed[place] = _parsed(self._lines.get(place, ""))
         return self._parsed[place]
+
+    def name(self, place: Instruction | str) -> str:
+        """How XLA's files call an instruction."""
+        if isinstance(place, str):
+            return place
+        return self._elements.get(place, place.name)
 
     def of(self, value: Value) -> Instruction | None:
         return value.instruction if value.instruction is not None else self.instruction(value.name)

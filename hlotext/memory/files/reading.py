@@ -17,12 +17,14 @@ from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assignment import Assignment
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.files import places
+from hlotext.memory.files.elements import elements, is_unwritten
 from hlotext.memory.files.protos import assignment_of_proto
 from hlotext.memory.files.records import (
     AllocationRecord,
     Notes,
     RangeRecords,
     ValueRecord,
+    parted,
     read_allocations,
     read_ranges,
     read_values,
@@ -57,7 +59,8 @@ def load(place: str | os.PathLike[str]) -> Assignment:
 def load_beside(place: str | None) -> tuple[Assignment | None, str]:
     """What XLA's files beside a module's text say, where they say enough to be used in place of what is computed.
 
-    None for a text without such files (None: one that lies nowhere); also where they cannot be used, and then why.
+    None for a text without such files (None: one that lies nowhere); also where they cannot be used, and then why: one of
+    them is missing, or was not read whole.
     """
     if place is None or not places.has_files(place):
         return None, ""
@@ -65,7 +68,7 @@ def load_beside(place: str | None) -> tuple[Assignment | None, str]:
         found = load(place)
     except (MemoryModelError, InputError) as error:
         return None, str(error)
-    if not found.allocations or not found.schedule:
+    if not found.allocations or not found.schedule or found.unread:
         return None, "; ".join(found.notes) or "they are not complete"
     return found, ""
 
@@ -76,6 +79,12 @@ def read(texts: Mapping[str, str], module: Module | None = None) -> Assignment:
     Raises MemoryModelError for texts that hold nothing of the kind, or of another module.
     """
     notes = Notes()
+    head, *rest = parted(texts.get(places.ALLOCATIONS, ""))
+    if any(rest):
+        combined = {
+            suffix: text for suffix, text in zip((places.VALUES, places.RANGES), rest, strict=True) if text
+        }
+        texts = {**combined, **texts, places.ALLOCATIONS: head}
     allocations = read_allocations(texts.get(places.ALLOCATIONS, ""), notes)
     values = read_values(texts.get(places.VALUES, ""), notes)
     ranges = read_ranges(texts.get(places.RANGES, ""), notes)
@@ -92,6 +101,7 @@ class _Joiner:
     module: Module | None
     notes: Notes
     _instructions: dict[str, Instruction] = attrs.field(factory=dict)
+    _elements: dict[Instruction, str] = attrs.field(factory=dict)
     _lines: dict[str, str] = attrs.field(factory=dict)
     _shapes: dict[str, Shape | None] = attrs.field(factory=dict)
 
@@ -101,7 +111,12 @@ class _Joiner:
         if self.module is not None:
             # A name is unique in a module that XLA has numbered; of others the first counts.
             for instruction in self.module.instructions():
-                self._instructions.setdefault(instruction.name, instruction)
+                if not is_unwritten(instruction):
+                    self._instructions.setdefault(instruction.name, instruction)
+            told = elements(self._instructions, values, ranges.schedule)
+            self._instructions |= told
+            for name, instruction in told.items():
+                self._elements.setdefault(instruction, name)
         self._check(ranges, values)
         made: dict[tuple[str, ShapeIndex], Value] = {}
         for record in values:
@@ -128,7 +143,9 @@ class _Joiner:
             allocations=tuple(found),
             notes=tuple(self.notes.found),
             is_computed=False,
+            unread=tuple(self.notes.unread),
             lines={name: line for name, line in self._lines.items() if name not in self._instructions},
+            elements=self._elements,
         )
 
     def _backend(self) -> Backend | None:
@@ -198,6 +215,7 @@ class _Joiner:
             is_constant="constant" in flags,
             is_thread_local="thread-local" in flags,
             maybe_live_out="maybe-live-out" in flags,
+            page=record.page,
             other_flags=tuple(flag for flag in flags if flag not in _FLAGS),
             slices=tuple(slices),
         )

@@ -11,10 +11,11 @@ from hlotext.memory.files.short import SHORT, Short, index_of, short_of
 from hlotext.memory.parts import ShapeIndex
 from hlotext.memory.values import Range
 
-_ALLOCATION = re.compile(
-    r"allocation (?P<number>\d{1,18}): size (?P<size>\d{1,18})(?:, color (?P<color>-?\d{1,18}))?"
-    r"(?:, parameter (?P<parameter>\d{1,18}), shape \|(?P<shape>[^|]*)\| at ShapeIndex (?P<index>\{[\d,]*\}))?"
-    r"(?:, output shape is \|(?P<output>[^|]*)\|)?(?P<flags>(?:, [^:|]*)?):"
+_ALLOCATION = re.compile(r"allocation (?P<number>\d{1,18}): size (?P<size>\d{1,18})(?P<flags>(?:, .*)?):")
+_FLAG = re.compile(
+    r", (?:color (?P<color>-?\d{1,18})|page (?P<page>-?\d{1,18})"
+    r"|parameter (?P<parameter>\d{1,18}), shape \|(?P<shape>[^|]*)\| at ShapeIndex (?P<index>\{[\d,]*\})"
+    r"|output shape is \|(?P<output>[^|]*)\||(?P<word>[^,:|]+))(?=,|$)"
 )
 _SLICE = re.compile(
     rf" value: {SHORT} \(size=(?P<size>\d{{1,18}}),offset=(?P<offset>\d{{1,18}})\): (?P<shape>.*)"
@@ -23,6 +24,8 @@ _VALUE = re.compile(SHORT)
 _POSITION = re.compile(r"  (?P<name>\S+?)(?: (?P<index>\{[\d,]*\}))?")
 _USE = re.compile(r"  (?P<name>\S+), operand (?P<number>\d{1,9})(?: (?P<index>\{[\d,]*\}))?")
 _FROM = " from instruction: "
+_NEXT = re.compile(rf"(?P<line>.*[^ ]){SHORT}")
+"""Before 2025 no line end stood behind the instruction of a value: the next value began there."""
 _MOMENT = re.compile(r"    (?P<time>\d{1,18}):(?P<name>.*)")
 _RANGE = re.compile(r"    (?P<name>.*)(?P<index>\{[\d,]*\}):(?P<first>-?\d{1,18})-(?P<last>-?\d{1,18})")
 _PEAK = re.compile(r"  Live ranges at (?P<time>\d{1,18}) \(peak\):")
@@ -37,6 +40,7 @@ class AllocationRecord:
     parameter_index: ShapeIndex
     is_output: bool
     flags: tuple[str, ...]
+    page: int | None
     slices: list[tuple[Short, int, int, str]] = attrs.field(factory=list)
     """Value, offset, bytes, shape with layout."""
 
@@ -62,13 +66,42 @@ class Notes:
     """What was not understood: it is kept, said, and read over."""
 
     found: list[str] = attrs.field(factory=list)
+    unread: list[str] = attrs.field(factory=list)
+    """Files that were not read whole."""
     _seen: set[str] = attrs.field(factory=set)
 
     def unknown(self, file: str, line: str) -> None:
         """A line of no known form; of each file the first is said."""
         if file not in self._seen:
             self._seen.add(file)
+            self.unread.append(file)
             self.found.append(f"the {file} file has a line of no known form: {line[:80]!r}")
+
+
+VALUES_HEAD = "Total bytes used: "
+RANGES_HEAD = "HloLiveRange (max "
+"""How the values and the live ranges begin, which stood behind the allocations in one file before 2026-04-03."""
+
+
+def parted(text: str) -> tuple[str, str, str]:
+    """The allocations, values and live ranges of one file that holds them all, as they stand in files of their own.
+
+    Nothing for what is not in it. These lines are neither those of an allocation nor of a value.
+    """
+    allocations, found, rest = _cut(text, VALUES_HEAD)
+    if not found:
+        allocations, found, rest = _cut(text, RANGES_HEAD)
+        return allocations, "", found + rest
+    values, head, ranges = _cut(rest, RANGES_HEAD)
+    return allocations, found + values, head + ranges
+
+
+def _cut(text: str, head: str) -> tuple[str, str, str]:
+    """The text before a line that begins so, that beginning, and what follows."""
+    place = 0 if text.startswith(head) else text.find(f"\n{head}") + 1
+    if not place and not text.startswith(head):
+        return text, "", ""
+    return text[:place], head, text[place + len(head) :]
 
 
 def read_allocations(text: str, notes: Notes) -> list[AllocationRecord]:
@@ -81,22 +114,40 @@ def read_allocations(text: str, notes: Notes) -> list[AllocationRecord]:
                 row = (short_of(match), int(match["offset"]), int(match["size"]), match["shape"])
                 found[-1].slices.append(row)
                 continue
-        elif (match := _ALLOCATION.fullmatch(line)) is not None:
-            found.append(
-                AllocationRecord(
-                    int(match["number"]),
-                    int(match["size"]),
-                    int(match["color"] or 0),
-                    None if match["parameter"] is None else int(match["parameter"]),
-                    index_of(match["index"]),
-                    match["output"] is not None,
-                    tuple(flag for flag in match["flags"].split(", ") if flag),
-                )
-            )
+        elif (record := _allocation(line)) is not None:
+            found.append(record)
             continue
         if line and line != "BufferAssignment:":
             notes.unknown("buffer assignment", line)
     return found
+
+
+def _allocation(line: str) -> AllocationRecord | None:
+    """The head of an allocation; None for a line that is none. Words of later releases are kept, wherever they stand."""
+    match = _ALLOCATION.fullmatch(line)
+    if match is None:
+        return None
+    known: dict[str, str] = {}
+    words: list[str] = []
+    place, flags = 0, match["flags"]
+    while place < len(flags):
+        flag = _FLAG.match(flags, place)
+        if flag is None:
+            return None
+        place = flag.end()
+        if flag["word"] is not None:
+            words.append(flag["word"])
+        known |= {name: text for name, text in flag.groupdict().items() if text is not None}
+    return AllocationRecord(
+        int(match["number"]),
+        int(match["size"]),
+        int(known.get("color", 0)),
+        int(known["parameter"]) if "parameter" in known else None,
+        index_of(known.get("index")),
+        "output" in known,
+        tuple(words),
+        int(known["page"]) if "page" in known else None,
+    )
 
 
 def read_values(text: str, notes: Notes) -> list[ValueRecord]:
@@ -114,7 +165,11 @@ def read_values(text: str, notes: Notes) -> list[ValueRecord]:
             part = line
             continue
         elif line.startswith(_FROM) and found:
-            found[-1].line = line.removeprefix(_FROM)
+            following = _NEXT.fullmatch(line) if line.endswith(">") else None
+            found[-1].line = (line if following is None else following["line"]).removeprefix(_FROM)
+            if following is not None:
+                found.append(ValueRecord(short_of(following)))
+                part = ""
             continue
         elif line.startswith("  ") and found and part:
             if line == "  (none)":
@@ -148,6 +203,7 @@ def read_ranges(text: str, notes: Notes) -> RangeRecords:
         elif line and not line.startswith("HloLiveRange (max "):
             notes.unknown("live range", line)
     if found.schedule and found.peak_time is None:
+        notes.unread.append("live range")
         notes.found.append("the live range file is cut off")
     return found
 

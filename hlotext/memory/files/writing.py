@@ -18,7 +18,8 @@ from hlotext.memory.values import Value
 def texts(assignment: Assignment) -> Mapping[str, str]:
     """The texts of all four files by suffix (`places.SUFFIXES`).
 
-    What was read comes back byte for byte; of what was computed the numbers are ours. Raises LayoutError for shapes
+    What was read comes back byte for byte, in today's form, but for op lines: these are printed from the text, which in the
+    compact form has no names of elements. Of what was computed the numbers are ours. Raises LayoutError for shapes
     without a known size.
     """
     names = Names(assignment)
@@ -54,6 +55,8 @@ def _allocation_head(allocation: Allocation, assignment: Assignment) -> str:
     parts = [f"allocation {allocation.number}: size {allocation.bytes}"]
     if allocation.memory_space:
         parts.append(f"color {allocation.memory_space}")
+    if allocation.page is not None and allocation.page >= 0:
+        parts.append(f"page {allocation.page}")
     if allocation.is_parameter:
         shape = next(
             (s.value.shape for s in allocation.slices if _is_parameter(s.value, allocation, assignment)), None
@@ -100,15 +103,14 @@ def _values(assignment: Assignment, names: Names) -> Iterator[str]:
         is_tuple = instruction is not None and instruction.shape is not None and instruction.shape.is_tuple
         yield f"{short_text(value, is_tuple)}\n positions:\n"
         for place, index in value.positions:
-            name = place if isinstance(place, str) else place.name
-            yield f"  {name}{f' {index_text(index)}' if names.is_tuple(place) else ''}\n"
+            yield f"  {names.name(place)}{f' {index_text(index)}' if names.is_tuple(place) else ''}\n"
         yield " uses:\n"
         uses = value.uses
         if not uses:
             yield "  (none)\n"
         for use in uses:
             shown = f" {index_text(use.operand_index)}" if names.reads_tuple(use) else ""
-            yield f"  {use.name}, operand {use.operand_number}{shown}\n"
+            yield f"  {names.name(use.instruction or use.name)}, operand {use.operand_number}{shown}\n"
         yield f" from instruction: {names.line(value)}\n"
 
 
@@ -118,7 +120,7 @@ def _values(assignment: Assignment, names: Names) -> Iterator[str]:
 def _ranges(assignment: Assignment, names: Names) -> Iterator[str]:
     yield f"HloLiveRange (max {len(assignment.schedule)}):\n  InstructionSequence:\n"
     for time, place in enumerate(assignment.schedule):
-        yield f"    {time}:{place if isinstance(place, str) else place.name}\n"
+        yield f"    {time}:{names.name(place)}\n"
     yield "  BufferLiveRange:\n"
     living = [value for value in sorted(assignment.values, key=_number) if value.live_range is not None]
     for value in living:

@@ -143,10 +143,7 @@ def make_pass(name: str, options: str = "") -> Pass:
         if key not in fields:
             raise PassOptionError(f"{name} has no option {key}; it has {', '.join(fields) or 'none'}")
         values[key] = _value(fields[key].default, value, option)
-    try:
-        return kind(**values)
-    except ValueError as error:
-        raise PassOptionError(str(error)) from None
+    return kind(**values)
 
 
 def _value(default: object, text: str, option: str) -> object:

@@ -1,0 +1,91 @@
+"""Dump folders of XLA's releases from 2024 on: ages, side files, and memory as that release assigned it."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from hlotext import memory
+from hlotext.ir.nodes.instruction import Form, Instruction
+from tests.versions_data import ARCHIVES, finished, unpacked
+
+
+@pytest.fixture(params=ARCHIVES, ids=lambda path: path.name.removesuffix(".tar.xz"))
+def archive(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    return path
+
+
+def test_the_age_of_a_folder_holds_the_true_one(archive: Path, tmp_path: Path) -> None:
+    root, facts = unpacked(archive, tmp_path)
+    age = finished(root).age
+    assert age.since is not None
+    assert str(age.since) <= facts["xla_until"]
+    assert age.until is None or str(age.until) >= facts["xla_from"]
+    if facts["jax"] < "0.10" and facts["jax"] != "head":
+        assert age.until is not None
+        assert (age.until - age.since).days <= 300
+
+
+def test_memory_is_read_whole_and_as_it_is_computed(archive: Path, tmp_path: Path) -> None:
+    root, facts = unpacked(archive, tmp_path)
+    compilation = finished(root)
+    read = memory.load(compilation.path)
+    assert not read.unread
+    assert not [
+        note for note in read.notes if "form" in note or "no file" in note or "not in the text" in note
+    ]
+    assert read.schedule
+    assert all(isinstance(place, Instruction) for place in read.schedule)
+    computed = memory.assign(compilation.module, chip=facts.get("chip"), age=compilation.age)
+    assert [str(d) for d in memory.differences(read, computed) if not d.is_estimated] == []
+
+
+def test_names_that_a_compact_text_lacks_stand_for_elements(tmp_path: Path) -> None:
+    archive = next(path for path in ARCHIVES if path.name == "0.12.0.1.cpu.whiles.tar.xz")
+    root, _ = unpacked(archive, tmp_path)
+    compilation = finished(root)
+    read = memory.load(compilation.path)
+    named = {name: i for i, name in read.elements.items()}
+    assert named
+    for name, element in named.items():
+        assert element.form is Form.COMPACT
+        assert element.name != name
+    (ranges,) = root.glob("*-live-range.txt")
+    assert memory.texts(read)["-live-range.txt"] == ranges.read_text()  # by XLA's names again
+
+
+def test_a_file_that_is_not_read_whole_is_not_called_read(tmp_path: Path) -> None:
+    archive = next(path for path in ARCHIVES if path.name == "0.12.0.1.cpu.whiles.tar.xz")
+    root, _ = unpacked(archive, tmp_path)
+    (path,) = root.glob("*-buffer-assignment.txt")
+    text = path.read_text()
+    path.write_text(text.replace("allocation 0: size ", "allocation 0: at size "))
+    found, why = memory.load_beside(str(path))
+    assert found is None
+    assert "no known form" in why
+    path.write_text(text.replace(", page 0", ", shelf 3, page 0", 1))  # a word that XLA may have tomorrow
+    found, why = memory.load_beside(str(path))
+    assert found is not None
+    assert found.allocations[0].other_flags == ("shelf 3",)
+    assert found.allocations[0].page == 0
+
+
+def test_tpu_takes_buffers_in_the_order_of_time_since_fast_merge(tmp_path: Path) -> None:
+    archive = next(path for path in ARCHIVES if path.name == "0.12.0.1.tpu.conds.tar.xz")
+    root, facts = unpacked(archive, tmp_path)
+    module = finished(root).module
+    read = memory.load(finished(root).path)
+
+    def wrong(age: str) -> int:
+        computed = memory.assign(module, chip=facts["chip"], age=age)
+        return sum(not d.is_estimated for d in memory.differences(read, computed))
+
+    assert wrong("0.12") == 0
+    assert wrong("0.10.2") > 0
+    told = memory.assign(module, chip=facts["chip"]).age  # by the text
+    assert told is not None
+    assert told.since is not None
+    assert told.since >= date(2026, 6, 16)
