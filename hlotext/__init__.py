@@ -156,17 +156,22 @@ __all__ = [
 ]
 
 
-def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> Module:
+def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>", only: bool = False) -> Module:
     """The module of a text: with or without a header, or a single op line. Of several modules the first.
 
     `str(module)` is the text again, byte for byte (bytes that are no UTF-8 become surrogates). With `strict` everything
-    that this release does not know is an error. Raises HloSyntaxError.
+    that this release does not know is an error; with `only` a text of several modules is one, an InputError that names them.
+    Raises HloSyntaxError.
     """
-    return _first(_syntax.read.as_source(text, name), strict)
+    return _first(_syntax.read.as_source(text, name), strict, only)
 
 
 def load(
-    place: str | os.PathLike[str] | IO[str] | IO[bytes], *, strict: bool = False, lazy: bool | None = None
+    place: str | os.PathLike[str] | IO[str] | IO[bytes],
+    *,
+    strict: bool = False,
+    lazy: bool | None = None,
+    only: bool = False,
 ) -> Module:
     """The module of a path, an open file, or `-` for standard input; .gz, .xz and .zst are unpacked, told by content.
 
@@ -178,7 +183,8 @@ def load(
     inside a computation are raised on its first touch, and the file must not be changed in place while the module is used:
     InputError then. (Write a new file and rename it.)
 
-    Raises InputError (an OSError) for what cannot be read, HloSyntaxError for what is not HLO.
+    Of a text of several modules the first; with `only` that is an InputError. Raises InputError (an OSError) for what cannot
+    be read, HloSyntaxError for what is not HLO.
     """
     if isinstance(place, str | os.PathLike) and place != "-" and (_is_large(place) if lazy is None else lazy):
         module = _syntax.lazy.lazy_module.load(os.fspath(place), strict=strict, infer=_infer_left_out)
@@ -190,7 +196,7 @@ def load(
         from hlotext import proto  # most files are text
 
         return proto.read_first(data, name)
-    return _first(_syntax.read.as_source(data, name), strict)
+    return _first(_syntax.read.as_source(data, name), strict, only)
 
 
 def load_all(
@@ -216,8 +222,12 @@ def _is_large(place: str | os.PathLike[str]) -> bool:
         return False  # whoever reads it says why that is impossible
 
 
-def _first(source: Source, strict: bool) -> Module:
-    return _syntax.read.read_modules(source, strict=strict, infer=_infer_left_out)[0][0]
+def _first(source: Source, strict: bool, only: bool) -> Module:
+    modules = _syntax.read.read_modules(source, strict=strict, infer=_infer_left_out)[0]
+    if only and len(modules) > 1:
+        inputs = _syntax.source.inputs
+        raise inputs.InputError(inputs.several(source.name, [module.name for module in modules]))
+    return modules[0]
 
 
 def parse_all(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> list[Module]:

@@ -8,6 +8,7 @@ import hlotext as hlo
 from hlotext.cli.common import Inputs, NotFound, Unreadable
 from hlotext.cli.output import emit
 from hlotext.rewrite.extraction import extract
+from hlotext.syntax.source.inputs import several
 
 
 @click.command()
@@ -29,13 +30,18 @@ def command(file: str, name: str, depth: int | None) -> None:
     """
     inputs = Inputs([file])
     for _, result in inputs:
-        for module in result.modules:
-            found = module.find(name)
-            if isinstance(found, hlo.Instruction):
-                try:
-                    emit(str(extract(found, depth)))
-                except hlo.EditError as error:
-                    raise Unreadable(str(error)) from None
-                return
+        found = [
+            (module.name, node)
+            for module in result.modules
+            if isinstance(node := module.find(name), hlo.Instruction)
+        ]
+        if len(found) > 1:
+            raise Unreadable(several(file, [module for module, _ in found]))
+        for _, instruction in found:
+            try:
+                emit(str(extract(instruction, depth)))
+            except hlo.EditError as error:
+                raise Unreadable(str(error)) from None
+            return
     inputs.finish()
     raise NotFound(f"no instruction is called {name.removeprefix('%')} in {file}")

@@ -9,6 +9,7 @@ from hlotext.cli.common import NotFound, Unreadable, read
 from hlotext.cli.output import emit_report
 from hlotext.cli.report import write_page
 from hlotext.findings import escape
+from hlotext.syntax.source.inputs import several
 from hlotext.view import graph
 
 _HOPS = 3
@@ -58,7 +59,10 @@ def command(file: str, name: str | None, hops: int, most: int, output_format: st
 
     Exit status: 0 fine, 1 nothing has that name, 2 wrong usage or unreadable input.
     """
-    module = read(file).module
+    modules = read(file).modules
+    if len(modules) > 1:
+        raise Unreadable(several(file, [one.name for one in modules]))
+    module = modules[0]
     try:
         if output_format == "html":
             text = graph.graph_page(module, around=name, hops=hops)

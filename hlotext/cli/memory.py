@@ -105,8 +105,12 @@ def command(
     known = _chip(chip)
     documents: list[dict[str, Any]] = []
     different = compared = False
-    for number, (label, text) in enumerate(_texts(paths)):
-        found = _found(label, text, platform, known)
+    for number, found in enumerate(
+        one for label, text in _texts(paths) for one in _found(label, text, platform, known)
+    ):
+        label = found.label
+        if number and svg is not None:
+            raise click.UsageError("--svg draws one module, but there are several")
         asked = _Asked(found, memory_space, moment, cast("usage.By | None", by), buffer, changes, limit)
         try:
             if svg is not None:
@@ -206,15 +210,21 @@ def _texts(paths: Sequence[str]) -> Iterator[tuple[str, dumps.Text]]:
         raise Unreadable(str(error)) from None
 
 
-def _found(label: str, text: dumps.Text, platform: str | None, chip: Chip | None) -> _Found:
+def _found(label: str, text: dumps.Text, platform: str | None, chip: Chip | None) -> Iterator[_Found]:
+    """What is known of each module of a text: XLA's files beside it are about one."""
     try:
-        module = text.load()
-        computed = memory.assign(module, platform, chip)
+        modules = text.load_all()
     except (hlo.InputError, hlo.HloSyntaxError) as error:
         raise Unreadable(str(error).splitlines()[0]) from None
-    except memory.MemoryModelError as error:
-        raise Unreadable(f"{label}: {error}") from None
-    return _Found(label, module, computed, _read(label, text, chip))
+    for module in modules:
+        called = label if len(modules) == 1 else f"{label}: {module.name}"
+        try:
+            computed = memory.assign(module, platform, chip)
+        except hlo.HloSyntaxError as error:
+            raise Unreadable(str(error).splitlines()[0]) from None
+        except memory.MemoryModelError as error:
+            raise Unreadable(f"{called}: {error}") from None
+        yield _Found(called, module, computed, _read(label, text, chip) if len(modules) == 1 else None)
 
 
 def _read(label: str, text: dumps.Text, chip: Chip | None) -> memory.Assignment | None:

@@ -14,6 +14,7 @@ from hlotext.cli.common import Unreadable, read, say
 from hlotext.cli.output import emit
 from hlotext.ir.files import write_text
 from hlotext.rewrite.reduction import reduce
+from hlotext.syntax.source.inputs import several
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -37,7 +38,7 @@ def command(file: str, arguments: tuple[str, ...], timeout: float, max_tests: in
     """
     result = read(file)
     if len(result.modules) != 1:
-        raise Unreadable(f"{file} holds {len(result.modules)} modules: reduce takes one")
+        raise Unreadable(several(file, [module.name for module in result.modules]))
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "module.txt"
 

@@ -134,11 +134,13 @@ def _of(path: str, platform: str | None) -> Iterator[_Found | OnTpu]:
                 return
             except thunks.ThunkError:
                 pass
-        module = hlo.load(path)
-        if platform is None and analysis.backend_of(module) is analysis.Backend.TPU:
-            yield OnTpu(path, tpu.operations(module))
-        else:
-            yield _predicted(path, module, None, platform)
+        modules = dumps.Text(path).load_all()
+        for module in modules:
+            label = path if len(modules) == 1 else f"{path}: {module.name}"
+            if platform is None and analysis.backend_of(module) is analysis.Backend.TPU:
+                yield OnTpu(label, tpu.operations(module))
+            else:
+                yield _predicted(label, module, None, platform)
     except (hlo.InputError, OSError, thunks.ThunkError, hlo.HloSyntaxError) as error:
         raise Unreadable(str(error)) from None
 

@@ -94,9 +94,9 @@ def module_of(value: Any) -> hlo.Module:
     if isinstance(value, os.PathLike) or (
         isinstance(value, str) and "\n" not in value and os.path.isfile(value)
     ):
-        return hlo.load(value)
+        return hlo.load(value, only=True)
     if isinstance(value, str | bytes):
-        return hlo.parse(value)
+        return hlo.parse(value, only=True)
     as_text = getattr(value, "as_text", None)
     if as_text is None:
         raise TypeError(f"a {type(value).__name__} is neither a module, text, a path, nor what JAX compiled")

@@ -64,10 +64,12 @@ class DumpFile:
     def load(self) -> hlo.Module:
         """The module that it holds. Large ones are read as they are touched, where they lie in a folder unpacked.
 
-        Raises InputError, HloSyntaxError.
+        Raises InputError, where there are several too, and HloSyntaxError.
         """
         path = self._storage.real_path(self.name.path)
-        return hlo.load(path) if path is not None else hlo.parse(self.read(), name=self.path)
+        if path is not None:
+            return hlo.load(path, only=True)
+        return hlo.parse(self.read(), name=self.path, only=True)
 
     def __repr__(self) -> str:
         return f"<DumpFile {self.path}: {self.kind}>"

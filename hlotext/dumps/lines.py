@@ -127,4 +127,4 @@ def has_usual_form(text: str) -> bool:
 
 def usual_form(text: str) -> str:
     """A text of any form in that form: itself, or what XLA would print of the module in it. Raises HloSyntaxError."""
-    return text if has_usual_form(text) else hlo.parse(text).to_text()
+    return text if has_usual_form(text) else hlo.parse(text, only=True).to_text()

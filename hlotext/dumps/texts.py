@@ -59,8 +59,18 @@ class Text:
         return hlo.Source(self.file.text(), self.label)
 
     def load(self) -> hlo.Module:
-        """Its module. Raises InputError, HloSyntaxError."""
-        return hlo.load(self.path) if self.file is None else self.file.load()
+        """Its module. Raises InputError, where there are several too, and HloSyntaxError."""
+        return hlo.load(self.path, only=True) if self.file is None else self.file.load()
+
+    def load_all(self) -> Sequence[hlo.Module]:
+        """Its modules; of a dump's file the one that it holds. Raises InputError, HloSyntaxError."""
+        if self.file is not None:
+            return (self.file.load(),)
+        try:
+            # One module, which may be read as it is touched; else all of them.
+            return (hlo.load(self.path, only=True),) if self.path != "-" else hlo.load_all(self.path)
+        except (InputError, hlo.ProtoError):
+            return hlo.load_all(self.path)
 
 
 def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last") -> Iterator[Text]:

@@ -68,6 +68,8 @@ def _read(step: Step) -> tuple[str | None, Note | None]:
         text = step.file.text()
     except hlo.InputError as error:
         return None, Note("unreadable", str(error), step.path)
+    if "\nHloModule " in text:
+        return None, Note("unreadable", "it holds several modules, of which a compilation has one", step.path)
     note = _odd(step, text)
     try:
         return usual_form(text), note

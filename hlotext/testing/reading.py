@@ -17,11 +17,12 @@ def module_of(value: Any) -> Module:
     if isinstance(value, Module):
         return value
     if isinstance(value, os.PathLike):
-        return hlo.load(value)
+        return hlo.load(value, only=True)
     if isinstance(value, bytes):
-        return hlo.parse(value)
+        return hlo.parse(value, only=True)
     if isinstance(value, str):
-        return hlo.load(value) if "\n" not in value and os.path.isfile(value) else hlo.parse(value)
+        is_path = "\n" not in value and os.path.isfile(value)
+        return hlo.load(value, only=True) if is_path else hlo.parse(value, only=True)
     as_text = getattr(value, "as_text", None)
     if as_text is None:
         raise TypeError(

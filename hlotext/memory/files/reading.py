@@ -51,7 +51,7 @@ def load(place: str | os.PathLike[str]) -> Assignment:
     files = places.find(place)
     if not any(suffix in files for suffix in (places.ALLOCATIONS, places.VALUES, places.RANGES)):
         raise MemoryModelError(f"beside {os.fspath(place)} there is none of XLA's files about memory")
-    module = hlo.load(files[places.TEXT]) if places.TEXT in files else None
+    module = hlo.load(files[places.TEXT], only=True) if places.TEXT in files else None
     texts = {suffix: places.text_of(path) for suffix, path in files.items() if suffix in places.SUFFIXES}
     return read(texts, module)
 

@@ -35,6 +35,15 @@ def most_bytes() -> int:
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
+def several(name: str, modules: list[str]) -> str:
+    """What is said of a source with several modules to whom asks for one."""
+    shown = ", ".join(modules[:10]) + (", ..." if len(modules) > 10 else "")
+    return (
+        f"{name} holds {len(modules)} modules ({shown}) where one is meant: "
+        "hlotext convert FILE --module NAME -o OUT.txt takes one out"
+    )
+
+
 def _too_large(name: str, what: str, most: int) -> InputError:
     size = f"{most >> 30} GiB" if most >= 1 << 30 and not most % (1 << 30) else f"{most:,} bytes"
     return InputError(f"{name} {what} more than {size}: {LIMIT_VARIABLE} raises the bound")

@@ -109,7 +109,7 @@ def subject(
         if module is not None:
             raise LookupError(f"{place} is one module: only of a folder one can be chosen")
         real = None if place == "-" else place
-        return Subject(place, hlo.load(place), None, real, known, platform, mesh)
+        return Subject(place, hlo.load(place, only=True), None, real, known, platform, mesh)
     folder = dumps.open(place)
     if module is not None:
         chosen = folder[int(module) if module.isdecimal() else module]
