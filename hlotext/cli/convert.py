@@ -10,6 +10,7 @@ import click
 import hlotext as hlo
 from hlotext.cli.common import Unreadable, say
 from hlotext.cli.output import emit
+from hlotext.cli.show_trace import NO_MODULES
 from hlotext.syntax.source.inputs import is_binary, read_data
 
 _TEXT, _PROTO, _JSON = "text", "proto", "json"
@@ -99,9 +100,16 @@ def _module(file: str, name: str | None) -> hlo.Module:
         names = [module.name for module in found]
     if name is not None:
         chosen = [number for number, known in enumerate(names) if known == name]
+        if not chosen:  # a trace numbers its programs
+            chosen = [number for number, known in enumerate(names) if known.rpartition("(")[0] == name]
+        if len(chosen) > 1 and names[chosen[0]] != name:
+            listed = ", ".join(names[number] for number in chosen[:10])
+            raise Unreadable(f"{label} has several modules {name}: say which of {listed}")
         if not chosen:
             raise Unreadable(f"{label} has no module {name}, but {', '.join(names[:10])}")
         return found[chosen[0]]
+    if not found:
+        raise Unreadable(f"{label}: {NO_MODULES}" if is_binary(data) else f"{label} holds no module")
     if len(found) != 1:
         raise Unreadable(
             f"{label} holds {len(found)} modules, say which with --module: {', '.join(names[:10])}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from hlotext.proto.json import from_json, to_json
     from hlotext.proto.reader import read_module
-    from hlotext.proto.traces import OpTime, Trace, TracedModule, read_trace
+    from hlotext.proto.traces import DeviceTime, OpTime, Trace, TracedModule, read_trace
     from hlotext.proto.writer import write_module
 
 _HOMES = {
@@ -41,7 +41,7 @@ _HOMES = {
     ),
     "json": ("from_json", "to_json"),
     "reader": ("read_module",),
-    "traces": ("OpTime", "Trace", "TracedModule", "read_trace"),
+    "traces": ("DeviceTime", "OpTime", "Trace", "TracedModule", "read_trace"),
     "writer": ("write_module",),
 }
 """Which file has which name: nothing is imported before it is asked for."""
@@ -51,6 +51,7 @@ __getattr__ = doors.door(__name__, **_HOMES)
 __all__ = [
     "TRACE",
     "Buffers",
+    "DeviceTime",
     "MissingProtobuf",
     "Modules",
     "OpTime",

@@ -39,6 +39,9 @@ def kind_of(data: bytes, name: str = "") -> str:
             if count > _MANY:
                 break
     except ProtoError as error:
+        if _looks_like_trace(data):
+            why = f"a profiler's trace (XSpace) that is damaged: {error.bare_message}"
+            raise ProtoError(why, error.path, error.offset, name) from None
         if not fields:
             raise ProtoError("this is neither HLO text nor a proto of XLA", name=name) from None
         raise ProtoError(error.bare_message, error.path, error.offset, name) from None
@@ -56,6 +59,11 @@ def kind_of(data: bytes, name: str = "") -> str:
     if 3 in fields:
         return MODULE
     raise ProtoError("this is neither HLO text nor a proto that holds HLO", name=name)
+
+
+def _looks_like_trace(data: bytes) -> bool:
+    """Whether bytes that cannot be read begin as an `XSpace` does: with a plane, and near its start the plane's name."""
+    return data[:1] == b"\x0a" and any(name in data[:64] for name in (b"/host:", b"/device:"))
 
 
 _MANY = 100_000

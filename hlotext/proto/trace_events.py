@@ -1,0 +1,322 @@
+"""The events of a profiler's trace that name an operation: which program ran when, and what operations took on each device.
+
+Planes of devices tell what ran there. A host's plane tells of a trace without devices what the CPU ran, and of others the
+calls that launched the kernels, which take no time on the device and are counted apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import attrs
+import numpy as np
+
+from hlotext.proto import wire
+from hlotext.proto.metadata import text
+
+NUMBERED = re.compile(r"(.*)\((-?\d+)\)")
+"""A module's name, and the program's number."""
+_WANTED = ("hlo_op", "hlo_module", "program_id", "run_id", "device_ordinal", "_p")
+_DEVICE = re.compile(r"/device:(?!CUSTOM)\w+:\d+")
+_OPERATIONS = "XLA Ops"
+"""The line of a device's plane that the profiler derives for operations. Others repeat them: by framework's operation, by
+line of source, asynchronous ones from start to end."""
+_END = "end: "
+"""How the CPU names the event at which an operation is done, by whose context (`_c`) its start (`_p`) is found."""
+_RUN_UNKNOWN = -1
+
+
+@attrs.define
+class Sum:
+    """Events taken together."""
+
+    count: int = 0
+    picoseconds: int = 0
+
+    def add(self, picoseconds: int) -> None:
+        """Counts one more."""
+        self.count += 1
+        self.picoseconds += picoseconds
+
+
+@attrs.define(eq=False)
+class Program:
+    """What a trace says of one program."""
+
+    name: str = ""
+    spans: dict[str, dict[int, tuple[int, int]]] = attrs.field(factory=dict)
+    """For each device the first and the last moment of each run, in picoseconds."""
+    runs_known: bool = False
+    times: dict[str, dict[str, Sum]] = attrs.field(factory=dict)
+    """For each operation what it took on each device."""
+    launches: dict[str, Sum] = attrs.field(factory=dict)
+    """For each operation the host's calls that launched it."""
+
+    def ran(self, device: str, run: int, first: int, last: int) -> None:
+        """Counts the time of an operation to that of a run."""
+        spans = self.spans.setdefault(device, {})
+        known = spans.get(run)
+        spans[run] = (first, last) if known is None else (min(known[0], first), max(known[1], last))
+
+    @property
+    def runs(self) -> int | None:
+        """How often it ran, on the device on which it ran most; None where runs are not told apart."""
+        return max(map(len, self.spans.values()), default=0) if self.runs_known else None
+
+    @property
+    def seconds(self) -> float | None:
+        """All runs together, on the device on which they took longest; None where runs are not told apart."""
+        if not self.runs_known:
+            return None
+        return (
+            max(sum(last - first for first, last in spans.values()) for spans in self.spans.values()) / 1e12
+        )
+
+
+class _Line(NamedTuple):
+    start: int
+    end: int
+    name: str
+
+
+@attrs.define(eq=False)
+class _Plane:
+    """One `XPlane`: its lines where they stand, and its names."""
+
+    name: str = ""
+    lines: list[_Line] = attrs.field(factory=list)
+    events: dict[int, str] = attrs.field(factory=dict)
+    statistics: dict[int, str] = attrs.field(factory=dict)
+
+    @property
+    def is_device(self) -> bool:
+        return _DEVICE.match(self.name) is not None
+
+    def operations(self) -> list[_Line]:
+        """The lines that tell of operations, each of them once."""
+        derived = [line for line in self.lines if line.name == _OPERATIONS]
+        raw = [line for line in self.lines if line.name.startswith("Stream")]
+        return (raw or derived or self.lines) if self.is_device else self.lines
+
+
+class _Event(NamedTuple):
+    """One event that names an operation."""
+
+    program: int | str
+    module: str
+    operation: str
+    run: int | None
+    device: int | None
+    first: int
+    last: int
+
+
+def programs(data: bytes, name: str) -> dict[int | str, Program]:
+    """What the trace says of each program, by its number, else by the module's name. Raises ProtoError."""
+    return _Reader(wire.Buffer.of(data, name)).programs()
+
+
+class _Reader:
+    def __init__(self, buffer: wire.Buffer) -> None:
+        self._buffer = buffer
+        self._found: dict[int | str, Program] = {}
+
+    def programs(self) -> dict[int | str, Program]:
+        data, name = self._buffer.data, self._buffer.name
+        planes = [
+            self._plane(start, end)
+            for number, kind, start, end in wire.scan(data, 0, len(data), name)
+            if number == 1 and kind == wire.BYTES
+        ]
+        for plane in planes:
+            if plane.is_device:
+                self._device(plane)
+        has_devices = any(program.times for program in self._found.values())
+        for plane in planes:
+            if not plane.is_device:
+                self._host(plane, has_devices)
+        return self._found
+
+    def _program(self, key: int | str, name: str) -> Program:
+        program = self._found.setdefault(key, Program())
+        program.name = program.name or name
+        return program
+
+    def _device(self, plane: _Plane) -> None:
+        for line in plane.lines:
+            if line.name == "XLA Modules":
+                self._modules(plane, line)
+        has_modules = any(line.name == "XLA Modules" for line in plane.lines)
+        for event in self._events(plane, plane.operations()):
+            program = self._program(event.program, event.module)
+            program.times.setdefault(event.operation, {}).setdefault(plane.name, Sum()).add(
+                event.last - event.first
+            )
+            if event.run is not None and not has_modules:
+                program.runs_known = True
+                program.ran(plane.name, event.run, event.first, event.last)
+
+    def _modules(self, plane: _Plane, line: _Line) -> None:
+        """The line on which each event is a run of a program."""
+        found, first, last = self._columns(line)
+        for key, start, end in zip(
+            _numbers(found, 1, len(first)).tolist(), first.tolist(), last.tolist(), strict=True
+        ):
+            match = NUMBERED.fullmatch(plane.events.get(key, ""))
+            if match is not None:
+                program = self._program(int(match[2]), match[1])
+                program.runs_known = True
+                program.ran(plane.name, len(program.spans.get(plane.name, ())), start, end)
+
+    def _host(self, plane: _Plane, has_devices: bool) -> None:
+        for event in self._events(plane, plane.lines):
+            program = self._program(event.program, event.module)
+            if has_devices:
+                program.launches.setdefault(event.operation, Sum()).add(event.last - event.first)
+                continue
+            device = "CPU" if event.device is None else f"CPU:{event.device}"
+            program.times.setdefault(event.operation, {}).setdefault(device, Sum()).add(
+                event.last - event.first
+            )
+            program.runs_known |= event.run is not None
+            program.ran(device, _RUN_UNKNOWN if event.run is None else event.run, event.first, event.last)
+
+    # ---- reading
+
+    def _plane(self, start: int, end: int) -> _Plane:
+        data, plane = self._buffer.data, _Plane()
+        for number, kind, a, b in wire.scan(data, start, end, self._buffer.name):
+            if kind != wire.BYTES:
+                continue
+            if number == 2:
+                plane.name = text(data[a:b])
+            elif number == 3:
+                plane.lines.append(_Line(a, b, self._line_name(a, b)))
+            elif number in (4, 5):
+                key, title = self._entry(a, b)
+                (plane.events if number == 4 else plane.statistics)[key] = title
+        return plane
+
+    def _line_name(self, start: int, end: int) -> str:
+        data = self._buffer.data
+        for number, kind, a, b in wire.scan(data, start, end, self._buffer.name):
+            if number == 2 and kind == wire.BYTES:
+                return text(data[a:b])
+        return ""
+
+    def _entry(self, start: int, end: int) -> tuple[int, str]:
+        """Key and name of an entry of a map of metadata."""
+        data = self._buffer.data
+        key, title = 0, ""
+        for number, kind, a, b in wire.scan(data, start, end, self._buffer.name):
+            if number == 1 and kind == wire.VARINT:
+                key = a
+            elif number == 2 and kind == wire.BYTES:
+                for field, field_kind, c, d in wire.scan(data, a, b, self._buffer.name):
+                    if field == 2 and field_kind == wire.BYTES:
+                        title = text(data[c:d])
+        return key, title
+
+    def _columns(self, line: _Line) -> tuple[dict[int, wire.Column], Any, Any]:
+        """The fields of a line's events, and the first and last moment of each, in picoseconds."""
+        data, begin = self._buffer.data, 0
+        starts: list[int] = []
+        ends: list[int] = []
+        for number, kind, a, b in wire.scan(data, line.start, line.end, self._buffer.name):
+            if number == 4 and kind == wire.BYTES and a < b:
+                starts.append(a)
+                ends.append(b)
+            elif number == 3 and kind == wire.VARINT:
+                begin = a
+        if not starts:
+            return {}, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        found, _ = wire.columns(self._buffer, np.array(starts), np.array(ends))
+        first = begin * 1000 + _numbers(found, 2, len(starts))
+        return found, first, first + _numbers(found, 3, len(starts))
+
+    def _events(self, plane: _Plane, lines: list[_Line]) -> Iterator[_Event]:
+        """The events of some lines that name an operation; what the CPU begins and is done later lasts until then."""
+        if "hlo_op" not in plane.statistics.values():
+            return
+        ids = {title: key for key, title in plane.statistics.items() if title in _WANTED}
+        done = self._done(plane)
+        for line in lines:
+            found, first, last = self._columns(line)
+            values = self._statistics(found, plane, ids)
+            for event, operation in values.get("hlo_op", {}).items():
+                title = str(values["hlo_module"].get(event, ""))
+                program = values["program_id"].get(event, title)
+                start, end = int(first[event]), int(last[event])
+                context = values["_p"].get(event)
+                if isinstance(context, int):
+                    end = max(end, done.get(context, end))
+                yield _Event(
+                    title if isinstance(program, str) else program,
+                    title,
+                    str(operation),
+                    _whole(values["run_id"].get(event)),
+                    _whole(values["device_ordinal"].get(event)),
+                    start,
+                    end,
+                )
+
+    def _done(self, plane: _Plane) -> dict[int, int]:
+        """The moments at which what the CPU had begun was done, by the number of the context."""
+        ends = {key for key, title in plane.events.items() if title.startswith(_END)}
+        number = next((key for key, title in plane.statistics.items() if title == "_c"), None)
+        done: dict[int, int] = {}
+        if not ends or number is None or plane.is_device:
+            return done
+        for line in plane.lines:
+            found, first, _ = self._columns(line)
+            names = _numbers(found, 1, len(first))
+            for event, context in self._statistics(found, plane, {"_c": number}).get("_c", {}).items():
+                if int(names[event]) in ends and isinstance(context, int):
+                    done[context] = int(first[event])
+        return done
+
+    def _statistics(
+        self, found: dict[int, wire.Column], plane: _Plane, ids: dict[str, int]
+    ) -> dict[str, dict[int, int | str]]:
+        """The wanted statistics by name and event."""
+        column = found.get(4)
+        if column is None:
+            return {}
+        inner, _ = wire.columns(self._buffer, column.start, column.end)
+        kinds = _numbers(inner, 1, len(column.rows))
+        numbers = np.full(len(column.rows), -1, dtype=np.int64)
+        for number in (3, 4):  # uint64, int64
+            part = inner.get(number)
+            if part is not None and (part.wire_type == wire.VARINT).all():
+                numbers[part.rows] = part.start
+        words: dict[int, str] = {}
+        part = inner.get(5)
+        if part is not None:
+            for row, a, b in zip(part.rows.tolist(), part.start.tolist(), part.end.tolist(), strict=True):
+                words[row] = text(self._buffer.data[a:b])
+        part = inner.get(7)  # the number of a name
+        if part is not None and (part.wire_type == wire.VARINT).all():
+            for row, number in zip(part.rows.tolist(), part.start.tolist(), strict=True):
+                words[row] = plane.statistics.get(number, "")
+        values: dict[str, dict[int, int | str]] = {}
+        for name in ("_c", *_WANTED):
+            rows = np.flatnonzero(kinds == ids.get(name, -1))
+            values[name] = {
+                int(column.rows[row]): words[row] if row in words else int(numbers[row])
+                for row in rows.tolist()
+            }
+        return values
+
+
+def _whole(value: int | str | None) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _numbers(found: dict[int, wire.Column], number: int, count: int) -> Any:
+    values = np.zeros(count, dtype=np.int64)
+    column = found.get(number)
+    if column is not None and (column.wire_type == wire.VARINT).all():
+        values[column.rows] = column.start
+    return values
