@@ -40,6 +40,7 @@ COMMANDS = {
     "dump": "What a dump folder tells of a compilation.",
     "explain": "What one pass of XLA did, and why.",
     "diff": "What differs between two modules.",
+    "message": "What compilers' messages in a log say.",
     "table": "Modules as tables, a dataset of Parquet files.",
     "sql": "Questions to these tables, in SQL.",
     "graph": "A page to walk in: operations and what is around them.",
@@ -68,7 +69,7 @@ GROUPS = {
     ),
     "Judge": ("check", "verify", "lint", "diff"),
     "Change": ("fmt", "rewrite", "extract", "reduce", "convert"),
-    "Explain": ("explain", "rule", "layout", "opcodes", "passes", "schema"),
+    "Explain": ("explain", "message", "rule", "layout", "opcodes", "passes", "schema"),
 }
 """What `--help` lists together, in its order; what is in none comes last."""
 

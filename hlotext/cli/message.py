@@ -1,0 +1,146 @@
+"""`hlotext message`: messages of compilers in a log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import click
+
+from hlotext import messages
+from hlotext.analysis import byte_text
+from hlotext.cli.common import FORMAT, NotFound, Unreadable, write_json
+from hlotext.cli.output import Column, Kind, Output, Table, output
+from hlotext.syntax.source.inputs import InputError, decode, read_data
+
+_LIMIT = 12
+_FACTS = {
+    "from": "from sharding",
+    "to": "to sharding",
+    "target": "target",
+    "platform": "platform",
+    "axis": "axis",
+    "parts": "parts",
+    "size": "size of the axis",
+    "seconds": "seconds",
+    "mlir": "MLIR operation",
+    "condition": "condition",
+    "source": "in XLA",
+    "what": "needed for",
+}
+"""Facts that are one word or one line, with what they are called."""
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=_LIMIT,
+    show_default=True,
+    help="Rows of allocations; 0 for all.",
+)
+@FORMAT
+def command(files: tuple[str, ...], limit: int, output_format: str) -> None:
+    """What messages of XLA's compilers and of JAX say, in logs with or without prefixes, tracebacks, lines of JSON:
+    out of memory, rematerialization, kernels, donation, shardings, slow compilations, cache keys.
+
+    \b
+    Examples:
+      hlotext message oom.txt
+      hlotext message train.log --format json
+      kubectl logs pod | hlotext message -
+
+    Exit status: 0 fine, 1 there is no message, 2 unreadable input.
+    """
+    documents = []
+    report = output()
+    total = 0
+    for place in files:
+        try:
+            data, name = read_data(place)
+        except InputError as error:
+            raise Unreadable(str(error)) from None
+        found = messages.read(data if isinstance(data, str) else decode(data))
+        total += len(found)
+        if output_format == "json":
+            documents.append({"file": name, "messages": [_json(message) for message in found]})
+            continue
+        for message in found:
+            _show(report, name, message, limit)
+    if output_format == "json":
+        write_json({"files": documents})
+    if not total:
+        raise NotFound(f"no message of a compiler is known in {', '.join(files)}")
+
+
+def _show(report: Output, place: str, message: messages.Message, limit: int) -> None:
+    report.heading(f"{place}: {message.kind}")
+    where = f"{message.file}:{message.line}" if message.file and message.line else None
+    frame = f"{message.stack_frame_id}, in the tables of the module" if message.stack_frame_id else None
+    known = [
+        ("message", message.text),
+        ("status", " ".join(filter(None, (message.status, message.code))) or None),
+        ("module", message.module),
+        ("instruction", message.instruction),
+        ("shape", message.shape),
+        ("op_name", message.op_name),
+        ("source", where),
+        ("stack frame", frame),
+    ]
+    facts = [(title, text) for title, text in known if text]
+    facts += [(title, str(message.facts[key])) for key, title in _FACTS.items() if _is_plain(message, key)]
+    if "shapes" in message.facts:
+        facts.append(("shapes", ", ".join(message.facts["shapes"])))
+    memory = message.memory
+    if memory is not None:
+        space = f" of {memory.space}" if memory.space else ""
+        sizes = (("used", memory.used), ("available", memory.capacity), ("must go", memory.must_go))
+        facts += [(title, f"{byte_text(size)}{space}") for title, size in sizes if size is not None]
+    report.facts(facts)
+    if message.kind == "cache-key":
+        parts = message.facts["parts"]
+        columns = [Column("part of the key", kind=Kind.NAME), Column("hash", kind=Kind.WORD)]
+        report.table(Table(f"{len(parts)} parts", columns, list(parts.items())))
+    if memory is not None and memory.allocations:
+        _show_allocations(report, memory, limit)
+
+
+def _is_plain(message: messages.Message, key: str) -> bool:
+    return key in message.facts and not isinstance(message.facts[key], dict)
+
+
+def _show_allocations(report: Output, memory: messages.Memory, limit: int) -> None:
+    rows = memory.allocations[:limit] if limit else memory.allocations
+    cells = [
+        (
+            byte_text(row.size),
+            byte_text(row.unpadded) if row.unpadded is not None else "",
+            row.shape or "",
+            row.instruction or "",
+            f"{row.file}:{row.line}" if row.file and row.line else row.op_name or "",
+            row.kind or "",
+        )
+        for row in rows
+    ]
+    columns = [
+        Column("bytes", is_number=True, rank=9),
+        Column("unpadded", is_number=True, rank=4),
+        Column("shape", kind=Kind.WORD, rank=7),
+        Column("instruction", kind=Kind.NAME, rank=8),
+        Column("op", kind=Kind.SCOPE, rank=6),
+        Column("kind", kind=Kind.WORD, rank=2),
+    ]
+    left = len(memory.allocations) - len(rows)
+    report.table(Table("Largest allocations", columns, cells, left))
+    if memory.is_cut:
+        report.note("the log ends inside the table: there may be more")
+
+
+def _json(message: messages.Message) -> dict[str, Any]:
+    memory = message.memory
+    return {
+        **attrs.asdict(message, recurse=False),
+        "memory": {**attrs.asdict(memory), "must_go": memory.must_go} if memory is not None else None,
+        "facts": dict(message.facts),
+    }

@@ -1,0 +1,11 @@
+"""Messages of XLA's compilers and of JAX, read out of any log: what failed, how much was asked for, and where.
+
+>>> from hlotext import messages
+>>> for message in messages.read(open("train.log").read()):    # doctest: +SKIP
+...     print(message.kind, message.instruction, message.file, message.line)
+"""
+
+from hlotext.messages.message import Allocation, Memory, Message, Messages
+from hlotext.messages.reading import read
+
+__all__ = ["Allocation", "Memory", "Message", "Messages", "read"]

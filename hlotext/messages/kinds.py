@@ -1,0 +1,304 @@
+"""The kinds of messages: how each begins, and what it says. A row for each form that a compiler prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from hlotext.messages.message import Memory
+from hlotext.messages.quoted import (
+    SIZE,
+    braced,
+    duration,
+    frame,
+    location,
+    metadata,
+    op_line,
+    size,
+)
+from hlotext.messages.tables import allocations
+
+Fields = dict[str, Any]
+"""Fields of a message by name."""
+
+
+@attrs.frozen
+class Found:
+    """A place where a message begins."""
+
+    text: str
+    match: re.Match[str]
+    after_last: int
+    """Where the message before it ends."""
+    end: int
+    """Where the next one begins."""
+
+    @property
+    def rest(self) -> int:
+        return self.match.end()
+
+    def bytes(self, group: int) -> float | None:
+        """A size in the sentence."""
+        return size(self.match[group]) if self.match[group] else None
+
+    def paragraph_end(self) -> int:
+        """Where the paragraph ends, or the next message begins."""
+        end = self.text.find("\n\n", self.rest, self.end)
+        return self.end if end < 0 else end
+
+
+@attrs.frozen
+class Kind:
+    """One form of a message."""
+
+    name: str
+    pattern: re.Pattern[str]
+    read: Callable[[Found], Fields]
+
+
+def _sentence(text: str) -> re.Pattern[str]:
+    """A sentence that a log may have wrapped at any blank."""
+    return re.compile(text.replace(" ", r"\s+"))
+
+
+def _hlo(found: Found, start: int, end: int) -> Fields:
+    """Name, shape and origin of the op line that a message quotes."""
+    line = op_line(found.text, start, end)
+    if line is None:
+        return {}
+    facts = metadata(found.text, start, end)
+    fields: Fields = {"instruction": line[0], "shape": line[1]}
+    for ours, theirs in (
+        ("op_name", "op_name"),
+        ("stack_frame_id", "stack_frame_id"),
+        ("file", "source_file"),
+        ("line", "source_line"),
+    ):
+        if theirs in facts:
+            fields[ours] = facts[theirs]
+    return fields
+
+
+def _frame(found: Found) -> Fields:
+    """The line of the program in the traceback in front of a message."""
+    place = frame(found.text, found.after_last, found.match.start())
+    return {"file": place[0], "line": place[1]} if place is not None else {}
+
+
+def _main_memory(found: Found) -> Fields:
+    space = found.match[1].lower()
+    lines = found.text[found.rest : found.end].split("\n")
+    rows, is_cut = allocations(lines)
+    memory = Memory(space, found.bytes(2), found.bytes(3), found.bytes(4), rows, is_cut)
+    return {"kind": space, "memory": memory, **_frame(found)}
+
+
+def _temporaries(found: Found) -> Fields:
+    memory = Memory("hbm", found.bytes(2), found.bytes(3))
+    return {"memory": memory, "module": found.match[4], "facts": {"what": found.match[1]}, **_frame(found)}
+
+
+def _scoped(found: Found) -> Fields:
+    end = found.paragraph_end()
+    sizes = _SCOPED_SIZES.search(found.text, found.rest, end)
+    space = found.match[1].lower()
+    used, capacity, excess = map(size, sizes.groups("")) if sizes is not None else (None, None, None)
+    memory = Memory(space, used, capacity, excess)
+    return {"kind": space, "memory": memory, **_frame(found), **_hlo(found, found.rest, end)}
+
+
+_SCOPED_SIZES = _sentence(
+    rf"allocation with size ({SIZE}) and limit ({SIZE})(?: exceeded scoped \w+ limit by ({SIZE}))?"
+)
+
+
+def _operand(found: Found) -> Fields:
+    text, end = found.text, found.paragraph_end()
+    details = re.compile(r"\[shape = '([^']*)', space=(\w+)").search(text, found.rest, end)
+    name = re.compile(r"\]\s+::\s+([\w.\-]+)").search(text, found.rest, end)
+    space = details[2] if details is not None else None
+    return {
+        "kind": space or "allocation",
+        "memory": Memory(space, found.bytes(1), found.bytes(2)),
+        "shape": details[1] if details is not None else None,
+        "instruction": name[1] if name is not None else None,
+        **_frame(found),
+    }
+
+
+def _allocation(found: Found) -> Fields:
+    return {"memory": Memory(None, found.bytes(1)), **_frame(found)}
+
+
+def _device_buffer(found: Found) -> Fields:
+    return {"memory": Memory(None, found.bytes(1), found.bytes(2)), **_frame(found)}
+
+
+def _rematerialization(found: Found) -> Fields:
+    text, at = found.text, found.rest
+    sides = []
+    for _ in range(2):
+        start = text.find("{", at, found.end)
+        side = braced(text, start, found.end) if start >= 0 else None
+        if side is None:
+            return {}
+        sides.append(" ".join(side.split()))
+        at = start + len(side)
+    return {"facts": dict(zip(("from", "to"), sides, strict=True)), **_hlo(found, at, found.paragraph_end())}
+
+
+def _kernel(found: Found) -> Fields:
+    text = found.text
+    involved = re.compile(r"The\s+MLIR\s+operation\s+involved:\s+(?:%\S+\s+=\s+)?(\"[\w.]+\"|[\w.]+)")
+    operation = involved.search(text, found.rest, found.end)
+    place = location(text, found.rest, found.end)
+    where = {"file": place[0], "line": place[1]} if place is not None else _frame(found)
+    facts = {"mlir": operation[1]} if operation is not None else {}
+    return {"instruction": found.match[1], "facts": facts, **where}
+
+
+def _slow_folding(found: Found) -> Fields:
+    line = found.text.find("=", found.rest, found.end)
+    end = found.text.find("\n\n", line, found.end) if line >= 0 else found.end
+    return _hlo(found, found.rest, found.end if end < 0 else end)
+
+
+def _slow_compile(found: Found) -> Fields:
+    return {"module": found.match[1]}
+
+
+_TYPES = (
+    (r"float8_", "f8"),
+    (r"float4_", "f4"),
+    (r"bfloat", "bf"),
+    (r"float", "f"),
+    (r"complex", "c"),
+    (r"uint", "u"),
+    (r"int", "s"),
+    (r"bool", "pred"),
+)
+
+
+def _hlo_type(name: str) -> str:
+    """HLO's name of a NumPy type: `float32` is f32."""
+    for theirs, ours in _TYPES:
+        if name.startswith(theirs):
+            return ours + name.removeprefix(theirs)
+    return name
+
+
+def _donation(found: Found) -> Fields:
+    shapes = re.findall(r"([a-z]\w*)\[([\d,]*)\]", found.match[1])
+    return {"facts": {"shapes": [f"{_hlo_type(name)}[{dimensions}]" for name, dimensions in shapes]}}
+
+
+def _indivisible(found: Found) -> Fields:
+    axis, parts, length = map(int, found.match.groups())
+    source = re.compile(r"error\s+occurs\s+at\s+source:\s+(\S+?):(\d+)").search(
+        found.text, found.rest, found.end
+    )
+    where = {"file": source[1], "line": int(source[2])} if source is not None else _frame(found)
+    return {"facts": {"axis": axis, "parts": parts, "size": length}, **where}
+
+
+def _target(found: Found) -> Fields:
+    return {"facts": {"target": found.match[1], "platform": found.match[2]}, **_frame(found)}
+
+
+def _abort(found: Found) -> Fields:
+    return {"facts": {"condition": " ".join(found.match[1].split())}}
+
+
+def _failed_check(found: Found) -> Fields:
+    source, condition = found.match.groups()
+    return {"status": "INTERNAL", "facts": {"source": source, "condition": condition}, **_frame(found)}
+
+
+KINDS = (
+    Kind(
+        "hbm",
+        _sentence(
+            rf"Ran out of memory in memory space (\w+)\.? Used ({SIZE}) of ({SIZE}) \w+\."
+            rf"(?: Exceeded \w+ capacity by ({SIZE}))?"
+        ),
+        _main_memory,
+    ),
+    Kind(
+        "hbm",
+        _sentence(
+            rf"Ran out of memory on HBM, the total memory required for ([^()]{{1,80}}) \(({SIZE})\)"
+            rf" exceeds available HBM \(({SIZE})\)"
+            r"(?:\. HLO module: ([\w.\-]+?)\.?(?=\s|$))?"
+        ),
+        _temporaries,
+    ),
+    Kind(
+        "vmem", _sentence(r"Ran out of memory in memory space (\w+) while allocating on stack for "), _scoped
+    ),
+    Kind("smem", _sentence(rf"Allocation \(size=({SIZE})\) would exceed memory \(size=({SIZE})\)"), _operand),
+    Kind(
+        "allocation",
+        _sentence(rf"Out of memory (?:while trying to allocate|allocating) ({SIZE})(?: bytes)?"),
+        _allocation,
+    ),
+    Kind("allocation", _sentence(rf"Failed to allocate request for \S+ \(({SIZE})\)"), _allocation),
+    Kind(
+        "allocation",
+        _sentence(rf"Attempting to allocate ({SIZE})\. That was not possible\. There are ({SIZE}) free"),
+        _device_buffer,
+    ),
+    Kind(
+        "remat",
+        _sentence(
+            r"Involuntary full rematerialization\. The compiler (?:cannot|was not able to) go from sharding "
+        ),
+        _rematerialization,
+    ),
+    Kind(
+        "kernel",
+        _sentence(
+            r"Mosaic failed to compile \w+ kernel(?: with MLIR module name `[^`]*`)?(?: HLO name `([^`]*)`)?"
+        ),
+        _kernel,
+    ),
+    Kind("slow-folding", _sentence(r"Constant folding an instruction is taking > \d+\w+:"), _slow_folding),
+    Kind(
+        "slow-compile", _sentence(r"\[Compiling module ([\w.\-]+)[^\]]*\] Very slow compile\?"), _slow_compile
+    ),
+    Kind(
+        "donation",
+        _sentence(r"Some donated buffers were not usable: ((?:ShapedArray\()?[a-z]\w*\[[\w\[\],{}()\s]*)"),
+        _donation,
+    ),
+    Kind(
+        "sharding",
+        _sentence(
+            r"implies that (?:the global size of its|array axis|the array axis)?(?: dimension| axis)? ?(\d+)"
+            r"(?: is partitioned| should be divisible by)? (\d+)(?: times)?,"
+            r" but (?:the dimension size is|it is equal to) (\d+)"
+        ),
+        _indivisible,
+    ),
+    Kind("custom-call", _sentence(r"No FFI handler registered for (\S+) on a platform (\w+)"), _target),
+    Kind(
+        "custom-call",
+        _sentence(
+            r"No registered implementation for (?:untyped )?custom call to \"?([^\s\"]+)\"? for platform (\w+)"
+        ),
+        _target,
+    ),
+    Kind("abort", re.compile(r"FATAL\s+Check\s+failed:\s+(.+)"), _abort),
+    Kind("internal", _sentence(r"RET_CHECK failure \(([^\s()]+)\) (.+)"), _failed_check),
+)
+"""In each text a place is the first row's that fits."""
+
+TOOK = _sentence(r"The operation took ([\dhmnus.]+)")
+"""How long a slow operation took in the end, said in a line of its own."""
+
+
+def seconds(match: re.Match[str]) -> float | None:
+    """Of a line that says how long something took."""
+    return duration(match[1].rstrip("."))

@@ -1,0 +1,125 @@
+"""What a message says, field by field. What it does not say is None."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, overload
+
+import attrs
+
+from hlotext.ir.values.value import mimebundle
+
+
+@attrs.frozen
+class Allocation:
+    """One row of a table of allocations. Sizes are bytes, as exact as the two digits that are printed."""
+
+    size: float
+    unpadded: float | None = None
+    shape: str | None = None
+    op_name: str | None = None
+    stack_frame_id: int | None = None
+    file: str | None = None
+    line: int | None = None
+    instruction: str | None = None
+    """None where the label names no instruction: `deduplicated constant`."""
+    kind: str | None = None
+    """`HLO temp`, `global`, `argument` ..."""
+
+
+@attrs.frozen
+class Memory:
+    """How much was asked for, and how much there is, in bytes."""
+
+    space: str | None = None
+    """`hbm`, `vmem`, `smem`, `host` ..."""
+    used: float | None = None
+    capacity: float | None = None
+    excess: float | None = None
+    allocations: tuple[Allocation, ...] = ()
+    """The largest first, those that are whole."""
+    is_cut: bool = False
+    """Whether the table ends in the middle of an entry, which is left out."""
+
+    @property
+    def must_go(self) -> float | None:
+        """Bytes that have to go: what is exceeded, or the difference."""
+        if self.excess is not None or self.used is None or self.capacity is None:
+            return self.excess
+        return max(0.0, self.used - self.capacity)
+
+
+def _frozen(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(dict(facts))
+
+
+@attrs.frozen
+class Message:
+    """One message."""
+
+    kind: str
+    """`hbm`, `vmem`, `smem`, `allocation`, `remat`, `kernel`, `slow-folding`, `slow-compile`, `donation`, `sharding`,
+    `custom-call`, `cache-key`, `abort`, `internal`, or the status in lower case where nothing more is known."""
+    text: str
+    """Its first sentence, on one line."""
+    status: str | None = None
+    """`RESOURCE_EXHAUSTED`, `INTERNAL` ..."""
+    code: str | None = None
+    """XLA's error code, such as `E1000`."""
+    module: str | None = None
+    instruction: str | None = None
+    op_name: str | None = None
+    shape: str | None = None
+    """Of the instruction or allocation; after partitioning that of one device."""
+    file: str | None = None
+    """Of the Python program. So is the next."""
+    line: int | None = None
+    stack_frame_id: int | None = None
+    """A frame in the tables of the module, which the message does not print."""
+    memory: Memory | None = None
+    facts: Mapping[str, Any] = attrs.field(
+        factory=dict, converter=lambda facts: MappingProxyType(dict(facts))
+    )
+    """What only this kind has: `from`, `to`, `parts`, `target`, `shapes`, `seconds`, `mlir`, `axis`, `condition` ..."""
+
+    _repr_mimebundle_ = mimebundle
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = attrs.asdict(self, recurse=False)
+        return _message, ({**fields, "facts": dict(self.facts)},)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.text, self.instruction, self.file, self.line))
+
+    def __str__(self) -> str:
+        where = f" ({self.file}:{self.line})" if self.file is not None and self.line is not None else ""
+        return f"{self.kind}: {self.text}{where}"
+
+
+def _message(fields: Mapping[str, Any]) -> Message:
+    return Message(**fields)
+
+
+@attrs.frozen
+class Messages(Sequence[Message]):
+    """The messages of a text, in its order; one that is printed twice is one."""
+
+    messages: tuple[Message, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self.messages)
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
+    def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
+        return self.messages[index]
+
+    def of(self, kind: str) -> tuple[Message, ...]:
+        """Those of a kind."""
+        return tuple(message for message in self.messages if message.kind == kind)

@@ -1,0 +1,105 @@
+"""Pieces of HLO, of tracebacks and of numbers as messages quote them."""
+
+from __future__ import annotations
+
+import re
+
+_SIZE = re.compile(r"([\d.]+) ?(?:([KMGTP])?i?B?)")
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+SIZE = r"\d[\d.]*\s?(?:[KMGTP]i?)?B?"
+"""A size as XLA prints it: `16.89G`, `512B`, `16000000`."""
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)(ns|us|ms|s))?")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in ')
+_LOCATION = re.compile(r'\("([^"]+\.py)":(\d+):')
+_METADATA = re.compile(r"(op_name|source_file)=\"((?:[^\"\\]|\\.)*)\"|(stack_frame_id|source_line)=(\d+)")
+_NOT_THE_PROGRAM = ("/site-packages/", "/dist-packages/", "<frozen ", "<string>")
+
+
+def size(text: str) -> float | None:
+    """Bytes; units are powers of 1024."""
+    match = _SIZE.fullmatch(text.strip().replace(" ", ""))
+    if match is None:
+        return None
+    try:
+        return float(match[1]) * (_UNITS[match[2]] if match[2] else 1)
+    except ValueError:
+        return None
+
+
+def duration(text: str) -> float | None:
+    """Seconds of absl's form: `2m12.85s`, `150ms`."""
+    match = _DURATION.fullmatch(text)
+    if match is None or not text:
+        return None
+    hours, minutes, rest, unit = match.groups()
+    try:
+        return int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(rest or 0) * _SECONDS.get(unit, 1.0)
+    except ValueError:
+        return None
+
+
+def braced(text: str, start: int, end: int) -> str | None:
+    """What stands from an opening brace or parenthesis to the one that closes it; None where it is not closed."""
+    opening = text[start]
+    depth = 0
+    for match in _PAIRS[opening].finditer(text, start, end):
+        depth += 1 if match[0] == opening else -1
+        if not depth:
+            return text[start : match.end()]
+    return None
+
+
+_PAIRS = {"{": re.compile(r"[{}]"), "(": re.compile(r"[()]")}
+
+
+def shape_at(text: str, start: int, end: int) -> str | None:
+    """The shape that begins at a place, with its layout; a tuple as a whole. None where there is none."""
+    if text.startswith("(", start, end):
+        return braced(text, start, end)
+    match = _ARRAY.match(text, start, end)
+    if match is None:
+        return None
+    layout = braced(text, match.end(), end) if text.startswith("{", match.end(), end) else ""
+    return match[0] + (layout or "")
+
+
+_ARRAY = re.compile(r"[a-z][a-z0-9]*\[[\d,<=?\s]*\]")
+_OP_LINE = re.compile(r"(?:ROOT\s+)?%?([\w.\-]+)\s=\s")
+
+
+def op_line(text: str, start: int, end: int) -> tuple[str, str | None] | None:
+    """Name and shape of the first op line in a stretch of text."""
+    match = _OP_LINE.search(text, start, end)
+    return (match[1], shape_at(text, match.end(), end)) if match is not None else None
+
+
+def metadata(text: str, start: int, end: int) -> dict[str, str | int]:
+    """`op_name`, `stack_frame_id`, `source_file` and `source_line` in a stretch of text, the first of each."""
+    found: dict[str, str | int] = {}
+    for match in _METADATA.finditer(text, start, end):
+        key = match[1] or match[3]
+        found.setdefault(key, match[2] if match[1] else int(match[4]))
+    return found
+
+
+def frame(text: str, start: int, end: int) -> tuple[str, int] | None:
+    """The last frame of a traceback in a stretch of text that is the program's own."""
+    found = None
+    for match in _FRAME.finditer(text, start, end):
+        if is_of_the_program(match[1]):
+            found = match[1], int(match[2])
+    return found
+
+
+def location(text: str, start: int, end: int) -> tuple[str, int] | None:
+    """The innermost place of an MLIR `loc(...)` that is the program's own."""
+    for match in _LOCATION.finditer(text, start, end):
+        if is_of_the_program(match[1]):
+            return match[1], int(match[2])
+    return None
+
+
+def is_of_the_program(file: str) -> bool:
+    """Whether a file is no installed package and no part of Python."""
+    return not any(part in file for part in _NOT_THE_PROGRAM) and not re.search(r"/lib/python3\.\d+/", file)

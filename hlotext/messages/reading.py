@@ -1,0 +1,164 @@
+"""Messages found in a text: one pass for each form, then what each says, in the order of the text."""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.messages.kinds import KINDS, TOOK, Found, Kind, seconds
+from hlotext.messages.message import Message, Messages
+from hlotext.messages.unwrapping import FATAL, lines_of
+
+_STATUS = re.compile(
+    r"\b(CANCELLED|UNKNOWN|INVALID_ARGUMENT|DEADLINE_EXCEEDED|NOT_FOUND|ALREADY_EXISTS|PERMISSION_DENIED|RESOURCE_EXHAUSTED"
+    r"|FAILED_PRECONDITION|ABORTED|OUT_OF_RANGE|UNIMPLEMENTED|INTERNAL|UNAVAILABLE|DATA_LOSS|UNAUTHENTICATED):\s"
+)
+"""absl's status codes, as they stand in front of a message."""
+_CODE = re.compile(r"\b(E\d{4}):\s")
+_BEFORE = 400
+"""Characters in front of a message in which its status is looked for."""
+_SENTENCE_END = re.compile(r"[.?!](?=\s)|\n")
+_PARAGRAPH = 4_000
+"""Characters of a paragraph behind a status in which its message begins."""
+_LONGEST = 300
+"""Characters of `Message.text`."""
+_KEY_PART = re.compile(r"hash\s+of\s+serialized\s+([\w ]+?):\s+([0-9a-f]{16,})")
+_KEY_END = re.compile(r"PERSISTENT\s+COMPILATION\s+CACHE\s+(?:MISS|HIT)\s+for\s+'([^']+)'")
+
+
+def read(text: str) -> Messages:
+    """The messages of XLA's compilers and of JAX in a text: a log with or without prefixes, a traceback, lines of JSON.
+
+    One that is printed several times, by several processes or in a chain of exceptions, is one.
+    """
+    plain = "\n".join(lines_of(text))
+    places = _places(plain)
+    found: list[tuple[int, Message]] = []
+    last = 0
+    for number, (match, kind) in enumerate(places):
+        end = places[number + 1][0].start() if number + 1 < len(places) else len(plain)
+        message = _message(Found(plain, match, last, end), kind)
+        last = match.end()
+        if message is not None:
+            found.append((match.start(), message))
+    found += _cache_keys(plain)
+    found.sort(key=lambda row: row[0])
+    return Messages(tuple(_merged(_timed(plain, found))))
+
+
+def _places(text: str) -> list[tuple[re.Match[str], Kind | None]]:
+    """Where messages begin, with their kinds; None for a status of which no more is known."""
+    rows: list[tuple[re.Match[str], Kind | None]] = [
+        (match, kind) for kind in KINDS for match in kind.pattern.finditer(text)
+    ]
+    rows.sort(key=lambda row: row[0].start())
+    known: list[tuple[re.Match[str], Kind | None]] = []
+    for row in rows:
+        if not known or row[0].start() >= known[-1][0].end():
+            known.append(row)
+    # A status whose paragraph has a known message belongs to that.
+    starts = iter([match.start() for match, _ in known] + [len(text) + 1])
+    following = next(starts)
+    alone: list[tuple[re.Match[str], Kind | None]] = []
+    for match in _STATUS.finditer(text):
+        while following < match.start():
+            following = next(starts)
+        paragraph = text.find("\n\n", match.end(), match.end() + _PARAGRAPH)
+        if following > (match.end() + _PARAGRAPH if paragraph < 0 else paragraph) and not _is_inside(
+            match, known
+        ):
+            alone.append((match, None))
+    return sorted([*known, *alone], key=lambda row: row[0].start())
+
+
+def _is_inside(match: re.Match[str], known: list[tuple[re.Match[str], Kind | None]]) -> bool:
+    place = bisect.bisect_right(known, match.start(), key=lambda row: row[0].start()) - 1
+    return place >= 0 and match.start() < known[place][0].end()
+
+
+def _message(found: Found, kind: Kind | None) -> Message | None:
+    if kind is None:
+        status = found.match[1]
+        name = "internal" if status == "INTERNAL" else status.lower().replace("_", "-")
+        return Message(name, _headline(found), status)
+    fields = kind.read(found)
+    if not fields and kind.name == "remat":
+        return None  # the log ends before it says anything
+    status, code = _status(found)
+    fields = {"kind": kind.name, "status": status, "code": code, **fields}
+    return Message(text=_headline(found), **fields)
+
+
+def _status(found: Found) -> tuple[str | None, str | None]:
+    """The status and the code in front of a message, of the same paragraph."""
+    start = found.match.start()
+    window = found.text[max(found.after_last, start - _BEFORE) : start].rpartition("\n\n")[2]
+    statuses = list(_STATUS.finditer(window))
+    if not statuses:
+        return None, None
+    code = _CODE.search(window, statuses[-1].end() - 1)
+    return statuses[-1][1], code[1] if code is not None else None
+
+
+def _headline(found: Found) -> str:
+    """The message up to the end of its sentence, on one line."""
+    start, end = found.match.start(), found.match.end()
+    sentence = _SENTENCE_END.search(found.text, end - 1, min(found.end, start + _LONGEST))
+    end = sentence.end() if sentence is not None else min(found.end, start + _LONGEST)
+    return " ".join(found.text[start:end].split()).removeprefix(FATAL)
+
+
+def _cache_keys(text: str) -> Iterator[tuple[int, Message]]:
+    """The parts of each key of JAX's compilation cache; a part that comes again begins another key."""
+    parts: dict[str, str] = {}
+    start = 0
+    rows = [*_KEY_PART.finditer(text), *_KEY_END.finditer(text)]
+    for match in sorted(rows, key=lambda match: match.start()):
+        module = match[1] if match.re is _KEY_END else None
+        if parts and (module is not None or match[1] in parts):
+            yield start, _key(parts, module)
+            parts = {}
+        if module is None:
+            start = start if parts else match.start()
+            parts[match[1]] = match[2]
+    if parts:
+        yield start, _key(parts, None)
+
+
+def _key(parts: dict[str, str], module: str | None) -> Message:
+    return Message(
+        "cache-key", "the parts of a key of the compilation cache", module=module, facts={"parts": parts}
+    )
+
+
+def _timed(text: str, found: list[tuple[int, Message]]) -> Iterator[Message]:
+    """Slow operations with how long they took: the line that says so stands between the first report and its repetition."""
+    took = [(match.start(), seconds(match)) for match in TOOK.finditer(text)]
+    for number, (start, message) in enumerate(found):
+        if message.kind.startswith("slow-"):
+            end = found[number + 1][0] if number + 1 < len(found) else len(text)
+            place = bisect.bisect_right(took, start, key=lambda row: row[0])
+            if place < len(took) and took[place][0] < end and took[place][1] is not None:
+                message = attrs.evolve(message, facts={**message.facts, "seconds": took[place][1]})
+        yield message
+
+
+def _merged(messages: Iterator[Message]) -> Iterator[Message]:
+    """Each message once, with what any of its repetitions says."""
+    known: dict[tuple[object, ...], Message] = {}
+    for message in messages:
+        parts = tuple(sorted(message.facts.get("parts", {}).items())) if message.kind == "cache-key" else ()
+        key = message.kind, message.text, message.instruction, message.module, parts
+        other = known.get(key)
+        if other is not None:
+            more = {
+                field.name: getattr(message, field.name)
+                for field in attrs.fields(Message)
+                if getattr(other, field.name) is None
+            }
+            message = attrs.evolve(other, **more, facts={**message.facts, **other.facts})
+        known[key] = message
+    yield from known.values()

@@ -1,0 +1,169 @@
+"""Messages of compilers, as they were printed: `tests/data/messages`, with what each one tells in expected.json."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hlotext import messages
+from hlotext.messages.quoted import duration, size
+from tests.support import DATA
+
+FOLDER = DATA / "messages"
+EXPECTED: dict[str, dict[str, Any]] = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
+FACTS = {"from", "to", "parts", "target", "shapes", "seconds", "mlir"}
+
+
+def text_of(name: str) -> str:
+    return (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def value_of(message: messages.Message, key: str) -> Any:
+    return message.facts.get(key) if key in FACTS else getattr(message, key)
+
+
+def check(message: messages.Message, wanted: dict[str, Any]) -> None:
+    memory = wanted.get("memory", {})
+    for key, value in wanted.items():
+        if key == "is_cut":
+            assert message.memory is not None
+            assert message.memory.is_cut
+        elif key != "memory":
+            assert value_of(message, key) == value, key
+    for key, value in memory.items():
+        assert message.memory is not None
+        if key != "allocations":
+            assert getattr(message.memory, key) == pytest.approx(value, rel=1e-6), key
+            continue
+        for row, one in zip(message.memory.allocations, value, strict=False):
+            for field, known in one.items():
+                assert getattr(row, field) == known, field
+    if memory.get("allocations"):
+        assert message.memory is not None
+        assert len(message.memory.allocations) >= len(memory["allocations"])
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_what_a_message_tells(name: str) -> None:
+    wanted = EXPECTED[name]
+    found = messages.read(text_of(name)).of(wanted["kind"])
+    assert len(found) == 1
+    check(found[0], wanted)
+
+
+PREFIXES = {
+    "absl": "E0531 10:54:04.832741 2609008 pjrt_client.cc:569] ",
+    "tensorflow": "2024-05-19 20:16:26.694439: E external/xla/xla/service/alarm.cc:65] ",
+    "python": "ERROR:2026-11-23 14:59:46,779:jax._src.xla_bridge:149: ",
+    "kubernetes": "2026-11-23T14:59:46.779123Z stderr F ",
+    "rank": "[rank0]: ",
+    "ray": "(train pid=2345, ip=10.0.0.4) ",
+    "several": "2026-11-23T14:59:46.779123Z stderr F [rank0]: E0531 10:54:04.832741 2609008 pjrt_client.cc:569]     ",
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["tpu_hbm_table", "tpu_vmem_kernel", "tpu_hbm_temporaries", "tpu_smem_operand"]
+)
+@pytest.mark.parametrize("prefix", PREFIXES.values(), ids=PREFIXES)
+def test_prefixes_of_loggers_do_not_count(prefix: str, name: str) -> None:
+    logged = "".join(f"{prefix}{line}\n" for line in text_of(name).splitlines())
+    wanted = EXPECTED[name]
+    found = messages.read(logged).of(wanted["kind"])
+    assert len(found) == 1
+    check(found[0], wanted)
+
+
+@pytest.mark.parametrize("name", ["tpu_hbm_table", "spmd_remat_shardy", "tpu_vmem_kernel", "ffi_unknown"])
+def test_one_line_of_json(name: str) -> None:
+    line = json.dumps({"severity": "ERROR", "message": text_of(name)})
+    found = messages.read(f'{{"message": "starting"}}\n{line}\n').of(EXPECTED[name]["kind"])
+    assert len(found) == 1
+    check(found[0], EXPECTED[name])
+
+
+@pytest.mark.parametrize(
+    "name", ["spmd_remat_gspmd", "tpu_hbm_temporaries", "jax_indivisible", "tpu_smem_operand"]
+)
+def test_sentences_wrapped_at_blanks(name: str) -> None:
+    """As a terminal of 60 columns does it. What is quoted inside is not judged: its blanks are its own."""
+    import textwrap
+
+    lines = text_of(name).splitlines()
+    wrapped = "\n".join(
+        part for line in lines for part in textwrap.wrap(line, 60, break_long_words=False) or [""]
+    )
+    wanted = EXPECTED[name]
+    (found,) = messages.read(wrapped).of(wanted["kind"])
+    for key in {"instruction", "module", "shape"} & wanted.keys():
+        assert getattr(found, key) == wanted[key]
+
+
+def test_several_messages_of_one_log() -> None:
+    names = ["spmd_remat_shardy", "jax_donation", "tpu_hbm_table", "tpu_mosaic_layout"]
+    found = messages.read("\n\n".join(map(text_of, names)))
+    assert [message.kind for message in found] == ["remat", "donation", "hbm", "kernel"]
+    again = messages.read("\n\n".join(map(text_of, names * 2)))
+    assert len(again) == len(names)
+
+
+def test_other_text_has_no_messages() -> None:
+    assert len(messages.read("")) == 0
+    hlo = 'HloModule m\n\nENTRY e {\n  ROOT p = f32[2]{0} parameter(0), metadata={op_name="INTERNALS"}\n}\n'
+    assert len(messages.read(hlo)) == 0
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_any_part_of_a_message_is_read(name: str) -> None:
+    """A log may begin and end anywhere."""
+    text = text_of(name)
+    for part in range(0, len(text), max(1, len(text) // 60)):
+        messages.read(text[part:])
+        messages.read(text[:part])
+
+
+def test_what_must_go() -> None:
+    (table,) = messages.read(text_of("tpu_hbm_table"))
+    (temporaries,) = messages.read(text_of("tpu_hbm_temporaries"))
+    assert table.memory is not None
+    assert temporaries.memory is not None
+    assert table.memory.must_go == table.memory.excess
+    assert temporaries.memory.must_go == pytest.approx((33.02 - 15.75) * 2**30)
+    assert table.memory.allocations[0].instruction == "custom-call.2"
+    assert table.memory.allocations[-1].instruction is None
+    assert (table.file, table.line) == ("/home/me/train.py", 33)
+
+
+def test_messages_can_be_pickled() -> None:
+    for path in Path(FOLDER).glob("*.txt"):
+        for message in messages.read(path.read_text(encoding="utf-8")):
+            again = pickle.loads(pickle.dumps(message))
+            assert again == message
+            assert hash(again) == hash(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("16.89G", 16.89 * 2**30),
+        ("512B", 512),
+        ("16000000", 16e6),
+        ("80.5K", 80.5 * 1024),
+        ("2.00GiB", 2**31),
+        ("x", None),
+    ],
+)
+def test_sizes(text: str, value: float | None) -> None:
+    assert size(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("2m12.5s", 132.5), ("150ms", 0.15), ("1h2m3s", 3723), ("4s", 4), ("", None), ("x", None)],
+)
+def test_durations(text: str, value: float | None) -> None:
+    assert duration(text) == pytest.approx(value) if value is not None else duration(text) is None
