@@ -274,6 +274,24 @@ def negative_zero() -> None:
         assert_equivalent(hlo.parse(text), hlo.parse(text.replace("{-0, 1, 2, -0}", "{0, 1, 2, 0}")), rtol=0)
 
 
+def wide_arguments() -> None:
+    """64-bit arguments and results are executed as what the module says they are, without JAX_ENABLE_X64."""
+    import jax
+    import numpy as np
+
+    import hlotext as hlo
+    from hlotext.interop.jax import assert_equivalent, run
+
+    assert not jax.config.jax_enable_x64
+    text = "HloModule m\n\nENTRY e {\n  a = s64[4]{0} parameter(0)\n  ROOT b = s64[4]{0} add(a, a)\n}\n"
+    [result] = run(hlo.parse(text), np.array([1, 2, 2**40, -1]))
+    assert (result.dtype, result.tolist()) == (np.int64, [2, 4, 2**41, -2])
+    assert_equivalent(hlo.parse(text), hlo.parse(text), rtol=0)
+    floats = text.replace("s64", "f64")
+    assert_equivalent(hlo.parse(floats), hlo.parse(floats), rtol=0)
+    assert not jax.config.jax_enable_x64
+
+
 def grad_of_scan() -> None:
     """A pipeline of passes inside the compilation of a gradient through a loop."""
     import jax

@@ -13,8 +13,16 @@ from hlotext.memory.aliases import Buffer
 from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.errors import MemoryModelError
-from hlotext.memory.fast_space import trace_of_fast_space
-from hlotext.memory.heap import Buffers, Event, Placement, place_by_size, place_by_time, simulate
+from hlotext.memory.fast_space import trace_of_fast_space, with_results_over_operands, with_slices_in_place
+from hlotext.memory.heap import (
+    Buffers,
+    Event,
+    Placement,
+    place_by_size,
+    place_by_time,
+    place_repaired,
+    simulate,
+)
 from hlotext.memory.live_ranges import LiveRanges
 from hlotext.memory.platforms import SPARSE_CORE_TUPLES, Platform, rounded_up
 from hlotext.memory.reuse import FreeGaps, Owners, Timeline
@@ -362,7 +370,8 @@ class Assigner:
         values = [value for n in mine for value in self._buffers.members[n]]
         simulation = simulate(values, self._buffers, self._flow, self._sharing)
         events = trace_of_fast_space(values, self._flow, self._schedule)
-        self._add_heap(space, events, place_by_size(simulation, self._platform.alignment(space)), True)
+        simulation = with_results_over_operands(with_slices_in_place(simulation, self._flow), self._flow)
+        self._add_heap(space, events, place_repaired(simulation, self._platform.alignment(space)), True)
         return set(mine)
 
     def _place_heaps(self, waiting: Sequence[int]) -> None:

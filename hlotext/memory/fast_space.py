@@ -5,11 +5,14 @@ Where it puts a value is its own search and not in the text; what lives when is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+
+import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory.dataflow import Dataflow
-from hlotext.memory.heap import Event
+from hlotext.memory.heap import Event, Interval, Simulation
 from hlotext.memory.schedule import Schedule
 from hlotext.memory.values import Value
 
@@ -33,6 +36,80 @@ def trace_of_fast_space(values: Iterable[Value], flow: Dataflow, schedule: Sched
             rows.append((stop, 1, value.number, value))
     rows.sort(key=lambda row: row[:3])
     return [Event("free" if is_free else "alloc", value) for _, is_free, _, value in rows]
+
+
+def with_slices_in_place(simulation: Simulation, flow: Dataflow) -> Simulation:
+    """The simulation with the slices of each prefetch as pieces of the array that is made of them.
+
+    Nothing is copied when they are joined: they lie end to end, each from its own start on, where the array lies afterwards.
+    """
+    at = {interval.value: interval for interval in simulation.intervals}
+    pieces: set[Interval] = set()
+    for value, interval in at.items():
+        if value.instruction is None or not _is_joined(value.instruction):
+            continue
+        slices = [at.get(found) for o in value.instruction.operands if (found := flow.at[o][0]) is not None]
+        own = [each for each in slices if each is not None and not each.members and each not in pieces]
+        if (
+            len(set(own)) == len(value.instruction.operands)
+            and sum(each.size for each in own) <= interval.size
+        ):
+            pieces.update(own)
+            interval.pieces = own
+            for each in own:
+                each.stop = interval.start
+    kept = [interval for interval in simulation.intervals if interval not in pieces]
+    return attrs.evolve(simulation, intervals=kept)
+
+
+def with_results_over_operands(simulation: Simulation, flow: Dataflow) -> Simulation:
+    """The simulation with results where the operands lie that the compiler says they are written over, and that end there."""
+    at = {interval.value: interval for interval in simulation.intervals}
+    over: dict[Interval, Interval] = {}
+    for value, interval in at.items():
+        instruction = value.instruction
+        for place, index in _written_over(instruction) if instruction is not None else ():
+            if index != value.index or instruction is None or interval.pieces:
+                continue
+            operand = flow.at[instruction.operands[place]][0]
+            below = at.get(operand) if operand is not None else None
+            if below is None or operand is None or below is interval or below.size < interval.size:
+                continue
+            lives, ends = value.live_range, operand.live_range
+            if lives is not None and ends is not None and ends[1] == lives[0]:
+                over[interval] = below
+                break
+    for interval in sorted(over, key=lambda each: each.start):
+        below = over[interval]
+        while below in over:  # the ways were made shorter by those before
+            below = over[below]
+        over[interval] = below
+        below.members.extend((interval, *interval.members))
+    kept = [interval for interval in simulation.intervals if interval not in over]
+    return attrs.evolve(simulation, intervals=kept)
+
+
+_ALIASING = re.compile(r'"aliasing_operands":\{"lists":\[((?:\{"indices":\[[^\]]*\]\},?)*)\]')
+_INDICES = re.compile(r'"indices":\["([0-9]{1,9})","([0-9]{1,9})"\]')
+
+
+def _written_over(instruction: Instruction) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Operands and parts of the result that a fusion's configuration says are one buffer.
+
+    Results are numbered there by their leaves, behind the operands. Inferred from what the compiler wrote.
+    """
+    config = instruction.backend_config
+    if config is None or instruction.opcode != "fusion" or instruction.shape is None:
+        return
+    found = _ALIASING.search(config.text)
+    if found is None or any(o.shape is None or not o.shape.is_array for o in instruction.operands):
+        return
+    leaves = [index for index, _ in instruction.shape.leaves()]
+    count = len(instruction.operands)
+    for match in _INDICES.finditer(found[1]):
+        place, leaf = int(match[1]), int(match[2]) - count
+        if place < count and 0 <= leaf < len(leaves):
+            yield place, leaves[leaf]
 
 
 def _is_joined(instruction: Instruction) -> bool:

@@ -32,7 +32,7 @@ class Event(NamedTuple):
 class Interval:
     """The life of one value in a heap, in ticks: an alloc, a share and a free of anything that is not empty is one each."""
 
-    __slots__ = ("members", "size", "start", "stop", "value")
+    __slots__ = ("members", "pieces", "size", "start", "stop", "value")
 
     def __init__(self, value: Value, size: int, start: int) -> None:
         self.value = value
@@ -41,6 +41,8 @@ class Interval:
         self.stop = -1
         self.members: list[Interval] = []
         """The other values at the same place, in the order in which they came; on the first value alone."""
+        self.pieces: Sequence[Interval] = ()
+        """What lies in this place before, end to end, each from its own start to that of the whole."""
 
 
 @attrs.frozen(eq=False)
@@ -185,6 +187,32 @@ def place_by_size(simulation: Simulation, alignment: int) -> Placement:
     return _place(simulation, alignment, _by_length, spatial.bytes) or spatial
 
 
+def place_repaired(simulation: Simulation, alignment: int) -> Placement:
+    """`place_by_size`, then again and again with what did not fit below the best result so far placed first.
+
+    For memory that a compiler filled by a search of its own, which comes near to what lives at most.
+    """
+    best = place_by_size(simulation, alignment)
+    least = _least(simulation, alignment)
+    order = sorted(simulation.intervals, key=_by_size)
+    for _ in range(min(_REPAIRS, _MOST_PLACED // max(1, len(order)))):
+        if best.bytes <= least:
+            break
+        found = _placed(simulation, alignment, order, best.bytes)
+        if isinstance(found, Placement):
+            best = found
+        else:
+            order.remove(found)
+            order.insert(0, found)
+    return best
+
+
+_REPAIRS = 64
+"""How often a placement is tried anew."""
+_MOST_PLACED = 100_000
+"""Places that these tries may ask for together."""
+
+
 def _least(simulation: Simulation, alignment: int) -> int:
     """Bytes that no placement can do without: most that live at once, the last chunk's padding aside."""
     change = [0] * (simulation.ticks + 1)
@@ -193,6 +221,9 @@ def _least(simulation: Simulation, alignment: int) -> int:
         for each in (interval, *interval.members):
             change[each.start] += size
             change[each.stop] -= size
+        for piece in interval.pieces:
+            change[piece.start] += piece.size
+            change[piece.stop] -= piece.size
     # Members of one place may live at once: then this is no bound.
     if any(_overlap(interval) for interval in simulation.intervals if interval.members):
         return 0
@@ -228,25 +259,47 @@ def _place(
     limit: int | None,
 ) -> Placement | None:
     """Places everything in the order of a key; None as soon as that takes as many bytes as the limit."""
+    found = _placed(simulation, alignment, sorted(simulation.intervals, key=key), limit)
+    return found if isinstance(found, Placement) else None
+
+
+def _placed(
+    simulation: Simulation, alignment: int, order: Sequence[Interval], limit: int | None
+) -> Placement | Interval:
+    """Places everything in an order; or the first one that reaches the limit."""
     occupancy = Occupancy(simulation.ticks)
     chunks: dict[Value, tuple[int, int]] = dict.fromkeys(simulation.empty, (0, 0))
     heap = 0
-    for interval in sorted(simulation.intervals, key=key):
+    for interval in order:
         size = interval.size
         times = [(interval.start, interval.stop), *((m.start, m.stop) for m in interval.members)]
-        offset = occupancy.gap(times, size)
+        pieces = _pieces(interval)
+        offset = occupancy.gap(times, size) if not pieces else occupancy.stair([(times, 0, size), *pieces])
         heap = max(heap, offset + size)
         if limit is not None and heap >= limit:
-            return None
+            return interval
         end = offset + rounded_up(size, alignment)
         if end > _END:
             raise MemoryModelError(f"{size:,} bytes are more than any memory has")
         for first, last in times:
             occupancy.take(first, last, offset, end)
+        for piece, (lives, below, part) in zip(interval.pieces, pieces, strict=True):
+            occupancy.take(*lives[0], offset + below, offset + below + part)
+            chunks[piece.value] = offset + below, part
         chunks[interval.value] = offset, size
         for member in interval.members:
             chunks[member.value] = offset, size
     return Placement(heap, chunks)
+
+
+def _pieces(interval: Interval) -> list[tuple[list[tuple[int, int]], int, int]]:
+    """When each piece lives, where it lies in the whole, and its bytes."""
+    found = []
+    offset = 0
+    for piece in interval.pieces:
+        found.append(([(piece.start, piece.stop)], offset, piece.size))
+        offset += piece.size
+    return found
 
 
 def place_by_time(simulation: Simulation, alignment: int) -> Placement:

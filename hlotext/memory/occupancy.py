@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +84,27 @@ class Occupancy:
 
         Behind all that is taken where no gap is large enough.
         """
+        return _smallest(self._taken(times), size)
+
+    def stair(self, steps: Iterable[tuple[list[tuple[int, int]], int, int]]) -> int:
+        """The lowest place for what takes its parts at different times: times, offset in it and size of each part."""
+        refused: list[tuple[int, int]] = []
+        for times, offset, size in steps:
+            ends = self._taken(times).tolist()
+            # From here to there it would lie on something.
+            refused.extend(
+                (begin - offset - size + 1, end - offset)
+                for begin, end in zip(ends[::2], ends[1::2], strict=True)
+            )
+        place = 0
+        for first, end in sorted(refused):
+            if first > place:
+                break
+            place = max(place, end)
+        return place
+
+    def _taken(self, times: list[tuple[int, int]]) -> NDArray[np.int64]:
+        """The ends of the stretches that are taken at some of these times."""
         flats: dict[int, array[int]] = {}
         loose: list[NDArray[np.int64]] = []
         for first, last in times:
@@ -107,7 +129,7 @@ class Occupancy:
                 left >>= 1
                 right >>= 1
         filled = [flat for flat in flats.values() if flat]
-        return _smallest(_merged(filled, loose), size)
+        return _merged(filled, loose)
 
     def _under(self, node: int, flats: dict[int, array[int]]) -> None:
         """All that is taken at some time in the blocks under a node of the tree."""

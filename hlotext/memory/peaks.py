@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -58,11 +59,15 @@ def heap_bytes(assignment: Assignment, memory_space: int) -> int:
 
 
 def live_in(allocation: Allocation, moments: int) -> list[int]:
-    """Bytes that live in an allocation at each moment; values at one place count once."""
+    """Bytes that live in an allocation at each moment; values at one place count once, also those that become one there."""
     ranges: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    begun = _begun(allocation) if allocation.is_estimated else {}
     for value, offset, size in allocation.slices:
         if value.live_range is not None and size:
-            ranges.setdefault((offset, size), []).append(value.live_range)
+            first, last = value.live_range
+            if first < last and _is_inside(begun.get(last, ()), offset, size):
+                last -= 1
+            ranges.setdefault((offset, size), []).append((first, last))
     change = [0] * (moments + 1)
     for (_, size), rows in ranges.items():
         rows.sort()
@@ -76,6 +81,23 @@ def live_in(allocation: Allocation, moments: int) -> list[int]:
         change[min(first, moments)] += size
         change[min(last + 1, moments)] -= size
     return list(itertools.accumulate(change[:moments]))
+
+
+def _begun(allocation: Allocation) -> dict[int, list[tuple[int, int]]]:
+    """Places by the moment at which something is made there, in the order of their offsets."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for value, offset, size in allocation.slices:
+        if value.live_range is not None and size:
+            found.setdefault(value.live_range[0], []).append((offset, size))
+    for places in found.values():
+        places.sort()
+    return found
+
+
+def _is_inside(places: Sequence[tuple[int, int]], offset: int, size: int) -> bool:
+    """Whether one of the places, which do not overlap, is larger than this one and holds it."""
+    number = bisect_right(places, (offset, 1 << 62)) - 1
+    return number >= 0 and places[number][1] > size and offset + size <= places[number][0] + places[number][1]
 
 
 def timeline(assignment: Assignment, memory_space: int) -> list[int]:

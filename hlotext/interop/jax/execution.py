@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,21 @@ def run(module: Module, *arrays: Any) -> list[np.ndarray[Any, Any]]:
         executable = client.compile_and_load(stable, devices, xla_client.CompileOptions())
     except Exception as error:
         raise NotExecutable(f"{module.name}: {str(error).splitlines()[0]}") from error
-    buffers = [jax.device_put(array, jax.devices("cpu")[0]) for array in arrays]
-    return [np.asarray(result) for result in executable.execute(buffers)]
+    with _wide_types():
+        buffers = [jax.device_put(array, jax.devices("cpu")[0]) for array in arrays]
+        return [np.asarray(result) for result in executable.execute(buffers)]
+
+
+def _wide_types() -> AbstractContextManager[Any]:
+    """JAX made to keep 64-bit arrays as they are: the module says which types its arguments have, not `JAX_ENABLE_X64`."""
+    import jax
+
+    if hasattr(jax, "enable_x64"):
+        found: AbstractContextManager[Any] = jax.enable_x64(True)
+        return found
+    from jax import experimental  # releases before jax.enable_x64
+
+    return experimental.enable_x64()
 
 
 def _without_bitcasts(module: Module) -> Module:

@@ -1,0 +1,90 @@
+"""The TPU's fast memory, of which the text says what lives when: what is joined and written over counts once."""
+
+from __future__ import annotations
+
+import hlotext as hlo
+from hlotext import memory
+
+KIB = 1024
+JOINED = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  p = f32[1024,128]{1,0:T(8,128)} parameter(0)
+  q = f32[512,128]{1,0:T(8,128)} parameter(1)
+  sa = ((f32[1024,128]{1,0:T(8,128)}), f32[512,128]{1,0:T(8,128)S(1)}, s32[]{:S(2)}) slice-start(p), slice={[0:512], [0:128]}
+  f = f32[512,128]{1,0:T(8,128)S(1)} negate(q)
+  sb=((f32[1024,128]{1,0:T(8,128)}), f32[512,128]{1,0:T(8,128)S(1)}, s32[]{:S(2)}) slice-start(p), slice={[512:1024],[0:128]}
+  g = f32[512,128]{1,0:T(8,128)} negate(f)
+  da = f32[512,128]{1,0:T(8,128)S(1)} slice-done(sa)
+  db = f32[512,128]{1,0:T(8,128)S(1)} slice-done(sb)
+  c = f32[1024,128]{1,0:T(8,128)S(1)} custom-call(da, db), custom_call_target="ConcatBitcast"
+  n = f32[1024,128]{1,0:T(8,128)} negate(c)
+  ROOT t = (f32[1024,128]{1,0:T(8,128)}, f32[512,128]{1,0:T(8,128)}) tuple(n, g)
+}
+"""
+OVER = """HloModule m, is_scheduled=true
+
+k {
+  a = f32[1024,128]{1,0:T(8,128)S(1)} parameter(0)
+  b = f32[1024,128]{1,0:T(8,128)} parameter(1)
+  s = f32[1024,128]{1,0:T(8,128)S(1)} add(a, b)
+  n = f32[1024,128]{1,0:T(8,128)} negate(a)
+  ROOT t = (f32[1024,128]{1,0:T(8,128)S(1)}, f32[1024,128]{1,0:T(8,128)}) tuple(s, n)
+}
+
+ENTRY e {
+  p = f32[1024,128]{1,0:T(8,128)} parameter(0)
+  q = f32[1024,128]{1,0:T(8,128)} parameter(1)
+  begin = (f32[1024,128]{1,0:T(8,128)S(1)}, f32[1024,128]{1,0:T(8,128)}, u32[]{:S(2)}) copy-start(p)
+  d = f32[1024,128]{1,0:T(8,128)S(1)} copy-done(begin)
+  f=(f32[1024,128]{1,0:T(8,128)S(1)}, f32[1024,128]{1,0:T(8,128)}) fusion(d, q), kind=kLoop, calls=k, backend_config={CONFIG}
+  x = f32[1024,128]{1,0:T(8,128)S(1)} get-tuple-element(f), index=0
+  y = f32[1024,128]{1,0:T(8,128)} get-tuple-element(f), index=1
+  z = f32[1024,128]{1,0:T(8,128)} negate(x)
+  ROOT t = (f32[1024,128]{1,0:T(8,128)}, f32[1024,128]{1,0:T(8,128)}) tuple(y, z)
+}
+"""
+
+
+def fast(text: str) -> tuple[int, int, dict[str, tuple[int, int]]]:
+    """Bytes of the heap of the fast memory, most that live in it, and what lies where."""
+    found = memory.assign(hlo.parse(text))
+    [heap] = [one for one in found.allocations if one.memory_space == 1]
+    places = {
+        f"{piece.value.instruction.name}{len(piece.value.index)}@{piece.value.live_range}": piece[1:]
+        for piece in heap.slices
+        if piece.value.instruction is not None
+    }
+    return heap.bytes, found.peak(1).bytes, places
+
+
+def test_slices_that_are_joined_are_not_counted_beside_the_array() -> None:
+    """Each slice lies from its own start where the array of them is afterwards; what needs the room until then has it."""
+    heap, peak, places = fast(JOINED)
+    assert (heap, peak) == (768 * KIB, 768 * KIB)
+    assert sorted(places.values()) == [
+        (0, 256 * KIB),
+        (0, 512 * KIB),
+        (256 * KIB, 256 * KIB),
+        (512 * KIB, 256 * KIB),
+    ]
+
+
+def test_a_slice_that_comes_late_leaves_its_room_until_then() -> None:
+    """What ends before the last slice begins may lie where that comes to lie."""
+    lines = JOINED.splitlines(keepends=True)
+    late = next(line for line in lines if line.startswith("  sb"))
+    early = next(line for line in lines if line.startswith("  g"))
+    text = JOINED.replace(late, "").replace(early, early + late)
+    heap, peak, _ = fast(text)
+    assert (heap, peak) == (512 * KIB, 512 * KIB)
+
+
+def test_results_that_the_compiler_writes_over_operands() -> None:
+    """As `aliasing_operands` says it: operands first, then the leaves of the result."""
+    said = '"aliasing_operands":{"lists":[{"indices":["1","3"]},{"indices":["0","2"]}]}'
+    heap, peak, places = fast(OVER.replace("CONFIG", said))
+    assert (heap, peak) == (512 * KIB, 512 * KIB)
+    assert set(places.values()) == {(0, 512 * KIB)}
+    heap, _, _ = fast(OVER.replace("CONFIG", '"aliasing_operands":{"lists":[]}'))
+    assert heap == 1024 * KIB
