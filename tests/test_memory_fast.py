@@ -11,9 +11,9 @@ JOINED = """HloModule m, is_scheduled=true
 ENTRY e {
   p = f32[1024,128]{1,0:T(8,128)} parameter(0)
   q = f32[512,128]{1,0:T(8,128)} parameter(1)
-  sa = ((f32[1024,128]{1,0:T(8,128)}), f32[512,128]{1,0:T(8,128)S(1)}, s32[]{:S(2)}) slice-start(p), slice={[0:512], [0:128]}
+  sa = ((f32[1024,128]{1,0:T(8,128)}), f32[512,128]{1,0:T(8,128)S(1)}, s32[]) slice-start(p), slice={[0:512], [0:128]}
   f = f32[512,128]{1,0:T(8,128)S(1)} negate(q)
-  sb=((f32[1024,128]{1,0:T(8,128)}), f32[512,128]{1,0:T(8,128)S(1)}, s32[]{:S(2)}) slice-start(p), slice={[512:1024],[0:128]}
+  sb = ((f32[1024,128]{1,0:T(8,128)}), f32[512,128]{1,0:T(8,128)S(1)}, s32[]) slice-start(p), slice={[512:1024],[0:128]}
   g = f32[512,128]{1,0:T(8,128)} negate(f)
   da = f32[512,128]{1,0:T(8,128)S(1)} slice-done(sa)
   db = f32[512,128]{1,0:T(8,128)S(1)} slice-done(sb)
@@ -37,7 +37,7 @@ ENTRY e {
   q = f32[1024,128]{1,0:T(8,128)} parameter(1)
   begin = (f32[1024,128]{1,0:T(8,128)S(1)}, f32[1024,128]{1,0:T(8,128)}, u32[]{:S(2)}) copy-start(p)
   d = f32[1024,128]{1,0:T(8,128)S(1)} copy-done(begin)
-  f=(f32[1024,128]{1,0:T(8,128)S(1)}, f32[1024,128]{1,0:T(8,128)}) fusion(d, q), kind=kLoop, calls=k, backend_config={CONFIG}
+  f = (f32[1024,128]{1,0:T(8,128)S(1)}, f32[1024,128]{1,0:T(8,128)}) fusion(d,q), kind=kLoop, calls=k, backend_config={CONFIG}
   x = f32[1024,128]{1,0:T(8,128)S(1)} get-tuple-element(f), index=0
   y = f32[1024,128]{1,0:T(8,128)} get-tuple-element(f), index=1
   z = f32[1024,128]{1,0:T(8,128)} negate(x)
