@@ -1,21 +1,25 @@
 """Each algebraic rule's docstring is its test: `before => after`, in op lines.
 
 In front of the example may stand what it needs: `layouts:` that these count, `cpu:`, `gpu:` or `tpu:` for which compiler,
-`partitions=4:` how many, `no-op reduce-precision:` an option. No more than the rule itself is applied, once and again. An
+`partitions=4:` how
+many, `fast math:` and `no-op reduce-precision:` options. No more than the rule itself is applied, once and again. An
 empty `after` asks for no more than that the rule applies and leaves a sound module.
 """
 
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import attrs
 import pytest
 
 import hlotext as hlo
 from hlotext.edit import integrity
+from hlotext.ir.tables import xla_changes
+from hlotext.rewrite.passes import PassOptionError, parse_passes
 from hlotext.rewrite.passes.algebra import RULES, Options, Rule, Simplifier
-from hlotext.rewrite.passes.algsimp import PLATFORMS
+from hlotext.rewrite.passes.algsimp import PLATFORMS, AlgebraicSimplifier
 
 PARAMETERS = {
     **dict.fromkeys("xyz", "f32[4,3]"), **dict.fromkeys("ij", "s32[4,3]"), **dict.fromkeys("pq", "pred[4,3]"),
@@ -38,7 +42,7 @@ argmax { v0 = f32[] parameter(0)  k0 = s32[] parameter(1)  v1 = f32[] parameter(
   first = pred[] or(more, tie)  v = f32[] select(more, v0, v1)  k = s32[] select(first, k0, k1)
   ROOT both = (f32[], s32[]) tuple(v, k) }
 """
-WORDS = re.compile(r"(layouts|cpu|gpu|tpu|partitions=4|no-op reduce-precision): *")
+WORDS = re.compile(r"(fast math|layouts|cpu|gpu|tpu|partitions=4|no-op reduce-precision): *")
 
 
 def module_of(expression: str, *, layouts: bool = False, partitions: int = 1) -> hlo.Module:
@@ -93,6 +97,7 @@ def test_example(rule: Rule) -> None:
         PLATFORMS.get(word, Options(rewrite_no_op_bitcast_convert_to_bitcast=True)),
         is_layout_sensitive=word == "layouts",
         enable_remove_no_op_reduce_precision=word.startswith("no-op"),
+        enable_fast_math=word == "fast math",
     )
     module = module_of(before, layouts=word == "layouts", partitions=partitions)
     assert [d for d in hlo.verify(module) if d.severity.value == "error"] == []
@@ -112,3 +117,74 @@ def test_example(rule: Rule) -> None:
 def test_names_and_handlers() -> None:
     assert len({rule.name for rule in RULES}) == len(RULES) > 120
     assert all(re.fullmatch(r"[A-Z]\w+", rule.handler) for rule in RULES)
+
+
+DAYS = """
+ALGSIMP_INVERSES
+  e = exponential(x); log(e)
+  | log exponential
+ALGSIMP_INVERSES
+  m = multiply(x, x); sqrt(m)
+  abs | sqrt multiply
+ALGSIMP_OVERFLOW
+  m = s32[4,3] multiply(i, i); s32[4,3] abs(m)
+  multiply | abs multiply
+ALGSIMP_OVERFLOW
+  m = s32[4,3] abs(i); pred[4,3] compare(m, i0), direction=LT
+  broadcast constant | compare abs broadcast constant
+ALGSIMP_OVERFLOW
+  m = s8[200] iota(), iota_dimension=0; s8[200] abs(m)
+  iota | abs iota
+ALGSIMP_EXPONENTIALS
+  e = exponential(x); power(e, y)
+  exponential multiply | power exponential
+ALGSIMP_EXPONENTIALS
+  e = exponential(x); g = exponential(y); multiply(e, g)
+  exponential add | multiply exponential exponential
+ALGSIMP_FLOATS_APART
+  m = add(x, f2); add(m, f1)
+  add broadcast add constant constant | add add broadcast constant broadcast constant
+ALGSIMP_XOR
+  s32[4,3] xor(i, i)
+  xor | broadcast constant
+ALGSIMP_SLICED_ANYWHERE
+  r = f32[2,2,3] reshape(x); f32[1,2,3] slice(r), slice={[1:2], [0:2], [0:3]}
+  slice reshape | reshape slice
+ALGSIMP_SLICED_ROWS
+  r = f32[12] reshape(x); f32[2] slice(r), slice={[0:2]}
+  reshape slice | slice reshape
+ALGSIMP_SLICED_LONG_ROWS
+  k = f32[1,4,3] custom-call(x), custom_call_target="f"; r = f32[12] reshape(k); f32[3] slice(r), slice={[3:6]}
+  slice reshape custom-call | reshape slice custom-call
+ALGSIMP_CLAMPED_STARTS
+  d = f32[3] dynamic-slice(v, n), dynamic_slice_sizes={3}; f32[2] dynamic-slice(d, n), dynamic_slice_sizes={2}
+  dynamic-slice add clamp constant constant | dynamic-slice add clamp constant constant clamp constant constant
+"""
+
+
+def opcodes(i: hlo.Instruction) -> str:
+    """The opcodes that an instruction is made of, parameters left out, operands behind users."""
+    return " ".join(w for w in (i.opcode, *map(opcodes, i.operands)) if w not in ("", "parameter"))
+
+
+@pytest.mark.parametrize("case", DAYS.strip().split("\nA"))
+def test_days(case: str) -> None:
+    """What XLA has done since a day, and what it did before."""
+    name, example, after = (line.strip() for line in case.split("\n"))
+    wanted = [part.strip() for part in after.split("|")]
+    change = getattr(xla_changes, name if name.startswith("A") else f"A{name}")
+    for day, expected in zip((change - timedelta(1), change), wanted, strict=True):
+        module = module_of(example)
+        AlgebraicSimplifier(platform="cpu", age=day).run(module)
+        assert opcodes(module.entry.root) == expected
+    module = module_of(example)
+    AlgebraicSimplifier(platform="cpu").run(module)
+    assert opcodes(module.entry.root) == wanted[1]  # of no known age the newest
+
+
+def test_an_age_that_is_none() -> None:
+    with pytest.raises(PassOptionError, match="no age of XLA"):
+        parse_passes("algsimp{age=yesterday}")
+    assert str(parse_passes("algsimp{age=0.10.2}")[0]) == "algsimp{age=0.10.2}"
+    age = hlo.analysis.as_age("0.10.2")
+    assert str(AlgebraicSimplifier(age=age)) == "algsimp{age=2026-06-14}"

@@ -26,9 +26,25 @@ PLAIN_SYNCHRONOUS = date(2026, 8, 12)
 """GPU: synchronous collectives of the final text are plain ones with `is_sync`."""
 COMPACT_DUMPS = date(2026, 7, 13)
 """Dumps write `NAME#I` for get-tuple-elements by default."""
-ALGSIMP_FLOATS_APART = date(2026, 8, 22)
-"""The algebraic simplifier joins constants of floats no longer. Seen from here on."""
 PAGES = date(2026, 8, 10)
 """Allocations of the buffer assignment have a page."""
 ASYNC_RESULTS_BEGIN_LATE = date(2026, 9, 18)
 """The result of an asynchronous body lives from its async-start on. Seen from here on: in 0.12.0.1, not in 0.11.2."""
+ALGSIMP_INVERSES = date(2026, 7, 27)
+"""The algebraic simplifier keeps log(exp(x)) and sqrt(x * x) without fast math."""
+ALGSIMP_SLICED_ANYWHERE = date(2026, 7, 30)
+"""It moves slices in front of reshapes wherever they start."""
+ALGSIMP_SLICED_ROWS = date(2026, 8, 5)
+"""It does so where whole rows of the operand are taken."""
+ALGSIMP_OVERFLOW = date(2026, 8, 6)
+"""It takes squares, powers and absolute values of signed whole numbers for what may overflow."""
+ALGSIMP_XOR = date(2026, 8, 6)
+"""It knows xor."""
+ALGSIMP_SLICED_LONG_ROWS = date(2026, 8, 23)
+"""Rows are what lies behind the first dimension that is longer than one. In 0.11.2, not in 0.11.1."""
+ALGSIMP_EXPONENTIALS = date(2026, 8, 23)
+"""It keeps products, quotients and powers of exponentials without fast math. In 0.11.2, not in 0.11.1."""
+ALGSIMP_FLOATS_APART = date(2026, 9, 18)
+"""It joins constants of floats no longer without fast math. In 0.12.0, not in 0.11.2."""
+ALGSIMP_CLAMPED_STARTS = date(2026, 9, 18)
+"""It clamps both starts of a slice of a slice. In 0.12.0, not in 0.11.2."""

@@ -143,7 +143,10 @@ def make_pass(name: str, options: str = "") -> Pass:
         if key not in fields:
             raise PassOptionError(f"{name} has no option {key}; it has {', '.join(fields) or 'none'}")
         values[key] = _value(fields[key].default, value, option)
-    return kind(**values)
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise PassOptionError(str(error)) from None
 
 
 def _value(default: object, text: str, option: str) -> object:

@@ -6,9 +6,10 @@ from typing import ClassVar
 
 import attrs
 
+from hlotext.analysis.age import age_for
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.algebra import Options, Simplifier
-from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, nonfusion_computations
 from hlotext.rewrite.passes.stage import is_for_gpu, is_raw, is_tpu, layouts_count, was_walked_once
 
 RERUNS = 50
@@ -55,6 +56,8 @@ class AlgebraicSimplifier(Pass):
     max_iterations: int = 0
     """Walks over a computation at most; 0: as the platform's compiler does, one on GPU before layouts are assigned and on TPU
     over what no pass has seen yet (inferred from dumps), else 50."""
+    age: Age = attrs.field(default="", validator=is_age)
+    """How old the XLA is whose rules are applied, as `0.10.2` or a day; empty: as the text tells, else the newest."""
 
     def run(self, module: Module) -> PassResult:
         words = {"true": True, "false": False}
@@ -63,7 +66,9 @@ class AlgebraicSimplifier(Pass):
             sensitive = layouts_count(module)
         platform = self._platform(module, sensitive)
         once = not sensitive and (platform == "gpu" or (platform == "tpu" and is_raw(module)))
-        simplifier = Simplifier(module, attrs.evolve(PLATFORMS[platform], is_layout_sensitive=sensitive))
+        age = age_for(module, self.age or None)
+        options = attrs.evolve(PLATFORMS[platform], is_layout_sensitive=sensitive, age=age)
+        simplifier = Simplifier(module, options)
         for computation in nonfusion_computations(module):
             if not len(computation):
                 continue

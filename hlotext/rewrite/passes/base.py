@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import ClassVar
+from datetime import date
+from typing import Any, ClassVar
 
 import attrs
 
@@ -14,6 +15,7 @@ from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.attributes import ATTRIBUTES
+from hlotext.ir.values.age import XlaAge, as_age
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.verify import verify
 
@@ -50,6 +52,15 @@ class Growth:
             raise PassLimitError(
                 f"{self.name} would add more than {self.limit:,} instructions: computations are called too often"
             )
+
+
+Age = XlaAge | date | str
+"""How old the XLA is that a pass follows: a release of jaxlib, a day, an XlaAge; empty: as the module's text tells."""
+
+
+def is_age(pass_: Pass, attribute: attrs.Attribute[Any], value: Any) -> None:
+    """The validator of the field `age` of a pass of which releases of XLA differ. Raises ValueError."""
+    as_age(value or None)
 
 
 @attrs.frozen
@@ -147,4 +158,6 @@ def _first_problem(module: Module) -> str | None:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, XlaAge):  # what a pass asks is whether an age has something
+        return str(value.until or "")
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date
 from typing import Any
 
 import attrs
@@ -22,6 +23,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.age import XlaAge
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape
@@ -56,6 +58,9 @@ class Options:
     prefers_transposes: bool = False
     """Makes a broadcast that repeats nothing a transpose, where the rank stays (seen in dumps for TPU)."""
     enable_fast_math: bool = False
+    """What rounds otherwise is done too. On CPU `xla_cpu_enable_fast_math` asks for it."""
+    age: XlaAge = attrs.field(factory=XlaAge)
+    """How old the XLA is whose rules are applied; of no known age the newest."""
 
 
 Function = Callable[["Simplifier", Instruction], bool]
@@ -114,6 +119,14 @@ class Simplifier(Visitor):
         for one in rules or RULES:
             for opcode in one.opcodes:
                 self._rules.setdefault(opcode, []).append(one)
+
+    def has(self, change: date) -> bool:
+        """Whether the XLA whose rules are applied has what was changed on a day."""
+        return self.options.age.has(change)
+
+    def is_loose(self, change: date) -> bool:
+        """Whether a rule applies that rounds otherwise: with fast math alone since a day, always before."""
+        return self.options.enable_fast_math or not self.has(change)
 
     def visit(self, i: Instruction) -> None:
         """Applies the first rule that fits."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.enums import ComparisonDirection
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import TypeKind
@@ -36,7 +37,7 @@ def power_of_small_number(s: Simplifier, i: Instruction) -> bool:
         return s.into(i, s.scalar_like(i, 1))
     if is_all(y, 1) and s.into_same(i, x):
         return True
-    if x.opcode == "exponential":
+    if x.opcode == "exponential" and s.is_loose(xla_changes.ALGSIMP_EXPONENTIALS):
         return s.into_new(i, "exponential", (s.derive(i, "multiply", shape_of(i), (x.operands[0], y)),))
     if is_all(y, 2):
         return s.into_new(i, "multiply", (x, x))
@@ -44,7 +45,7 @@ def power_of_small_number(s: Simplifier, i: Instruction) -> bool:
         return s.into_new(i, "multiply", (x, s.derive(i, "multiply", shape_of(i), (x, x))))
     if is_all(y, -1):
         return s.into_new(i, "divide", (s.scalar_like(x, 1), x))
-    return is_all(y, 0.5) and is_non_negative(x) and s.into_new(i, "sqrt", (x,))
+    return is_all(y, 0.5) and is_non_negative(s, x) and s.into_new(i, "sqrt", (x,))
 
 
 @rule("exponential", handler="HandleExp")
@@ -57,9 +58,13 @@ def exponential_of_zero(s: Simplifier, i: Instruction) -> bool:
 
 @rule("log", handler="HandleLog")
 def log_of_exponential(s: Simplifier, i: Instruction) -> bool:
-    """e = exponential(x); log(e) => x"""
+    """fast math: e = exponential(x); log(e) => x"""
     x = i.operands[0]
-    return x.opcode == "exponential" and s.into_same(i, x.operands[0])
+    return (
+        s.is_loose(xla_changes.ALGSIMP_INVERSES)
+        and x.opcode == "exponential"
+        and s.into_same(i, x.operands[0])
+    )
 
 
 @rule("log", handler="HandleLog")
@@ -92,8 +97,10 @@ def log_of_root(s: Simplifier, i: Instruction) -> bool:
 
 @rule("sqrt", handler="HandleSqrt")
 def root_of_square(s: Simplifier, i: Instruction) -> bool:
-    """m = multiply(x, x); sqrt(m) => abs(x)"""
+    """fast math: m = multiply(x, x); sqrt(m) => abs(x)"""
     x = i.operands[0]
+    if not s.is_loose(xla_changes.ALGSIMP_INVERSES):
+        return False
     if x.opcode != "multiply" or x.operands[0] is not x.operands[1] or type_of(x).is_complex:
         return False
     return s.into_new(i, "abs", (x.operands[0],))
@@ -103,9 +110,9 @@ def root_of_square(s: Simplifier, i: Instruction) -> bool:
 def inverse_root_of_inverse(s: Simplifier, i: Instruction) -> bool:
     """e = exponential(x); d = divide(f1, e); rsqrt(d) => e = exponential(x); sqrt(e)"""
     x = i.operands[0]
-    if x.opcode == "power" and is_all(x.operands[1], -2) and is_non_negative(x.operands[0]):
+    if x.opcode == "power" and is_all(x.operands[1], -2) and is_non_negative(s, x.operands[0]):
         return s.into(i, x.operands[0])
-    if x.opcode != "divide" or not is_all(x.operands[0], 1) or not is_non_negative(x.operands[1]):
+    if x.opcode != "divide" or not is_all(x.operands[0], 1) or not is_non_negative(s, x.operands[1]):
         return False
     return s.into_new(i, "sqrt", (x.operands[1],))
 

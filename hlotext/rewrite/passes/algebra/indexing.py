@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.enums import ComparisonDirection
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.window import (
@@ -175,12 +176,18 @@ def dynamic_slice_of_iota(s: Simplifier, i: Instruction) -> bool:
     return s.into_new(i, "reshape", (result,))
 
 
+def _clamped(s: Simplifier, start: Instruction, room: int) -> Instruction:
+    low, high = s.scalar_like(start, 0), s.scalar_like(start, room)
+    return s.derive(start, "clamp", shape_of(start), (low, start, high))
+
+
 def _inner_start(
-    s: Simplifier, inner: Instruction, outer: Instruction, room: int, like: Instruction
+    s: Simplifier, inner: Instruction, outer: Instruction, rooms: tuple[int, int], like: Instruction
 ) -> Instruction:
-    """The sum of two starts, the inner one clamped."""
-    low, high = s.scalar_like(inner, 0), s.scalar_like(inner, room)
-    start = s.derive(inner, "clamp", shape_of(inner), (low, inner, high))
+    """The sum of two starts, clamped so that as much room is behind them; the outer one for some time only."""
+    if s.has(xla_changes.ALGSIMP_CLAMPED_STARTS):
+        outer = _clamped(s, outer, rooms[1])
+    start = _clamped(s, inner, rooms[0])
     if type_of(start) is not type_of(outer):
         start = s.derive(start, "convert", shape_of(outer), (start,))
     return s.derive(like, "add", shape_of(outer), (outer, start))
@@ -189,8 +196,8 @@ def _inner_start(
 @rule("dynamic-slice", handler="HandleDynamicSlice")
 def dynamic_slice_twice(s: Simplifier, i: Instruction) -> bool:
     """d = f32[3] dynamic-slice(v, n), dynamic_slice_sizes={3}; f32[2] dynamic-slice(d, n), dynamic_slice_sizes={2}
-    => z = s32[] constant(0); h = s32[] constant(3); c = s32[] clamp(z, n, h); e = s32[] add(n, c);
-    f32[2] dynamic-slice(v, e), dynamic_slice_sizes={2}"""
+    => z = s32[] constant(0); g = s32[] constant(1); b = s32[] clamp(z, n, g); h = s32[] constant(2);
+    c = s32[] clamp(z, n, h); e = s32[] add(b, c); f32[2] dynamic-slice(v, e), dynamic_slice_sizes={2}"""
     x = i.operands[0]
     if (
         x.opcode != "dynamic-slice"
@@ -199,10 +206,14 @@ def dynamic_slice_twice(s: Simplifier, i: Instruction) -> bool:
     ):
         return False
     whole = x.operands[0]
+    part = x if s.has(xla_changes.ALGSIMP_CLAMPED_STARTS) else i
     starts = [
-        _inner_start(s, x.operands[n], i.operands[n], sizes(whole)[n - 1] - sizes(i)[n - 1], x)
+        _inner_start(
+            s, x.operands[n], i.operands[n],
+            (sizes(whole)[n - 1] - sizes(part)[n - 1], sizes(x)[n - 1] - sizes(i)[n - 1]), x,
+        )
         for n in range(1, len(i.operands))
-    ]
+    ]  # fmt: skip
     return s.set_operands(i, (whole, *starts))
 
 
@@ -263,8 +274,8 @@ def update_with_nothing(s: Simplifier, i: Instruction) -> bool:
 def update_of_own_part(s: Simplifier, i: Instruction) -> bool:
     """k = f32[1] slice(v), slice={[0:1]}; d = f32[3] dynamic-slice(v, n), dynamic_slice_sizes={3};
     g = f32[3] dynamic-update-slice(d, k, n); f32[5] dynamic-update-slice(v, g, n)
-    => k = f32[1] slice(v), slice={[0:1]}; z = s32[] constant(0); h = s32[] constant(2); c = s32[] clamp(z, n, h);
-    e = s32[] add(n, c); f32[5] dynamic-update-slice(v, k, e)"""
+    => k = f32[1] slice(v), slice={[0:1]}; z = s32[] constant(0); h = s32[] constant(2); b = s32[] clamp(z, n, h);
+    c = s32[] clamp(z, n, h); e = s32[] add(b, c); f32[5] dynamic-update-slice(v, k, e)"""
     whole, part = i.operands[:2]
     if part.opcode != "dynamic-update-slice" or part.operands[0].opcode != "dynamic-slice":
         return False
@@ -275,9 +286,12 @@ def update_of_own_part(s: Simplifier, i: Instruction) -> bool:
         return False
     new = part.operands[1]
     starts = [
-        _inner_start(s, part.operands[n], i.operands[n], sizes(part)[n - 2] - sizes(new)[n - 2], part)
+        _inner_start(
+            s, part.operands[n], i.operands[n],
+            (sizes(part)[n - 2] - sizes(new)[n - 2], sizes(whole)[n - 2] - sizes(part)[n - 2]), part,
+        )
         for n in range(2, len(i.operands))
-    ]
+    ]  # fmt: skip
     return s.set_operands(i, (whole, new, *starts))
 
 

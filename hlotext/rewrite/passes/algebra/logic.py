@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from hlotext import layout as layouts
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.types import ElementType, TypeKind
 from hlotext.rewrite.builder import retyped
+from hlotext.rewrite.effects import has_own_effect
 from hlotext.rewrite.passes.algebra.engine import (
     Simplifier,
     dims,
@@ -48,6 +50,41 @@ def or_true(s: Simplifier, i: Instruction) -> bool:
 def or_zero(s: Simplifier, i: Instruction) -> bool:
     """or(i, i0) => i"""
     x, y = i.operands
+    return (is_all(y, 0) and s.into_same(i, x)) or (is_all(x, 0) and s.into_same(i, y))
+
+
+@rule("xor", handler="HandleXor")
+def xor_self(s: Simplifier, i: Instruction) -> bool:
+    """k = s32[4,3] add(i, j); l = s32[4,3] add(i, j); xor(k, l) => i0"""
+    x, y = i.operands
+    same = x is y or (not has_own_effect(x) and _is_identical(x, y))
+    return same and s.has(xla_changes.ALGSIMP_XOR) and s.into(i, s.scalar_like(i, 0))
+
+
+def _is_identical(x: Instruction, y: Instruction) -> bool:
+    """Whether two instructions do the same with the same operands (`HloInstruction::Identical`)."""
+    if (x.opcode, x.shape, x.operands) != (y.opcode, y.shape, y.operands) or x.opcode == "parameter":
+        return False
+    if x.literal is not None and (x.literal.is_partly_elided or x.literal != y.literal):
+        return False
+    own, other = (
+        {name: value for name, value in one.attributes.items() if name not in _NO_DIFFERENCE}
+        for one in (x, y)
+    )
+    return own == other
+
+
+_NO_DIFFERENCE = frozenset(
+    {"metadata", "origin", "frontend_attributes", "statistics", "control-predecessors"}
+)
+
+
+@rule("xor", handler="HandleXor")
+def xor_zero(s: Simplifier, i: Instruction) -> bool:
+    """xor(i, i0) => i"""
+    x, y = i.operands
+    if not s.has(xla_changes.ALGSIMP_XOR):
+        return False
     return (is_all(y, 0) and s.into_same(i, x)) or (is_all(x, 0) and s.into_same(i, y))
 
 
@@ -131,9 +168,9 @@ def compare_with_zero(s: Simplifier, i: Instruction) -> bool:
     x, y = i.operands
     direction = str(i.attributes["direction"])
     unsigned = type_of(x).kind is TypeKind.UNSIGNED
-    if direction in ("LT", "GE") and is_all(y, 0) and (unsigned or is_non_negative(x)):
+    if direction in ("LT", "GE") and is_all(y, 0) and (unsigned or is_non_negative(s, x)):
         return s.into(i, s.scalar_like(i, direction == "GE"))
-    if direction in ("GT", "LE") and is_all(x, 0) and (unsigned or is_non_negative(y)):
+    if direction in ("GT", "LE") and is_all(x, 0) and (unsigned or is_non_negative(s, y)):
         return s.into(i, s.scalar_like(i, direction == "LE"))
     return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.enums import ComparisonDirection
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.types import TypeKind
@@ -28,7 +29,7 @@ from hlotext.rewrite.passes.algebra.engine import (
     splat_constant,
     type_of,
 )
-from hlotext.rewrite.passes.algebra.sums import is_non_negative, spread, two_constants
+from hlotext.rewrite.passes.algebra.sums import is_non_negative, may_join, spread, two_constants
 
 # ---- multiply
 
@@ -90,7 +91,7 @@ def multiply_two_products(s: Simplifier, i: Instruction) -> bool:
     """c = s32[] constant(3); d = s32[] multiply(n, c); s32[] multiply(d, d)
     => c = s32[] constant(3); e = s32[] multiply(n, n); g = s32[] multiply(c, c); s32[] multiply(e, g)"""
     first, second = map(_times_constant, i.operands)
-    if first is None or second is None:
+    if first is None or second is None or not may_join(s, i):
         return False
     product = spread(s, i, s.binary("multiply", first[1], second[1]))
     return s.into_new(i, "multiply", (s.derive(i, "multiply", shape_of(i), (first[0], second[0])), product))
@@ -100,6 +101,8 @@ def multiply_two_products(s: Simplifier, i: Instruction) -> bool:
 def multiplytwo_constants(s: Simplifier, i: Instruction) -> bool:
     """c = s32[] constant(3); k = s32[] constant(5); d = s32[] multiply(n, c); s32[] multiply(d, k)
     => c = s32[] constant(3); k = s32[] constant(5); g = s32[] multiply(c, k); s32[] multiply(n, g)"""
+    if not may_join(s, i):
+        return False
     for x, c in (i.operands, i.operands[::-1]):
         first = _times_constant(x)
         if first is not None and is_constant(c):
@@ -109,8 +112,10 @@ def multiplytwo_constants(s: Simplifier, i: Instruction) -> bool:
 
 @rule("multiply", handler="HandleMultiply")
 def multiply_constant_and_broadcast(s: Simplifier, i: Instruction) -> bool:
-    """b = f32[4,3] broadcast(s), dimensions={}; m = multiply(x, f2); multiply(m, b)
+    """fast math: b = f32[4,3] broadcast(s), dimensions={}; m = multiply(x, f2); multiply(m, b)
     => c = f32[] multiply(s, f2.c); b = f32[4,3] broadcast(c), dimensions={}; multiply(x, b)"""
+    if not may_join(s, i):
+        return False
     for x, op in (i.operands, i.operands[::-1]):
         if x.opcode != "multiply" or op.opcode != "broadcast" or is_constant(op.operands[0]):
             continue
@@ -129,10 +134,10 @@ def multiply_constant_and_broadcast(s: Simplifier, i: Instruction) -> bool:
 
 @rule("multiply", handler="HandleMultiply")
 def multiply_two_splats(s: Simplifier, i: Instruction) -> bool:
-    """m = multiply(x, fhalf); multiply(m, f2)
+    """fast math: m = multiply(x, fhalf); multiply(m, f2)
     => c = f32[] multiply(fhalf.c, f2.c); b = f32[4,3] broadcast(c), dimensions={}; multiply(x, b)"""
     x, y = i.operands
-    if x.opcode != "multiply":
+    if x.opcode != "multiply" or not may_join(s, i):
         return False
     both = two_constants(x.operands[1], y)
     if both is None or (is_constant(y) and is_constant(x.operands[0])):
@@ -142,9 +147,13 @@ def multiply_two_splats(s: Simplifier, i: Instruction) -> bool:
 
 @rule("multiply", handler="HandleMultiply")
 def multiply_exponentials(s: Simplifier, i: Instruction) -> bool:
-    """c = exponential(x); d = exponential(y); multiply(c, d) => a = add(x, y); exponential(a)"""
+    """fast math: c = exponential(x); d = exponential(y); multiply(c, d) => a = add(x, y); exponential(a)"""
     x, y = i.operands
-    if x.opcode != "exponential" or y.opcode != "exponential":
+    if (
+        x.opcode != "exponential"
+        or y.opcode != "exponential"
+        or not s.is_loose(xla_changes.ALGSIMP_EXPONENTIALS)
+    ):
         return False
     total = s.derive(i, "add", shape_of(i), (x.operands[0], y.operands[0]))
     return s.into_new(i, "exponential", (total,))
@@ -157,7 +166,7 @@ def multiply_roots(s: Simplifier, i: Instruction) -> bool:
     if x.opcode != y.opcode or x.opcode not in ("sqrt", "rsqrt") or x.operands[0] is not y.operands[0]:
         return False
     inner = x.operands[0]
-    if not is_non_negative(inner):
+    if not is_non_negative(s, inner):
         return False
     if x.opcode == "sqrt":
         return s.into(i, inner)
@@ -211,9 +220,13 @@ def _sign_and_abs(
 
 @rule("divide", handler="HandleDivide")
 def divide_exponentials(s: Simplifier, i: Instruction) -> bool:
-    """c = exponential(x); d = exponential(y); divide(c, d) => a = subtract(x, y); exponential(a)"""
+    """fast math: c = exponential(x); d = exponential(y); divide(c, d) => a = subtract(x, y); exponential(a)"""
     x, y = i.operands
-    if x.opcode != "exponential" or y.opcode != "exponential":
+    if (
+        x.opcode != "exponential"
+        or y.opcode != "exponential"
+        or not s.is_loose(xla_changes.ALGSIMP_EXPONENTIALS)
+    ):
         return False
     return s.into_new(
         i, "exponential", (s.derive(i, "subtract", shape_of(i), (x.operands[0], y.operands[0])),)
@@ -222,9 +235,9 @@ def divide_exponentials(s: Simplifier, i: Instruction) -> bool:
 
 @rule("divide", handler="HandleDivide")
 def divide_by_exponential(s: Simplifier, i: Instruction) -> bool:
-    """d = exponential(y); divide(x, d) => m = negate(y); e = exponential(m); multiply(x, e)"""
+    """fast math: d = exponential(y); divide(x, d) => m = negate(y); e = exponential(m); multiply(x, e)"""
     x, y = i.operands
-    if y.opcode != "exponential":
+    if y.opcode != "exponential" or not s.is_loose(xla_changes.ALGSIMP_EXPONENTIALS):
         return False
     negated = s.derive(i, "negate", shape_of(i), (y.operands[0],))
     return s.into_new(i, "multiply", (x, s.derive(y, "exponential", shape_of(i), (negated,))))

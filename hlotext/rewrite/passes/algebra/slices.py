@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.window import (
     SliceDimension,
     SliceDimensions,
@@ -205,22 +207,37 @@ def slice_of_reshape(s: Simplifier, i: Instruction) -> bool:
     if s.options.is_layout_sensitive or r.opcode != "reshape" or not is_unstrided(i):
         return False
     cut = [d for d, part in enumerate(ranges(i)) if part.start or part.limit != sizes(r)[d]]
-    if cut != [0] or ranges(i)[0].start:
+    if cut != [0] or (ranges(i)[0].start and not s.has(xla_changes.ALGSIMP_SLICED_ANYWHERE)):
         return False
     x = r.operands[0]
-    limits = list(sizes(x))
-    left = shape_of(i).element_count
-    for d in range(len(limits) - 1, -1, -1):
-        if left >= limits[d]:
-            if not limits[d] or left % limits[d]:
+    start, left = ranges(i)[0].start * math.prod(sizes(r)[1:]), shape_of(i).element_count
+    if s.has(xla_changes.ALGSIMP_SLICED_ROWS):
+        row = math.prod(sizes(x)[_rows_begin(s, x) + 1 :])
+        if not row or start % row or left % row:
+            return False
+    parts = [SliceDimension(0, size) for size in sizes(x)]
+    for d, size in reversed(list(enumerate(sizes(x)))):
+        if left >= size:
+            if not size or left % size or start % size:
                 return False
-            left //= limits[d]
+            left //= size
         else:
-            limits[d], left = left, 1
-    part = s.derive(
-        i, "slice", s.shape(type_of(x), limits), (x,), slice=cut_of([SliceDimension(0, n) for n in limits])
-    )
-    return s.into_new(i, "reshape", (part,))
+            first = start % size
+            if first + left > size:
+                return False
+            parts[d], left = SliceDimension(first, first + left), 1
+        start //= size
+    if start or left != 1:
+        return False
+    shape = s.shape(type_of(x), [part.limit - part.start for part in parts])
+    return s.into_new(i, "reshape", (s.derive(i, "slice", shape, (x,), slice=cut_of(parts)),))
+
+
+def _rows_begin(s: Simplifier, x: Instruction) -> int:
+    """The dimension whose steps are rows: the first, since some day the first that is longer than one."""
+    if not s.has(xla_changes.ALGSIMP_SLICED_LONG_ROWS):
+        return 0
+    return next((d for d, size in enumerate(sizes(x)) if size != 1), 0)
 
 
 @rule("slice", handler="TryToReorderSliceAndReverse")

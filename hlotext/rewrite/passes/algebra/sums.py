@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import xla_changes
+from hlotext.ir.values.types import TypeKind
 from hlotext.rewrite.passes.algebra.engine import (
     Simplifier,
     constant_value,
@@ -26,20 +28,54 @@ from hlotext.rewrite.passes.algebra.engine import (
 # ---- negative or not
 
 
-def is_non_negative(i: Instruction) -> bool:
+def is_non_negative(s: Simplifier, i: Instruction) -> bool:
     """Whether a value is surely not negative (`IsNonNegative`)."""
-    while i.opcode in ("broadcast", "power") and not any(type_of(o).is_complex for o in i.operands):
-        i = i.operands[0]
-    if any(type_of(o).is_complex for o in i.operands):
+    known: dict[Instruction, bool] = {}
+    overflows = s.has(xla_changes.ALGSIMP_OVERFLOW)
+    waiting = [i]
+    while waiting:  # what is asked of is answered first, and once
+        j = waiting.pop()
+        asked = () if j in known else _asked(j, overflows)
+        open_ = [o for o in asked if o not in known]
+        if open_:
+            waiting += (j, *open_)
+        elif j not in known:
+            answers = [known[o] for o in asked]
+            known[j] = (
+                (any if j.opcode == "maximum" else all)(answers) if asked else _is_never_below(j, overflows)
+            )
+    return known[i]
+
+
+_ASKED = {"broadcast": (0,), "power": (0,), "minimum": (0, 1), "maximum": (0, 1), "select": (1, 2)}
+"""The operands that decide whether a value is negative."""
+
+
+def _asked(i: Instruction, overflows: bool) -> tuple[Instruction, ...]:
+    """The operands that decide it. A power or an absolute value of signed whole numbers may overflow."""
+    signed = overflows and type_of(i).kind is TypeKind.SIGNED
+    if any(type_of(o).is_complex for o in i.operands if shape_of(o).is_array):
+        return ()
+    if i.opcode == "abs" and signed:
+        return i.operands
+    if i.opcode == "power" and signed:
+        return ()
+    return tuple(i.operands[n] for n in _ASKED.get(i.opcode, ()))
+
+
+def _is_never_below(i: Instruction, overflows: bool) -> bool:
+    """Whether a value is not negative whatever its operands are."""
+    if any(type_of(o).is_complex for o in i.operands if shape_of(o).is_array):
         return False
+    signed = overflows and type_of(i).kind is TypeKind.SIGNED
     if i.opcode == "multiply":
-        return i.operands[0] is i.operands[1]
-    if i.opcode in ("abs", "exponential", "iota"):
-        return True
+        return i.operands[0] is i.operands[1] and not signed
+    if i.opcode == "iota":
+        return not signed or sizes(i)[i.attributes["iota_dimension"]] <= 1 << (type_of(i).bits - 1)
     if i.opcode == "constant":
         value = constant_value(i) if is_one_element(i) else None
         return value is not None and not math.isnan(value) and math.copysign(1, value) > 0
-    return False
+    return i.opcode in ("abs", "exponential")
 
 
 # ---- abs
@@ -48,7 +84,7 @@ def is_non_negative(i: Instruction) -> bool:
 @rule("abs", handler="HandleAbs")
 def abs_of_non_negative(s: Simplifier, i: Instruction) -> bool:
     """e = exponential(x); abs(e) => exponential(x)"""
-    return is_non_negative(i.operands[0]) and s.into(i, i.operands[0])
+    return is_non_negative(s, i.operands[0]) and s.into(i, i.operands[0])
 
 
 # ---- add
@@ -76,6 +112,11 @@ def two_constants(x: Instruction, y: Instruction) -> tuple[Instruction, Instruct
     return (a, b) if a is not None and b is not None else None
 
 
+def may_join(s: Simplifier, i: Instruction) -> bool:
+    """Whether constants that an operation has on both sides are joined: of floats that may round otherwise."""
+    return is_whole(i) or s.is_loose(xla_changes.ALGSIMP_FLOATS_APART)
+
+
 def spread(s: Simplifier, i: Instruction, value: Instruction) -> Instruction:
     """A scalar in the shape of an instruction."""
     if is_scalar(value) and not is_scalar(i):
@@ -85,9 +126,10 @@ def spread(s: Simplifier, i: Instruction, value: Instruction) -> Instruction:
 
 @rule("add", handler="HandleAdd")
 def addtwo_constants(s: Simplifier, i: Instruction) -> bool:
-    """a = add(x, f1); add(a, f2) => c = f32[] add(f1.c, f2.c); b = f32[4,3] broadcast(c), dimensions={}; add(x, b)"""
+    """fast math: a = add(x, f1); add(a, f2)
+    => c = f32[] add(f1.c, f2.c); b = f32[4,3] broadcast(c), dimensions={}; add(x, b)"""
     x, y = i.operands
-    if x.opcode != "add" or is_constant(x.operands[0]):
+    if x.opcode != "add" or not may_join(s, i) or is_constant(x.operands[0]):
         return False
     both = two_constants(x.operands[1], y)
     if both is None:
@@ -97,10 +139,10 @@ def addtwo_constants(s: Simplifier, i: Instruction) -> bool:
 
 @rule("add", handler="HandleAdd")
 def add_constant_to_difference(s: Simplifier, i: Instruction) -> bool:
-    """a = subtract(f1, x); add(a, f2)
+    """fast math: a = subtract(f1, x); add(a, f2)
     => c = f32[] add(f1.c, f2.c); b = f32[4,3] broadcast(c), dimensions={}; subtract(b, x)"""
     x, y = i.operands
-    if x.opcode != "subtract" or is_constant(x.operands[1]):
+    if x.opcode != "subtract" or not may_join(s, i) or is_constant(x.operands[1]):
         return False
     both = two_constants(x.operands[0], y)
     if both is None:
