@@ -57,6 +57,8 @@ OP_CHECKS = (
     OpCheck(results.check_comparison, frozenset({"compare"}), "type"),
     OpCheck(results.check_comparison, frozenset({"compare"}), "order"),
     OpCheck(results.check_outfeed, frozenset({"outfeed"}), "outfeed_shape"),
+    OpCheck(results.check_copy, frozenset({"copy"})),
+    OpCheck(results.check_algorithm, attribute="algorithm"),
     OpCheck(layouts.check_layout),
     OpCheck(layouts.check_packing),
     OpCheck(custom.check_composite, frozenset({"call"}), "is_composite"),

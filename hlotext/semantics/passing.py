@@ -156,6 +156,25 @@ def _call(instruction: Instruction, facts: Facts) -> Iterator[Pair]:
     yield from _out_of(called, 0, name, instruction.shape)
 
 
+def _fusion(instruction: Instruction, facts: Facts) -> Iterator[Pair]:
+    """As of a call; but where values lie in host memory is marked outside of fusions alone (`HostOffloader`)."""
+    for pair in _call(instruction, facts):
+        is_host = _space(pair.mine) == _HOST or _space(pair.other) == _HOST
+        yield (
+            attrs.evolve(pair, ignored=frozenset({SPACE}))
+            if is_host and pair.where is not Part.SHAPE
+            else pair
+        )
+
+
+_HOST = 5
+"""The memory space of the host (`Layout::kHostMemorySpace`)."""
+
+
+def _space(shape: Shape | None) -> int | None:
+    return shape.layout.memory_space if shape is not None and shape.layout is not None else None
+
+
 def _while(instruction: Instruction, facts: Facts) -> Iterator[Pair]:
     called = instruction.called_computations
     yield from _same(instruction, facts)
@@ -241,7 +260,7 @@ _PAIRS: dict[str, Callable[[Instruction, Facts], Iterator[Pair]]] = {
     "copy-done": _copy_done,
     "copy-start": _copy_start,
     "dynamic-update-slice": _update,
-    "fusion": _call,
+    "fusion": _fusion,
     "get-tuple-element": _get_tuple_element,
     "opt-barrier": _same,
     "outfeed": _outfeed,
@@ -280,7 +299,12 @@ def check_kept(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
     shape = instruction.shape
     if not facts.layout_sensitive or shape is None:
         return
-    for number, operand in enumerate(instruction.operands):
+    operands = instruction.operands
+    if instruction.opcode == "scatter":
+        operands = operands[
+            : len(operands) // 2
+        ]  # the TPU compiler leaves updates in the layout that they have
+    for number, operand in enumerate(operands):
         # What has several results has as many operands first, one for each.
         mine = _element(shape, number) if shape.is_tuple else shape
         theirs = operand.shape

@@ -9,7 +9,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.comparison import default_order, order_of
 from hlotext.ir.tables.opcode import Calls
-from hlotext.ir.values.enums import ComparisonOrder
+from hlotext.ir.values.enums import ComparisonOrder, PrecisionAlgorithm, RandomAlgorithm
 from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
 from hlotext.ir.values.types import ElementType
 from hlotext.layout.checks import INT64_MAX
@@ -221,3 +221,23 @@ def check_outfeed(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
         yield Problem(
             "V103", f"outfeed_shape is {_text(stated)}, not {_text(shape)}", "outfeed_shape", related=(0,)
         )
+
+
+def check_copy(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+    """The size of an opaque thing is not known, so that XLA's reader ends the process on its copy (`CreateNary`)."""
+    if instruction.shape is not None and instruction.shape.is_opaque:
+        yield Problem("V102", "opaque[] cannot be copied: its size is not known", Part.SHAPE)
+
+
+def check_algorithm(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+    """Generators and products name their algorithms from different lists (`AttrTy::kRandomAlgorithm`)."""
+    algorithm = instruction._attributes["algorithm"]
+    is_generator = instruction._opcode == "rng-bit-generator"
+    known, other = (
+        (RandomAlgorithm, PrecisionAlgorithm) if is_generator else (PrecisionAlgorithm, RandomAlgorithm)
+    )
+    if isinstance(algorithm, other):
+        listed = ", ".join(str(one) for one in known)
+        what = "generates random bits" if is_generator else "multiplies"
+        message = f"algorithm={algorithm} is none that {what}"
+        yield Problem("V103", message, "algorithm", f"one of {listed}")
