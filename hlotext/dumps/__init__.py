@@ -11,9 +11,8 @@ from hlotext.ir.doors import door
 
 if TYPE_CHECKING:
     from hlotext.dumps import age as age
-    from hlotext.dumps import births as births
     from hlotext.dumps import causes as causes
-    from hlotext.dumps import provenance as provenance
+    from hlotext.dumps import identity as identity
     from hlotext.dumps.compilation import Compilation
     from hlotext.dumps.files import DumpFile
     from hlotext.dumps.folder import DumpFolder, open
@@ -26,9 +25,8 @@ if TYPE_CHECKING:
 __getattr__ = door(
     __name__,
     "age",
-    "births",
     "causes",
-    "provenance",
+    "identity",
     compilation=("Compilation",),
     files=("DumpFile",),
     folder=("DumpFolder", "open"),

@@ -11,17 +11,19 @@ import hlotext as hlo
 from hlotext.analysis import memory_space
 from hlotext.analysis.communication import KINDS
 from hlotext.dumps.changes import shape_bytes
+from hlotext.dumps.identity.answers import HIGH, LOW, Birth, Event
 from hlotext.dumps.stages import stages
 from hlotext.dumps.step import Step
 
 if TYPE_CHECKING:
-    from hlotext.dumps.births import Birth
     from hlotext.dumps.compilation import Compilation
 
 HOST = 5
 """The number of the host's memory space."""
 COPIES = ("copy", "copy-start")
-UNKNOWN = "unknown"
+UNKNOWN, PROGRAM = "unknown", "program"
+ASK_FOR_PASSES = "XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*'"
+"""What makes XLA dump the steps that tell which pass brought an operation."""
 
 
 @attrs.frozen
@@ -38,6 +40,14 @@ class Cause:
     """What the texts show of it, in one sentence; "" for nothing."""
     evidence: tuple[str, ...] = ()
     """Further lines: shapes, decisions of priority fusion, ..."""
+    confidence: str = HIGH
+    """How sure it is that this step brought it: `high`, `medium` or `low`."""
+    pass_name: str = ""
+    """The pass that brought it: the one that was running when the step was written. `program` for what the program had."""
+    candidates: tuple[str, ...] = ()
+    """The operations of the step that it may have been: one where that is sure, several where they are interchangeable."""
+    history: tuple[Event, ...] = ()
+    """What happened to it since, the latest first."""
 
     @property
     def bytes(self) -> int | None:
@@ -65,7 +75,7 @@ def causes(compilation: Compilation, names: Iterable[str]) -> list[Cause]:
             raise LookupError(f"there is no instruction {name} in the final text of {compilation.name}")
         nodes.append(node)
     born = compilation.births(node.name for node in nodes)
-    return [_cause(compilation, node, born.get(node.name)) for node in nodes]
+    return [_cause(compilation, node, born[node.name]) for node in nodes]
 
 
 def copies(compilation: Compilation) -> list[Cause]:
@@ -76,17 +86,32 @@ def copies(compilation: Compilation) -> list[Cause]:
     return causes(compilation, names)
 
 
-def _cause(compilation: Compilation, node: hlo.Instruction, birth: Birth | None) -> Cause:
-    step = None if birth is None else birth.step
-    if step is not None and step.file.kind == "hlo-before":
-        return Cause(node, step, "program", "it was in the program before optimization")
-    found = _fused(compilation, node, birth) or _first(compilation, node, step)
+def _cause(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Cause:
+    found = _told(compilation, node, birth)
     refused = tuple(
         f"priority fusion left it alone: {decision.reason}"
         for decision in compilation.fusion_steps
         if decision.kind == "producer_ineligible" and decision.producer == node.name and decision.reason
     )
-    return attrs.evolve(found, evidence=(*found.evidence, *dict.fromkeys(refused))) if refused else found
+    return attrs.evolve(
+        found,
+        evidence=(*found.evidence, *dict.fromkeys(refused)),
+        confidence=LOW if found.cause == UNKNOWN else birth.confidence,
+        pass_name=birth.owner.name if birth.owner is not None else "",
+        candidates=birth.candidates,
+        history=birth.history,
+    )
+
+
+def _told(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Cause:
+    """The cause, without what the history tells."""
+    step = birth.step
+    if step is compilation.first:
+        name = f", as {birth.name}" if birth.name != node.name else ""
+        return Cause(node, step, PROGRAM, f"it was in the program before optimization{name}")
+    if not compilation.identity.shows_passes:
+        return Cause(node, step, UNKNOWN, f"no pass was dumped; compile with {ASK_FOR_PASSES}")
+    return _fused(compilation, node, birth) or _first(compilation, node, step)
 
 
 def _first(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause:
@@ -95,8 +120,15 @@ def _first(compilation: Compilation, node: hlo.Instruction, step: Step | None) -
         found = rule(compilation, node, step)
         if found is not None:
             return found
-    if step is None or not step.is_pass:
-        return Cause(node, step, UNKNOWN, "it came behind the last pass that was dumped" if step else "")
+    if step is None:
+        return Cause(node, step, UNKNOWN, "")
+    if not step.is_pass:
+        if step.stage == "memory":
+            because = (
+                "it came behind the last pass that was dumped, where the compiler places arrays in memories"
+            )
+            return Cause(node, step, "memory", because)
+        return Cause(node, step, UNKNOWN, "it came behind the last pass that was dumped")
     stage = step.stage
     what = next((row.what for row in stages if row.name == stage), "")
     return Cause(node, step, stage, what)
@@ -191,9 +223,9 @@ def _interference(compilation: Compilation, node: hlo.Instruction, step: Step | 
     return Cause(node, step, "aliasing" if special else "interference", because)
 
 
-def _fused(compilation: Compilation, node: hlo.Instruction, birth: Birth | None) -> Cause | None:
+def _fused(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Cause | None:
     """Fusions that GPU's priority fusion decided on."""
-    if node.opcode != "fusion" or birth is None or birth.step.stage != "fusion":
+    if node.opcode != "fusion" or birth.step.stage != "fusion":
         return None
     step = birth.step
     decisions = [d for d in compilation.fusion_steps if d.kind == "fusion"]

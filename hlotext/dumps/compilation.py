@@ -23,9 +23,8 @@ from hlotext.textproto import Message
 
 if TYPE_CHECKING:
     from hlotext.analysis import XlaAge
-    from hlotext.dumps.births import Birth
     from hlotext.dumps.causes import Cause
-    from hlotext.dumps.provenance import Link, Provenance
+    from hlotext.dumps.identity import Birth, Identity, Link
     from hlotext.memory import Assignment
     from hlotext.thunks import Thunks
 
@@ -59,6 +58,8 @@ class Compilation:
         """The subfolder that its files lie in; "" for none."""
         self.files = files
         """Its files, in the order of their paths."""
+        self.earlier: Compilation | None = None
+        """The compilation that this one goes on from: a pass made a new module, with a number of its own."""
         self._notes: list[Note] = []
 
     @functools.cached_property
@@ -109,9 +110,18 @@ class Compilation:
     def steps(self) -> tuple[Step, ...]:
         """The states of the module in order: before optimization, after each pass that was dumped, at the end.
 
+        Of one that goes on from another (`earlier`) the steps of that one stand first.
+
         Behind TPU's final text stands the one after code generation. States that XLA writes a second time under another name
         (after partitioning; around buffer assignment) are steps only where they show what no other file does.
         """
+        steps = self._own_files()
+        if self.earlier is not None:
+            steps = [*self.earlier._own_files(), *steps]
+        return tuple(Step(self, file, index) for index, file in enumerate(steps))
+
+    def _own_files(self) -> list[DumpFile]:
+        """Its files that show a state, in order."""
         order = _ORDER | ({} if self.files_of("hlo-pass") else _BETWEEN)
         found = []
         for file in self.files:
@@ -125,7 +135,7 @@ class Compilation:
                 place = 4
             found.append(((place, step.number if step is not None else 0, file.name.path), file))
         found.sort(key=lambda pair: pair[0])
-        return tuple(Step(self, file, index) for index, (_, file) in enumerate(found))
+        return [file for _, file in found]
 
     def _end(self, kind: str) -> Step | None:
         return next((step for step in self.steps if step.file.kind == kind), None)
@@ -162,28 +172,30 @@ class Compilation:
     # ---- where operations come from
 
     @functools.cached_property
-    def _provenance(self) -> Provenance:
-        return dumps.provenance.Provenance(self)
+    def identity(self) -> Identity:
+        """Which operation of a step is which of the one before, over all steps. Texts are read once, and not kept.
+
+        `births`, `why`, `trace`, `introduced` and `copies` are views of it. Raises InputError, HloSyntaxError.
+        """
+        return dumps.identity.Identity(self)
 
     def trace(self, name: str) -> tuple[Link, ...]:
         """The operations before optimization that an instruction of the final text comes from, likeliest first.
 
-        A fusion comes from the operations that it is named after (the compiler gives it the metadata of one of them); what is
-        inside can be asked for one by one. The rules: the same place or name, the same operands, the same operation of the
-        program (`op_name`), and so on down to what stands where another operation stood, and what a pass put in, which
-        comes from what it reads. Each link is as sure as the weakest match on its way.
+        A fusion comes from the operation that it is named after, then from its results, then from all that it holds. Each
+        link is as sure as the weakest one on its way, see `Link.rule`.
 
         Empty where nothing is known. Raises LookupError for a name that is not in the final text, or without texts at both
         ends; InputError, HloSyntaxError.
         """
-        return self._provenance.trace(name)
+        return self.identity.sources(name)
 
     def forward(self, name: str) -> tuple[Link, ...]:
         """The other way: what became of an instruction before optimization. `.instruction` is of the final text.
 
         Raises as `trace` does.
         """
-        return self._provenance.forward(name)
+        return self.identity.results(name)
 
     def introduced(self, name: str) -> Step | None:
         """The step that shows an instruction of the final text first; names that it had before are followed.
@@ -195,7 +207,7 @@ class Compilation:
 
     def births(self, names: Iterable[str]) -> dict[str, Birth]:
         """The same for several names at once, with what each was called then; names that the last text lacks are left out."""
-        return dumps.births.births(self.steps[: self.last.index + 1] if self.last else self.steps, names)
+        return self.identity.births(names)
 
     def why(self, name: str) -> Cause:
         """The pass that brought an instruction of the final text, and its cause, as far as the texts show it.

@@ -107,7 +107,25 @@ def opened(storage: Storage, *, top_only: bool = False) -> DumpFolder:
             compilations.append(compilation)
             for file in compilation.files:
                 file.compilation = compilation
+    _join(compilations)
     return DumpFolder(storage.root, tuple(files.values()), tuple(compilations), tuple(notes))
+
+
+def _join(compilations: Sequence[Compilation]) -> None:
+    """Finds the two halves of compilations in which a pass made a new module, as TPU's X64 elimination does.
+
+    The first half has a text before optimization and no final one, the second of the same name it is the other way round.
+    """
+    waiting: dict[tuple[str, str], Compilation] = {}
+    for compilation in compilations:
+        kinds = {file.kind for file in compilation.files}
+        if "hlo-pass" not in kinds:
+            continue
+        key = compilation.folder, compilation.name
+        if "hlo-before" in kinds and "hlo-final" not in kinds:
+            waiting[key] = compilation
+        elif "hlo-final" in kinds and "hlo-before" not in kinds:
+            compilation.earlier = waiting.pop(key, None)
 
 
 def _separated(

@@ -1,0 +1,219 @@
+"""`Compilation.identity`: what an operation was at each step, who brought it, and what of the program it comes from."""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+import hlotext as hlo
+from hlotext.dumps.identity.graph import Chain, Origin
+from hlotext.dumps.identity.owners import Owner, owner
+from hlotext.dumps.identity.pairing import SURE, Edge
+from hlotext.dumps.identity.sources import Source, Sources
+from hlotext.dumps.lines import usual_form
+from hlotext.dumps.step import Step
+from hlotext.dumps.timeline import whole_text
+
+if TYPE_CHECKING:
+    from hlotext.dumps.compilation import Compilation
+
+HIGH, MEDIUM, LOW = "high", "medium", "low"
+_CONFIDENCES = (HIGH, HIGH, MEDIUM, LOW)
+_MOST_CANDIDATES = 16
+
+
+@attrs.frozen
+class Event:
+    """One thing that happened to an operation on its way."""
+
+    step: Step
+    """The step that shows it."""
+    kind: str
+    """`replaced`, `renamed`, `cloned`, `place` (it stands where another of its kind stood), `partitioned`, `split`,
+    `merged` or `created`."""
+    name: str
+    """What it is called from there on."""
+    before: tuple[str, ...] = ()
+    """What it was in the step before: several where they were merged, none for what is new."""
+    pass_name: str = ""
+    """The pass that did it."""
+    confidence: str = HIGH
+    """How sure that is: `high`, `medium` or `low`."""
+
+
+@attrs.frozen
+class Birth:
+    """Where an operation is there for the first time."""
+
+    step: Step
+    name: str
+    """What it is called there."""
+    confidence: str = HIGH
+    candidates: tuple[str, ...] = ()
+    """The operations of that step that it may have been: one where that is sure."""
+    owner: Owner | None = None
+    """The pass that brought it."""
+    history: tuple[Event, ...] = ()
+    """What happened to it since then, the latest first; the last is its birth, unless the program had it."""
+
+
+@attrs.frozen
+class Link:
+    """One operation before optimization that a final one comes from."""
+
+    instruction: hlo.Instruction
+    """An operation of `Compilation.before`."""
+    rule: str
+    """The kind of the weakest link on the way: `same`, or one of `Event.kind`; `inserted` for what is read by one that a pass
+    made, or was replaced by its reader; `op_name` for one that the text marks so."""
+    confidence: str
+    """`high`, `medium` or `low`: that of the weakest link on the way."""
+    step: Step
+    """Where that link was made."""
+
+
+class Identity:
+    """The identity of operations over all steps of one compilation. Texts are read once, one after the other.
+
+    Raises InputError, HloSyntaxError where the last text cannot be read; what cannot be read before is passed over.
+    """
+
+    def __init__(self, compilation: Compilation) -> None:
+        self._compilation = compilation
+        last = compilation.last
+        self._steps = compilation.steps if last is None else compilation.steps[: last.index + 1]
+        self._chain = Chain(_texts(self._steps, last))
+
+    def __contains__(self, name: str) -> bool:
+        return self._chain.last is not None and name.removeprefix("%") in self._chain.last.ops
+
+    @property
+    def shows_passes(self) -> bool:
+        """Whether there are steps between the program and the final text."""
+        return any(step.is_pass for step in self._steps)
+
+    def history(self, name: str) -> tuple[Event, ...]:
+        """What happened to an operation of the last text, the latest first; where it was left as it was is left out.
+
+        Raises LookupError for a name that the last text does not have.
+        """
+        name = self._known(name)
+        return tuple(self._event(index, at, edge) for index, at, edge in self._chain.walk(name))
+
+    def births(self, names: Iterable[str]) -> dict[str, Birth]:
+        """Where operations of the last text are there for the first time; names that it does not have are left out.
+
+        An operation stays the same where it is renamed, copied with its computation, made asynchronous or rewritten into
+        one of its own opcode.
+        """
+        found = {}
+        for name in names:
+            if name in self and (birth := self.birth(name)) is not None:
+                found[name.removeprefix("%")] = birth
+        return found
+
+    def birth(self, name: str) -> Birth:
+        """The same for one name. Raises LookupError for a name that the last text does not have."""
+        name = self._known(name)
+        origin = self._chain.origin(name)
+        step = self._chain.layers[origin.index].step
+        confidence = HIGH if origin.weight <= SURE else MEDIUM
+        if not self.shows_passes and self._chain.layers[1:]:  # nothing of the way is seen
+            confidence = LOW if origin.weight > SURE else MEDIUM
+        events = [self._event(*passed) for passed in origin.passed]
+        if origin.index:
+            edge = self._chain.layers[origin.index].edges[origin.name]
+            events.append(self._event(origin.index, origin.name, edge))
+        return Birth(
+            step, origin.name, confidence, self._candidates(origin), self._owner(step), tuple(events)
+        )
+
+    def _candidates(self, origin: Origin) -> tuple[str, ...]:
+        """What an operation may have been where it came from."""
+        found = {origin.name: None}
+        for index, _, edge in origin.passed:
+            for equal in edge.equals[:_MOST_CANDIDATES]:
+                found[self._chain.origin(equal, index - 1).name] = None
+        return tuple(found)[:_MOST_CANDIDATES]
+
+    def sources(self, name: str) -> tuple[Link, ...]:
+        """See `Compilation.trace`."""
+        self._need_both_ends()
+        assert self._compilation.first is not None
+        before = self._compilation.first.module
+        found = []
+        for source in self._sources.of(self._known(name)):
+            node = before.find(source.name)
+            if isinstance(node, hlo.Instruction):
+                found.append(self._link(node, source))
+        return tuple(found)
+
+    def results(self, name: str) -> tuple[Link, ...]:
+        """See `Compilation.forward`."""
+        self._need_both_ends()
+        before, after = self._compilation.before, self._compilation.after
+        assert before is not None
+        assert after is not None
+        if not isinstance(before.find(name), hlo.Instruction):
+            raise LookupError(f"there is no instruction {name} in {self._steps[0].path}")
+        links = []
+        for final, source in self._forward.get(name.removeprefix("%"), ()):
+            node = after.find(final)
+            if isinstance(node, hlo.Instruction):
+                links.append(self._link(node, source))
+        return tuple(links)
+
+    def _link(self, node: hlo.Instruction, source: Source) -> Link:
+        step = self._chain.layers[source.index].step
+        return Link(node, source.rule, _CONFIDENCES[source.weight], step)
+
+    @functools.cached_property
+    def _sources(self) -> Sources:
+        return Sources(self._chain)
+
+    @functools.cached_property
+    def _forward(self) -> dict[str, list[tuple[str, Source]]]:
+        found: dict[str, list[tuple[str, Source]]] = defaultdict(list)
+        state = self._chain.last
+        for name in state.ops if state is not None else ():
+            for source in self._sources.of(name):
+                found[source.name].append((name, source))
+        return found
+
+    def _need_both_ends(self) -> None:
+        compilation = self._compilation
+        if compilation.first is None or compilation.last is None:
+            missing = "before optimization" if compilation.first is None else "after optimization"
+            raise LookupError(f"{compilation.name} has no text {missing}, so nothing can be traced")
+
+    def _known(self, name: str) -> str:
+        if name not in self:
+            where = self._steps[-1].path if self._steps else self._compilation.name
+            raise LookupError(f"there is no instruction {name} in {where}")
+        return name.removeprefix("%")
+
+    def _event(self, index: int, name: str, edge: Edge) -> Event:
+        step = self._chain.layers[index].step
+        return Event(step, edge.kind, name, edge.before, self._owner(step).name, _CONFIDENCES[edge.weight])
+
+    def _owner(self, step: Step) -> Owner:
+        found = self._owners.get(step.index)
+        if found is None:
+            found = self._owners[step.index] = owner(self._compilation.steps, step.index)
+        return found
+
+    @functools.cached_property
+    def _owners(self) -> dict[int, Owner]:
+        return {}
+
+
+def _texts(steps: Sequence[Step], last: Step | None) -> Iterator[tuple[Step, str]]:
+    """The texts that can be read, in their usual form."""
+    for step in steps:
+        text = usual_form(step.file.text()) if step is last else whole_text(step)
+        if text is not None:
+            yield step, text

@@ -1,0 +1,167 @@
+"""The identity of operations over all steps of a compilation: links from each text to the one before, and what they tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.dumps.identity.leftovers import complete
+from hlotext.dumps.identity.looking import behind
+from hlotext.dumps.identity.pairing import AMBIGUOUS, LIKELY, SAME, SURE, Edge, Pairing
+from hlotext.dumps.identity.states import State
+from hlotext.dumps.step import Step
+
+CREATED = "created"
+
+
+class _Layer:
+    """One text that differs from the one before."""
+
+    __slots__ = ("bases", "edges", "mode", "reads", "step")
+
+    def __init__(
+        self,
+        step: Step,
+        edges: dict[str, Edge],
+        bases: dict[str, str],
+        mode: str = "",
+        reads: dict[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        self.step = step
+        self.edges = edges
+        self.bases = bases
+        """The base opcodes of the names that came with it."""
+        self.mode = mode
+        self.reads = reads or {}
+        """What those that were created read, by the names of the text before."""
+
+
+@attrs.frozen
+class Origin:
+    """The step that brought an operation, by all that links tell."""
+
+    index: int
+    """Of the layer."""
+    name: str
+    """What it was called there."""
+    weight: int
+    """The weakest link on the way."""
+    passed: tuple[tuple[int, str, Edge], ...] = ()
+    """The links on the way, latest first, with their layers and names."""
+
+
+class Chain:
+    """The links of one compilation. Two texts are held at a time."""
+
+    def __init__(self, texts: Iterator[tuple[Step, str]]) -> None:
+        self.layers: list[_Layer] = []
+        before: State | None = None
+        text = ""
+        self.first: State | None = None
+        for step, following in texts:
+            if following == text and before is not None:
+                continue
+            state = State(following, before)
+            if before is None:
+                self.first = state
+                edges: dict[str, Edge] = {}
+                bases = {op.name: state.base(op) for op in state.ops.values()}
+                mode, reads = "", {}
+            else:
+                mode = _mode(before, state, step)
+                pairing = Pairing(before, state, mode)
+                complete(pairing)
+                edges = pairing.edges
+                reads = _created(pairing)
+                bases = {op.name: state.base(op) for op in pairing.fresh}
+            self.layers.append(_Layer(step, edges, bases, mode, reads))
+            before, text = state, following
+        self.last = before
+
+    def base(self, name: str, index: int) -> str:
+        """The base opcode of an operation in the text of a layer."""
+        for layer in reversed(self.layers[: index + 1]):
+            found = layer.bases.get(name)
+            if found is not None:
+                return found
+        return ""
+
+    def walk(self, name: str, index: int | None = None) -> Iterator[tuple[int, str, Edge]]:
+        """The links of an operation of the last text, latest first, each with its layer and name.
+
+        Of what was merged from several the first is followed.
+        """
+        at = len(self.layers) - 1 if index is None else index
+        while at > 0:
+            edge = self.layers[at].edges.get(name)
+            if edge is not None:
+                yield at, name, edge
+                if not edge.before:
+                    return
+                name = edge.before[0]
+            at -= 1
+
+    def origin(self, name: str, index: int | None = None) -> Origin:
+        """The step that brought the operation: as far back as its base opcode stays."""
+        weight, base = SAME, ""
+        passed: list[tuple[int, str, Edge]] = []
+        at, current = 0, name
+        for at, current, edge in self.walk(name, index):
+            base = base or self.base(current, at)
+            if not edge.before:
+                return Origin(at, current, max(weight, edge.weight), tuple(passed))
+            if self.base(edge.before[0], at - 1) != base:
+                ambiguous = edge.weight if edge.weight == AMBIGUOUS else SURE
+                return Origin(at, current, max(weight, ambiguous), tuple(passed))
+            weight = max(weight, edge.weight)
+            passed.append((at, current, edge))
+            current = edge.before[0]
+        return Origin(0, current, weight, tuple(passed))
+
+
+def _mode(old: State, new: State, step: Step) -> str:
+    if ("xla.sdy.meshes" in old.head and "xla.sdy.meshes" not in new.head) or "shardy" in step.name:
+        return "reimported"
+    if new.entry is None or old.entry is None:
+        return ""
+    is_partitioned = new.entry.name.endswith("_spmd") and not old.entry.name.endswith("_spmd")
+    return "partitioned" if is_partitioned else ""
+
+
+def _created(pairing: Pairing) -> dict[str, tuple[str, ...]]:
+    """Marks what nothing led to, and says what it was made for and reads: the nearest operations that were there before."""
+    reads: dict[str, tuple[str, ...]] = {}
+    lost = {
+        pairing.old.base(op)
+        for name, op in pairing.old.ops.items()
+        if pairing.is_gone(op) and not pairing.claimed.get(name)
+    }
+    for op in pairing.fresh:
+        if op.name not in pairing.edges:
+            rival = pairing.new.base(op) in lost
+            pairing.edges[op.name] = Edge(CREATED, (), LIKELY if rival else SURE)
+            found: dict[str, None] = {}
+            pending, seen = list(op.operands[:_READ]), {op.name}
+            while pending and len(found) < _READ and len(seen) < 4 * _READ:
+                name = pending.pop(0)
+                if name in seen:
+                    continue
+                seen.add(name)
+                was = pairing.was(name)
+                if was is not None:
+                    found[was.name] = None
+                elif (inner := pairing.new.ops.get(name)) is not None:
+                    following = behind(pairing.new, inner, None)
+                    pending[:0] = [following[0].name] if following is not None else inner.operands[:_READ]
+            with_it = {
+                name: None
+                for user, _ in pairing.new.home[op.name].users_of(op.name)[:_READ]
+                if (edge := pairing.edges.get(user.name)) is not None
+                for name in edge.before[:1]
+            }
+            reads[op.name] = (*with_it, *found)[:_MOST_READ]
+    return reads
+
+
+_READ, _MOST_READ = 8, 3

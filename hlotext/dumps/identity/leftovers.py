@@ -1,0 +1,221 @@
+"""Operations that no walk from what is known reaches: told by what they say, by place, or by what they hold."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from hlotext.dumps.identity.looking import MOVES, PARTITIONING, moved_through
+from hlotext.dumps.identity.pairing import AMBIGUOUS, LIKELY, MOST, SURE, Edge, Pairing
+from hlotext.dumps.identity.states import Op, State, stem
+
+_FEW, _MANY = 2, 6
+
+
+def complete(pairing: Pairing) -> None:
+    """Finds what it can of the operations that are still open."""
+    by_suffix(pairing)
+    if pairing.mode:
+        places(pairing, _MANY)
+        alike(pairing, in_parts=True)
+        places(pairing, _MANY)
+        alike(pairing, in_parts=False)
+    else:
+        replaced(pairing, marked=True)
+        alike(pairing, in_parts=True)
+        places(pairing, _FEW)
+        alike(pairing, in_parts=False)
+        places(pairing, _MANY)
+    replaced(pairing)
+    split(pairing)
+    merged(pairing)
+
+
+def _open(pairing: Pairing) -> list[Op]:
+    return [op for op in pairing.fresh if op.name not in pairing.edges]
+
+
+def by_suffix(pairing: Pairing) -> None:
+    """`add.5.clone.1` and `add.5.remat` were made of `add.5`."""
+    if not pairing.trusts_names:
+        return
+    for op in _open(pairing):
+        name = op.name
+        while op.name not in pairing.edges and "." in name:
+            name, _, last = name.rpartition(".")
+            if not last.startswith(("clone", "remat")) and not last.isdigit():
+                break
+            old = pairing.old.ops.get(name)
+            if old is not None and last.startswith(("clone", "remat")) and pairing.same_kind(op, old):
+                if old.plain == op.plain and old.attributes == op.attributes:
+                    pairing.link(op, None, old, None, SURE, "cloned")
+                break
+    pairing.follow()
+
+
+def places(pairing: Pairing, most: int) -> None:
+    """A known user read an operation of the same kind here, behind what moves elements only."""
+    opcodes = PARTITIONING if pairing.mode == "partitioned" else MOVES
+    at = 0
+    while at < len(pairing.missed):
+        new, context, old, before = pairing.missed[at]
+        at += 1
+        if not pairing.is_fresh(new):
+            continue
+        others = list(moved_through(pairing.old, old, before, MOVES, most))
+        best = None
+        for a, inner, i in moved_through(pairing.new, new, context, opcodes, most):
+            if not pairing.is_open(a):
+                continue
+            for b, outer, j in others:
+                if not pairing.may(a, b) or (not i and not j):
+                    continue
+                if pairing.mode == "partitioned" and _disagree(a, b):
+                    continue
+                if not pairing.mode and not pairing.is_gone(b):
+                    continue
+                if a.opcode == "custom-call" and a.attributes != b.attributes:
+                    continue  # what it does stands there
+                rank = (i + j + _differ(a, b), i)
+                if best is None or rank < best[0]:
+                    best = rank, a, inner, b, outer
+        if best is not None:
+            _, a, inner, b, outer = best
+            kind = "" if pairing.mode else "place"
+            pairing.link(a, inner, b, outer, SURE if pairing.mode else LIKELY, kind)
+            pairing.follow()
+
+
+def _disagree(new: Op, old: Op) -> bool:
+    return bool(new.op_name and old.op_name) and new.op_name != old.op_name
+
+
+def _differ(new: Op, old: Op) -> int:
+    return (new.plain != old.plain) + (new.attributes != old.attributes) + (new.op_name != old.op_name)
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+_KEYS: tuple[Callable[[State, Op], object], ...] = (
+    lambda s, op: (s.base(op), op.plain, op.attributes, op.op_name, s.location(op), stem(op.name)),
+    lambda s, op: (s.base(op), op.plain, op.attributes, _last(op.op_name), s.location(op)),
+    lambda s, op: (s.base(op), op.plain, op.attributes, _last(op.op_name)),
+    lambda s, op: (s.base(op), op.plain, op.attributes),
+)
+_KEYS_OF_PARTS: tuple[Callable[[State, Op], object], ...] = (
+    lambda s, op: (s.base(op), op.op_name, s.location(op)),
+    lambda s, op: (s.base(op), op.op_name),
+)
+"""Where shapes change."""
+
+
+def alike(pairing: Pairing, *, in_parts: bool) -> None:
+    """What says the same: in computations that correspond, or anywhere."""
+    keys = _KEYS_OF_PARTS if pairing.mode == "partitioned" else _KEYS
+    for key in keys:
+        groups: dict[tuple[str, str, object], list[Op]] = defaultdict(list)
+        for op in _open(pairing):
+            home = pairing.new.home[op.name]
+            part = pairing.parts.get(home.name)
+            if in_parts and part is None:
+                continue
+            where = (part.name, home.name) if in_parts and part is not None else ("", "")
+            groups[*where, key(pairing.new, op)].append(op)
+        if not groups:
+            continue
+        wanted = {(part_name, said) for part_name, _, said in groups}
+        candidates: dict[object, list[Op]] = defaultdict(list)
+        for part in pairing.old.parts.values():
+            for op in part.ops:
+                if pairing.is_gone(op) and not pairing.claimed.get(op.name):
+                    found = (part.name if in_parts else "", key(pairing.old, op))
+                    if found in wanted:
+                        candidates[found].append(op)
+        for (part_name, _, said), group in groups.items():
+            left = [op for op in candidates.get((part_name, said), ()) if not pairing.claimed.get(op.name)]
+            mine = [op for op in group if op.name not in pairing.edges]
+            if mine and left:
+                _share(pairing, mine, left)
+
+
+def _share(pairing: Pairing, mine: list[Op], left: list[Op]) -> None:
+    """Which of several that say the same is which."""
+    if len(mine) == 1 and len(left) == 1:
+        same = _last(mine[0].op_name) == _last(left[0].op_name)
+        pairing.link(mine[0], None, left[0], None, SURE if same else LIKELY)
+        pairing.follow()
+        return
+    equals = tuple(op.name for op in left[:MOST])
+    free = list(left)
+    for op in mine:
+        if op.name in pairing.edges or not free:
+            continue
+        was = {w.name for name in op.operands if (w := pairing.was(name)) is not None}
+        scores = [len(was.intersection(other.operands)) for other in free[:MOST]]
+        best = max(scores)
+        if scores.count(best) == 1 and best:
+            chosen, weight = free[scores.index(best)], LIKELY
+        else:
+            chosen, weight = free[scores.index(best)], AMBIGUOUS
+        free.remove(chosen)
+        pairing.link(op, None, chosen, None, weight, "", equals if weight == AMBIGUOUS else ())
+        pairing.follow()
+        free = [other for other in free if not pairing.claimed.get(other.name)]
+
+
+def replaced(pairing: Pairing, *, marked: bool = False) -> None:
+    """Operations of other kinds that are read where one was read that is gone; `marked`: that bear its op_name.
+
+    Passes give what they put in the place of another its metadata.
+    """
+    for new, _, old, _ in pairing.missed:
+        if not pairing.is_open(new) or not pairing.is_gone(old) or new.opcode in _PASSED_ON:
+            continue
+        if marked and (not new.op_name or new.op_name != old.op_name or pairing.claimed.get(old.name)):
+            continue
+        if marked and pairing.same_kind(new, old):
+            continue
+        if marked and any(_is_rival(pairing, new, name) for name in old.operands):
+            continue
+        pairing.edges[new.name] = Edge("replaced", (old.name,), LIKELY)
+        pairing.claimed[old.name].append(new.name)
+
+
+_PASSED_ON = frozenset({"parameter", "get-tuple-element", "tuple"})
+
+
+def _is_rival(pairing: Pairing, new: Op, name: str) -> bool:
+    """Whether an operand of a gone one is of the new one's kind and bears its mark too."""
+    op = pairing.old.ops.get(name)
+    return op is not None and pairing.same_kind(new, op) and op.op_name == new.op_name
+
+
+def split(pairing: Pairing) -> None:
+    """The start of an asynchronous operation is what its end was."""
+    for op in _open(pairing):
+        if not op.opcode.endswith("-start"):
+            continue
+        for user, _ in pairing.new.home[op.name].users_of(op.name)[:MOST]:
+            edge = pairing.edges.get(user.name)
+            if edge is not None and user.opcode.endswith(("-done", "-update")):
+                pairing.edges[op.name] = Edge("split", edge.before, edge.weight, edge.equals)
+                break
+
+
+def merged(pairing: Pairing) -> None:
+    """A collective that takes the operands of several that are gone."""
+    for op in _open(pairing):
+        if len(op.operands) < 2 or op.opcode in ("tuple", "fusion", "while", "conditional", "call"):
+            continue
+        found: dict[str, None] = {}
+        for name in op.operands:
+            was = pairing.was(name)
+            if was is None:
+                continue
+            for user, _ in pairing.old.home[was.name].users_of(was.name)[:MOST]:
+                if pairing.is_gone(user) and pairing.same_kind(op, user):
+                    found[user.name] = None
+        if found:
+            pairing.edges[op.name] = Edge("merged", tuple(found), LIKELY)

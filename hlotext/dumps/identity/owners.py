@@ -1,0 +1,58 @@
+"""Which pass a step of a dump is due to: the one that was running when the text was written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from hlotext.dumps.step import Step
+
+PROGRAM = "program"
+START = "pipeline-start"
+
+
+@attrs.frozen
+class Owner:
+    """The pass that brought what a step shows."""
+
+    name: str
+    """XLA's name of the pass; of both ends what the file is called."""
+    is_bracket: bool = False
+    """Whether only a bracket is known: the change was made somewhere between the step before and this one."""
+    inside: str = ""
+    """The pass that was open around it, where it has another name."""
+
+
+def owner(steps: Sequence[Step], index: int) -> Owner:
+    """The owner of what a step shows. `steps` are all of the compilation."""
+    step = steps[index]
+    if not step.is_pass:
+        return Owner(step.name, is_bracket=True) if index else Owner(PROGRAM)
+    if step.next_pass is None:  # NNNN.PASS.STEP: written while the pass ran
+        outer = _enclosing(steps, index, step.pipeline)
+        return Owner(step.pipeline, inside="" if outer is None or outer == step.pipeline else outer)
+    if step.name != START:
+        return Owner(step.name)
+    outer = _enclosing(steps, index, step.pipeline)
+    if outer is not None:
+        return Owner(outer)
+    return Owner(step.pipeline, is_bracket=True)
+
+
+def _enclosing(steps: Sequence[Step], index: int, inner: str) -> str | None:
+    """The pass of an outer pipeline that was running: the outer pipeline goes on behind the dumps of the inner one."""
+    step = steps[index]
+    before = {other.pipeline for other in steps[:index] if other.is_pass and other.pipeline != step.pipeline}
+    for later in steps[index + 1 :]:
+        if not later.is_pass:
+            return None
+        if later.pipeline == step.pipeline:
+            continue
+        if later.name == START and later.pipeline not in before:
+            continue  # another pipeline inside, or behind
+        if later.pipeline in before and later.next_pass is not None:
+            return None if later.name in (inner, START) else later.name
+    return None

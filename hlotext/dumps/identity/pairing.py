@@ -1,0 +1,351 @@
+"""Which operation of a text is which of the one before: see `Pairing`."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.dumps.identity.looking import INLINE, Context, behind, seen_through
+from hlotext.dumps.identity.states import Op, Part, State
+
+SAME, SURE, LIKELY, AMBIGUOUS = 0, 1, 2, 3
+"""How sure a link is: the name is the same; the structure leaves one answer; the place tells; several are equal."""
+MOST = 64
+"""How many users of a value, and how many equal candidates, are compared."""
+_WEAK = 4
+_COMMUTE = frozenset({"add", "multiply", "and", "or", "xor", "maximum", "minimum"})
+
+
+@attrs.frozen
+class Edge:
+    """What one operation of a text was in the text before."""
+
+    kind: str
+    """`replaced`, `renamed`, `cloned`, `place`, `partitioned`, `split` or `merged`."""
+    before: tuple[str, ...]
+    weight: int
+    """`SURE`, `LIKELY` or `AMBIGUOUS`."""
+    equals: tuple[str, ...] = ()
+    """Of an ambiguous one all that it may have been."""
+
+
+class Pairing:
+    """Two texts of one compilation, one after the other.
+
+    Equal names are the same operation (XLA gives no name twice in the life of a module), unless the module was imported anew.
+    From what is known the operands are followed: where a known user reads a new operation in the slot in which it read one
+    that is gone, these two correspond. Fusions, calls and tuples are looked through. What is not reached is found by its
+    operands.
+    """
+
+    def __init__(self, old: State, new: State, mode: str = "") -> None:
+        self.old, self.new = old, new
+        self.mode = mode
+        """`reimported`: names mean nothing; `partitioned`: shapes changed and communication came in."""
+        self.edges: dict[str, Edge] = {}
+        self.trusts_names = mode != "reimported"
+        self.claimed: dict[str, list[str]] = defaultdict(list)
+        """The operations that an old one became, where they have other names."""
+        self.parts: dict[str, Part] = {}
+        """The old computation of a new one."""
+        self.missed: list[tuple[Op, Context, Op, Context]] = []
+        """Slots in which a known operation reads something of another kind than before."""
+        self._queue: list[tuple[int, int, Op, Context, Op, Context]] = []
+        self._count = itertools.count()
+        self._seen: set[tuple[str, str]] = set()
+        changed = [part for chunk, part in new.chunks.items() if chunk not in old.chunks]
+        self.fresh = [op for part in changed for op in part.ops if self.is_fresh(op)]
+        """The operations whose names are new, in the order of the text."""
+        self._start(changed)
+
+    # ---- questions
+
+    def was(self, name: str) -> Op | None:
+        """The one operation that a new one was."""
+        edge = self.edges.get(name)
+        if edge is not None:
+            return self.old.ops.get(edge.before[0]) if len(edge.before) == 1 else None
+        return self.old.ops.get(name) if self.trusts_names else None
+
+    def is_fresh(self, op: Op) -> bool:
+        """Whether an operation is new by its name."""
+        return not self.trusts_names or op.name not in self.old.ops
+
+    def is_gone(self, op: Op) -> bool:
+        """Whether the name of an old operation is gone."""
+        return not self.trusts_names or op.name not in self.new.ops
+
+    def is_open(self, op: Op) -> bool:
+        """Whether nothing is known of an operation."""
+        return op.name not in self.edges and self.is_fresh(op)
+
+    def same_kind(self, new: Op, old: Op) -> bool:
+        """Whether two operations do the same kind of thing."""
+        return self.new.base(new) == self.old.base(old)
+
+    def may(self, new: Op, old: Op) -> bool:
+        """Whether a new operation may be an old one: of one kind, and not put in behind it, nor beside it."""
+        if not self.same_kind(new, old):
+            return False
+        return self.is_gone(old) or not (self._is_beside(new, old) or self._reads(new, old.name))
+
+    def _is_beside(self, new: Op, old: Op) -> bool:
+        """Whether a new copy stands in the computation of one that is still there: copies are put in, not cloned."""
+        return old.base == "copy" and self.new.home[new.name].name == self.old.home[old.name].name
+
+    def _reads(self, new: Op, name: str, depth: int = 3) -> bool:
+        """Whether a new operation reads a known one, by few steps."""
+        for operand in new.operands[:8]:
+            if operand == name:
+                return True
+            op = self.new.ops.get(operand)
+            if op is not None and depth and self.is_fresh(op) and self._reads(op, name, depth - 1):
+                return True
+        return False
+
+    # ---- the way
+
+    def _start(self, changed: list[Part]) -> None:
+        old, new = self.old, self.new
+        if new.entry is not None and old.entry is not None:
+            self.pair_parts(new.entry, None, old.entry, None)
+        if self.trusts_names:
+            for part in changed:
+                if (before := old.parts.get(part.name)) is not None:
+                    self.pair_parts(part, None, before, None)
+                for op in part.ops:
+                    was = old.ops.get(op.name)
+                    if was is not None and was is not op:
+                        self._inside(op, None, was, None)
+        self.follow()
+        for op in self.fresh:
+            self.by_operands(op)
+        self.follow()
+
+    def follow(self) -> None:
+        """Follows what is waiting, the likeliest first."""
+        while self._queue:
+            rank, _, new, context, old, before = heapq.heappop(self._queue)
+            if self.is_open(new):
+                self.link(new, context, old, before, SURE if rank < _WEAK else LIKELY)
+
+    def link(
+        self,
+        new: Op,
+        context: Context,
+        old: Op,
+        before: Context,
+        weight: int,
+        kind: str = "",
+        equals: tuple[str, ...] = (),
+    ) -> None:
+        """Two operations correspond; what follows from it is put into the queue."""
+        self.edges[new.name] = Edge(kind or self._kind(new, old), (old.name,), weight, equals)
+        self.claimed[old.name].append(new.name)
+        if not self.same_kind(new, old):
+            return
+        self._inside(new, context, old, before)
+        for user, _ in self.new.home[new.name].users_of(new.name)[:MOST]:
+            if self.is_open(user):
+                self.by_operands(user)
+
+    def _kind(self, new: Op, old: Op) -> str:
+        if self.mode == "partitioned":
+            return "partitioned"
+        home, was = self.new.home[new.name], self.old.home[old.name]
+        if self.is_gone(old) and (home.name == was.name or self.parts.get(home.name) is was):
+            same = new.plain == old.plain and new.attributes == old.attributes
+            return "renamed" if same else "replaced"
+        return "cloned"
+
+    # ---- down from what is known
+
+    def pair_parts(self, new: Part, context: Context, old: Part, before: Context) -> None:
+        """Two computations correspond."""
+        if new.name in self.parts:
+            return
+        self.parts[new.name] = old
+        if new is old and self.trusts_names:
+            return
+        if self._same_form(new, old):
+            for one, other in zip(new.ops, old.ops, strict=True):
+                if self.is_open(one):
+                    self.link(one, context, other, before, SURE)
+            return
+        if new.root is not None and old.root is not None:
+            self.slot(new.root, context, old.root, before)
+        if len(new.parameters) == len(old.parameters) or self.mode:
+            for number, parameter in new.parameters.items():
+                was = old.parameters.get(number)
+                if was is not None and self.is_open(parameter):
+                    self._push(0, parameter, context, was, before)
+
+    def _same_form(self, new: Part, old: Part) -> bool:
+        """Whether two computations say the same line by line, but for names."""
+        if len(new.ops) != len(old.ops) or not new.ops or not self.is_fresh(new.ops[0]):
+            return False
+        at = {op.name: other.name for op, other in zip(new.ops, old.ops, strict=True)}
+        return all(
+            a.opcode == b.opcode
+            and a.plain == b.plain
+            and a.attributes == b.attributes
+            and len(a.operands) == len(b.operands)
+            and all(at.get(x) == y for x, y in zip(a.operands, b.operands, strict=True))
+            for a, b in zip(new.ops, old.ops, strict=True)
+        )
+
+    def _call_the_same(self, new: Op, old: Op) -> bool:
+        """Whether two operations call computations that say the same."""
+        for one, other in zip(new.callees, old.callees, strict=False):
+            a, b = self.new.parts.get(one), self.old.parts.get(other)
+            if a is not b and (a is None or b is None or not self._same_form(a, b)):
+                return a is not None and b is not None and self.parts.get(a.name) is b
+        return len(new.callees) == len(old.callees)
+
+    def _inside(self, new: Op, context: Context, old: Op, before: Context) -> None:
+        """What two operations that correspond read and call."""
+        if (new.name, old.name) in self._seen:
+            return
+        self._seen.add((new.name, old.name))
+        if new.callees and len(new.callees) == len(old.callees):
+            inlines = new.opcode in INLINE and old.opcode in INLINE
+            for one, other in zip(new.callees, old.callees, strict=True):
+                a, b = self.new.parts.get(one), self.old.parts.get(other)
+                if a is not None and b is not None and a.ops and b.ops:
+                    self.pair_parts(
+                        a, (new, context) if inlines else None, b, (old, before) if inlines else None
+                    )
+        if new.opcode.endswith(("-done", "-update")) and not old.opcode.endswith(("-done", "-update")):
+            start = self.new.ops.get(new.operands[0]) if new.operands else None
+            if start is not None and self.is_open(start):
+                self.link(start, context, old, before, SURE, "split")
+            return
+        if new.opcode == "async-start" and old.base != "async" and new.callees:
+            part = self.new.parts.get(new.callees[0])
+            if part is not None and part.root is not None and self.is_open(part.root):
+                self.link(part.root, (new, context), old, before, SURE)
+        if old.opcode.endswith("-done") and not new.opcode.endswith("-done") and old.operands:
+            start = self.old.ops.get(old.operands[0])
+            if start is not None:
+                self._inside(new, context, start, before)
+            return
+        if new.opcode == "fusion" and len(new.operands) != len(old.operands):
+            return  # they are reached through their computations
+        for one, other in self._aligned(new, old):
+            mine, theirs = self.new.ops.get(one), self.old.ops.get(other)
+            if mine is not None and theirs is not None:
+                self.slot(mine, context, theirs, before)
+
+    def _aligned(self, new: Op, old: Op) -> Iterator[tuple[str, str]]:
+        """The operands that stand in the same slot."""
+        mine, theirs = new.operands, old.operands
+        if len(mine) == len(theirs):
+            if len(mine) == 2 and new.opcode in _COMMUTE and self._is_crossed(mine, theirs):
+                theirs = theirs[::-1]
+            yield from zip(mine, theirs, strict=True)
+            return
+        places: dict[str, list[int]] = defaultdict(list)
+        for index in range(len(theirs) - 1, -1, -1):
+            places[theirs[index]].append(index)
+        end = 0
+        gap: list[str] = []
+        for name in mine:
+            was = self.was(name)
+            left = places.get(was.name) if was is not None else None
+            while left and left[-1] < end:
+                left.pop()
+            if not left:
+                gap.append(name)
+                continue
+            at = left.pop()
+            if len(gap) == at - end:
+                yield from zip(gap, theirs[end:at], strict=True)
+            yield name, theirs[at]
+            gap, end = [], at + 1
+        if len(gap) == len(theirs) - end:
+            yield from zip(gap, theirs[end:], strict=True)
+        elif not end and new.opcode == "tuple":  # what a loop carries grows at its end
+            yield from zip(mine, theirs, strict=False)
+
+    def _is_crossed(self, mine: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
+        """Whether two operands were exchanged."""
+        was = [self.was(name) for name in mine]
+        if any(was):
+            straight = [a.name == b for a, b in zip(was, theirs, strict=True) if a is not None]
+            crossed = [a.name == b for a, b in zip(was, theirs[::-1], strict=True) if a is not None]
+            return sum(crossed) > sum(straight)
+        new = [self.new.base(self.new.ops[n]) if n in self.new.ops else "" for n in mine]
+        old = [self.old.base(self.old.ops[n]) if n in self.old.ops else "" for n in theirs]
+        return new != old and new == old[::-1]
+
+    def slot(self, new: Op, context: Context, old: Op, before: Context) -> None:
+        """A known operation reads the new one where it read the old one."""
+        if self.trusts_names and not self.is_fresh(new):
+            return
+        if new.name in self.edges and new.opcode not in INLINE:
+            return
+        others = list(seen_through(self.old, old, before))
+        best: tuple[int, int, Op, Context, Op, Context] | None = None
+        for i, (a, inner) in enumerate(seen_through(self.new, new, context)):
+            if not self.is_open(a):
+                if i and a.opcode not in INLINE:
+                    break  # what is passed on is known
+                continue
+            for j, (b, outer) in enumerate(others):
+                if (best is None or i + j < best[0]) and self.may(a, b):
+                    best = i + j, i, a, inner, b, outer
+        if best is None:
+            self.missed.append((new, context, old, before))
+            return
+        _, i, a, inner, b, outer = best
+        self._push(self._rank(a, b), a, inner, b, outer)
+        if i:
+            self.missed.append((new, context, old, before))
+
+    def _push(self, rank: int, new: Op, context: Context, old: Op, before: Context) -> None:
+        heapq.heappush(self._queue, (rank, next(self._count), new, context, old, before))
+
+    def _rank(self, new: Op, old: Op) -> int:
+        """How alike two operations of one kind are; the less the better."""
+        rank = (new.plain != old.plain) + (new.attributes != old.attributes)
+        rank += new.op_name.rpartition("/")[2] != old.op_name.rpartition("/")[2]
+        return rank + (not self.is_gone(old))
+
+    # ---- up, by operands
+
+    def by_operands(self, new: Op) -> None:
+        """An operation all of whose operands are known is the one that read them."""
+        if not new.operands or not self.is_open(new) or self.mode == "partitioned":
+            return
+        was = []
+        for operand in new.operands:
+            found = self.was(operand)
+            op = self.new.ops.get(operand)
+            if found is None and op is not None and op.opcode == "parameter":
+                inner = behind(self.new, op, None)
+                found = self.was(inner[0].name) if inner is not None else None
+            if found is None:
+                return
+            was.append(found.name)
+        readers = [
+            user
+            for user, slot in self.old.home[was[0]].users_of(was[0])[:MOST]
+            if not slot
+            and user.plain == new.plain
+            and user.base == new.base
+            and user.attributes == new.attributes
+            and list(user.operands) == was
+            and (self.is_gone(user) or self.new.home[new.name].name != self.old.home[user.name].name)
+            and self._call_the_same(new, user)
+        ]
+        gone = [user for user in readers if self.is_gone(user) and not self.claimed.get(user.name)]
+        found_ops = gone or readers
+        if len(found_ops) > 1:
+            found_ops = [user for user in found_ops if user.op_name == new.op_name] or found_ops
+        if not found_ops or not self.may(new, found_ops[0]):
+            return
+        self._push(1 if len(found_ops) == 1 and gone else _WEAK, new, None, found_ops[0], None)

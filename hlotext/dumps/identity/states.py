@@ -1,0 +1,306 @@
+"""One text of a compilation as names, operands and callees: enough to say which operation of it is which of the one before.
+
+Lines are read, not modules. A line, and a computation, whose text stood in the state before is not read again.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+
+from hlotext.dumps.lines import computations
+from hlotext.syntax.language import patterns
+
+
+class Op:
+    """One operation, as its line says it; the same object in all states that have the same line."""
+
+    __slots__ = (
+        "attributes",
+        "base",
+        "callees",
+        "frame",
+        "is_root",
+        "name",
+        "number",
+        "op_name",
+        "opcode",
+        "operands",
+        "plain",
+        "shape",
+    )
+
+    def __init__(self, line: re.Match[str]) -> None:
+        root, name, head, operands, inner, tail = line.groups()
+        self.name: str = name
+        self.is_root = root is not None
+        shape, _, opcode = head.rpartition(" ")
+        self.opcode: str = opcode
+        self.shape: str = shape
+        """As it is written."""
+        self.plain: str = _plain(shape)
+        """Without layouts."""
+        self.base: str = base_opcode(opcode)
+        if operands is not None:
+            self.operands: tuple[str, ...] = tuple(_NAME.findall(f"%{operands}"))
+        elif "%" in inner:
+            self.operands = tuple(_NAME.findall(inner))
+        else:
+            self.operands = ()
+        self.op_name: str = ""
+        self.frame: str = ""
+        if "metadata=" in tail and (metadata := _metadata().search(tail)) is not None:
+            tail = tail[: metadata.start()] + tail[metadata.end() :]
+            if (found := _OP_NAME.search(metadata[0])) is not None:
+                self.op_name = found[1]
+            if (found := _FRAME.search(metadata[0])) is not None:
+                self.frame = found[0]
+        self.callees: tuple[str, ...] = ()
+        if "=%" in tail or "={%" in tail:
+            tail, self.callees = _callees(tail)
+        self.attributes: str = _attributes(tail) if tail else ""
+        """What it does beside its opcode: without metadata, callees, backend configuration, sharding and channel."""
+        if not self.operands and operands is None:
+            self.attributes = f"({inner}){self.attributes}"
+        self.number = -1
+        """Of a parameter its number, of an element of a tuple its index."""
+        if self.opcode == "parameter" and inner and inner.isdigit():
+            self.number = int(inner)
+        elif self.opcode == "get-tuple-element" and (found := _INDEX.search(tail)) is not None:
+            self.number = int(found[1])
+
+    def __repr__(self) -> str:
+        return f"<Op {self.name} = {self.opcode}>"
+
+
+class Part:
+    """One computation."""
+
+    __slots__ = ("callers", "is_entry", "name", "ops", "parameters", "root", "users")
+
+    def __init__(self, name: str, ops: list[Op], *, is_entry: bool) -> None:
+        self.name = name
+        self.ops = ops
+        self.is_entry = is_entry
+        self.root = next((op for op in ops if op.is_root), ops[-1] if ops else None)
+        self.parameters = {op.number: op for op in ops if op.opcode == "parameter"}
+        self.callers = [op for op in ops if op.callees]
+        """The operations in it that call others."""
+        self.users: dict[str, list[tuple[Op, int]]] | None = None
+
+    def users_of(self, name: str) -> list[tuple[Op, int]]:
+        """The operations that read one of this computation, and in which slot."""
+        if self.users is None:
+            self.users = {}
+            for op in self.ops:
+                for slot, operand in enumerate(op.operands):
+                    self.users.setdefault(operand, []).append((op, slot))
+        return self.users.get(name, [])
+
+
+class State:
+    """One text."""
+
+    def __init__(self, text: str, before: State | None = None) -> None:
+        known = before.chunks if before is not None else {}
+        lines = before.lines if before is not None else {}
+        self.chunks: dict[str, Part] = {}
+        """The computations by their text."""
+        self.lines: dict[str, Op] = {}
+        """The operations by their line."""
+        self.parts: dict[str, Part] = {}
+        self.ops: dict[str, Op] = {}
+        self.home: dict[str, Part] = {}
+        self.entry: Part | None = None
+        self.head = ""
+        for index, chunk in enumerate(computations(text)):
+            header = _HEADER.search(chunk)
+            if header is None:
+                continue
+            if not index:
+                self.head, chunk = chunk[: header.start()], chunk[header.start() :]
+            part = known.get(chunk)
+            if part is None:
+                own = []
+                for line, op in _read(chunk, lines, header.end() - (header.start() if not index else 0)):
+                    self.lines[line] = op
+                    own.append(op)
+                part = Part(header[2], own, is_entry=header[1] is not None)
+            self.chunks[chunk] = part
+            self.parts[part.name] = part
+            if part.is_entry:
+                self.entry = part
+            for op in part.ops:
+                self.ops[op.name] = op
+                self.home[op.name] = part
+        if self.entry is None and self.parts:
+            self.entry = next(reversed(self.parts.values()))
+        if before is not None:
+            self.lines = before.lines | self.lines if len(before.lines) < 4 * len(self.ops) else self.lines
+        self._callers: dict[str, list[Op]] | None = None
+        self._frames: dict[str, str] | None = None
+
+    def callers(self, part: str) -> list[Op]:
+        """The operations that call a computation."""
+        if self._callers is None:
+            self._callers = {}
+            for owner in self.parts.values():
+                for op in owner.callers:
+                    for callee in op.callees:
+                        self._callers.setdefault(callee, []).append(op)
+        return self._callers.get(part, [])
+
+    def base(self, op: Op) -> str:
+        """The opcode without what makes it asynchronous; of an asynchronous wrapper that of what it wraps."""
+        if op.base == "async":
+            callee = self.parts.get(op.callees[0]) if op.callees else None
+            if callee is not None and callee.root is not None:
+                return callee.root.base
+            start = self.ops.get(op.operands[0]) if op.operands else None
+            return self.base(start) if start is not None and start is not op else op.base
+        return op.base
+
+    def location(self, op: Op) -> str:
+        """The line of the program that an operation is marked with; "" for none."""
+        frame = op.frame
+        if not frame.startswith("stack_frame_id="):
+            return frame
+        if self._frames is None:
+            self._frames = _frames(self.head)
+        return self._frames.get(frame[15:], frame)
+
+
+_NAME = re.compile(r"%([A-Za-z_][\w.\-]*)", re.ASCII)
+_HEADER = re.compile(r"(?:\A|(?<=\n))(ENTRY )?%?([A-Za-z_][\w.\-]*) [^\n]*\{(?=\n|\Z)", re.ASCII)
+_OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+_FRAME = re.compile(r'stack_frame_id=\d+|source_file="[^"]*"(?: source_line=\d+)?|source_line=\d+')
+_INDEX = re.compile(r"index=(\d+)")
+_CALLEE = re.compile(r", ([a-z_]+)=(?:%([A-Za-z_][\w.\-]*)|\{(%[^{}]*)\})", re.ASCII)
+_LEFT_OUT = re.compile(
+    r", (?:sharding|frontend_attributes|channel_id|backend_config|statistics|origin|cost|is_scheduled|original_value"
+    r"|control-predecessors|is_spmd_generated)="
+)
+_LAYOUT = re.compile(r"\{[^{}]*\}|/\*[^*]*\*/ ?")
+
+
+@functools.cache
+def _op_line() -> re.Pattern[str]:
+    return patterns.op_line("\n  ", "%", bounded=True)
+
+
+@functools.cache
+def _metadata() -> re.Pattern[str]:
+    return re.compile(rf", metadata={patterns.braces()}")
+
+
+@functools.lru_cache(1 << 12)
+def _plain(shape: str) -> str:
+    return _LAYOUT.sub("", shape)
+
+
+@functools.lru_cache(1 << 10)
+def base_opcode(opcode: str) -> str:
+    """An opcode without what makes it asynchronous."""
+    return opcode.removesuffix("-start").removesuffix("-done").removesuffix("-update")
+
+
+def _read(chunk: str, known: dict[str, Op], start: int) -> Iterator[tuple[str, Op]]:
+    """The lines of a computation and what they say."""
+    pattern = _op_line()
+    lines = chunk[start:].split("\n")
+    for line in lines:
+        if not line:
+            continue
+        op = known.get(line)
+        if op is None:
+            match = pattern.match(f"\n{line}")
+            if match is None:
+                break
+            op = Op(match)
+        yield line, op
+    else:
+        return
+    done = chunk.find(line, start) - 1
+    for match in pattern.finditer(chunk, max(done, 0)):
+        yield match[0], Op(match)
+
+
+def _callees(tail: str) -> tuple[str, tuple[str, ...]]:
+    """A tail without the names of callees, and those names."""
+    names: list[str] = []
+
+    def taken(match: re.Match[str]) -> str:
+        if match[1] == "control":  # control-predecessors: no callee
+            return match[0]
+        names.extend([match[2]] if match[2] else _NAME.findall(match[3]))
+        return ""
+
+    return _CALLEE.sub(taken, tail), tuple(names)
+
+
+def _attributes(tail: str) -> str:
+    """What an operation does beside its opcode."""
+    if _LEFT_OUT.search(tail) is None:
+        return tail
+    kept, at = [], 0
+    for match in _LEFT_OUT.finditer(tail):
+        if match.start() < at:
+            continue
+        kept.append(tail[at : match.start()])
+        at = _end(tail, match.end())
+    kept.append(tail[at:])
+    return "".join(kept)
+
+
+def _end(tail: str, at: int) -> int:
+    """Where the value that begins at a place ends."""
+    depth, quoted, index = 0, False, at
+    while index < len(tail):
+        character = tail[index]
+        if quoted:
+            if character == "\\":
+                index += 1
+            elif character == '"':
+                quoted = False
+        elif character == '"':
+            quoted = True
+        elif character in "{[(":
+            depth += 1
+        elif character in "}])":
+            depth -= 1
+        elif character == "," and not depth:
+            return index
+        index += 1
+    return index
+
+
+def _frames(head: str) -> dict[str, str]:
+    """The line of each stack frame, as the tables before the computations tell."""
+    tables: dict[str, list[str]] = {}
+    for block in head.split("\n\n"):
+        lines = block.strip().split("\n")
+        tables[lines[0]] = lines[1:]
+    files = dict(row.split(" ", 1) for row in tables.get("FileNames", ()) if " " in row)
+    places = {}
+    for row in tables.get("FileLocations", ()):
+        number, _, rest = row.partition(" ")
+        found = re.search(r"file_name_id=(\d+).*? line=(\d+).*? column=(\d+)", rest)
+        if found is not None:
+            places[number] = f"{files.get(found[1], found[1])}:{found[2]}:{found[3]}"
+    frames = {}
+    for row in tables.get("StackFrames", ()):
+        number, _, rest = row.partition(" ")
+        found = re.search(r"file_location_id=(\d+)", rest)
+        if found is not None:
+            frames[number] = places.get(found[1], rest)
+    return frames
+
+
+_SUFFIX = re.compile(r"(?:\.(?:\d+|clone|remat|remat_uncompressed|sunk|unrolled))+$")
+
+
+@functools.lru_cache(1 << 14)
+def stem(name: str) -> str:
+    """A name without the numbers and marks that make it unique: `add.42.clone.1` is one of `add`."""
+    return _SUFFIX.sub("", name)

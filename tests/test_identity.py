@@ -1,0 +1,175 @@
+"""One identity across all passes: against the compiler's own log of what it replaced, cloned and created.
+
+`tests/data/identity` holds dump folders with `truth.json`: for instructions of the final text the steps that brought the
+operation (`cause`), the owner of each step, and what of the program it was made of (`ancestors`, `line`, `body`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hlotext import dumps
+from hlotext.dumps.identity.states import State, stem
+from tests.support import DATA
+
+FOLDERS = sorted(path.name.removesuffix(".tar.xz") for path in (DATA / "identity").glob("*.tar.xz"))
+_METADATA = re.compile(r',? ?metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*"|\{[^{}]*\})*\}')
+
+
+def unpacked(name: str, target: Path) -> tuple[Path, dict[str, Any]]:
+    """A folder as XLA left it, and the truth about it."""
+    with tarfile.open(DATA / "identity" / f"{name}.tar.xz") as archive:
+        archive.extractall(target, filter="data")
+    path = target / "truth.json"
+    truth: dict[str, Any] = json.loads(path.read_text())
+    path.unlink()
+    return target, truth
+
+
+def compilation(folder: Path) -> dumps.Compilation:
+    """The compilation that has a final text."""
+    return next(c for c in dumps.open(folder).compilations if c.after is not None)
+
+
+def asked(truth: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The instructions that the truth tells of, without those inside fusions but for products and collectives."""
+    return {
+        name: row
+        for name, row in truth["instructions"].items()
+        if not row["inside"] or row["op"] in ("dot", "convolution", "all-reduce", "all-gather")
+    }
+
+
+def judged(folder: Path, truth: dict[str, Any]) -> Counter[str]:
+    """How many causes, owners and sources are right."""
+    c = compilation(folder)
+    index = {step["file"]: number for number, step in enumerate(truth["steps"])}
+    count: Counter[str] = Counter()
+    for name, row in asked(truth).items():
+        cause = c.why(name)
+        assert cause.step is not None
+        at = index[Path(cause.step.path).name]
+        right = at in row["cause"]
+        count["causes"] += 1
+        count["causes right"] += right
+        count["sure"] += cause.confidence == "high"
+        count["sure right"] += right and cause.confidence == "high"
+        owners = {truth["steps"][number]["owner"] for number in row["cause"]}
+        if right and at and "after the last dump" not in owners:
+            count["owners"] += 1
+            count["owners right"] += cause.pass_name in owners or cause.step.pipeline == cause.pass_name
+        birth = c.births([name])[name]
+        assert birth.step is cause.step
+        assert (birth.step.index == 0) == (cause.cause == "program")
+        true = {*row.get("ancestors", ()), *row.get("line", ()), *row.get("body", ())}
+        sure = {link.instruction.name for link in c.trace(name) if link.confidence == "high"}
+        if true and sure:
+            count["sources"] += 1
+            count["sources right"] += bool(sure & true)
+    return count
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_causes_and_owners(name: str, tmp_path: Path) -> None:
+    """By the compiler's own log; TPU's two modules of one compilation are one."""
+    count = judged(*unpacked(name, tmp_path))
+    assert count["causes right"] >= 0.95 * count["causes"]
+    assert count["sure"] >= 0.8 * count["causes"]
+    assert count["sure right"] >= 0.98 * count["sure"]
+    assert count["owners right"] >= 0.95 * count["owners"]
+    assert count["sources right"] >= 0.97 * count["sources"]
+
+
+@pytest.mark.parametrize("name", ["gpu.tp_manual_layers", "tpu.ring_attention"])
+def test_causes_without_metadata(name: str, tmp_path: Path) -> None:
+    """The structure alone tells."""
+    folder, truth = unpacked(name, tmp_path)
+    for path in folder.glob("*.txt"):
+        path.write_text(_METADATA.sub("", path.read_text()))
+    count = judged(folder, truth)
+    assert count["causes right"] >= 0.93 * count["causes"]
+
+
+def test_a_history_is_a_chain(tmp_path: Path) -> None:
+    """Each event's name is what the next one says it was, the last is a birth or an operation of the program."""
+    folder, truth = unpacked("gpu.mesh_train", tmp_path)
+    c = compilation(folder)
+    kinds = set()
+    for name in truth["instructions"]:
+        at, last = name, len(c.steps)
+        for event in c.identity.history(name):
+            assert event.name == at
+            assert event.step.index < last
+            at, last = (event.before or (at,))[0], event.step.index
+            kinds.add(event.kind)
+            assert bool(event.before) == (event.kind != "created")
+            assert event.pass_name
+        birth = c.identity.birth(name)
+        assert birth.history == c.identity.history(name)[: len(birth.history)]
+        assert birth.name in birth.candidates
+    assert kinds >= {"created", "renamed", "cloned", "replaced", "partitioned", "split"}
+
+
+def test_two_numbers_of_one_compilation(tmp_path: Path) -> None:
+    """TPU's X64 elimination makes a new module: what is behind it goes on from what is before."""
+    folder, _ = unpacked("tpu.dropout_rng", tmp_path)
+    first, second = dumps.open(folder).compilations
+    assert second.earlier is first
+    assert second.steps[0].file.kind == "hlo-before"
+    assert [step.index for step in second.steps] == list(range(len(second.steps)))
+    assert len(second.steps) > len(first.steps)
+    assert second.before is not None
+
+
+def test_a_folder_without_passes_says_what_would_tell(tmp_path: Path) -> None:
+    """Two texts and nothing between them: what the program had is told, all else is unknown."""
+    folder, _ = unpacked("gpu.mesh_train", tmp_path)
+    for path in folder.glob("*.0*.txt"):
+        if re.search(r"\.\d{4}\.", path.name):
+            path.unlink()
+    c = compilation(folder)
+    assert c.after is not None
+    causes = [c.why(node.name) for node in c.after.entry.instructions]
+    unknown = [cause for cause in causes if cause.cause == "unknown"]
+    assert unknown
+    assert all("xla_dump_hlo_pass_re" in cause.because and cause.confidence == "low" for cause in unknown)
+    assert all(cause.confidence != "high" for cause in causes)
+
+
+OLD = """HloModule m
+
+%f (p: f32[4]) -> f32[4] {
+  %p = f32[4]{0} parameter(0)
+  ROOT %e = f32[4]{0} exponential(%p)
+}
+
+ENTRY %main (x: f32[4], y: f32[4]) -> f32[4] {
+  %x = f32[4]{0} parameter(0)
+  %y = f32[4]{0} parameter(1)
+  %c1 = f32[4]{0} call(%x), to_apply=%f
+  %c2 = f32[4]{0} call(%y), to_apply=%f
+  ROOT %add = f32[4]{0} add(%c1, %c2), sharding={replicated}, control-predecessors={%x}
+}
+"""
+
+
+def test_lines_are_read_once() -> None:
+    """A computation whose text is the same is the same object in the next state, and so is a line."""
+    state = State(OLD)
+    following = State(OLD.replace("add(%c1, %c2)", "add(%c1, %x)"), state)
+    assert following.parts["f"] is state.parts["f"]
+    assert following.ops["c1"] is state.ops["c1"]
+    assert following.ops["add"] is not state.ops["add"]
+    add = following.ops["add"]
+    assert add.operands == ("c1", "x")
+    assert "sharding" not in add.attributes
+    assert add.callees == ()
+    assert [op.name for op in following.callers("f")] == ["c1", "c2"]
+    assert stem("add.42.clone.1") == "add"
