@@ -26,7 +26,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext.rewrite import Pipeline, parse_passes
-from hlotext.rewrite.passes import all_passes
+from hlotext.rewrite.passes import all_passes, find_pass
 from hlotext.rewrite.passes.agreement import AGREEMENT
 from tests.support import ROOT
 
@@ -86,8 +86,8 @@ ON_PLATFORM: dict[tuple[str, str], str] = {
     ("layout-assignment", "cpu"): "cpu-layout-assignment",
 }
 """XLA's name of a pass and a platform -> ours, where each platform has a pass of its own or one of them alone a model."""
-WITHOUT_LAYOUTS = {"cse": "cse{is_layout_sensitive=false}"}
-"""What does the work of a pass before layouts are assigned, when XLA looks at none."""
+WITHOUT_LAYOUTS = {"cse": ("is_layout_sensitive=false",)}
+"""Options of a pass before layouts are assigned, when XLA looks at none."""
 NAMED = frozenset({"rename-fusions", "rename-instructions"})
 """Passes that change nothing but names: their pairs are equal where names are too, but for the numbers at their ends. These
 XLA gives in the order of its vectors, and past names that went before, of which the text tells neither."""
@@ -117,12 +117,23 @@ class Pair:
     before: str
     after: str | None
     """None: XLA changed nothing."""
+    release: str = "0.10.2"
+    """The jaxlib that wrote it."""
+    options: str = ""
+    """What XLA's pass was asked for, as options of ours."""
 
     @property
     def passes(self) -> str:
-        """What of ours does the work."""
+        """What of ours does the work, as XLA of that release does it."""
         ours = model(self.name, self.platform) or ""
-        return ours if self.has_layouts else WITHOUT_LAYOUTS.get(ours, ours)
+        kind = find_pass(ours)
+        is_aged = kind is not None and any(field.name == "age" for field in attrs.fields(kind))
+        options = [self.options] if self.options else []
+        if not self.has_layouts:
+            options += WITHOUT_LAYOUTS.get(ours, ())
+        if is_aged:
+            options.append(f"age={self.release}")
+        return f"{ours}{{{','.join(options)}}}" if options else ours
 
     def is_equal(self) -> bool:
         """Whether ours leaves what XLA's left."""
@@ -193,11 +204,14 @@ def pairs_of(folder: Path, only: Container[str] | None = None) -> Iterator[Pair]
     """The pairs of a folder whose pass has a counterpart here; with `only` one of these."""
     for row in json.loads((folder / "index.json").read_text()):
         ours = model(row["pass"], row["platform"])
-        if ours is not None and (only is None or ours in only):
+        if ours is not None and not row.get("no model") and (only is None or ours in only):
             after = (folder / row["after"]).read_text() if row.get("after") else None
             has_layouts = row.get("layouts", True)
             before = (folder / row["before"]).read_text()
-            yield Pair(row["pass"], row["platform"], row["program"], has_layouts, before, after)
+            release, options = row.get("xla", "0.10.2"), row.get("options", "")
+            yield Pair(
+                row["pass"], row["platform"], row["program"], has_layouts, before, after, release, options
+            )
 
 
 def sampled() -> list[Pair]:
@@ -237,14 +251,20 @@ def measure(folder: Path, only: Container[str] | None = None) -> None:
 
 
 def sample(folder: Path, only: Container[str] | None = None) -> None:
-    """Keeps the shortest equal pair of each pass, platform and kind; long ones only of passes that have no others."""
-    best: dict[tuple[str, str, bool], Pair] = {}
-    if only is not None:
-        kept = [pair for pair in sampled() if model(pair.name, pair.platform) not in only]
-        best = {(pair.name, pair.platform, pair.after is None): pair for pair in kept}
-    for pair in sorted(pairs_of(folder, only), key=lambda p: len(p.before) + len(p.after or "")):
-        key = pair.name, pair.platform, pair.after is None
-        fits = len(pair.before) <= LONGEST or not any(name == pair.name for name, _, _ in best)
+    """Keeps the shortest equal pair of each pass, platform and kind; long ones only of passes that have no others.
+
+    Pairs of another release than those of the folder stay.
+    """
+    found = sorted(pairs_of(folder, only), key=lambda p: len(p.before) + len(p.after or ""))
+    releases = {pair.release for pair in found}
+    best: dict[tuple[str, str, bool, str], Pair] = {}
+    for pair in sampled():
+        is_new = only is None or model(pair.name, pair.platform) in only
+        if not (is_new and pair.release in releases):
+            best[pair.name, pair.platform, pair.after is None, pair.release] = pair
+    for pair in found:
+        key = pair.name, pair.platform, pair.after is None, pair.release
+        fits = len(pair.before) <= LONGEST or not any(name == pair.name for name, *_ in best)
         if key not in best and fits and pair.is_equal():
             best[key] = pair
     rows = json.dumps([attrs.asdict(pair) for pair in best.values()], indent=0)

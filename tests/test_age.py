@@ -80,7 +80,7 @@ def test_what_users_say() -> None:
     assert as_age(None) is None
     assert as_age(" v0.10.2 ") == XlaAge(date(2026, 6, 14), date(2026, 6, 14), ("jaxlib 0.10.2, as given",))
     for release, days in {
-        "0.11.0": (RELEASES["0.10.2"][0], RELEASES["0.11.2"][1]),
+        "0.11.1.5": (RELEASES["0.11.1"][0], RELEASES["0.11.2"][1]),
         "0.12": RELEASES["0.12.0.1"],
         "1.0": (RELEASES["0.12.0.1"][0], None),
         "0.3": (None, RELEASES["0.4.35"][1]),

@@ -1,8 +1,9 @@
-"""Collectives become pairs of start and done, and those between which nothing happens are marked as synchronous again.
+"""Collectives become pairs of start and done, and those between which nothing happens are synchronous again.
 
 After `AsyncCollectiveCreator` (`xla/hlo/transforms/collectives/async_collective_creator.cc`) with the settings of GPU,
 which splits every collective whatever its size, and `GpuConvertAsyncCollectivesToSync`
-(`xla/backends/gpu/transforms/collectives/convert_async_collectives_to_sync.cc`).
+(`xla/backends/gpu/transforms/collectives/convert_async_collectives_to_sync.cc`). Two things changed in summer 2026: every
+collective is run by an async-start now, and those without overlap are plain collectives again, where they were marked.
 """
 
 from __future__ import annotations
@@ -13,16 +14,20 @@ from typing import Any, ClassVar
 
 import attrs
 
+from hlotext.analysis.age import age_for
 from hlotext.compiler.decision import Decision, Outcome
 from hlotext.edit.cloning import own_attributes
 from hlotext.edit.structure import set_root
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import xla_changes
+from hlotext.ir.values.age import XlaAge
+from hlotext.ir.values.aliasing import OutputOperandAlias, OutputToOperandAliasing
 from hlotext.ir.values.configs import BackendConfig
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.builder import Builder
-from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, nonfusion_computations
 from hlotext.rewrite.passes.editor import CONTROL, relay_control, set_control
 
 SPLIT = ("all-reduce", "all-gather", "collective-permute")
@@ -32,6 +37,8 @@ WRAPPED = ("all-to-all", "collective-broadcast", "ragged-all-to-all", "reduce-sc
 NO_WORK = frozenset({"parameter", "constant", "bitcast", "get-tuple-element"})
 """Opcodes that do not count as work between a start and its done."""
 SYNCHRONOUS = "synchronous"
+STATES = frozenset({"async-start", "async-update", "async-done"})
+"""What starts and ends other asynchronous operations is no work either, since synchronous collectives are plain ones."""
 STARTS = frozenset({*(f"{opcode}-start" for opcode in SPLIT), "async-start"})
 CONFIG: dict[str, Any] = {
     "operation_queue_id": "0",
@@ -47,6 +54,22 @@ CONFIG: dict[str, Any] = {
     "device_type": "DEVICE_TYPE_INVALID",
 }
 """`GpuBackendConfig` of a collective about which nothing was said before, as XLA prints it."""
+NEW_CONFIG: dict[str, Any] = {
+    "collective_backend_config": {
+        "backend": "DEFAULT",
+        "collectives_mode": "COLLECTIVES_MODE_INVALID",
+        "communication_domain": "COLLECTIVE_COMMUNICATION_DOMAIN_UNSPECIFIED",
+        "is_pipelined": False,
+        "is_spmd_generated": False,
+        "is_sync": True,
+        "kernel_strategy": "KERNEL_STRATEGY_DEFAULT",
+    },
+    "device_type": "DEVICE_TYPE_INVALID",
+    "force_earliest_schedule": False,
+    "operation_queue_id": "0",
+    "reification_cost": [],
+}
+"""The same since synchronous collectives are plain ones: fields in the order of their names."""
 
 
 @attrs.frozen
@@ -56,49 +79,62 @@ class AsyncCollectiveCreator(Pass):
     name: ClassVar[str] = "async-collective-creator"
     summary: ClassVar[str] = "Splits collectives into start and done, as XLA's GPU compiler does."
 
+    age: Age = attrs.field(default="", validator=is_age)
+    """How old the XLA is whose starts are written; empty: as the text tells, else the newest, with an async-start each."""
+
     def run(self, module: Module) -> PassResult:
         """Changes the module."""
-        return PassResult.of({"split": sum(1 for _ in _split_all(module))})
+        return PassResult.of({"split": sum(1 for _ in _split_all(module, age_for(module, self.age or None)))})
 
 
 @attrs.frozen
 class ConvertAsyncCollectivesToSync(Pass):
-    """Marks as synchronous what has nothing to overlap with (`GpuConvertAsyncCollectivesToSync`); scheduled modules only."""
+    """Makes synchronous what has nothing to overlap with (`GpuConvertAsyncCollectivesToSync`); scheduled modules only."""
 
     name: ClassVar[str] = "gpu-convert-async-collectives-to-sync"
-    summary: ClassVar[str] = "Marks collectives as synchronous where nothing runs between start and done."
+    summary: ClassVar[str] = "Makes collectives synchronous where nothing runs between start and done."
+
+    age: Age = attrs.field(default="", validator=is_age)
+    """How old the XLA is that is followed; empty: as the text tells, else the newest, which puts plain collectives back."""
 
     def run(self, module: Module) -> PassResult:
         """Changes the module."""
-        return PassResult.of({"synchronous": sum(d.rule == SYNCHRONOUS for d in _mark_all(module))})
+        decisions = _mark_all(module, age_for(module, self.age or None))
+        return PassResult.of({"synchronous": sum(d.rule == SYNCHRONOUS for d in decisions)})
 
 
-def async_collective_creator(module: Module) -> Outcome:
-    """What the pass makes of a module, with a decision for each collective."""
+def async_collective_creator(module: Module, *, age: Age | None = None) -> Outcome:
+    """What the pass makes of a module, with a decision for each collective. `age`: of which XLA; None: as the text tells."""
     copy = module.clone()
     with copy.transaction():
-        decisions = tuple(_split_all(copy))
+        decisions = tuple(_split_all(copy, age_for(module, age)))
     return Outcome(copy, decisions)
 
 
-def convert_async_collectives_to_sync(module: Module) -> Outcome:
-    """What the pass makes of a scheduled module, with a decision for each start."""
+def convert_async_collectives_to_sync(module: Module, *, age: Age | None = None) -> Outcome:
+    """What the pass makes of a scheduled module, with a decision for each start. `age`: as above."""
     copy = module.clone()
     with copy.transaction():
-        decisions = tuple(_mark_all(copy))
+        decisions = tuple(_mark_all(copy, age_for(module, age)))
     return Outcome(copy, decisions)
 
 
 # ---- start and done
 
 
-def _split_all(module: Module) -> Iterator[Decision]:
+def _split_all(module: Module, age: XlaAge) -> Iterator[Decision]:
+    wraps_all = age.has(xla_changes.GENERIC_COLLECTIVES)
     for computation in nonfusion_computations(module):
         if any(caller.opcode == "async-start" for caller in computation.callers):
             continue
         for i in [i for i in computation if i.opcode in SPLIT or i.opcode in WRAPPED]:
             name, opcode = i.name, i.opcode
-            start, done = _split(module, i) if opcode in SPLIT else _wrap(module, i)
+            start, done = _wrap(module, i) if wraps_all or opcode in WRAPPED else _split(module, i)
+            aliasing = _aliasing(i) if wraps_all else None
+            if aliasing is not None:
+                start.change(
+                    attributes={**start.attributes, "output_to_operand_aliasing": aliasing}, typed=False
+                )
             _replace(i, start, done)
             yield Decision(
                 name, "split", f"every {opcode} may overlap with other work: {name} became {start.name} and {done.name}",
@@ -112,7 +148,7 @@ def _kept(i: Instruction) -> dict[str, Any]:
 
 
 def _new(
-    module: Module, name: str, opcode: str, shape: Shape, operands: Any, attributes: dict[str, Any]
+    module: Module, name: str, opcode: str, shape: Shape | None, operands: Any, attributes: dict[str, Any]
 ) -> Instruction:
     return Instruction(module.instruction_names.unique(name), opcode, shape, tuple(operands), attributes)
 
@@ -164,6 +200,18 @@ def _wrap(module: Module, i: Instruction) -> tuple[Instruction, Instruction]:
     return start, done
 
 
+def _aliasing(i: Instruction) -> OutputToOperandAliasing | None:
+    """What of the result lies in operands: all of an all-reduce, what a permutation in place writes to."""
+    if i.opcode == "collective-permute" and "slice_sizes" in i.attributes:
+        return OutputToOperandAliasing((OutputOperandAlias((1,), 1),))
+    if i.opcode != "all-reduce" or i.shape is None:
+        return None
+    if not i.shape.is_tuple:
+        return OutputToOperandAliasing((OutputOperandAlias((1,), 0),))
+    count = len(i.shape.tuple_shapes)
+    return OutputToOperandAliasing(tuple(OutputOperandAlias((1, n), n) for n in range(count)))
+
+
 def _replace(old: Instruction, start: Instruction, done: Instruction) -> None:
     """Puts a pair in the place of a collective; the start waits for what it waited for, and who waited waits for the done."""
     home = old.computation
@@ -188,14 +236,28 @@ def _replace(old: Instruction, start: Instruction, done: Instruction) -> None:
 # ---- synchronous again
 
 
-def _mark_all(module: Module) -> Iterator[Decision]:
+def _mark_all(module: Module, age: XlaAge) -> Iterator[Decision]:
     if not module.is_scheduled:
         return
+    unwraps = age.has(xla_changes.PLAIN_SYNCHRONOUS)
     for computation in nonfusion_computations(module):
-        yield from _mark(computation)
+        if unwraps:
+            yield from _restore_marked(computation)
+        yield from _mark(computation, unwraps)
 
 
-def _mark(computation: Computation) -> Iterator[Decision]:
+def _restore_marked(computation: Computation) -> Iterator[Decision]:
+    """What was marked before scheduling is a plain collective again, whatever runs beside it."""
+    for start in [i for i in computation if is_start(i) and is_synchronous(i)]:
+        users = start.users
+        if len(users) == 1 and is_done(users[0]):
+            name, done = start.name, users[0].name
+            _unwrap(start, users[0])
+            because = f"it was marked as synchronous, so {name} and {done} are one collective again"
+            yield Decision(name, SYNCHRONOUS, because, (done,), "GpuConvertAsyncCollectivesToSync::RunImpl")
+
+
+def _mark(computation: Computation, unwraps: bool) -> Iterator[Decision]:
     """One walk along the schedule (`ConvertAsyncCollectivesToSync::RunOnComputation`)."""
     source = "ConvertAsyncCollectivesToSync::RunOnComputation"
     in_flight: dict[Instruction, None] = {}
@@ -215,19 +277,57 @@ def _mark(computation: Computation) -> Iterator[Decision]:
                     start.name, "stays asynchronous", f"{other.opcode} {other.name} runs between it and {i.name}",
                     (i.name, other.name), source,
                 )  # fmt: skip
-        elif in_flight and i.opcode not in NO_WORK:
+        elif in_flight and i.opcode not in NO_WORK and not (unwraps and i.opcode in STATES):
             overlapped.update(dict.fromkeys(in_flight, i))
             in_flight.clear()
     for start, done in pairs:
-        _set_synchronous(start)
+        names = start.name, done.name
+        _set_synchronous(start, NEW_CONFIG if unwraps else CONFIG)
+        if unwraps:
+            _unwrap(start, done)
         yield Decision(
-            start.name,
+            names[0],
             SYNCHRONOUS,
-            f"nothing that takes time runs between it and {done.name}",
-            (done.name,),
+            f"nothing that takes time runs between it and {names[1]}",
+            (names[1],),
             source,
         )
-    _move_together(computation, pairs)
+    if not unwraps:
+        _move_together(pairs)
+
+
+def _unwrap(start: Instruction, done: Instruction) -> None:
+    """Puts the collective itself in the place of a pair (`ReplaceWithSyncVariant`); its computation stays, unused."""
+    home, inner = done.computation, start.async_wrapped_instruction
+    assert home is not None
+    module = home.module
+    assert module is not None
+    if inner is None:
+        own = {k: v for k, v in start.attributes.items() if k != CONTROL}
+        opcode, name = start.opcode.removesuffix("-start"), start.opcode.removesuffix("-start")
+    else:
+        own = {k: v for k, v in own_attributes(inner).items() if k not in (CONTROL, "metadata")}
+        opcode, name = inner.opcode, inner.name
+    for key, source in (("metadata", start), ("backend_config", start), ("frontend_attributes", done)):
+        own.pop(key, None)
+        if key in source.attributes:
+            own[key] = source.attributes[key]
+    new = _new(module, name, opcode, done.shape, start.operands, own)
+    home.add(new, done, typed=False)
+    predecessors, successors = start.control_predecessors, done.control_successors
+    for old in (start, done):
+        if old.control_predecessors:
+            set_control(old, ())
+    for user in start.control_successors:
+        set_control(user, tuple(p for p in user.control_predecessors if p is not start))
+    if predecessors:
+        set_control(new, predecessors)
+    if successors:
+        relay_control(done, new, (), successors)
+    done.replace_all_uses_with(new)
+    if done.is_root:
+        set_root(home, new, typed=False)
+    home.remove_all((start, done))
 
 
 def is_start(i: Instruction) -> bool:
@@ -242,27 +342,40 @@ def is_done(i: Instruction) -> bool:
     return i.opcode.endswith("-done") and f"{i.opcode[:-5]}-start" in STARTS
 
 
+def is_synchronous(i: Instruction) -> bool:
+    """Whether a collective's configuration says that it does not overlap with anything (`IsGPUSyncCollective`)."""
+    config = i.backend_config
+    if config is None:
+        return False
+    try:
+        found = config.json()
+    except ValueError:
+        return False
+    inner = found.get("collective_backend_config") if isinstance(found, dict) else None
+    return isinstance(inner, dict) and bool(inner.get("is_sync"))
+
+
 def _wraps_collective(i: Instruction) -> bool:
     inner = i.async_wrapped_instruction
     return inner is not None and inner.opcode in (*SPLIT, *WRAPPED)
 
 
-def _set_synchronous(start: Instruction) -> None:
+def _set_synchronous(start: Instruction, config: dict[str, Any]) -> None:
     """Sets `is_sync` in the collective's configuration, and what XLA fills in with it."""
     found = start.backend_config
-    text = json.dumps(CONFIG, separators=(",", ":"))
+    text = json.dumps(config, separators=(",", ":"))
     if found is not None:
         known = found.json()
         if isinstance(known, dict):
             inner = known.get("collective_backend_config")
             known["collective_backend_config"] = {
-                **CONFIG["collective_backend_config"], **(inner if isinstance(inner, dict) else {}), "is_sync": True
+                **config["collective_backend_config"], **(inner if isinstance(inner, dict) else {}), "is_sync": True
             }  # fmt: skip
             text = json.dumps(known, separators=(",", ":"))
     start.change(attributes={**start.attributes, "backend_config": BackendConfig(text)}, typed=False)
 
 
-def _move_together(computation: Computation, pairs: list[tuple[Instruction, Instruction]]) -> None:
+def _move_together(pairs: list[tuple[Instruction, Instruction]]) -> None:
     """Moves each start right before its done."""
     for start, done in pairs:
         start.move_before(done)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from hlotext.compiler.async_collectives import is_done, is_start
+from hlotext.compiler.async_collectives import is_done, is_start, is_synchronous
 from hlotext.ir.nodes.instruction import Instruction
 
 _DONES = ("all-gather-done", "all-reduce-done", "async-done", "collective-permute-done")
@@ -16,19 +16,6 @@ _DONES = ("all-gather-done", "all-reduce-done", "async-done", "collective-permut
 def post_process(order: Sequence[Instruction]) -> list[Instruction]:
     """The order as GPU leaves it."""
     return _late(_early(_together(order)))
-
-
-def is_synchronous(i: Instruction) -> bool:
-    """Whether a collective's configuration says that it does not overlap with anything (`IsGPUSyncCollective`)."""
-    config = i.backend_config
-    if config is None:
-        return False
-    try:
-        found = config.json()
-    except ValueError:
-        return False
-    inner = found.get("collective_backend_config") if isinstance(found, dict) else None
-    return isinstance(inner, dict) and bool(inner.get("is_sync"))
 
 
 def _together(order: Sequence[Instruction]) -> list[Instruction]:

@@ -18,8 +18,8 @@ FAST_MERGE = date(2026, 9, 10)
 on."""
 SMALL_TUPLE_TABLES = date(2026, 8, 23)
 """Cost on CPU: the table of a tuple counts 4 bytes an element, before 8."""
-COMPARISON_ORDER = date(2026, 8, 22)
-"""Comparisons print `order=TOTAL` where they printed `type=TOTALORDER`. Seen from here on."""
+COMPARISON_ORDER = date(2026, 8, 23)
+"""Comparisons print `order=TOTAL` where they printed `type=TOTALORDER`. In 0.11.2, not in 0.11.1."""
 GENERIC_COLLECTIVES = date(2026, 6, 29)
 """GPU: asynchronous collectives are async-start operations around the collective."""
 PLAIN_SYNCHRONOUS = date(2026, 8, 12)

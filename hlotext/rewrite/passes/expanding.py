@@ -30,9 +30,13 @@ class Expander(Pass):
         """What takes its place (`ExpandInstruction`); None leaves it, the instruction itself was changed in place."""
         raise NotImplementedError
 
+    def options(self, module: Module) -> Options:
+        """What `expand` may ask of the simplifier: in a pass of which releases of XLA differ, the age."""
+        return Options()
+
     def run(self, module: Module) -> PassResult:
         """Expands what matches; None where control dependencies are in the way."""
-        s = Simplifier(module, Options())
+        s = Simplifier(module, self.options(module))
         growth = Growth(self.name, module)
         found = [
             i

@@ -8,15 +8,19 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from hlotext.analysis.age import age_for
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.enums import ComparisonDirection
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
 from hlotext.rewrite.builder import Builder, retyped
-from hlotext.rewrite.passes.algebra.engine import Simplifier, shape_of, sizes, type_of
+from hlotext.rewrite.passes.algebra.engine import Options, Simplifier, shape_of, sizes, type_of
+from hlotext.rewrite.passes.base import Age, is_age
 from hlotext.rewrite.passes.expanding import Expander
 
 S32, F32, PRED = (ELEMENT_TYPES[word] for word in ("s32", "f32", "pred"))
@@ -43,6 +47,12 @@ class TopkDecomposer(Expander):
     name: ClassVar[str] = "topk-decomposer"
     summary: ClassVar[str] = "Takes largest and smallest elements from sorts."
     counted: ClassVar[str] = "topks"
+
+    age: Age = attrs.field(default="", validator=is_age)
+    """How old the XLA is whose words for the order of floats are written."""
+
+    def options(self, module: Module) -> Options:
+        return Options(age=age_for(module, self.age or None))
 
     def matches(self, i: Instruction) -> bool:
         is_call = i.attributes.get("custom_call_target") == "TopK" and len(i.called_computations) == 1
@@ -110,7 +120,9 @@ def _comparator(s: Simplifier, types: list[ElementType], greater: bool) -> Compu
         b.parameter(Shape(type_), f"p.{n}.{side}") for n, type_ in enumerate(types) for side in ("lhs", "rhs")
     ]
     direction = ComparisonDirection.GT if greater else ComparisonDirection.LT
-    order: dict[str, Any] = {"type": "TOTALORDER"} if types[0].is_floating else {}
+    order: dict[str, Any] = {}
+    if types[0].is_floating:
+        order = {"order": "TOTAL"} if s.has(xla_changes.COMPARISON_ORDER) else {"type": "TOTALORDER"}
     return b.finish(b.compare(pairs[0], pairs[1], direction, shape=Shape(PRED), **order))
 
 
