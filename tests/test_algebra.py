@@ -187,4 +187,5 @@ def test_an_age_that_is_none() -> None:
         parse_passes("algsimp{age=yesterday}")
     assert str(parse_passes("algsimp{age=0.10.2}")[0]) == "algsimp{age=0.10.2}"
     age = hlo.analysis.as_age("0.10.2")
+    assert age is not None
     assert str(AlgebraicSimplifier(age=age)) == "algsimp{age=2026-06-14}"
