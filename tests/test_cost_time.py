@@ -180,7 +180,7 @@ def test_chips_of_ones_own() -> None:
 
 def test_a_chip_without_rates_says_nothing() -> None:
     """No numbers are made up."""
-    found = cost.estimate(hlo.parse(LOOP), chips.Chip("v99", chips.Backend.TPU))
+    found = cost.estimate(hlo.parse(LOOP), chips.Chip("v99", Backend.TPU))
     assert (found.seconds, found.roofline_seconds) == (0, None)
     assert {one.bound for one in found.instructions} <= {Bound.UNKNOWN}
 

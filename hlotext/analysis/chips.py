@@ -119,7 +119,7 @@ def _peaks(
     return {name: Figure(value, source) for name, value in found.items() if value is not None}
 
 
-def _torus(link: float, links: int) -> dict[str, Figure]:
+def _torus(link: float, links: int) -> dict[str, Any]:
     """The links of a TPU, two for each axis of its torus."""
     return {
         "link": Figure(link, COMMON),
@@ -130,7 +130,7 @@ def _torus(link: float, links: int) -> dict[str, Figure]:
     }
 
 
-def _switched(link: float, links: int, host_link: Figure | None = None) -> dict[str, Figure | None]:
+def _switched(link: float, links: int, host_link: Figure | None = None) -> dict[str, Any]:
     """The links of a GPU, all of which lead to a switch."""
     return {
         "link": Figure(link, COMMON),

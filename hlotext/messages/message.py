@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, overload
 
 import attrs
@@ -50,10 +49,6 @@ class Memory:
         return max(0.0, self.used - self.capacity)
 
 
-def _frozen(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    return MappingProxyType(dict(facts))
-
-
 @attrs.frozen
 class Message:
     """One message."""
@@ -85,20 +80,12 @@ class Message:
 
     _repr_mimebundle_ = mimebundle
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        fields = attrs.asdict(self, recurse=False)
-        return _message, ({**fields, "facts": dict(self.facts)},)
-
     def __hash__(self) -> int:
         return hash((self.kind, self.text, self.instruction, self.file, self.line))
 
     def __str__(self) -> str:
         where = f" ({self.file}:{self.line})" if self.file is not None and self.line is not None else ""
         return f"{self.kind}: {self.text}{where}"
-
-
-def _message(fields: Mapping[str, Any]) -> Message:
-    return Message(**fields)
 
 
 @attrs.frozen
