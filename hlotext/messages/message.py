@@ -73,9 +73,7 @@ class Message:
     stack_frame_id: int | None = None
     """A frame in the tables of the module, which the message does not print."""
     memory: Memory | None = None
-    facts: Mapping[str, Any] = attrs.field(
-        factory=dict, converter=lambda facts: MappingProxyType(dict(facts))
-    )
+    facts: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
     """What only this kind has: `from`, `to`, `parts`, `target`, `shapes`, `seconds`, `mlir`, `axis`, `condition` ..."""
 
     _repr_mimebundle_ = mimebundle
