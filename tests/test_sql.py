@@ -241,3 +241,65 @@ def test_the_baseline_of_a_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_values_of_every_type_are_shown(query: str, output_format: str, dataset: str) -> None:
     result = run("sql", query, dataset, "--format", output_format)
     assert result.exit_code == 0, result.output
+
+
+@pytest.fixture
+def nightly(tmp_path: Path) -> str:
+    """Four builds of two modules; in the third the file of one breaks off, in the fourth a module is gone."""
+    for number, build in enumerate(("b1", "b2", "b3", "b4")):
+        place = tmp_path / "dumps" / build
+        place.mkdir(parents=True)
+        text = TEXT.format(name="jit_cut", size=8)
+        (place / "cut.after_optimizations.txt").write_text(text[: len(text) // 2] if number == 2 else text)
+        if number < 3:
+            (place / "gone.after_optimizations.txt").write_text(TEXT.format(name="jit_gone", size=8))
+    out = str(tmp_path / "tables")
+    assert run("table", str(tmp_path / "dumps"), "-o", out, "-j", "1", "-q", "--tables", "all").exit_code == 2
+    return out
+
+
+@pytest.mark.parametrize("query", ["gone", "appeared", "grew", "modules-changed", "new-findings"])
+def test_what_cannot_be_read_is_not_gone(query: str, nightly: str) -> None:
+    """It is compared with the last build that could be read, which is said."""
+    for build in ("b3", "b4"):
+        result = run("sql", "--query", query, "-p", f"build={build}", nightly, "--format", "csv")
+        assert result.exit_code == 0, result.stderr
+        assert "jit_cut" not in result.stdout
+        assert "build b3: " in result.stderr
+        assert "cut.after_optimizations.txt could not be read: modules of it are compared" in result.stderr
+        is_gone = build == "b4" and query in ("gone", "modules-changed")
+        assert ("jit_gone" in result.stdout) is is_gone, result.stdout
+    assert "could not be read" not in run("sql", "--query", query, "-p", "build=b2", nightly).stderr
+
+
+def test_totals_say_what_is_missing(nightly: str) -> None:
+    result = run("sql", "--query", "bytes-by-opcode", "-p", "build=b3", nightly)
+    assert "modules of it are not counted" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("query", "given", "meant"),
+    [
+        ("gone", "build=b5", "no build is called b5; there is b1, b2, b3, b4"),
+        ("gone", "old=2030-01-01", "no build is called 2030-01-01; there is b1, b2, b3, b4"),
+        ("since", "opcode=all-gahter", "no opcode is called all-gahter: did you mean `all-gather`?"),
+        ("appeared", "opcode=tanhh", "did you mean `tanh`?"),
+    ],
+)
+def test_a_parameter_that_names_nothing(query: str, given: str, meant: str, nightly: str) -> None:
+    result = run("sql", "--query", query, "-p", given, nightly)
+    assert result.exit_code == 2
+    assert meant in " ".join(result.stderr.split())
+
+
+def test_no_cell_of_csv_is_a_formula(nightly: str, tmp_path: Path) -> None:
+    query = "select '=1+1' as a, '+x' as b, '-x' as c, '@x' as d, -1 as e, '-' || chr(9) as f, chr(9) || 'x' as \"=g\""
+    shown = run("sql", query, nightly, "--format", "csv").stdout
+    assert shown.splitlines()[1].startswith("'=1+1,'+x,'-x,'@x,-1,")
+    place = tmp_path / "x.csv"
+    assert run("sql", query, nightly, "--format", "csv", "-o", str(place)).exit_code == 0
+    rows = list(csv.reader(io.StringIO(place.read_text())))
+    assert rows == [
+        ["a", "b", "c", "d", "e", "f", "'=g"],
+        ["'=1+1", "'+x", "'-x", "'@x", "-1", "'-\t", "'\tx"],
+    ]

@@ -112,6 +112,9 @@ def command(
     try:
         with ExitStack() as stack:
             dataset, has_failed = _dataset(places, text, build, which, jobs, stack)
+            if ready is not None:
+                tables.asked.check_parameters(ready, dataset, parameters)
+                _say_unread(tables.asked.unread(ready, dataset, parameters), parameters)
             result = tables.sql.run(text, dataset, parameters)
             _write(result, output_format, place, rows, "" if ready is None else ready.title)
             if result.lacking:
@@ -125,6 +128,15 @@ def command(
         raise Unreadable(str(error)) from None
     if has_failed:
         raise click.exceptions.Exit(UNREADABLE)
+
+
+def _say_unread(unread: Sequence[tuple[str, str]], parameters: Mapping[str, Any]) -> None:
+    """That inputs of the builds in question could not be read, so that their modules are missing or older."""
+    for build in dict.fromkeys(build for build, _ in unread):
+        paths = [path for other, path in unread if other == build]
+        shown = ", ".join(paths[:3]) + (f" and {len(paths) - 3:,} more" if len(paths) > 3 else "")
+        what = "compared as of the last build that could be read" if "old" in parameters else "not counted"
+        say(f"build {build}: {shown} could not be read: modules of it are {what}")
 
 
 def _list(output_format: str) -> None:
@@ -262,15 +274,20 @@ def _word(value: Any) -> str:
 
 def _csv(result: Result, is_shown: bool) -> str:
     """By RFC 4180, but with the line ends of this system's files; lists as JSON. What is shown may be a log, in which no text
-    acts; in a file texts stand as they are."""
+    acts; in a file texts stand as they are, but for those that a spreadsheet would run, which begin with `'`."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(result.columns)
+    writer.writerow(map(_inert, result.columns))
     for row in result.rows():
         plain = map(_plain, row)
-        words = ["" if one is None else _word(one) for one in plain]
+        words = ["" if one is None else _inert(one) if isinstance(one, str) else _word(one) for one in plain]
         writer.writerow([printable(word) for word in words] if is_shown else words)
     return file.getvalue()
+
+
+def _inert(text: str) -> str:
+    """The text, which no spreadsheet takes for a formula: https://owasp.org/www-community/attacks/CSV_Injection."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def _json(result: Result) -> str:

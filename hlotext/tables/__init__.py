@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hlotext.ir.doors import door
 
 if TYPE_CHECKING:
+    from hlotext.tables import asked as asked
     from hlotext.tables import compaction as compaction
     from hlotext.tables import dataset as dataset
     from hlotext.tables import farm as farm
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 __getattr__ = door(
     __name__,
+    "asked",
     "compaction",
     "dataset",
     "farm",

@@ -26,6 +26,29 @@ _MACROS = (
     "create macro before(one) as (select max(build) from modules where build < one)",
 )
 """What queries may call beside DuckDB's functions: builds are ordered by their names."""
+_VIEWS = (
+    """create view readable as
+    with named as (
+        select distinct name, replace(path, build, '') as place from modules where status = 'ok'
+    ),
+    unknown as (
+        select distinct named.name, m.build
+        from modules m join named on named.place = replace(m.path, m.build, '')
+        where m.status <> 'ok'
+    )
+    select n.name, b.build, max(case when u.name is null then b.build end)
+        over (partition by n.name order by b.build) as as_of
+    from (select distinct name from named) n
+    cross join (select distinct build from modules) b
+    left join unknown u on u.name = n.name and u.build = b.build""",
+    """create macro compared(this, other) as table
+    select n.name, n.as_of as new, o.as_of as old
+    from readable n left join readable o on o.name = n.name and o.build = coalesce(other, before(coalesce(this, newest())))
+    where n.build = coalesce(this, newest()) and n.as_of is not null and (o.name is null or o.as_of is not null)""",
+)
+"""What they may read beside the tables: for each module and build the last build, up to that, in which its inputs could be
+read; and two builds of each module to be compared, so that what could not be read is not taken for gone. A file is the same
+in two builds where its path is, but for the build's name."""
 
 
 class MissingDuckDB(ImportError):  # noqa: N818 - says what is missing
@@ -100,8 +123,8 @@ def over(tables: Mapping[str, Any], query: str, parameters: Mapping[str, Any] | 
             for name, table in tables.items():
                 connection.register(name, table)
             if MODULES in tables:
-                for macro in _MACROS:
-                    connection.execute(macro)
+                for statement in (*_MACROS, *_VIEWS):
+                    connection.execute(statement)
             connection.execute("set lock_configuration = true")
             statements = connection.extract_statements(query)
             if len(statements) != 1:

@@ -8,13 +8,13 @@ with counts as (
         i.label,
         i.shape,
         i.scope,
-        count(*) filter (m.build = coalesce($build, newest())) as now,
-        count(*) filter (m.build = coalesce($old, before(coalesce($build, newest())))) as before,
-        sum(i.written_bytes * coalesce(i.runs, 1)) filter (m.build = coalesce($build, newest())) as written,
-        sum(i.written_bytes * coalesce(i.runs, 1))
-            filter (m.build = coalesce($old, before(coalesce($build, newest())))) as written_before
+        count(*) filter (m.build = p.new) as now,
+        count(*) filter (m.build = p.old) as before,
+        sum(i.written_bytes * coalesce(i.runs, 1)) filter (m.build = p.new) as written,
+        sum(i.written_bytes * coalesce(i.runs, 1)) filter (m.build = p.old) as written_before
     from instructions i
     join modules m using (module)
+    join compared($build, $old) p on p.name = m.name
     where $opcode is null or i.opcode in ($opcode, $opcode || '-start') or i.label = $opcode
     group by m.name, i.label, i.shape, i.scope
 )

@@ -7,8 +7,9 @@ with sums as (
     join modules m using (module)
     group by m.name, m.build
 ),
-new as (select * from sums where build = coalesce($build, newest())),
-old as (select * from sums where build = coalesce($old, before(coalesce($build, newest()))))
+pairs as (select * from compared($build, $old)),
+new as (select sums.* from sums join pairs using (name) where sums.build = pairs.new),
+old as (select sums.* from sums join pairs using (name) where sums.build = pairs.old)
 select
     new.name as module,
     old.instructions as instructions_before,
