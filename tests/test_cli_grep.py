@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import hlotext as hlo
 from hlotext import analysis
 from tests import support
@@ -97,3 +99,32 @@ def test_what_is_inferred_is_marked() -> None:
     assert {match["instruction"] for match in matches if match["inferred_from"] is None} == own
     assert count("--function", "mlp", "--own") == len(own)
     assert "inferred" not in run("grep", "dot(...)", FILE).stderr
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("all-gathr(_)", "there is no opcode all-gathr: did you mean `all-gather`?"),
+        ("add(_, negat(_))", "there is no opcode negat: did you mean `negate`?"),
+        ("all-gathr*(...)", "no opcode is like all-gathr*"),
+        ("_, dimension={0}", "there is no attribute dimension: did you mean `dimensions`?"),
+        ("dot(...), dimensions={0}", "dot has no attribute dimensions"),
+        ("_, chanel_id=*", "did you mean `channel_id`?"),
+        ("f23[*] dot(...)", "there is no element type f23: did you mean `f32`?"),
+        ("(f32[*], bf61[*]) fusion(...)", "there is no element type bf61: did you mean `bf16`?"),
+        ("bg*[4] dot(...)", "no element type is like bg*"),
+    ],
+)
+def test_a_word_that_nobody_knows(pattern: str, said: str) -> None:
+    """It would match nothing in silence, and `! hlotext grep` in CI would pass."""
+    result = run("grep", pattern, FILE)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())
+    assert run("grep", "--allow-unknown", pattern, FILE).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "pattern", ["f*[*] d?t(...)", "_, to_apply=*", "(f32[*], $S) fusion(...)", "_, metadata=*x*", "_"]
+)
+def test_words_that_are_known(pattern: str) -> None:
+    assert run("grep", pattern, FILE).exit_code in (0, 1)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -303,3 +307,32 @@ def test_no_cell_of_csv_is_a_formula(nightly: str, tmp_path: Path) -> None:
         ["a", "b", "c", "d", "e", "f", "'=g"],
         ["'=1+1", "'+x", "'-x", "'@x", "-1", "'-\t", "'\tx"],
     ]
+
+
+ENDLESS = "select count(*) from range(1000000000000) a"
+
+
+def test_a_query_has_bounds(dataset: str) -> None:
+    """Of time and of memory; what does not fit is no file either."""
+    result = run("sql", "--timeout", "0.05", ENDLESS, dataset)
+    assert (result.exit_code, "it took longer than 0.05 s" in result.stderr) == (2, True)
+    result = run("sql", "--memory", "20MB", "select list(a) from range(100000000) t(a)", dataset)
+    assert (result.exit_code, "Out of Memory" in result.stderr) == (2, True)
+    result = run("sql", "--memory", "much", "select 1", dataset)
+    assert (result.exit_code, "the query is refused" in result.stderr) == (2, True)
+    assert run("sql", "--timeout", "1000", "--memory", "1GB", "select 1", dataset).exit_code == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such signal")
+def test_a_signal_leaves_nothing_behind(tmp_path: Path) -> None:
+    """The tables that were read for one question go. The query never ends, so the signal comes while it runs, or before."""
+    (tmp_path / "a.hlo").write_text(TEXT.format(name="a", size=8))
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    command = [sys.executable, "-m", "hlotext", "sql", ENDLESS, str(tmp_path / "a.hlo")]
+    with subprocess.Popen(command, env=os.environ | {"TMPDIR": str(folder)}) as child:
+        while not list(folder.glob("*/*")):
+            assert child.poll() is None
+        child.terminate()
+        assert child.wait() == -signal.SIGTERM
+    assert list(folder.iterdir()) == []

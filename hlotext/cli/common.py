@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -247,6 +250,35 @@ class Inputs:
         """To be called after the last file. Raises Exit if one was unreadable."""
         if self._failed:
             raise click.exceptions.Exit(UNREADABLE)
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM ends what is in it as an exception does, so that temporary files go; then this process, as of the signal."""
+    before = signal.getsignal(signal.SIGTERM)
+    if before is not signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    own = os.getpid()
+
+    def end(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        if os.getpid() != own:  # a child that was forked meanwhile
+            os.kill(os.getpid(), number)
+        raise _Terminated
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    except _Terminated:
+        os.kill(own, signal.SIGTERM)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class _Terminated(BaseException):
+    """SIGTERM came."""
 
 
 def internal_error(error: Exception, place: str) -> str:

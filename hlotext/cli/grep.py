@@ -64,6 +64,11 @@ class _Asked:
     is_flag=True,
     help="With --line, --function, --scope: only what the text itself says to be from there.",
 )
+@click.option(
+    "--allow-unknown",
+    is_flag=True,
+    help="Opcodes, attributes and element types that hlotext does not know are no error.",
+)
 @which_option("last")
 @FORMAT
 def command(
@@ -77,6 +82,7 @@ def command(
     scope: str | None,
     why: str | None,
     own: bool,
+    allow_unknown: bool,
     which: Which,
     output_format: str,
 ) -> None:
@@ -106,9 +112,10 @@ def command(
     Exit status: 0 something was found, 1 nothing, 2 wrong usage or unreadable input.
     """
     try:
-        wanted = parse_pattern(pattern)
+        wanted = parse_pattern(pattern, allow_unknown=allow_unknown)
         selection = Selection(line, function, scope)
     except PatternError as error:
+        # One that matches nothing in silence would be a success to whoever asks that there be none.
         raise click.UsageError(f"{pattern!r} is no pattern: {error}") from None
     except ValueError as error:
         raise click.UsageError(str(error)) from None

@@ -20,7 +20,7 @@ import click
 from hlotext import tables
 from hlotext.analysis.quantities import counted
 from hlotext.cli import UNREADABLE
-from hlotext.cli.common import NotFound, Unreadable, say, which_option
+from hlotext.cli.common import NotFound, Unreadable, say, terminable, which_option
 from hlotext.cli.documents import json_text
 from hlotext.cli.output import Column, Kind, Table, WorkBar, emit, emit_report, output, printable
 from hlotext.cli.table import BUILD, JOBS
@@ -54,6 +54,15 @@ _ROWS = 50
 )
 @click.option("-o", "--output", "place", metavar="FILE", help="Where to, instead of standard output.")
 @click.option("-n", "--rows", type=click.IntRange(min=1), default=_ROWS, show_default=True, help="Of text.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="How long the query may take.",
+)
+@click.option(
+    "--memory", metavar="SIZE", help="What it may hold: 4GB.  [default: four fifths of what there is]"
+)
 @BUILD
 @which_option("last")
 @JOBS
@@ -66,6 +75,8 @@ def command(
     output_format: str,
     place: str | None,
     rows: int,
+    timeout: float | None,
+    memory: str | None,
     build: str | None,
     which: Which,
     jobs: int | None,
@@ -110,12 +121,12 @@ def command(
     parameters = {one.name: one.default for one in ready.parameters} if ready is not None else {}
     parameters |= _parameters(given, None if ready is None else set(parameters))
     try:
-        with ExitStack() as stack:
+        with terminable(), ExitStack() as stack:
             dataset, has_failed = _dataset(places, text, build, which, jobs, stack)
             if ready is not None:
                 tables.asked.check_parameters(ready, dataset, parameters)
                 _say_unread(tables.asked.unread(ready, dataset, parameters), parameters)
-            result = tables.sql.run(text, dataset, parameters)
+            result = tables.sql.run(text, dataset, parameters, timeout=timeout, memory=memory)
             _write(result, output_format, place, rows, "" if ready is None else ready.title)
             if result.lacking:
                 say(

@@ -22,6 +22,7 @@ import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.raw_value import value_text
+from hlotext.matchers import words
 from hlotext.matchers.glob import is_like
 from hlotext.matchers.matching import Captures
 from hlotext.matchers.pattern import Condition, Pattern
@@ -44,8 +45,9 @@ class PatternError(ValueError):
     """A text that is no pattern; the message says where."""
 
 
-def parse_pattern(text: str) -> Pattern:
-    """The pattern of a text. Raises PatternError.
+def parse_pattern(text: str, *, allow_unknown: bool = False) -> Pattern:
+    """The pattern of a text. Raises PatternError: for what is none, and, unless `allow_unknown`, for an opcode, attribute or
+    element type that hlotext does not know, since the pattern would match nothing without a word.
 
     >>> import hlotext as hlo
     >>> line = hlo.parse_instruction("y = f32[8] all-gather(f32[4] x), dimensions={0}, replica_groups={}")
@@ -53,18 +55,24 @@ def parse_pattern(text: str) -> Pattern:
     >>> match["S"], match["A"].name
     ('f32[8]', 'x')
     """
-    return _Parser(text).whole()
+    return _Parser(text, allow_unknown).whole()
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, allow_unknown: bool) -> None:
         self.text = text
+        self.allow_unknown = allow_unknown
         self.position = 0
         self.depth = 0
 
     def fail(self, expected: str) -> PatternError:
         found = self.text[self.position : self.position + 20] or "the end"
         return PatternError(f"expected {expected} at column {self.position + 1}, found {found}")
+
+    def known(self, problem: str | None) -> None:
+        """Raises PatternError for a word that nobody knows."""
+        if problem is not None and not self.allow_unknown:
+            raise PatternError(problem)
 
     def whole(self) -> Pattern:
         head = _HEAD.match(self.text)
@@ -79,9 +87,11 @@ class _Parser:
         if name is not None and name != "_":
             pattern = pattern.named(name[1:])
         if shape is not None:
+            self.known(words.unknown_type(shape["shape"]))
             pattern = _and(pattern, _shape_condition(shape["shape"]))
         while (attribute := _ATTRIBUTE.match(self.text, self.position)) is not None:
             self.position = attribute.end()
+            self.known(words.unknown_attribute(pattern.opcode, attribute["name"]))
             pattern = _and(pattern, _attribute_condition(attribute["name"], self.value()))
         if self.text[self.position :].strip():
             raise self.fail("an attribute or the end")
@@ -93,6 +103,8 @@ class _Parser:
         if token is None or token["rest"]:
             raise self.fail("an opcode, %name, $NAME or _")
         self.position = token.end()
+        if token["word"]:
+            self.known(words.unknown_opcode(token["word"]))
         if token["capture"]:
             pattern = Pattern(capture=token["capture"][1:])
         elif token["any"]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -19,8 +20,10 @@ _CLOSED = {
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
     "python_enable_replacements": "false",
+    "temp_directory": "",
 }
-"""A query may come with a text, from a page or a model: it sees the tables and neither files, network nor variables."""
+"""A query may come with a text, from a page or a model: it sees the tables and neither files, network nor variables, and what
+does not fit into memory is no file either."""
 _MACROS = (
     "create macro newest() as (select max(build) from modules)",
     "create macro before(one) as (select max(build) from modules where build < one)",
@@ -101,13 +104,23 @@ _FROM = late(r"\b(?:from|join|describe|summarize|table|pivot)\s+\"?(\w+)", re.IG
 """A table that a query reads; not every form of it."""
 
 
-def run(query: str, dataset: Dataset, parameters: Mapping[str, Any] | None = None) -> Result:
+def run(
+    query: str,
+    dataset: Dataset,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    timeout: float | None = None,
+    memory: str | None = None,
+) -> Result:
     """The result of one statement over the tables of a dataset; `$name` in it stands for a parameter.
 
-    Raises QueryError for a query that DuckDB refuses, InputError where the dataset cannot be read, MissingDuckDB.
+    Raises QueryError for a query that DuckDB refuses, that takes longer than `timeout` seconds, or more memory than `memory`
+    (`4GB`; by default DuckDB takes up to four fifths of what there is); InputError where the dataset cannot be read,
+    MissingDuckDB.
     """
     state = dataset.state()
-    found = over({name: dataset.scan(state, name) for name in TABLES}, query, parameters)
+    tables = {name: dataset.scan(state, name) for name in TABLES}
+    found = over(tables, query, parameters, timeout=timeout, memory=memory)
     named = {name.lower() for name in _FROM().findall(query)} & TABLES.keys()
     read = [one.tables for one in state.done.values() if one.status == OK]
     return attrs.evolve(
@@ -115,26 +128,73 @@ def run(query: str, dataset: Dataset, parameters: Mapping[str, Any] | None = Non
     )
 
 
-def over(tables: Mapping[str, Any], query: str, parameters: Mapping[str, Any] | None = None) -> Result:
+def over(
+    tables: Mapping[str, Any],
+    query: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    timeout: float | None = None,
+    memory: str | None = None,
+) -> Result:
     """The same over tables of any kind that DuckDB takes: of Arrow, or `hlotext.tables.Table`."""
     duckdb = _duckdb()
-    with duckdb.connect(config=_CLOSED) as connection:
+    config = _CLOSED if memory is None else _CLOSED | {"memory_limit": memory}
+    try:
+        connection = duckdb.connect(config=config)
+    except duckdb.Error as error:
+        raise QueryError(_said(error)) from None
+    with connection:
+        for name, table in tables.items():
+            connection.register(name, table)
+        return _waited(lambda: _asked(connection, query, parameters, MODULES in tables), connection, timeout)
+
+
+def _asked(connection: Any, query: str, parameters: Mapping[str, Any] | None, has_modules: bool) -> Result:
+    duckdb = _duckdb()
+    try:
+        for statement in (*_MACROS, *_VIEWS) if has_modules else ():
+            connection.execute(statement)
+        connection.execute("set lock_configuration = true")
+        statements = connection.extract_statements(query)
+        if len(statements) != 1:
+            raise QueryError(f"one statement at a time: these are {len(statements)}")
+        found = connection.sql(query, params=dict(parameters or {}))
+        if found is None:
+            raise QueryError("this statement has no result: a query begins with SELECT, FROM or WITH")
+        return Result(tuple(found.columns), tuple(map(str, found.types)), found.to_arrow_table())
+    except duckdb.Error as error:
+        raise QueryError(_said(error)) from None
+
+
+def _waited(ask: Callable[[], Result], connection: Any, timeout: float | None) -> Result:
+    """What a query gives, asked in a thread: so that signals are heard meanwhile, and a clock."""
+    found: list[Result] = []
+    failed: list[BaseException] = []
+    done = (
+        threading.Event()
+    )  # and not the thread's end: a signal while that is waited for makes it look ended
+
+    def work() -> None:
         try:
-            for name, table in tables.items():
-                connection.register(name, table)
-            if MODULES in tables:
-                for statement in (*_MACROS, *_VIEWS):
-                    connection.execute(statement)
-            connection.execute("set lock_configuration = true")
-            statements = connection.extract_statements(query)
-            if len(statements) != 1:
-                raise QueryError(f"one statement at a time: these are {len(statements)}")
-            found = connection.sql(query, params=dict(parameters or {}))
-            if found is None:
-                raise QueryError("this statement has no result: a query begins with SELECT, FROM or WITH")
-            return Result(tuple(found.columns), tuple(map(str, found.types)), found.to_arrow_table())
-        except duckdb.Error as error:
-            raise QueryError(_said(error)) from None
+            found.append(ask())
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            done.set()
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        is_late = not done.wait(timeout)
+    finally:
+        while not done.is_set():
+            connection.interrupt()  # again, as it may not have begun what is to be interrupted
+            done.wait(0.1)
+    if is_late and failed:
+        raise QueryError(f"it took longer than {timeout:g} s") from None
+    if failed:
+        raise failed[0]
+    return found[0]
 
 
 def _said(error: Exception) -> str:

@@ -1,0 +1,52 @@
+"""Words of patterns that nobody knows: a pattern with one matches nothing, in silence, so it is most likely a slip."""
+
+from __future__ import annotations
+
+import re
+
+from hlotext.ir.tables import attributes, opcodes
+from hlotext.ir.values.types import ELEMENT_TYPES
+from hlotext.matchers.glob import is_like
+from hlotext.syntax.source.reporter import did_you_mean
+
+_TYPE = re.compile(r"([\w*?]+)\[")
+_WILD = re.compile(r"[*?]")
+
+
+def unknown_opcode(word: str) -> str | None:
+    """What is said of an opcode, or a shell pattern of opcodes, that is none; None for one that there is."""
+    if _WILD.search(word):
+        if any(is_like(name, word) for name in opcodes.OPCODES):
+            return None
+        return f"no opcode is like {word}"
+    if word in opcodes.OPCODES:
+        return None
+    return _said(f"there is no opcode {word}", did_you_mean(word, opcodes.OPCODES))
+
+
+def unknown_attribute(opcode: str | None, name: str) -> str | None:
+    """The same of an attribute: of one opcode, where the pattern says which, else of any."""
+    row = opcodes.opcode(opcode) if opcode is not None else None
+    if row is not None:
+        known = opcodes.allowed_attributes(row)
+        if name in known:
+            return None
+        return _said(f"{row.name} has no attribute {name}", did_you_mean(name, known))
+    if name in attributes.ATTRIBUTES:
+        return None
+    return _said(f"there is no attribute {name}", did_you_mean(name, attributes.ATTRIBUTES))
+
+
+def unknown_type(shape: str) -> str | None:
+    """The same of the element types in the text of a shape with gaps."""
+    for word in _TYPE.findall(shape):
+        if _WILD.search(word):
+            if not any(is_like(name, word) for name in ELEMENT_TYPES):
+                return f"no element type is like {word}"
+        elif word not in ELEMENT_TYPES:
+            return _said(f"there is no element type {word}", did_you_mean(word, ELEMENT_TYPES))
+    return None
+
+
+def _said(message: str, meant: str) -> str:
+    return f"{message}: {meant}" if meant else message
