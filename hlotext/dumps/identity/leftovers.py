@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable
 
@@ -74,6 +75,8 @@ def places(pairing: Pairing, most: int) -> None:
                     continue
                 if not pairing.mode and not pairing.is_gone(b):
                     continue
+                if not pairing.mode and a.opcode in _ANEW:
+                    continue
                 if a.opcode == "custom-call" and a.attributes != b.attributes:
                     continue  # what it does stands there
                 rank = (i + j + _differ(a, b), i)
@@ -84,6 +87,10 @@ def places(pairing: Pairing, most: int) -> None:
             kind = "" if pairing.mode else "place"
             pairing.link(a, inner, b, outer, SURE if pairing.mode else LIKELY, kind)
             pairing.follow()
+
+
+_ANEW = frozenset({"while"})
+"""What passes make anew where it carries something else."""
 
 
 def _disagree(new: Op, old: Op) -> bool:
@@ -148,21 +155,22 @@ def _share(pairing: Pairing, mine: list[Op], left: list[Op]) -> None:
         pairing.follow()
         return
     equals = tuple(op.name for op in left[:MOST])
-    free = list(left)
+    rest = iter(left)
+    free: list[Op] = []
     for op in mine:
-        if op.name in pairing.edges or not free:
+        if op.name in pairing.edges:
             continue
-        was = {w.name for name in op.operands if (w := pairing.was(name)) is not None}
-        scores = [len(was.intersection(other.operands)) for other in free[:MOST]]
+        free = [other for other in free if not pairing.claimed.get(other.name)]
+        free += itertools.islice((o for o in rest if not pairing.claimed.get(o.name)), MOST - len(free))
+        if not free:
+            return
+        was = {w.name for name in op.operands[:MOST] if (w := pairing.was(name)) is not None}
+        scores = [len(was.intersection(other.operands)) for other in free]
         best = max(scores)
-        if scores.count(best) == 1 and best:
-            chosen, weight = free[scores.index(best)], LIKELY
-        else:
-            chosen, weight = free[scores.index(best)], AMBIGUOUS
-        free.remove(chosen)
+        chosen = free[scores.index(best)]
+        weight = LIKELY if best and scores.count(best) == 1 else AMBIGUOUS
         pairing.link(op, None, chosen, None, weight, "", equals if weight == AMBIGUOUS else ())
         pairing.follow()
-        free = [other for other in free if not pairing.claimed.get(other.name)]
 
 
 def replaced(pairing: Pairing, *, marked: bool = False) -> None:

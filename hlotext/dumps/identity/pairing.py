@@ -57,6 +57,8 @@ class Pairing:
         self._queue: list[tuple[int, int, Op, Context, Op, Context]] = []
         self._count = itertools.count()
         self._seen: set[tuple[str, str]] = set()
+        self._known: dict[str, list[str]] = {}
+        """What the first operands of an operation were, as far as all are known."""
         changed = [part for chunk, part in new.chunks.items() if chunk not in old.chunks]
         self.fresh = [op for part in changed for op in part.ops if self.is_fresh(op)]
         """The operations whose names are new, in the order of the text."""
@@ -97,9 +99,9 @@ class Pairing:
         """Whether a new copy stands in the computation of one that is still there: copies are put in, not cloned."""
         return old.base == "copy" and self.new.home[new.name].name == self.old.home[old.name].name
 
-    def _reads(self, new: Op, name: str, depth: int = 3) -> bool:
+    def _reads(self, new: Op, name: str, depth: int = 2) -> bool:
         """Whether a new operation reads a known one, by few steps."""
-        for operand in new.operands[:8]:
+        for operand in new.operands[:4]:
             if operand == name:
                 return True
             op = self.new.ops.get(operand)
@@ -233,6 +235,9 @@ class Pairing:
             if start is not None:
                 self._inside(new, context, start, before)
             return
+        if new.opcode == "get-tuple-element" and (element := behind(self.new, new, context)) is not None:
+            if behind(self.old, old, before) is None:  # the tuple was put together anew
+                self.missed.append((*element, old, before))
         if new.opcode == "fusion" and len(new.operands) != len(old.operands):
             return  # they are reached through their computations
         for one, other in self._aligned(new, old):
@@ -317,20 +322,26 @@ class Pairing:
 
     # ---- up, by operands
 
+    def _was_read(self, operand: str) -> Op | None:
+        """What an operand was; of a parameter of a fusion what the fusion reads there."""
+        found = self.was(operand)
+        op = self.new.ops.get(operand)
+        if found is None and op is not None and op.opcode == "parameter":
+            inner = behind(self.new, op, None)
+            found = self.was(inner[0].name) if inner is not None else None
+        return found
+
     def by_operands(self, new: Op) -> None:
         """An operation all of whose operands are known is the one that read them."""
         if not new.operands or not self.is_open(new) or self.mode == "partitioned":
             return
-        was = []
-        for operand in new.operands:
-            found = self.was(operand)
-            op = self.new.ops.get(operand)
-            if found is None and op is not None and op.opcode == "parameter":
-                inner = behind(self.new, op, None)
-                found = self.was(inner[0].name) if inner is not None else None
+        known = self._known.setdefault(new.name, [])
+        for operand in new.operands[len(known) :]:  # where the last look ended
+            found = self._was_read(operand)
             if found is None:
                 return
-            was.append(found.name)
+            known.append(found.name)
+        was = tuple(known)
         readers = [
             user
             for user, slot in self.old.home[was[0]].users_of(was[0])[:MOST]
@@ -338,7 +349,7 @@ class Pairing:
             and user.plain == new.plain
             and user.base == new.base
             and user.attributes == new.attributes
-            and list(user.operands) == was
+            and user.operands == was
             and (self.is_gone(user) or self.new.home[new.name].name != self.old.home[user.name].name)
             and self._call_the_same(new, user)
         ]
