@@ -117,6 +117,15 @@ def test_a_history_is_a_chain(tmp_path: Path) -> None:
     assert kinds >= {"created", "renamed", "cloned", "replaced", "partitioned", "split"}
 
 
+def test_a_chain_is_told(tmp_path: Path) -> None:
+    """In one line, from the pass that brought it on; the owner is the pass around what shows it."""
+    folder, _ = unpacked("gpu.mesh_train", tmp_path)
+    cause = compilation(folder).why("all-reduce-start.1")
+    assert cause.pass_name == "spmd-partitioning"
+    assert cause.chain.startswith("all-reduce brought by spmd-partitioning -> ")
+    assert cause.chain.endswith("-> split by async-collective-creator")
+
+
 def test_two_numbers_of_one_compilation(tmp_path: Path) -> None:
     """TPU's X64 elimination makes a new module: what is behind it goes on from what is before."""
     folder, _ = unpacked("tpu.dropout_rng", tmp_path)

@@ -344,11 +344,15 @@ def why(path: str, names: tuple[str, ...], module: str | None, output_format: st
         out.heading(f"{cause.instruction.name}: {cause.cause}")
         facts = [
             ("because", cause.because or "the texts do not tell"),
-            ("brought by", _step_name(cause.step)),
+            ("brought by", _brought(cause)),
+            ("sure", cause.confidence),
         ]
         if cause.step is not None:
             facts.append(("stage", cause.step.stage))
         facts += [("", line) for line in cause.evidence]
+        if len(cause.candidates) > 1:
+            facts.append(("one of", ", ".join(cause.candidates)))
+        facts.append(("chain", cause.chain))
         out.facts([*facts, *answers.facts(own)])
 
 
@@ -419,6 +423,21 @@ def _cause_json(cause: Cause) -> dict[str, Any]:
         "pipeline": None if cause.step is None else cause.step.pipeline,
         "pass": None if cause.step is None else cause.step.name,
         "stage": None if cause.step is None else cause.step.stage,
+        "confidence": cause.confidence,
+        "owner": cause.pass_name or None,
+        "candidates": list(cause.candidates),
+        "chain": cause.chain,
+        "history": [
+            {
+                "step": event.step.index,
+                "kind": event.kind,
+                "name": event.name,
+                "before": list(event.before),
+                "owner": event.pass_name,
+                "confidence": event.confidence,
+            }
+            for event in cause.history
+        ],
     }
 
 
@@ -435,6 +454,19 @@ def _told(ask: Callable[[], T]) -> T:
         raise Unreadable(str(error)) from None
     except hlo.HloSyntaxError as error:
         raise Unreadable(str(error).partition("\n")[0], str(error)) from None
+
+
+def _brought(cause: Cause) -> str:
+    """The pass that brought it, and the step that shows it where that has another name."""
+    step = _step_name(cause.step)
+    if (
+        not cause.pass_name
+        or cause.step is None
+        or cause.pass_name == cause.step.name
+        or not cause.step.index
+    ):
+        return step
+    return f"{cause.pass_name} (shown by {step})"
 
 
 def _step_name(step: dumps.Step | None) -> str:

@@ -50,6 +50,22 @@ class Cause:
     """What happened to it since, the latest first."""
 
     @property
+    def chain(self) -> str:
+        """Where it comes from and what passes did to it since, as one line: `all-gather brought by spmd-partitioning -> split
+        by async-collective-creator`; renames are left out."""
+        opcode = self.instruction.opcode.removesuffix("-start").removesuffix("-done")
+        told = [_DID[event.kind].format(event.pass_name) for event in self.history if event.kind in _DID]
+        if self.cause == PROGRAM:
+            line = _line(self.instruction)
+            first = f"{opcode} of the program" + (f" ({line})" if line else "")
+        elif self.cause == UNKNOWN and not self.history:
+            first = opcode
+        else:
+            first = f"{opcode} brought by {self.pass_name}"
+            told = told[:-1] if self.history and self.history[-1].kind in _DID else told
+        return " -> ".join((first, *dict.fromkeys(reversed(told))))
+
+    @property
     def bytes(self) -> int | None:
         """Bytes of its result; of the start of a copy those of what is copied."""
         shape = self.instruction.shape
@@ -61,6 +77,23 @@ class Cause:
         ):
             shape = shape.tuple_shapes[0]
         return None if shape is None else shape_bytes(str(shape))
+
+
+_DID = {
+    "created": "brought by {}",
+    "replaced": "rewritten by {}",
+    "place": "rewritten by {}",
+    "cloned": "copied by {}",
+    "partitioned": "made one device's by {}",
+    "split": "split by {}",
+    "merged": "merged by {}",
+}
+"""What passes did to an operation, by the kind of the event."""
+
+
+def _line(instruction: hlo.Instruction) -> str:
+    frames = instruction.frames
+    return f"{frames[0].file.rpartition('/')[2]}:{frames[0].line}" if frames else ""
 
 
 def causes(compilation: Compilation, names: Iterable[str]) -> list[Cause]:

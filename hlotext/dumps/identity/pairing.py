@@ -235,8 +235,9 @@ class Pairing:
             if start is not None:
                 self._inside(new, context, start, before)
             return
-        if new.opcode == "get-tuple-element" and (element := behind(self.new, new, context)) is not None:
-            if behind(self.old, old, before) is None:  # the tuple was put together anew
+        if new.opcode == "get-tuple-element" and behind(self.old, old, before) is None:
+            element = behind(self.new, new, context)
+            if element is not None:  # the tuple was put together anew
                 self.missed.append((*element, old, before))
         if new.opcode == "fusion" and len(new.operands) != len(old.operands):
             return  # they are reached through their computations
