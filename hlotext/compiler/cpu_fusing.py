@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import attrs
 
+from hlotext.analysis.age import age_for
 from hlotext.compiler.decision import Decision, Outcome
 from hlotext.compiler.duplication import MOST, Duplication
 from hlotext.compiler.fusing import Body, Graph, Member, Node
@@ -27,13 +28,15 @@ from hlotext.compiler.fusion_rules import (
     is_output_fusible,
     reused_operands,
 )
-from hlotext.compiler.kept_whole import KeptWhole, Refusal
+from hlotext.compiler.kept_whole import KeptWhole, Refusal, shifted_by_its_maximum
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import xla_changes
+from hlotext.ir.values.age import XlaAge
 from hlotext.ir.values.enums import FusionKind
 from hlotext.memory.elementwise import Elementwise
-from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, nonfusion_computations
 from hlotext.rewrite.passes.editor import Editor
 
 MOST_CONCATENATED = 8
@@ -101,8 +104,10 @@ def _not_asked(producer: Instruction, consumer: Instruction) -> Decision:
     )
 
 
-def cpu_fusion(module: Module) -> FusionOutcome:
+def cpu_fusion(module: Module, *, age: Age | None = None) -> FusionOutcome:
     """What XLA's CPU compiler would fuse in a module whose layouts are assigned, and why not the rest.
+
+    `age`: of which XLA; None: as the text tells, else the newest.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[8]{0} parameter(0)  s = f32[8]{0} exponential(x)  n = f32[8]{0} negate(s)"
@@ -111,7 +116,7 @@ def cpu_fusion(module: Module) -> FusionOutcome:
     s is expensive, and would be computed a second time for its other user m
     """
     copy = module.clone()
-    run = _Run(copy)
+    run = _Run(copy, age_for(module, age))
     run.module()
     return FusionOutcome(copy, tuple(run.decisions()), before=module)
 
@@ -132,8 +137,11 @@ class CpuFusion(Pass):
     summary: ClassVar[str] = "Fuses producers into consumers as XLA's CPU compiler does."
     is_one_round: ClassVar[bool] = True
 
+    age: Age = attrs.field(default="", validator=is_age)
+    """How old the XLA is that is followed; empty: as the text tells, else the newest."""
+
     def run(self, module: Module) -> PassResult:
-        return PassResult.of({"fusions": _Run(module).module()})
+        return PassResult.of({"fusions": _Run(module, age_for(module, self.age or None)).module()})
 
 
 def _is_entered(computation: Computation) -> bool:
@@ -144,8 +152,9 @@ def _is_entered(computation: Computation) -> bool:
 class _Run:
     """One run over a module."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, age: XlaAge) -> None:
         self._module = module
+        self._age = age
         self._editor = Editor(module)
         self._elementwise = Elementwise()
         self._skipped = _skipped(module)
@@ -178,6 +187,13 @@ class _Run:
         self._reused: dict[Node, set[Node]] = {}
         self._duplications: dict[Node, Duplication] = {}
         self._kept = KeptWhole(self._graph, self.should_fuse, self.is_fusible).nodes()
+        if self._age.has(xla_changes.CPU_KEEPS_SOFTMAX_WHOLE):
+            for node in self._graph.nodes.values():
+                largest = shifted_by_its_maximum(node, self._elementwise)
+                if largest is not None:
+                    self._kept[node] = (
+                        f"{node.name} and its maximum {largest.name} meet in an exponential: computed twice, it might differ"
+                    )
         for node in reversed(self._graph.nodes.values()):
             if not node.is_gone and (self.is_fusible(node) or node.is_fusion):
                 self._fill(node)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from hlotext.compiler.fusing import Graph, Node
 from hlotext.compiler.fusion_rules import is_effective_scalar
 from hlotext.ir.values.shape import Shape
+from hlotext.memory.elementwise import Elementwise
 
 Refusal = tuple[str, str]
 """A rule and its reason; None where fusion is allowed."""
@@ -95,6 +96,29 @@ class KeptWhole:
             if self._steps < 0:
                 return None
         return reached
+
+
+def shifted_by_its_maximum(node: Node, elementwise: Elementwise) -> Node | None:
+    """The maximum of an elementwise value that is taken from it before an exponential, as in a softmax; None: there is none.
+
+    `IsCoupledReductionShiftExpProducer`; only the first maximum is looked at.
+    """
+    if node.is_fusion or not elementwise.everywhere(node.origin):
+        return None
+    largest = next((user for user in node.users if user.own[0] is node and _is_maximum(user)), None)
+    if largest is None:
+        return None
+    for user in node.users:
+        if user.opcode != "subtract" or not any(one.opcode == "exponential" for one in user.users):
+            continue
+        if any(operand.opcode == "broadcast" and operand.own[0] is largest for operand in user.own):
+            return largest
+    return None
+
+
+def _is_maximum(node: Node) -> bool:
+    callees = node.origin.called_computations
+    return node.opcode == "reduce" and bool(callees) and callees[0].root.opcode == "maximum"
 
 
 def _is_at_most_unary(node: Node) -> bool:

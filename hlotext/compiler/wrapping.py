@@ -12,6 +12,7 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis import Backend
+from hlotext.analysis.age import age_for
 from hlotext.compiler.decision import Decision, Outcome
 from hlotext.compiler.gpu_emitters import is_input_fusible
 from hlotext.compiler.platforms import platform_of
@@ -19,31 +20,39 @@ from hlotext.edit.cloning import own_attributes
 from hlotext.ir.nodes.computation import Computation, instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import xla_changes
+from hlotext.ir.values.age import XlaAge
 from hlotext.ir.values.enums import FusionKind
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.builder import Builder
-from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age
 from hlotext.rewrite.passes.editor import CONTROL, relay_control
+from hlotext.thunks.cpu import is_library_convolution
 
 _BOTH = (
     "abs add and atan2 bitcast-convert broadcast cbrt ceil clamp count-leading-zeros compare complex convert cosine divide "
-    "dynamic-slice dynamic-update-slice erf exponential exponential-minus-one floor gather imag iota is-finite log "
+    "dynamic-slice erf exponential exponential-minus-one floor gather imag iota is-finite log "
     "log-plus-one map maximum minimum multiply negate not or pad popcnt power real reduce reduce-precision reduce-window "
     "remainder reshape reverse round-nearest-afz round-nearest-even rsqrt scatter select shift-left "
     "shift-right-arithmetic shift-right-logical sign sine slice sqrt subtract tan tanh xor"
 )
 _GPU_ALONE = (
-    "acos acosh asin asinh atanh concatenate convolution cosh dot mulhi sinh stochastic-convert transpose"
+    "acos acosh asin asinh atanh concatenate convolution cosh dot dynamic-update-slice mulhi sinh stochastic-convert "
+    "transpose"
 )
 WRAPPED = {
     Backend.CPU: frozenset(_BOTH.split()),
     Backend.GPU: frozenset(f"{_BOTH} {_GPU_ALONE}".split()),
 }
-"""The opcodes that each back end wraps; (`MustWrapInstruction`).
-
-CPU wraps a copy too where it changes the layout. Its list got `transpose` only after the release that the recorded steps
-are of, in which every transpose that is left at this point is a bitcast.
-"""
+"""The opcodes that each back end wraps (`MustWrapInstruction`). CPU wraps a copy too where it changes the layout."""
+SINCE = {
+    xla_changes.CPU_WRAPS_TRANSPOSES: frozenset({"transpose", "dynamic-update-slice"}),
+    xla_changes.CPU_WRAPS_FUNCTIONS: frozenset(
+        ["acos", "acosh", "asin", "asinh", "atanh", "cosh", "mulhi", "sinh"]
+    ),
+    xla_changes.CPU_WRAPS_CONVOLUTIONS: frozenset({"convolution"}),
+}
+"""What CPU's list got later; of convolutions those that Eigen does not compute."""
 _ENTERED = ("conditional", "while", "call", "async-start")
 _NOT_TILED = ("f8", "f6", "f4", "c64", "c128")
 """Beginnings of element types that CPU's tiled emitter does not copy (`IsSupportedTilingType`)."""
@@ -62,22 +71,26 @@ class FusionWrapper(Pass):
 
     platform: str = ""
     """`cpu` or `gpu`; empty: as the text tells."""
+    age: Age = attrs.field(default="", validator=is_age)
+    """How old the XLA is whose list of opcodes counts; empty: as the text tells, else the newest."""
 
     def run(self, module: Module) -> PassResult:
         """Changes the module."""
-        count = sum(1 for _ in _wrap_all(module, platform_of(module, self.platform)))
-        return PassResult.of({"wrapped": count})
+        age = age_for(module, self.age or None)
+        return PassResult.of(
+            {"wrapped": sum(1 for _ in _wrap_all(module, platform_of(module, self.platform), age))}
+        )
 
 
-def fusion_wrapper(module: Module, platform: str | None = None) -> Outcome:
-    """What the pass makes of a module, and why of each operation that it wraps."""
+def fusion_wrapper(module: Module, platform: str | None = None, *, age: Age | None = None) -> Outcome:
+    """What the pass makes of a module, and why of each operation that it wraps; of XLA of that age."""
     copy = module.clone()
     with copy.transaction():
-        decisions = tuple(_wrap_all(copy, platform_of(module, platform)))
+        decisions = tuple(_wrap_all(copy, platform_of(module, platform), age_for(module, age)))
     return Outcome(copy, decisions)
 
 
-def _wrap_all(module: Module, backend: Backend) -> Iterator[Decision]:
+def _wrap_all(module: Module, backend: Backend, age: XlaAge) -> Iterator[Decision]:
     """Wraps what is to be wrapped in the entry and in what it enters; a decision for each."""
     seen: set[Computation] = set()
     pending = [module.entry]
@@ -89,7 +102,7 @@ def _wrap_all(module: Module, backend: Backend) -> Iterator[Decision]:
         for instruction in instruction_post_order(computation):
             if instruction.opcode in _ENTERED:
                 pending += instruction.called_computations
-            elif must_wrap(instruction, backend):
+            elif must_wrap(instruction, backend, age):
                 name, opcode = instruction.name, instruction.opcode
                 fusion = _wrap(module, computation, instruction, backend)
                 platform = backend.value.upper()
@@ -100,12 +113,15 @@ def _wrap_all(module: Module, backend: Backend) -> Iterator[Decision]:
                 yield Decision(name, "wrapped", because, (fusion.name,), SOURCE)
 
 
-def must_wrap(instruction: Instruction, backend: Backend) -> bool:
+def must_wrap(instruction: Instruction, backend: Backend, age: XlaAge) -> bool:
     """Whether an operation becomes a fusion (`MustWrapInstruction`)."""
     if instruction.opcode == "copy" and backend is Backend.CPU:
         shape, source = instruction.shape, instruction.operands[0].shape
         return shape != source and shape is not None and _is_tiled(shape)
-    return instruction.opcode in WRAPPED.get(backend, ())
+    opcode = instruction.opcode
+    if backend is Backend.CPU and any(opcode in more for day, more in SINCE.items() if age.has(day)):
+        return opcode != "convolution" or not is_library_convolution(instruction)
+    return opcode in WRAPPED.get(backend, ())
 
 
 def _is_tiled(shape: Shape) -> bool:

@@ -48,3 +48,11 @@ ALGSIMP_FLOATS_APART = date(2026, 9, 18)
 """It joins constants of floats no longer without fast math. In 0.12.0, not in 0.11.2."""
 ALGSIMP_CLAMPED_STARTS = date(2026, 9, 18)
 """It clamps both starts of a slice of a slice. In 0.12.0, not in 0.11.2."""
+CPU_WRAPS_TRANSPOSES = date(2026, 7, 25)
+"""CPU makes fusions of transposes and of updates of slices that stand alone."""
+CPU_WRAPS_FUNCTIONS = date(2026, 8, 13)
+"""CPU makes fusions of the inverse trigonometric and hyperbolic functions."""
+CPU_WRAPS_CONVOLUTIONS = date(2026, 8, 14)
+"""CPU makes fusions of convolutions that Eigen does not compute."""
+CPU_KEEPS_SOFTMAX_WHOLE = date(2026, 7, 28)
+"""CPU does not compute twice what a softmax takes the maximum of."""

@@ -1,0 +1,131 @@
+"""What models of XLA's passes do as XLA did it before a day, and since."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+
+import hlotext as hlo
+from hlotext.ir.tables import xla_changes
+from hlotext.rewrite.passes import make_pass
+
+SOFTMAX = """HloModule m
+largest { l = f32[] parameter(0)  r = f32[] parameter(1)  ROOT o = f32[] maximum(l, r) }
+ENTRY e {
+  x = f32[4,8]{1,0} parameter(0)
+  k = f32[] constant(3)
+  y = f32[4,8]{1,0} broadcast(k), dimensions={}
+  s = f32[4,8]{1,0} multiply(x, y)
+  least = f32[] constant(-inf)
+  m = f32[4]{0} reduce(s, least), dimensions={1}, to_apply=largest
+  b = f32[4,8]{1,0} broadcast(m), dimensions={0}
+  d = f32[4,8]{1,0} subtract(s, b)
+  ROOT r = f32[4,8]{1,0} exponential(d)
+}
+"""
+ALONE = """HloModule m
+ENTRY e {
+  x = f32[4,8]{1,0} parameter(0)
+  ROOT t = f32[8,4]{1,0} transpose(x), dimensions={1,0}
+}
+"""
+SINH = "ENTRY e { x = f32[4,8]{1,0} parameter(0)  ROOT t = f32[4,8]{1,0} sinh(x) }"
+CONVOLUTION = """HloModule m
+ENTRY e {
+  x = f32[1,8,8,3]{3,2,1,0} parameter(0)
+  k = f32[3,3,3,4]{3,2,1,0} parameter(1)
+  ROOT c = f32[1,6,6,4]{3,2,1,0} convolution(x, k), window={size=3x3}, dim_labels=b01f_01io->b01f
+}
+"""
+REDUCED = """HloModule m, num_partitions=4
+sum { l = f32[] parameter(0)  r = f32[] parameter(1)  ROOT o = f32[] add(l, r) }
+ENTRY e {
+  x = f32[4]{0} parameter(0)
+  y = f32[4]{0} parameter(1)
+  ROOT a = (f32[4]{0}, f32[4]{0}) all-reduce(x, y), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, \
+to_apply=sum, frontend_attributes={k="v"}
+}
+"""
+STARTED = """HloModule m, is_scheduled=true, num_partitions=4
+async_computation { p = f32[4]{0} parameter(0)  ROOT g = f32[16]{0} all-gather(p), channel_id=1, replica_groups={{0,1,2,3}}, \
+dimensions={0}, use_global_device_ids=true }
+ENTRY e {
+  x = f32[4]{0} parameter(0)
+  s = ((f32[4]{0}), f32[16]{0}) async-start(x), calls=async_computation
+  d = f32[16]{0} async-done(s)
+  ROOT n = f32[16]{0} negate(d)
+}
+"""
+TOPK = "ENTRY e { x = f32[4,9] parameter(0)  ROOT t = (f32[4,2], s32[4,2]) topk(x), k=2, largest=true }"
+
+CASES = [
+    ("cpu-fusion", "", xla_changes.CPU_KEEPS_SOFTMAX_WHOLE, SOFTMAX, "fusion fusion", "fusion fusion reduce"),
+    ("fusion-wrapper", "platform=cpu", xla_changes.CPU_WRAPS_TRANSPOSES, ALONE, "transpose", "fusion"),
+    (
+        "fusion-wrapper", "platform=cpu", xla_changes.CPU_WRAPS_FUNCTIONS, SINH,
+        "sinh", "fusion",
+    ),
+    (
+        "fusion-wrapper", "platform=cpu", xla_changes.CPU_WRAPS_CONVOLUTIONS, CONVOLUTION.replace("3,2,1,0} p", "0,1,2,3} p"),
+        "convolution", "fusion",
+    ),
+    ("fusion-wrapper", "platform=cpu", xla_changes.CPU_WRAPS_CONVOLUTIONS, CONVOLUTION, "convolution", "convolution"),
+    (
+        "async-collective-creator", "", xla_changes.GENERIC_COLLECTIVES, REDUCED,
+        "all-reduce-done all-reduce-start", "async-done async-start",
+    ),
+    (
+        "gpu-convert-async-collectives-to-sync", "", xla_changes.PLAIN_SYNCHRONOUS, STARTED,
+        "async-done async-start negate", "all-gather negate",
+    ),
+]  # fmt: skip
+
+
+def made(name: str, options: str, day: date | None, text: str) -> hlo.Module:
+    """What a pass makes of a module, as on a day; None: as the newest XLA."""
+    module = hlo.parse(text)
+    words = [options] if options else []
+    make_pass(name, ",".join([*words, *([f"age={day}"] if day else [])])).run(module)
+    assert [d for d in hlo.verify(hlo.parse(str(module))) if d.severity.value == "error"] == []
+    return module
+
+
+def opcodes(module: hlo.Module) -> str:
+    """What the entry holds, parameters and constants left out."""
+    return " ".join(sorted(i.opcode for i in module.entry if i.opcode not in ("parameter", "constant")))
+
+
+@pytest.mark.parametrize(("name", "options", "day", "text", "before", "since"), CASES)
+def test_days(name: str, options: str, day: date, text: str, before: str, since: str) -> None:
+    assert opcodes(made(name, options, day - timedelta(1), text)) == before
+    assert opcodes(made(name, options, day, text)) == since
+    assert opcodes(made(name, options, None, text)) == since
+
+
+def test_an_all_reduce_that_any_start_runs() -> None:
+    """What lies in the operands is said; notes stand on both, and inside."""
+    module = made("async-collective-creator", "", None, REDUCED)
+    start = next(i for i in module.entry if i.opcode == "async-start")
+    assert str(start.attributes["output_to_operand_aliasing"]) == "{{1,0}: (0, {}), {1,1}: (1, {})}"
+    inner = start.async_wrapped_instruction
+    assert inner is not None
+    for i in (start, start.users[0], inner):
+        assert dict(i.frontend_attributes) == {"k": "v"}
+
+
+def test_what_is_marked_is_plain_whatever_runs_beside_it() -> None:
+    marked = STARTED.replace(
+        "calls=async_computation",
+        'calls=async_computation, backend_config={"collective_backend_config":{"is_sync":true}}',
+    ).replace("  d = ", "  w = f32[4]{0} sine(x)\n  d = ")
+    assert (
+        opcodes(made("gpu-convert-async-collectives-to-sync", "", None, marked)) == "all-gather negate sine"
+    )
+    beside = STARTED.replace("  d = ", "  w = f32[4]{0} sine(x)\n  d = ")
+    assert "async-start" in opcodes(made("gpu-convert-async-collectives-to-sync", "", None, beside))
+
+
+def test_words_for_the_order_of_floats() -> None:
+    assert "order=TOTAL" in str(made("topk-decomposer", "", None, TOPK))
+    assert "type=TOTALORDER" in str(made("topk-decomposer", "", date(2026, 6, 14), TOPK))
