@@ -52,6 +52,20 @@ def test_extract() -> None:
     assert run("extract", FILE, "-i", "nothing").exit_code == 1
 
 
+def test_extract_is_bounded_unless_all_is_asked_for() -> None:
+    """A result of a long chain comes with the operands that are near; the chain itself is asked for."""
+    lines = "".join(f"  x{n} = f32[4] negate(x{n - 1})\n" for n in range(1, 100))
+    text = (
+        f"HloModule m\n\nENTRY e {{\n  x0 = f32[4] parameter(0)\n{lines}  ROOT y = f32[4] negate(x99)\n}}\n"
+    )
+    near = hlo.parse(run("extract", "-", "-i", "y", input=text).stdout)
+    assert len(near.entry) == len(
+        hlo.parse(run("extract", "-", "-i", "y", "--depth", "3", input=text).stdout).entry
+    )
+    assert len(near.entry) < 10
+    assert len(hlo.parse(run("extract", "-", "-i", "y", "--whole", input=text).stdout).entry) == 101
+
+
 def test_reduce(tmp_path: Path) -> None:
     script = tmp_path / "fails.py"
     script.write_text("import sys\nsys.exit('sine(' in open(sys.argv[1]).read())\n")

@@ -21,6 +21,7 @@ from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcodes import OPCODES
 
 
 class Phase(enum.Enum):
@@ -32,8 +33,8 @@ class Phase(enum.Enum):
     """Computed a second time for the backward pass (`jax.checkpoint`)."""
 
 
-PARAMETERS, RESULTS, COPIES = ("(parameters)",), ("(results)",), ("(copies)",)
-"""Paths of what belongs to no scope: arguments, the tuple of results, and the rest."""
+PARAMETERS, RESULTS, COPIES, NO_SCOPE = ("(parameters)",), ("(results)",), ("(copies)",), ("(no scope)",)
+"""Paths of what belongs to no scope: arguments, the tuple of results, copies, and what the text says nothing of."""
 
 TOP = "(top level)"
 """How the empty path is written."""
@@ -44,11 +45,11 @@ class Scope:
     """Where an instruction belongs in the program."""
 
     path: tuple[str, ...]
-    """Names from the outside in; empty for what stands in no scope. `PARAMETERS`, `RESULTS` and `COPIES` are ours."""
+    """Names from the outside in; empty for what stands in no scope. those in parentheses above are ours."""
     phase: Phase | None = None
     """None for what is not differentiated, such as an optimizer's update, and where the text does not tell."""
     source: Source | None = Source.OWN
-    """Where it comes from; None for `PARAMETERS`, `RESULTS` and `COPIES`."""
+    """Where it comes from; None for the paths in parentheses."""
 
     @property
     def is_inherited(self) -> bool:
@@ -77,7 +78,10 @@ class Scopes:
 
     def of(self, instruction: Instruction) -> Scope:
         """The scope of an instruction of the module."""
-        return self._of.get(instruction, _NOWHERE)
+        found = self._of.get(instruction)
+        if found is None:
+            return _COPIED if instruction.opcode in _COPYING else _NOWHERE
+        return found
 
     def folded(self, scope: Scope) -> tuple[str, ...]:
         """The path with repeated names made one: `layer_0/mlp` and `layer_1/mlp` are both `layer_*/mlp`."""
@@ -86,7 +90,9 @@ class Scopes:
         )
 
 
-_NOWHERE = Scope(COPIES, source=None)
+_NOWHERE = Scope(NO_SCOPE, source=None)
+_COPIED = Scope(COPIES, source=None)
+_COPYING = frozenset(name for name in OPCODES if name == "copy" or name.startswith("copy-"))
 
 
 @fact

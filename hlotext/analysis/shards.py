@@ -9,6 +9,7 @@ import attrs
 
 from hlotext.analysis.backend import is_optimized
 from hlotext.analysis.census import census
+from hlotext.analysis.communication import KINDS
 from hlotext.analysis.devices import devices_of
 from hlotext.analysis.facts import fact
 from hlotext.analysis.sizes import array_bytes, arrays_of
@@ -22,10 +23,33 @@ from hlotext.ir.values.sharding import OpSharding, Sharding
 def is_partitioned(module: Module) -> bool:
     """Whether shapes are those of one device already, so that shardings must not be applied again.
 
-    So after optimization for several partitions. The text does not name its stage; a schedule and fusions are signs.
+    So after optimization for several partitions. The text does not name its stage; a schedule and fusions are signs. Before
+    optimization it is one that the partitioner has left: with communication, and without a sharding inside or a mark that the
+    partitioner takes out. Arguments and the result keep theirs.
     """
     partitions = devices_of(module).partitions
-    return is_optimized(module) and (partitions is None or partitions > 1)
+    if partitions == 1:
+        return False
+    return is_optimized(module) or _has_been_split(module)
+
+
+_MARKS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.")
+"""How targets of custom calls begin that the partitioner takes out."""
+
+
+def _has_been_split(module: Module) -> bool:
+    """Whether there is communication that no mark of a part written by hand (`shard_map`) stands around."""
+    known = census(module)
+    if not any(known.by_opcode.get(opcode) for opcode in (*KINDS, "partition-id")):
+        return False
+    for call in known.by_opcode.get("custom-call", ()):
+        if str(call.attributes.get("custom_call_target")).startswith(_MARKS):
+            return False
+    entry = module.entry
+    return all(
+        one.sharding is None or (one.computation is entry and (one.opcode == "parameter" or one.is_root))
+        for one in known.instructions
+    )
 
 
 @attrs.frozen

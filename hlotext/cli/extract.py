@@ -10,6 +10,9 @@ from hlotext.cli.output import emit
 from hlotext.rewrite.extraction import extract
 from hlotext.syntax.source.inputs import several
 
+_DEPTH = 3
+"""Operands that stay by default: what a real module computes a result from is most of it."""
+
 
 @click.command()
 @click.argument("file")
@@ -17,14 +20,20 @@ from hlotext.syntax.source.inputs import several
     "-i", "--instruction", "name", required=True, metavar="NAME", help="The instruction to compute."
 )
 @click.option(
-    "--depth", type=click.IntRange(min=1), help="Operands further away become parameters. Default: all stay."
+    "--depth",
+    type=click.IntRange(min=1),
+    default=_DEPTH,
+    show_default=True,
+    help="Operands further away become parameters.",
 )
-def command(file: str, name: str, depth: int | None) -> None:
+@click.option("--whole", is_flag=True, help="Everything that it needs, however much that is.")
+def command(file: str, name: str, depth: int, whole: bool) -> None:
     """Print a module of its own that computes one instruction of FILE, with what it needs.
 
     \b
     Example:
       hlotext extract dump.txt -i dot.5 --depth 2 > dot.hlo
+      hlotext extract dump.txt -i dot.5 --whole > dot.hlo
 
     Exit status: 0 fine, 1 there is no such instruction, 2 wrong usage or unreadable input.
     """
@@ -39,7 +48,7 @@ def command(file: str, name: str, depth: int | None) -> None:
             raise Unreadable(several(file, [module for module, _ in found]))
         for _, instruction in found:
             try:
-                emit(str(extract(instruction, depth)))
+                emit(str(extract(instruction, None if whole else depth)))
             except hlo.EditError as error:
                 raise Unreadable(str(error)) from None
             return

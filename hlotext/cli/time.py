@@ -45,7 +45,8 @@ def command(
 
     Each instruction takes as long as its operations at the chip's peak, or its bytes at its bandwidth, whichever is more.
     The schedule is walked through with one clock for the core and a queue for each link, so it tells what transfers are
-    waited for. What starting a kernel and sending a message cost is not known and not counted.
+    waited for. What starting a kernel and sending a message cost is not known and not counted. Of a text before optimization
+    it is an estimate and no bound: producers that the compiler will fuse are charged for what they write.
 
     \b
     Examples:
@@ -79,9 +80,9 @@ def _show(report: Output, found: cost.Estimate, limit: int) -> None:
 
 
 def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
-    facts = [
-        ("least time", f"{seconds(found.seconds)} (estimated; starting kernels and latencies are not in it)")
-    ]
+    least = f"{seconds(found.seconds)} (estimated; starting kernels and latencies are not in it)"
+    early = f"{seconds(found.seconds)} (before optimization no bound: what will be fused is charged for its bytes)"
+    facts = [("least time", least) if found.is_bound else ("estimate", early)]
     bounds = found.by_bound
     core = sum(bounds.values())
     if core:
@@ -126,7 +127,7 @@ def _show_instructions(report: Output, found: cost.Estimate, limit: int, lines: 
     has_cycles = any(one.cycles is not None for one in rows)
     cells = [
         (
-            one.instruction.name,
+            one.name,
             seconds(one.seconds),
             f"{one.runs:,}",
             one.bound.value,
@@ -226,6 +227,7 @@ def _json(place: str, found: cost.Estimate) -> dict[str, Any]:
         "module": found.module.name,
         "chip": found.chip.name,
         "is_estimate": True,
+        "is_bound": found.is_bound,
         "seconds": found.seconds,
         "roofline_seconds": found.roofline_seconds,
         "exposed_seconds": found.exposed,
@@ -236,7 +238,7 @@ def _json(place: str, found: cost.Estimate) -> dict[str, Any]:
         "unknown_calls": [one.name for one in found.unknown_calls],
         "instructions": [
             {
-                "name": one.instruction.name,
+                "name": one.name,
                 "seconds": one.seconds,
                 "runs": one.runs,
                 "bound": one.bound.value,

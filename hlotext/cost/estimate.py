@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from hlotext.analysis import Communication, DeviceMesh, FoundMesh, mesh_of
+from hlotext.analysis import Communication, DeviceMesh, FoundMesh, is_optimized, mesh_of
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.cost.counting import MOST, Counting
@@ -15,6 +15,7 @@ from hlotext.cost.roofline import Bound, Least, Roofline, estimated_cycles, roof
 from hlotext.cost.schedule import CORE, Scheduler, Transfer, Walk
 from hlotext.cost.sizes import Sizes, device_size
 from hlotext.ir import collector
+from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -33,6 +34,14 @@ class InstructionTime:
     """What the compiler itself expects of one run, where it says so."""
     cycle_seconds: float | None
     """The same in seconds; None where the chip's clock is not known."""
+
+    started_by: Instruction | None = None
+    """Of what an asynchronous operation wraps, the instruction that starts it; the wrapped one is only called `async_op`."""
+
+    @property
+    def name(self) -> str:
+        """What the schedule calls it."""
+        return (self.started_by or self.instruction).name
 
     @property
     def seconds(self) -> float:
@@ -81,7 +90,10 @@ class PathStep:
 
 @attrs.frozen(eq=False)
 class Estimate:
-    """The least time of a module on a chip. A bound from rates and sizes, not a prediction."""
+    """The least time of a module on a chip. A bound from rates and sizes, not a prediction.
+
+    Before optimization it is no bound either: see `is_bound`.
+    """
 
     module: Module
     chip: Chip
@@ -105,6 +117,11 @@ class Estimate:
     """False where the text is in no schedule: then its order is taken for one."""
     walk: Walk
     """One run of the entry from time 0, loops and calls as one step each: when the core does what."""
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it takes at least so long; before optimization operations are charged for what fusions will not move."""
+        return is_optimized(self.module)
 
     @property
     def exposed(self) -> float:
@@ -145,6 +162,8 @@ def _estimate(module: Module, row: Chip, found: FoundMesh | None) -> Estimate:
         runs = weights.get(computation, 0)
         if not runs:
             continue
+        call = counting.graph.call(computation)
+        started_by = call.caller if call is not None and ROLES.get(call.opcode) == "start" else None
         for step in walk.steps:
             if step.least is not None:
                 cycles = estimated_cycles(step.instruction)
@@ -156,6 +175,7 @@ def _estimate(module: Module, row: Chip, found: FoundMesh | None) -> Estimate:
                         step.least,
                         cycles,
                         cycles / clock.value if cycles is not None and clock is not None else None,
+                        started_by,
                     )
                 )
                 busy[CORE] += step.least.seconds * runs

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import byte_text
+from hlotext.analysis import byte_text, is_partitioned
 from hlotext.ir.values.named_sharding import NamedSharding
 from hlotext.ir.values.sharding import OpSharding
 from hlotext.lint.helpers import size_of
@@ -26,7 +26,12 @@ class UnevenSharding(Rule):
 
     def applies_to(self, context: Context) -> bool:
         # After partitioning shapes are those of one device, and shardings still those of the whole.
-        return super().applies_to(context) and not context.module.is_scheduled and not context.is_optimized
+        return (
+            super().applies_to(context)
+            and not context.module.is_scheduled
+            and not context.is_optimized
+            and not is_partitioned(context.module)
+        )
 
     def check_module(self, context: Context) -> Iterator[Report]:
         if int(context.module.attributes.get("num_partitions", 1)) < 2:
