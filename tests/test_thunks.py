@@ -321,7 +321,7 @@ ENTRY e {
 """
     found = thunks.predict(hlo.parse(text), platform="gpu")
     assert [note.message for note in found.notes] == [
-        "XLA has no thunk for negate: this text would not compile"
+        "no thunk is known that XLA makes of negate here; it is left out"
     ]
 
 

@@ -98,7 +98,8 @@ class Emitter:
             rule = self.rule_of(instruction)
             if rule is None:
                 self.note(
-                    instruction, f"XLA has no thunk for {instruction.opcode}: this text would not compile"
+                    instruction,
+                    f"no thunk is known that XLA makes of {instruction.opcode} here; it is left out",
                 )
                 continue
             found = rule.emit(self, instruction)
