@@ -34,7 +34,7 @@ def test_rematerialization() -> None:
     assert clones
     for clone in clones:
         assert ".remat" in clone.clone.name
-        assert clone.clone not in found.accounting.old_of
+        assert found.before.find(clone.clone.name) is None
         assert clone.original is not None
         assert clone.original.opcode == clone.clone.opcode
         assert clone.is_original_gone == (found.after.find(clone.original.name) is None)

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from hlotext import dumps
+from hlotext import compiler, dumps
+from hlotext.compiler.explaining import previous
 from hlotext.dumps.identity.states import State, stem
 from tests.support import DATA
 
@@ -182,3 +183,18 @@ def test_lines_are_read_once() -> None:
     assert add.callees == ()
     assert [op.name for op in following.callers("f")] == ["c1", "c2"]
     assert stem("add.42.clone.1") == "add"
+
+
+def test_a_pass_shows_what_its_pipelines_did(tmp_path: Path) -> None:
+    """Partitioning writes its text first inside a pipeline of its own: the pass is explained with that work."""
+    folder, _ = unpacked("gpu.mesh_train", tmp_path)
+    c = compilation(folder)
+    step = next(step for step in c.steps if step.name == "spmd-partitioning")
+    before = previous(step)
+    assert before.pipeline == step.pipeline
+    assert before.index < step.index - 1
+    found = compiler.explain(before.module, step.module, step.name, platform=c.platform)
+    counts = found.counts()
+    assert counts["changed"] > counts["added"] > 10
+    later = next(step for step in c.steps if step.name == "priority-fusion")
+    assert previous(later).index == later.index - 1

@@ -1,6 +1,6 @@
 """Two texts of one pass, operation by operation: what stayed, changed, moved, got another name, came and went.
 
-Passes keep names, so names tell which operation is which; the rest is matched by what it computes (`hlotext.diff`). Every
+Passes keep names, so names tell which operation is which; the rest is paired as in dumps (`Compilation.identity`). Every
 operation of both texts is accounted for once: what came minus what went is what there is more.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import hlotext as hlo
 from hlotext.diff import Change, Part
-from hlotext.diff.pairing import Pairing
+from hlotext.dumps.identity import State, paired
 
 ADDED, REMOVED, CHANGED, RENAMED, MOVED, ORDERED = (
     "added",
@@ -35,8 +35,9 @@ _SHORT = 100
 class Accounting:
     """The books of one step."""
 
-    def __init__(self, before: hlo.Module, after: hlo.Module) -> None:
+    def __init__(self, before: hlo.Module, after: hlo.Module, pass_name: str = "") -> None:
         self.before, self.after = before, after
+        self._pass_name = pass_name
         self.old_of: dict[hlo.Instruction, hlo.Instruction] = {}
         """The operation before that each operation after is."""
         self.new_of: dict[hlo.Instruction, hlo.Instruction] = {}
@@ -86,14 +87,15 @@ class Accounting:
     def _pair_the_rest(self) -> None:
         """What has another name, by what it computes and reads."""
         news = [i for i in self.after.instructions() if i not in self.old_of]
-        olds = {i for i in self.before.instructions() if i not in self.new_of}
+        olds = {i.name: i for i in self.before.instructions() if i not in self.new_of}
         if not news or not olds:
             return
-        pairing = Pairing(self.before, self.after)
-        partner = {**dict(_settled(pairing)), **pairing.partner}
+        first = State(self.before.to_text())
+        edges = paired(first, State(self.after.to_text(), first), self._pass_name).edges
         for new in news:
-            old = partner.get(new)
-            if old is not None and old in olds and old.opcode == new.opcode and old not in self.new_of:
+            edge = edges.get(new.name) or edges.get(_start_around(new))
+            old = olds.get(edge.before[0]) if edge is not None and len(edge.before) == 1 else None
+            if old is not None and old.opcode == new.opcode and old not in self.new_of:
                 self._pair(new, old)
 
     # ---- what became of it
@@ -230,15 +232,12 @@ class Accounting:
         return +counts == Counter(i.opcode for i in self.after.instructions())
 
 
-def _settled(pairing: Pairing) -> Iterator[tuple[hlo.Instruction, hlo.Instruction]]:
-    """The operations of computations that hold the same on both sides, which the diff does not look into."""
-    same: dict[int, list[hlo.Computation]] = {}
-    for computation, number in pairing.old_classes.items():
-        same.setdefault(number, []).append(computation)
-    for computation, number in pairing.new_classes.items():
-        found = same.get(number)
-        if found:
-            yield from zip(computation, found.pop(0), strict=False)
+def _start_around(i: hlo.Instruction) -> str:
+    """The asynchronous start that runs an operation, which the short spelling of the two leaves out; "" for others."""
+    home = i.computation
+    if home is None or not i.is_root:
+        return ""
+    return next((caller.name for caller in home.callers if caller.opcode == "async-start"), "")
 
 
 def _home(i: hlo.Instruction) -> str:

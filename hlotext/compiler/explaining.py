@@ -26,6 +26,8 @@ from hlotext.diff import Change, Part, compare
 from hlotext.diff.changes import Changes
 from hlotext.diff.compare import module_of
 from hlotext.dumps import Step
+from hlotext.dumps.identity import owner
+from hlotext.dumps.identity.owners import START
 from hlotext.dumps.stages import stages
 
 AGREES, DIFFERS = "agrees", "differs"
@@ -196,7 +198,7 @@ def explain(
     known = platform or platform_of(old).value
     platform_of(old, known)
     outcome, notes = _ask(name, known, old, new, log)
-    accounting = Accounting(old, new)
+    accounting = Accounting(old, new, name or "")
     views = tuple(views_of(name, accounting, known))
     if views:
         notes = []
@@ -204,11 +206,21 @@ def explain(
 
 
 def previous(step: Step) -> Step:
-    """The step before a pass: what it was given. Dumps that it wrote while it ran are passed over."""
+    """The step before a pass: what it was given. Dumps that were written while it ran are passed over, also those of
+    pipelines that it runs inside itself.
+    """
     steps = step.compilation.steps
     index = step.index - 1
-    while index > 0 and steps[index].pipeline == step.name:
+    if step.next_pass is None or step.name == START:
+        return steps[index]
+    while index > 0 and steps[index].is_pass and steps[index].pipeline == step.name:
         index -= 1
+    outer = index
+    while outer > 0 and steps[outer].is_pass and steps[outer].pipeline != step.pipeline:
+        outer -= 1
+    inside = (owner(steps, number) for number in range(outer + 1, step.index))
+    if any(step.name in (found.name, found.inside) for found in inside):
+        return steps[outer]
     return steps[index]
 
 

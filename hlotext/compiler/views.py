@@ -66,8 +66,9 @@ def rematerialized(accounting: Accounting) -> tuple[Clone, ...]:
         by_text.setdefault((i.opcode, i.shape, tuple(o.name for o in i.operands)), i)
     original_of: dict[str, str] = {}
     found = []
+    left = {i.name for i in accounting.after.instructions()}
     for i in accounting.after.instructions():
-        if i in accounting.old_of or ".remat" not in i.name:
+        if i.name in names or ".remat" not in i.name:
             continue
         match = _REMAT.match(i.name)
         operands = tuple(original_of.get(o.name, o.name) for o in i.operands)
@@ -76,7 +77,7 @@ def rematerialized(accounting: Accounting) -> tuple[Clone, ...]:
         )
         if original is not None:
             original_of[i.name] = original.name
-        gone = original is not None and original not in accounting.new_of
+        gone = original is not None and original.name not in left
         found.append(Clone(i, original, gone, _bytes(i)))
     return tuple(found)
 

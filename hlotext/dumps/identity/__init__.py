@@ -1,6 +1,8 @@
 """One identity across all passes: which operation of a step is which of the one before, who brought it, and out of what."""
 
 from hlotext.dumps.identity.answers import Birth, Event, Identity, Link
+from hlotext.dumps.identity.graph import paired
 from hlotext.dumps.identity.owners import Owner, owner
+from hlotext.dumps.identity.states import State
 
-__all__ = ["Birth", "Event", "Identity", "Link", "Owner", "owner"]
+__all__ = ["Birth", "Event", "Identity", "Link", "Owner", "State", "owner", "paired"]

@@ -69,10 +69,8 @@ class Chain:
                 bases = {op.name: state.base(op) for op in state.ops.values()}
                 mode, reads = "", {}
             else:
-                mode = _mode(before, state, step)
-                pairing = Pairing(before, state, mode)
-                complete(pairing)
-                edges = pairing.edges
+                pairing = paired(before, state, step.name)
+                mode, edges = pairing.mode, pairing.edges
                 reads = _created(pairing)
                 bases = {op.name: state.base(op) for op in pairing.fresh}
             self.layers.append(_Layer(step, edges, bases, mode, reads))
@@ -120,8 +118,15 @@ class Chain:
         return Origin(0, current, weight, tuple(passed))
 
 
-def _mode(old: State, new: State, step: Step) -> str:
-    if ("xla.sdy.meshes" in old.head and "xla.sdy.meshes" not in new.head) or "shardy" in step.name:
+def paired(old: State, new: State, pass_name: str = "") -> Pairing:
+    """Two texts of one compilation, with a pass between them whose name may be known: which operation is which."""
+    pairing = Pairing(old, new, _mode(old, new, pass_name))
+    complete(pairing)
+    return pairing
+
+
+def _mode(old: State, new: State, pass_name: str) -> str:
+    if ("xla.sdy.meshes" in old.head and "xla.sdy.meshes" not in new.head) or "shardy" in pass_name:
         return "reimported"
     if new.entry is None or old.entry is None:
         return ""
