@@ -29,7 +29,7 @@ FLOORS = (
         "verify",
         "analysis",
     ),
-    *("memory", "cost", "thunks", "matchers", "rewrite", "reports", "diff", "dumps", "lint", "tables"),
+    *("memory", "cost", "thunks", "matchers", "rewrite", "reports", "dumps", "diff", "lint", "tables"),
 )
 """Rooms from the ground up; every other room stands above all of these."""
 INNER_FLOORS = {

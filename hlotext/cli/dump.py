@@ -12,7 +12,7 @@ import click
 import hlotext as hlo
 from hlotext import compiler, dumps
 from hlotext.analysis.quantities import counted
-from hlotext.cli import answers
+from hlotext.cli import answers, dump_hosts
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, read, write_json
 from hlotext.cli.folders import chosen, opened
 from hlotext.cli.output import Column, Table, echo, output
@@ -45,6 +45,7 @@ def command() -> None:
       hlotext dump trace dumps/ -i fusion.3
       hlotext dump why dumps/ -i copy.4
       hlotext dump copies dumps/
+      hlotext dump hosts dumps_of_all_hosts/
 
     Exit status: 0 fine, 1 what was asked for is not there, 2 wrong usage or unreadable input.
     """
@@ -491,3 +492,6 @@ def _bytes(number: int | None) -> str:
 
 def _signed(number: int | None) -> str:
     return "?" if number is None else f"{number:+,}"
+
+
+command.add_command(dump_hosts.command)

@@ -9,6 +9,7 @@
 
 from hlotext.diff.changes import Change, Changes, Part
 from hlotext.diff.compare import Diff, compare, golden_text
+from hlotext.diff.folders import FolderDiff, FolderPair, folders
 from hlotext.diff.thresholds import Crossed, Threshold, ThresholdError, crossed, parse_thresholds
 from hlotext.diff.totals import Total, Totals
 
@@ -17,6 +18,8 @@ __all__ = [
     "Changes",
     "Crossed",
     "Diff",
+    "FolderDiff",
+    "FolderPair",
     "Part",
     "Threshold",
     "ThresholdError",
@@ -24,6 +27,7 @@ __all__ = [
     "Totals",
     "compare",
     "crossed",
+    "folders",
     "golden_text",
     "parse_thresholds",
 ]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hlotext.dumps import age as age
     from hlotext.dumps import causes as causes
     from hlotext.dumps import identity as identity
+    from hlotext.dumps.across_hosts import HostFinding, HostReport, hosts
     from hlotext.dumps.compilation import Compilation
     from hlotext.dumps.files import DumpFile
     from hlotext.dumps.folder import DumpFolder, open
@@ -27,6 +28,7 @@ __getattr__ = door(
     "age",
     "causes",
     "identity",
+    across_hosts=("HostFinding", "HostReport", "hosts"),
     compilation=("Compilation",),
     files=("DumpFile",),
     folder=("DumpFolder", "open"),
@@ -41,12 +43,15 @@ __all__ = [
     "Compilation",
     "DumpFile",
     "DumpFolder",
+    "HostFinding",
+    "HostReport",
     "Note",
     "Options",
     "PassRun",
     "Row",
     "Step",
     "Text",
+    "hosts",
     "module_texts",
     "open",
 ]

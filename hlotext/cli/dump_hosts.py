@@ -1,0 +1,119 @@
+"""`hlotext dump hosts`: the dumps of many hosts that run one program, side by side."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import attrs
+import click
+
+from hlotext import dumps
+from hlotext.cli.common import Unreadable, write_json
+from hlotext.cli.output import Column, Kind, Table, echo, emit_report, output
+from hlotext.findings.escape import markdown
+from hlotext.syntax.source.inputs import InputError
+
+_DIFFERENT = 1
+_NAMED = 4
+"""Hosts that a row names; more are counted."""
+_VERDICTS = {
+    "same": "all hosts compiled the same programs",
+    "local": "the programs that hosts share are the same; some hosts compiled more for themselves",
+    "different": "hosts compiled different programs",
+}
+
+
+@click.command("hosts")
+@click.argument("folders", nargs=-1, required=True, metavar="DIR...")
+@click.option(
+    "--jobs", "-j", type=click.IntRange(min=1), metavar="N", help="Processes (default: one for each core)."
+)
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+)
+def command(folders: tuple[str, ...], jobs: int | None, output_format: str) -> None:
+    """Which of several hosts compiled something else, from one dump folder of each: DIR... or one DIR that holds them.
+
+    Modules are told by name, programs without names and metadata: another program, other settings, a compilation that did not
+    end, and collectives in an order on which devices that wait for each other hang. What concerns one host alone is a note.
+
+    \b
+    Examples:
+      hlotext dump hosts dumps/
+      hlotext dump hosts host_0/ host_1/ host_2/ --format markdown
+
+    Exit status: 0 the same, 1 different, 2 unreadable input.
+    """
+    try:
+        report = dumps.hosts(folders, jobs=jobs or os.cpu_count() or 1)
+    except InputError as error:
+        raise Unreadable(str(error)) from None
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if output_format == "json":
+        write_json(_json(report))
+    elif output_format == "markdown":
+        emit_report(_markdown(report))
+    else:
+        _show(report)
+    if report.verdict == "different":
+        raise click.exceptions.Exit(_DIFFERENT)
+
+
+def _show(report: dumps.HostReport) -> None:
+    shown = output()
+    shown.heading(f"{len(report.hosts)} hosts, {report.modules} modules")
+    shown.facts([("verdict", _VERDICTS[report.verdict])])
+    cells = [
+        (finding.kind, finding.module, _who(finding, report), finding.message) for finding in report.findings
+    ]
+    columns = [
+        Column("finding", kind=Kind.WORD, rank=9),
+        Column("module", kind=Kind.NAME, rank=8),
+        Column("hosts", kind=Kind.PROSE, rank=8),
+        Column("what is wrong"),
+    ]
+    if cells:
+        shown.table(Table("What differs, what breaks most first", columns, cells))
+    else:
+        echo("")
+
+
+def _who(finding: dumps.HostFinding, report: dumps.HostReport) -> str:
+    if len(finding.hosts) == len(report.hosts):
+        return "all, no majority"
+    named = ", ".join(finding.hosts[:_NAMED])
+    left = len(finding.hosts) - _NAMED
+    return named if left <= 0 else f"{named} and {left} more"
+
+
+def _markdown(report: dumps.HostReport) -> str:
+    lines = [f"**{len(report.hosts)} hosts, {report.modules} modules**: {_VERDICTS[report.verdict]}.", ""]
+    if report.findings:
+        lines += ["| finding | module | hosts | |", "|---|---|---|---|"]
+        lines += [
+            "| " + " | ".join(map(markdown, (one.kind, one.module, _who(one, report), one.message))) + " |"
+            for one in report.findings
+        ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _json(report: dumps.HostReport) -> dict[str, Any]:
+    return {
+        "verdict": report.verdict,
+        "hosts": list(report.hosts),
+        "modules": report.modules,
+        "findings": [
+            {
+                **attrs.asdict(one, recurse=False),
+                "hosts": list(one.hosts),
+                "settings": {name: list(values) for name, values in one.settings.items()},
+            }
+            for one in report.findings
+        ],
+    }

@@ -1,0 +1,148 @@
+"""Two dump folders side by side: which compilations are the same ones, and what changed around their programs and in them."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Literal
+
+import attrs
+
+from hlotext import dumps
+from hlotext.analysis import XlaAge
+from hlotext.dumps.fingerprints import fingerprint
+from hlotext.dumps.settings import changed_settings, header_settings, settings
+from hlotext.findings.errors import HloSyntaxError
+from hlotext.ir.nodes.module import Module
+from hlotext.syntax.source.inputs import InputError
+
+Same = Literal["same", "different"]
+
+
+@attrs.frozen
+class FolderPair:
+    """One compilation in both folders."""
+
+    old: dumps.Compilation
+    new: dumps.Compilation
+    settings: Mapping[str, tuple[str | None, str | None]]
+    """Settings that differ, with both values; None is the default."""
+    before: Same | None
+    """The program before optimization; None where one of the texts is not there or cannot be read."""
+    after: Same | None
+    """The final program."""
+
+    @property
+    def age(self) -> tuple[XlaAge, XlaAge]:
+        """How old the XLA is that wrote each."""
+        return self.old.age, self.new.age
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nothing changed: no setting and neither program."""
+        return not self.settings and self.before != "different" and self.after != "different"
+
+
+@attrs.frozen
+class FolderDiff:
+    """What differs between two folders."""
+
+    pairs: tuple[FolderPair, ...]
+    """In the order of the old folder."""
+    only_old: tuple[dumps.Compilation, ...]
+    only_new: tuple[dumps.Compilation, ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether each compilation is in both folders and nothing changed."""
+        return not self.only_old and not self.only_new and all(pair.is_same for pair in self.pairs)
+
+
+def folders(
+    old: str | os.PathLike[str] | dumps.DumpFolder,
+    new: str | os.PathLike[str] | dumps.DumpFolder,
+    *,
+    exact: bool = False,
+) -> FolderDiff:
+    """Pairs the compilations of two folders by what they are, never by XLA's numbers, and compares each pair.
+
+    By name and program before optimization; what is left by name and layout of the entry; then by name alone, in order. With
+    `exact` names inside the programs count, as they do for JAX's compilation cache. Raises InputError for what is no dump.
+    """
+    first, second = _Side(old, exact), _Side(new, exact)
+    pairs: list[tuple[dumps.Compilation, dumps.Compilation]] = []
+    keys: Sequence[Callable[[_Side, dumps.Compilation], Hashable]] = (
+        lambda side, one: (one.name, side.before(one)),
+        lambda side, one: (one.name, side.entry_layout(one)),
+        lambda side, one: one.name,
+    )
+    for key in keys:
+        waiting: dict[Hashable, list[dumps.Compilation]] = defaultdict(list)
+        for one in reversed(second.left):
+            waiting[key(second, one)].append(one)
+        for one in list(first.left):
+            others = waiting[key(first, one)]
+            if others:
+                other = others.pop()
+                first.left.remove(one)
+                second.left.remove(other)
+                pairs.append((one, other))
+    order = {one: place for place, one in enumerate(first.compilations)}
+    pairs.sort(key=lambda pair: order[pair[0]])
+    return FolderDiff(
+        tuple(_pair(one, other, first, second) for one, other in pairs), tuple(first.left), tuple(second.left)
+    )
+
+
+class _Side:
+    """One folder. Programs are read once, and only their fingerprints are kept."""
+
+    def __init__(self, place: str | os.PathLike[str] | dumps.DumpFolder, exact: bool) -> None:
+        folder = place if isinstance(place, dumps.DumpFolder) else dumps.open(place)
+        self.compilations = sorted(folder.compilations, key=lambda one: (one.folder, one.number))
+        self.left = list(self.compilations)
+        self._exact = exact
+        self._found: dict[tuple[dumps.Compilation, str], str | None] = {}
+
+    def before(self, one: dumps.Compilation) -> str | None:
+        return self._known(one, "before", lambda: one.before)
+
+    def after(self, one: dumps.Compilation) -> str | None:
+        return self._known(one, "after", lambda: one.after)
+
+    def entry_layout(self, one: dumps.Compilation) -> str | None:
+        self.before(one)
+        return self._found.get((one, "layout"))
+
+    def _known(self, one: dumps.Compilation, what: str, module_of: Callable[[], Module | None]) -> str | None:
+        if (one, what) not in self._found:
+            try:
+                module = module_of()
+            except (InputError, HloSyntaxError):
+                module = None
+            self._found[one, what] = (
+                fingerprint(module, with_names=self._exact) if module is not None else None
+            )
+            if module is not None and what == "before":
+                self._found[one, "layout"] = str(module.attributes.get("entry_computation_layout"))
+        return self._found[one, what]
+
+
+def _pair(one: dumps.Compilation, other: dumps.Compilation, old: _Side, new: _Side) -> FolderPair:
+    changes = changed_settings(
+        {**settings(one), **header_settings(one)}, {**settings(other), **header_settings(other)}
+    )
+    return FolderPair(
+        one,
+        other,
+        changes,
+        _same(old.before(one), new.before(other)),
+        _same(old.after(one), new.after(other)),
+    )
+
+
+def _same(old: str | None, new: str | None) -> Same | None:
+    if old is None or new is None:
+        return None
+    return "same" if old == new else "different"

@@ -1,0 +1,324 @@
+"""The dumps of many hosts that run one program: who compiled something else, where it begins, and what would hang."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Literal, TypeVar
+
+import attrs
+
+import hlotext as hlo
+from hlotext.dumps.compilation import Compilation
+from hlotext.dumps.fingerprints import (
+    Collective,
+    collective_order,
+    fingerprint,
+    first_difference,
+    is_for_one_device,
+)
+from hlotext.dumps.folder import open as open_folder
+from hlotext.dumps.settings import changed_settings, header_settings, settings
+from hlotext.findings.errors import HloSyntaxError
+from hlotext.syntax.source.inputs import InputError
+
+Verdict = Literal["same", "local", "different"]
+Kind = Literal["missing", "order", "different", "unfinished", "options", "collectives", "unreadable", "local"]
+_WORST: Sequence[Kind] = (
+    "missing",
+    "order",
+    "different",
+    "unfinished",
+    "options",
+    "collectives",
+    "unreadable",
+    "local",
+)
+"""The kinds of findings, what breaks most first."""
+T = TypeVar("T", bound=Hashable)
+Key = tuple[str, int]
+"""A module's name, and the how manieth of that name on its host."""
+
+
+@attrs.frozen
+class HostFinding:
+    """One thing in which hosts differ."""
+
+    kind: Kind
+    """`missing`: a module for several devices is not on all hosts; `order`: such modules come in another order;
+    `different`: the program differs, before optimization unless `message` says else; `unfinished`: no final text;
+    `options`: settings differ; `collectives`: the final programs meet in another order, which hangs; `unreadable`: a file;
+    `local`: a module that runs on one host alone, a note.
+    """
+    module: str
+    hosts: tuple[str, ...]
+    """Who is outside of the majority; all where there is none."""
+    message: str
+    instruction: str | None = None
+    """The first instruction that differs, as the majority has it."""
+    opcode: str | None = None
+    setting: str | None = None
+    """The first setting that differs."""
+    settings: Mapping[str, tuple[str | None, str | None]] = attrs.field(
+        factory=dict[str, "tuple[str | None, str | None]"]
+    )
+    """All that differ: as the majority has it, and as the first of `hosts`."""
+
+
+@attrs.frozen
+class HostReport:
+    """What differs between the dumps of hosts."""
+
+    hosts: tuple[str, ...]
+    modules: int
+    """How many were compared."""
+    findings: tuple[HostFinding, ...]
+    """What breaks most first."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """`same`; `local` where all that differs runs on one host alone; else `different`."""
+        if not self.findings:
+            return "same"
+        return "local" if all(finding.kind == "local" for finding in self.findings) else "different"
+
+
+@attrs.frozen
+class _Compiled:
+    """What of one compilation is compared with other hosts."""
+
+    name: str
+    number: int
+    is_local: bool
+    before: str | None
+    after: str | None
+    settings: tuple[tuple[str, str], ...]
+    collectives: tuple[Collective, ...]
+    problem: str | None = None
+
+    @property
+    def meetings(self) -> Hashable:
+        return tuple(one.meeting for one in self.collectives)
+
+
+def hosts(paths: Iterable[str | os.PathLike[str]], *, jobs: int = 1) -> HostReport:
+    """Compares the dump folders of hosts that run one program, module by module.
+
+    A single folder stands for its subfolders, one for each host. Modules are told by their names and the order of those of
+    one name, never by XLA's numbers. With `jobs` hosts are read by so many processes. Raises InputError for a path that is
+    no dump folder; ValueError for fewer than two hosts.
+    """
+    folders = _folders([os.fspath(path) for path in paths])
+    names = list(folders)
+    if len(names) < 2:
+        raise ValueError("at least two hosts are compared: give their folders, or the folder that holds them")
+    places = list(folders.values())
+    if jobs > 1:
+        with ProcessPoolExecutor(min(jobs, len(places))) as pool:
+            found = list(pool.map(_read_host, places))
+    else:
+        found = [_read_host(place) for place in places]
+    return _Comparison(dict(zip(names, found, strict=True)), folders).report()
+
+
+def _folders(paths: Sequence[str]) -> dict[str, str]:
+    """Folders by the name of their host."""
+    if len(paths) == 1 and os.path.isdir(paths[0]):
+        inner = sorted(entry.path for entry in os.scandir(paths[0]) if entry.is_dir())
+        paths = inner or paths
+    names = [os.path.basename(os.path.normpath(path)) for path in paths]
+    counts = Counter(names)
+    return {name if counts[name] == 1 else path: path for name, path in zip(names, paths, strict=True)}
+
+
+def _read_host(place: str) -> list[_Compiled]:
+    folder = open_folder(place)
+    return [_compiled(one) for one in sorted(folder.compilations, key=lambda c: (c.folder, c.number))]
+
+
+def _compiled(compilation: Compilation) -> _Compiled:
+    try:
+        before, after = compilation.before, compilation.after
+        module = after or before
+        return _Compiled(
+            compilation.name,
+            compilation.number,
+            module is not None and is_for_one_device(module),
+            fingerprint(before) if before is not None else None,
+            fingerprint(after) if after is not None else None,
+            tuple(sorted({**settings(compilation), **header_settings(compilation)}.items())),
+            collective_order(after) if after is not None else (),
+        )
+    except (InputError, HloSyntaxError) as error:
+        problem = str(error).splitlines()[0]
+        return _Compiled(compilation.name, compilation.number, False, None, None, (), (), problem)
+
+
+class _Comparison:
+    """Finds what differs, rule after rule; of one module the first rule that tells hosts apart speaks."""
+
+    def __init__(self, found: Mapping[str, list[_Compiled]], folders: Mapping[str, str]) -> None:
+        self._folders = folders
+        self._hosts = list(found)
+        self._of: dict[Key, dict[str, _Compiled]] = defaultdict(dict)
+        self._orders: dict[str, list[Key]] = {}
+        for host, compiled in found.items():
+            counts: Counter[str] = Counter()
+            order: list[Key] = []
+            for one in compiled:
+                key = one.name, counts[one.name]
+                counts[one.name] += 1
+                self._of[key][host] = one
+                order.append(key)
+            self._orders[host] = order
+
+    def report(self) -> HostReport:
+        findings: list[HostFinding] = []
+        for key, rows in self._of.items():
+            finding = self._missing(key, rows) if len(rows) < len(self._hosts) else self._differing(key, rows)
+            if finding is not None:
+                findings.append(finding)
+        order = self._order()
+        if order is not None:
+            findings.append(order)
+        findings = [
+            attrs.evolve(finding, hosts=tuple(sorted(finding.hosts, key=self._hosts.index)))
+            for finding in findings
+        ]
+        findings.sort(key=lambda finding: _WORST.index(finding.kind))
+        return HostReport(tuple(self._hosts), len(self._of), tuple(findings))
+
+    def _missing(self, key: Key, rows: Mapping[str, _Compiled]) -> HostFinding:
+        have = [host for host in self._hosts if host in rows]
+        lack = [host for host in self._hosts if host not in rows]
+        odd = tuple(have if len(have) <= len(lack) else lack)
+        said = f"on {len(have)} of {len(self._hosts)} hosts"
+        if all(one.is_local for one in rows.values()):
+            return HostFinding(
+                "local", key[0], odd, f"compiled {said}; it runs on one device and meets no other"
+            )
+        return HostFinding("missing", key[0], odd, f"compiled {said}, though it is for several devices")
+
+    def _order(self) -> HostFinding | None:
+        """Modules for several devices that all hosts have, in another order."""
+        shared = {
+            key
+            for key, rows in self._of.items()
+            if len(rows) == len(self._hosts) and not all(one.is_local for one in rows.values())
+        }
+        orders = {host: tuple(key for key in order if key in shared) for host, order in self._orders.items()}
+        split = _split(orders)
+        if split is None:
+            return None
+        usual, odd = split
+        place = next(
+            i for i, (one, other) in enumerate(zip(usual, orders[odd[0]], strict=True)) if one != other
+        )
+        name, other = usual[place][0], orders[odd[0]][place][0]
+        return HostFinding("order", name, odd, f"{other} is compiled where others compile {name}")
+
+    def _differing(self, key: Key, rows: Mapping[str, _Compiled]) -> HostFinding | None:
+        name = key[0]
+        split = _split({host: one.problem is not None for host, one in rows.items()})
+        if split is not None or next(iter(rows.values())).problem is not None:
+            odd = tuple(host for host, one in rows.items() if one.problem is not None)
+            return HostFinding("unreadable", name, odd, str(rows[odd[0]].problem))
+        reference, odd = self._told_apart(rows, lambda one: one.before)
+        if odd:
+            return self._first_instruction(key, reference, odd, "before optimization")
+        reference, odd = self._told_apart(rows, lambda one: one.after is None)
+        if odd:
+            lacking = tuple(host for host, one in rows.items() if one.after is None)
+            return HostFinding(
+                "unfinished", name, lacking, "it has no final text: the compilation did not end"
+            )
+        reference, odd = self._told_apart(rows, lambda one: one.settings)
+        if odd:
+            changes = changed_settings(dict(rows[reference].settings), dict(rows[odd[0]].settings))
+            first = next(iter(changes))
+            usual, own = (value if value is not None else "the default" for value in changes[first])
+            more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+            return HostFinding(
+                "options",
+                name,
+                odd,
+                f"{first} is {own}, elsewhere {usual}{more}",
+                setting=first,
+                settings=changes,
+            )
+        reference, odd = self._told_apart(rows, lambda one: one.meetings)
+        if odd:
+            return _of_collectives(name, rows[reference].collectives, rows[odd[0]].collectives, odd)
+        reference, odd = self._told_apart(rows, lambda one: one.after)
+        if odd:
+            return self._first_instruction(key, reference, odd, "after optimization alone")
+        return None
+
+    def _told_apart(
+        self, rows: Mapping[str, _Compiled], ask: Callable[[_Compiled], Hashable]
+    ) -> tuple[str, tuple[str, ...]]:
+        """A host of the majority, else the first; and the odd ones, else none."""
+        answers = {host: ask(rows[host]) for host in self._hosts}
+        split = _split(answers)
+        if split is None:
+            return self._hosts[0], ()
+        usual, odd = split
+        reference = next(host for host in self._hosts if answers[host] == usual)
+        others = tuple(host for host in odd if answers[host] != usual)
+        return reference, (*others, *(host for host in odd if host not in others))
+
+    def _first_instruction(self, key: Key, reference: str, odd: tuple[str, ...], when: str) -> HostFinding:
+        modules = [self._module(key, host, when) for host in (reference, odd[0])]
+        one, other = first_difference(*modules) if None not in modules else (None, None)  # type: ignore[arg-type]
+        shown = one or other
+        where = f", from {shown.name} ({shown.opcode}) on" if shown is not None else ""
+        return HostFinding(
+            "different",
+            key[0],
+            odd,
+            f"another program {when}{where}",
+            shown.name if shown is not None else None,
+            shown.opcode if shown is not None else None,
+        )
+
+    def _module(self, key: Key, host: str, when: str) -> hlo.Module | None:
+        number = self._of[key][host].number
+        for compilation in open_folder(self._folders[host]).compilations:
+            if compilation.number == number and compilation.name == key[0]:
+                return compilation.before if when.startswith("before") else compilation.after
+        return None
+
+
+def _of_collectives(
+    name: str, usual: Sequence[Collective], own: Sequence[Collective], odd: tuple[str, ...]
+) -> HostFinding:
+    least = min(len(usual), len(own))
+    place = next((i for i in range(least) if usual[i].meeting != own[i].meeting), least)
+    one = usual[place] if place < len(usual) else None
+    other = own[place] if place < len(own) else None
+    named = one or other
+    said = " where others run ".join(f"{c.kind} {c.instruction}" if c else "nothing" for c in (other, one))
+    return HostFinding(
+        "collectives",
+        name,
+        odd,
+        f"collective {place + 1} in the order of the schedule: {said}; devices that wait for each other hang",
+        named.instruction if named is not None else None,
+        named.kind if named is not None else None,
+    )
+
+
+def _split(answers: Mapping[str, T]) -> tuple[T, tuple[str, ...]] | None:
+    """The answer of the majority and the hosts outside of it; without a majority the first answer and all hosts.
+
+    None where all agree.
+    """
+    counts = Counter(answers.values())
+    if len(counts) == 1:
+        return None
+    usual, count = counts.most_common(1)[0]
+    if 2 * count > len(answers):
+        return usual, tuple(host for host, answer in answers.items() if answer != usual)
+    return next(iter(answers.values())), tuple(answers)

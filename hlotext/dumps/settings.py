@@ -1,0 +1,91 @@
+"""Under which settings of the compiler a module was compiled, as all files of its dump tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from hlotext.syntax.source.inputs import InputError
+from hlotext.textproto import Message
+
+if TYPE_CHECKING:
+    from hlotext.dumps.compilation import Compilation
+
+_IGNORED = ("xla_dump_",)
+"""Settings that say where and what is dumped, and change nothing."""
+_HEADER = ("replica_count", "num_partitions")
+
+
+def settings(compilation: Compilation) -> dict[str, str]:
+    """The settings by name, without those of dumping. A name that is missing has its default, which not every file prints.
+
+    TPU's compile environment says what was used; its flag file, which does not know of options that were handed to one
+    compilation, counts where there is no environment.
+    """
+    found: dict[str, str] = {}
+    environment = dict(_lines(compilation, "tpu-environment", ":"))
+    found.update(environment or dict(_lines(compilation, "flagfile", "=")))
+    options = compilation.options
+    if options is not None:
+        found.update({name: ",".join(values) for name, values in options.debug.items()})
+        if options.target is not None:
+            found.update(_flat("gpu_target_config", options.target))
+    for result in compilation.files_of("autotune-results"):
+        found.update(_autotuning(compilation, result.kind))
+    return {name: value for name, value in found.items() if not name.startswith(_IGNORED)}
+
+
+def header_settings(compilation: Compilation) -> dict[str, str]:
+    """How many devices the module's header says it is for."""
+    module = compilation.before or compilation.after
+    if module is None:
+        return {}
+    return {name: str(module.attributes[name]) for name in _HEADER if name in module.attributes}
+
+
+def changed_settings(
+    old: Mapping[str, str], new: Mapping[str, str]
+) -> dict[str, tuple[str | None, str | None]]:
+    """The settings that differ, with both values; None stands for the default."""
+    return {
+        name: (old.get(name), new.get(name))
+        for name in sorted({*old, *new})
+        if old.get(name) != new.get(name)
+    }
+
+
+def _lines(compilation: Compilation, kind: str, separator: str) -> Iterator[tuple[str, str]]:
+    """`name: value` or `--name=value`, one a line; comments are not taken."""
+    for file in compilation.files_of(kind):
+        try:
+            text = file.text()
+        except InputError:
+            continue
+        for line in text.splitlines():
+            name, found, value = line.strip().removeprefix("--").partition(separator)
+            if found and name and not name.startswith("#") and " " not in name:
+                yield name, value.strip().strip('"')
+
+
+def _autotuning(compilation: Compilation, kind: str) -> dict[str, str]:
+    """What autotuning chose; the version alone is no choice."""
+    message = compilation._proto(kind)
+    if message is None:
+        return {}
+    return {name: value for name, value in _flat(kind, message).items() if not name.endswith(".version")}
+
+
+def _flat(prefix: str, message: Message) -> dict[str, str]:
+    """The fields of a message by their paths, repeated ones numbered."""
+    found: dict[str, str] = {}
+    pending = [(prefix, message)]
+    while pending:
+        path, one = pending.pop()
+        for name, values in one.items():
+            for number, value in enumerate(values):
+                own = f"{path}.{name}" + (f"[{number}]" if len(values) > 1 else "")
+                if isinstance(value, Message):
+                    pending.append((own, value))
+                else:
+                    found[own] = str(value).lower() if isinstance(value, bool) else str(value)
+    return found

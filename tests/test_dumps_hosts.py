@@ -1,0 +1,194 @@
+"""Dumps of many hosts, and two folders, side by side: three hosts of `tests/data/hosts`, changed in one way after another."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hlotext import diff, dumps
+from tests.cli_support import run
+from tests.support import DATA
+
+HOSTS = DATA / "hosts"
+LOCAL = """HloModule jit_iota, entry_computation_layout={()->s32[4]{0}}
+
+ENTRY %main () -> s32[4] {
+  ROOT %iota = s32[4]{0} iota(), iota_dimension=0
+}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Four hosts that compiled the same."""
+    for number in range(4):
+        own = tmp_path / "job" / f"host_{number}"
+        shutil.copytree(HOSTS / "host_0", own)
+        options = own / "module_0000.jit_step.debug_options"
+        options.write_text(options.read_text().replace("host_0", own.name))
+    return tmp_path / "job"
+
+
+def edit(host: Path, word: str, change: Callable[[str], str]) -> None:
+    """Changes the texts of a host whose names hold a word."""
+    for path in host.glob(f"*{word}*"):
+        path.write_text(change(path.read_text()))
+
+
+def swapped(text: str) -> str:
+    """The two all-reduces in the other order."""
+    first, second = re.findall(r"^  %all-reduce.*\n", text, re.MULTILINE)
+    return text.replace(first + second, second + first)
+
+
+def test_hosts_that_compiled_the_same(folder: Path) -> None:
+    """Names, paths, metadata, numbers of modules and dump folders do not count."""
+    host = folder / "host_2"
+    edit(
+        host,
+        "optimizations",
+        lambda text: text.replace("%scaled", "%other").replace("train.py", "/mnt/b/train.py"),
+    )
+    for path in list(host.iterdir()):
+        path.rename(path.with_name(path.name.replace("0000", "0017")))
+    report = dumps.hosts([folder])
+    assert (report.verdict, report.findings, report.modules) == ("same", (), 1)
+    assert report.hosts == ("host_0", "host_1", "host_2", "host_3")
+
+
+CHANGES: dict[str, tuple[str, Callable[[str], str], str, str | None]] = {
+    "program": ("optimizations", lambda t: t.replace("constant(0.5)", "constant(0.25)"), "different", "rate"),
+    "final": ("after", lambda t: t.replace("multiply(", "add("), "different", "scaled"),
+    "order": ("after", swapped, "collectives", "all-reduce"),
+    "channel": ("after", lambda t: t.replace("channel_id=2", "channel_id=3"), "collectives", "all-reduce.1"),
+    "groups": ("after", lambda t: t.replace("{{0,1},{2,3}}", "{{0,2},{1,3}}"), "collectives", "all-reduce"),
+    "option": ("debug_options", lambda t: t + "xla_cpu_enable_fast_math: true\n", "options", None),
+    "damaged": ("before", lambda t: t[:200], "unreadable", None),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_odd_host_is_named(name: str, folder: Path) -> None:
+    word, change, kind, instruction = CHANGES[name]
+    edit(folder / "host_2", word, change)
+    report = dumps.hosts([folder])
+    (finding,) = report.findings
+    assert report.verdict == "different"
+    assert (finding.kind, finding.module, finding.hosts) == (kind, "jit_step", ("host_2",))
+    assert finding.instruction == instruction
+    if name == "option":
+        assert finding.setting == "xla_cpu_enable_fast_math"
+        assert finding.settings == {"xla_cpu_enable_fast_math": (None, "true")}
+
+
+def test_a_host_that_did_not_finish(folder: Path) -> None:
+    next((folder / "host_3").glob("*after*")).unlink()
+    (finding,) = dumps.hosts([folder]).findings
+    assert (finding.kind, finding.hosts) == ("unfinished", ("host_3",))
+
+
+def test_what_one_host_compiled_for_itself_is_a_note(folder: Path) -> None:
+    for stage in ("before_optimizations", "cpu_after_optimizations"):
+        (folder / "host_1" / f"module_0003.jit_iota.{stage}.txt").write_text(LOCAL)
+    report = dumps.hosts([folder])
+    (finding,) = report.findings
+    assert (report.verdict, finding.kind, finding.module, finding.hosts) == (
+        "local",
+        "local",
+        "jit_iota",
+        ("host_1",),
+    )
+
+
+def test_a_module_for_several_devices_must_be_everywhere(folder: Path) -> None:
+    for path in list((folder / "host_0").iterdir()):
+        path.unlink()
+    (finding,) = dumps.hosts([folder]).findings
+    assert (finding.kind, finding.hosts) == ("missing", ("host_0",))
+
+
+def test_modules_in_another_order(folder: Path) -> None:
+    for number, host in enumerate(sorted(folder.iterdir())):
+        for path in list(host.iterdir()):
+            other = path.with_name(
+                path.name.replace("0000.jit_step", f"{'0001' if number < 3 else '0000'}.jit_eval")
+            )
+            text = path.read_text().replace("HloModule jit_step", "HloModule jit_eval")
+            if number == 3:
+                path.rename(path.with_name(path.name.replace("0000", "0001")))
+            other.write_text(text)
+    (finding,) = dumps.hosts([folder]).findings
+    assert (finding.kind, finding.hosts) == ("order", ("host_3",))
+
+
+def test_without_a_majority_all_are_named(folder: Path) -> None:
+    edit(folder / "host_1", "after", swapped)
+    (finding,) = dumps.hosts([folder / "host_0", folder / "host_1"]).findings
+    assert finding.hosts == ("host_0", "host_1")
+
+
+def test_one_host_alone_is_an_error(folder: Path) -> None:
+    with pytest.raises(ValueError, match="two hosts"):
+        dumps.hosts([folder / "host_0"])
+
+
+def test_several_processes_answer_the_same(folder: Path) -> None:
+    edit(folder / "host_2", "after", swapped)
+    assert dumps.hosts([folder], jobs=2) == dumps.hosts([folder])
+
+
+def test_the_command(folder: Path) -> None:
+    """Exit status 1 for what differs; the finding in every form."""
+    assert run("dump", "hosts", str(folder), "-j", "1").exit_code == 0
+    edit(folder / "host_2", "after", swapped)
+    result = run("dump", "hosts", str(folder), "-j", "1")
+    assert result.exit_code == 1
+    assert "host_2" in result.stdout
+    assert "all-reduce" in result.stdout
+    table = run("dump", "hosts", str(folder), "-j", "1", "--format", "markdown").stdout
+    assert "| collectives | jit_step | host_2 |" in table
+    document = json.loads(run("dump", "hosts", str(folder), "-j", "1", "--format", "json").stdout)
+    assert document["findings"][0]["kind"] == "collectives"
+    assert run("dump", "hosts", str(folder / "host_0"), "-j", "1").exit_code == 2
+
+
+# ---- two folders
+
+
+def test_folders_with_a_flag(folder: Path) -> None:
+    """A setting that moves no operation is an answer."""
+    edit(folder / "host_1", "debug_options", lambda text: text + "xla_cpu_enable_fast_math: true\n")
+    (pair,) = diff.folders(folder / "host_0", folder / "host_1").pairs
+    assert pair.settings == {"xla_cpu_enable_fast_math": (None, "true")}
+    assert (pair.before, pair.after, pair.is_same) == ("same", "same", False)
+
+
+def test_folders_are_paired_by_what_compilations_are(folder: Path) -> None:
+    """Two of one name by their programs, whatever their numbers; the rest by name."""
+    old, new = folder / "host_0", folder / "host_1"
+    slower = (old / "module_0000.jit_step.before_optimizations.txt").read_text().replace("0.5", "0.125")
+    (old / "module_0005.jit_step.before_optimizations.txt").write_text(slower)
+    for path in list(new.iterdir()):
+        path.rename(path.with_name(path.name.replace("0000", "0008")))
+    (new / "module_0002.jit_step.before_optimizations.txt").write_text(slower)
+    (new / "module_0004.jit_iota.before_optimizations.txt").write_text(LOCAL)
+    found = diff.folders(old, new)
+    assert [(pair.old.number, pair.new.number, pair.before) for pair in found.pairs] == [
+        (0, 8, "same"),
+        (5, 2, "same"),
+    ]
+    assert [one.name for one in found.only_new] == ["jit_iota"]
+    assert not found.only_old
+    assert not found.is_same
+
+
+def test_exact_counts_names(folder: Path) -> None:
+    edit(folder / "host_1", "optimizations", lambda text: text.replace("%scaled", "%other"))
+    (pair,) = diff.folders(folder / "host_0", folder / "host_1").pairs
+    (exact,) = diff.folders(folder / "host_0", folder / "host_1", exact=True).pairs
+    assert (pair.before, exact.before) == ("same", "different")
