@@ -40,7 +40,7 @@ LINES: dict[str, tuple[str, ...]] = {
     ),
     "grep": ("grep add FILE", "grep *a*a*a*b FILE", "grep dot(...) FILE --format json"),
     "rewrite": ("rewrite -p dce,cse FILE",),
-    "extract": ("extract x FILE",),
+    "extract": ("extract FILE -i x", "extract FILE -i x --whole"),
     "memory": ("memory FILE --platform tpu", "memory FILE --platform cpu --format json"),
     "thunks": ("thunks FILE --platform gpu", "thunks FILE --platform cpu --format json"),
     "cost": ("cost FILE", "cost FILE --by scope", "cost FILE --by line", "cost FILE --format json"),

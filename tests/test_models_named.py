@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import hlotext as hlo
-from hlotext import analysis, cost, lint
+from hlotext import analysis, cost, lint, memory
 from hlotext.analysis import entries
+from hlotext.dumps import timeline
+from hlotext.memory import usage
 
 SPLIT = """HloModule m, num_partitions=4
 
@@ -85,3 +89,47 @@ def test_before_optimization_the_time_is_no_bound() -> None:
     text = "HloModule m\n\nENTRY e {{\n  x0 = f32[1024,1024] parameter(0)\n{0}  ROOT y = f32[1024,1024] negate(x8)\n}}\n"
     assert not cost.estimate(hlo.parse(text.format(chain)), "h100").is_bound
     assert cost.estimate(hlo.parse(ASYNC), "h100").is_bound
+
+
+LAYERS = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  p = f32[1024,1024] parameter(0)
+LINES
+  s0_ = f32[1024,1024] add(x0, x1)
+SUMS
+  ROOT r = f32[1024,1024] negate(s30_)
+}
+"""
+
+
+def test_arrays_of_repeated_layers_are_one_row() -> None:
+    """What only numbers tell apart is one row with a count; sizes and sums stay."""
+    lines = "".join(
+        f'  x{n} = f32[1024,1024] negate(p), metadata={{op_name="jit(f)/layer_{n}/neg"}}\n' for n in range(32)
+    )
+    sums = "".join(f"  s{n}_ = f32[1024,1024] add(s{n - 1}_, x{n + 1})\n" for n in range(1, 31))
+    found = memory.assign(hlo.parse(LAYERS.replace("LINES\n", lines).replace("SUMS\n", sums)))
+    arrays = usage.live_arrays(found, 0, found.peak(0).time)
+    rows = usage.repeated(arrays)
+    assert sum(row.bytes for row in rows) == sum(array.bytes for array in arrays)
+    assert rows[0].count >= 30
+    assert rows[0].bytes == rows[0].count << 22
+    assert len(rows) <= 4
+
+
+def test_rounds_of_a_pipeline_are_taken_together() -> None:
+    """The first round stands for ten of the same two passes; two rounds are no repetition."""
+
+    def rows(names: str) -> list[timeline.Row]:
+        steps = [SimpleNamespace(stage="simplification", name=name, index=n) for n, name in enumerate(names)]
+        return [timeline.Row(step, None, None) for step in steps]  # type: ignore[arg-type]
+
+    def folded(names: str) -> list[tuple[str, int]]:
+        return [("".join(row.step.name for row in r.rows), r.count) for r in timeline.rounds(rows(names))]
+
+    assert folded("x" + "ab" * 10 + "y") == [("x", 1), ("ab", 10), ("y", 1)]
+    assert folded("abab") == [("a", 1), ("b", 1), ("a", 1), ("b", 1)]
+    assert folded("aaaa") == [("a", 4)]
+    assert folded("abababa") == [("ab", 3), ("a", 1)]
+    assert folded("") == []

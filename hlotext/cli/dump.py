@@ -18,7 +18,7 @@ from hlotext.cli.folders import chosen, opened
 from hlotext.cli.output import Column, Table, echo, output
 from hlotext.dumps.causes import Cause
 from hlotext.dumps.changes import Changes
-from hlotext.dumps.timeline import Row
+from hlotext.dumps.timeline import Rounds, Row, rounds
 
 T = TypeVar("T")
 _ROWS = 40
@@ -179,7 +179,7 @@ def _compilation_json(c: dumps.Compilation) -> dict[str, Any]:
     metavar="STAGE",
     help="Only this stage.",
 )
-@click.option("--all", "show_all", is_flag=True, help="Steps that changed nothing too.")
+@click.option("--all", "show_all", is_flag=True, help="Steps that changed nothing too, and every round.")
 @FORMAT
 def timeline(path: str, module: str | None, stage: str | None, show_all: bool, output_format: str) -> None:
     """What each step did: operations that came, went, changed, or only got another name; bytes of results; time.
@@ -208,7 +208,12 @@ def timeline(path: str, module: str | None, stage: str | None, show_all: bool, o
         *(Column(title, is_number=True) for title in ("new", "gone", "changed", "renamed", "bytes")),
         *([Column("ms", is_number=True)] if has_times else []),
     ]
-    out.table(Table("steps", columns, [_cells(row, has_times) for row in shown]))
+    cells = []
+    for group in rounds(shown) if not show_all else [Rounds((row,)) for row in shown]:
+        cells += [_cells(row, has_times) for row in group.rows]
+        if group.others:
+            cells.append(_round_cells(group, has_times))
+    out.table(Table("steps", columns, cells))
     quiet = len(rows) - len(shown)
     if quiet:
         echo(f"  {counted(quiet, 'step')} changed nothing (--all shows them)")
@@ -227,6 +232,26 @@ def _cells(row: Row, has_times: bool) -> list[str]:
         counts = [*(f"{n:,}" if n else "" for n in numbers), _signed(found.bytes) if len(found) else ""]
     time = [] if not has_times else ["" if row.milliseconds is None else f"{row.milliseconds:,.1f}"]
     return [str(step.index), step.stage, step.name, *counts, *time]
+
+
+def _round_cells(group: Rounds, has_times: bool) -> list[str]:
+    """What the further rounds of the same passes did together."""
+    steps = [row.step.index for row in group.others]
+    found = [row.changes for row in group.others if row.changes is not None]
+    numbers = [
+        sum(map(len, parts))
+        for parts in zip(*((c.added, c.removed, c.changed, c.renamed) for c in found), strict=True)
+    ] or [0] * 4
+    times = [row.milliseconds for row in group.others if row.milliseconds is not None]
+    what = "the same" if len(group.rows) == 1 else f"the same {len(group.rows)} passes"
+    return [
+        f"{min(steps)}-{max(steps)}",
+        group.rows[0].step.stage,
+        f"{what} {counted(group.count - 1, 'time')} more",
+        *(f"{n:,}" if n else "" for n in numbers),
+        _signed(sum(c.bytes for c in found)),
+        *([f"{sum(times):,.1f}" if times else ""] if has_times else []),
+    ]
 
 
 def _row_json(row: Row) -> dict[str, Any]:

@@ -64,11 +64,14 @@ def show_spaces(report: Output, shown: memory.Assignment) -> None:
 
 
 def show_arrays(report: Output, arrays: Sequence[usage.LiveArray], where: str, limit: int) -> None:
-    """What lives at a moment, one row each."""
-    rows = arrays[:limit] if limit else arrays
+    """What lives at a moment, one row each, and one for those that are the same in every layer."""
+    folded = usage.repeated(arrays)
+    rows = folded[:limit] if limit else folded
     total = sum(array.bytes for array in arrays)
+    is_folded = any(row.count > 1 for row in rows)
     columns = [
         Column("bytes", is_number=True),
+        *([Column("each", is_number=True)] if is_folded else []),
         Column("pad", is_number=True),
         Column("live", is_number=True),
         Column("shape"),
@@ -77,22 +80,24 @@ def show_arrays(report: Output, arrays: Sequence[usage.LiveArray], where: str, l
         Column("line"),
     ]
     cells = []
-    for array in rows:
+    for row in rows:
+        array = row.array
         scope = array.scope if array.kind == "temporary" else array.kind
         cells.append(
             (
-                byte_text(array.bytes),
+                byte_text(row.bytes),
+                *([f"{row.count} x {byte_text(array.bytes)}" if row.count > 1 else ""] if is_folded else []),
                 ""
                 if array.padding_factor is None or array.padding_factor < 1.005
                 else f"{array.padding_factor:.2g}x",
-                "all" if array.first is None else f"{array.first}-{array.last}",
+                "all" if row.first is None else f"{row.first}-{row.last}",
                 array.shape,
-                _what(array),
+                _what(array) + (" ..." if row.count > 1 else ""),
                 scope,
                 usage.line_text(array.place),
             )
         )
-    report.table(Table(f"Live in {where}: {byte_text(total)}", columns, cells, len(arrays) - len(rows)))
+    report.table(Table(f"Live in {where}: {byte_text(total)}", columns, cells, len(folded) - len(rows)))
 
 
 def _what(array: usage.LiveArray) -> str:

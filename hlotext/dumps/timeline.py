@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -35,6 +35,44 @@ class Row:
     def is_quiet(self) -> bool:
         """Whether it changed nothing but metadata and order."""
         return self.changes is not None and not len(self.changes)
+
+
+@attrs.frozen
+class Rounds:
+    """Steps that follow each other, of which a pipeline runs the same ones again and again."""
+
+    rows: tuple[Row, ...]
+    """Those of the first round; one step where nothing repeats itself."""
+    others: tuple[Row, ...] = ()
+    """Those of the other rounds."""
+
+    @property
+    def count(self) -> int:
+        """How many rounds there are."""
+        return 1 + len(self.others) // len(self.rows)
+
+
+def rounds(rows: Sequence[Row]) -> list[Rounds]:
+    """Rows with repeated rounds of the same passes taken together, from three on; what repeats itself is short."""
+    names = [(row.step.stage, row.step.name) for row in rows]
+    found = []
+    place = 0
+    while place < len(rows):
+        best, period = 0, 1
+        for length in range(1, _LONGEST_ROUND + 1):
+            end = place + length
+            while end < len(names) and names[end] == names[end - length]:
+                end += 1
+            covered = (end - place) // length * length
+            if covered >= 3 * length and covered > best:
+                best, period = covered, length
+        stop = place + (best or 1)
+        found.append(Rounds(tuple(rows[place : place + period]), tuple(rows[place + period : stop])))
+        place = stop
+    return found
+
+
+_LONGEST_ROUND = 8
 
 
 def timeline(compilation: Compilation, stage: str | None = None) -> Iterator[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
@@ -110,6 +111,46 @@ class LiveArray:
     def label(self) -> str:
         """Its name, with the index where it is a part of a result."""
         return f"{self.name}{{{','.join(map(str, self.index))}}}" if self.index else self.name
+
+
+@attrs.frozen
+class Repeated:
+    """Arrays of repeated layers, that differ in nothing but numbers in their names."""
+
+    array: LiveArray
+    """The first of them."""
+    count: int
+    bytes: int
+    """Of all of them."""
+    first: int | None
+    """The first moment of any of them; None for what is held all the time."""
+    last: int | None
+
+
+def repeated(arrays: Iterable[LiveArray]) -> list[Repeated]:
+    """Arrays with those folded into one that have the same size, shape, line and kind, and names that numbers tell apart.
+
+    The most bytes first, taken together.
+    """
+    groups: dict[tuple[object, ...], list[LiveArray]] = {}
+    for one in arrays:
+        key = (
+            one.bytes, one.value_bytes, one.unpadded_bytes, one.shape, one.layout, one.opcode, one.place, one.first is None,
+            *(_NUMBER.sub("*", text) for text in (one.label, one.op_name, one.scope, one.kind, one.writer)),
+        )  # fmt: skip
+        groups.setdefault(key, []).append(one)
+    found = []
+    for members in groups.values():
+        firsts = [one.first for one in members if one.first is not None]
+        lasts = [one.last for one in members if one.last is not None]
+        total = sum(one.bytes for one in members)
+        found.append(
+            Repeated(members[0], len(members), total, min(firsts, default=None), max(lasts, default=None))
+        )
+    return sorted(found, key=lambda group: -group.bytes)
+
+
+_NUMBER = re.compile(r"[0-9]+")
 
 
 @attrs.frozen
