@@ -1,11 +1,12 @@
 """`reread`: what XLA prints after reading a text, its order, its names and its values.
 
-`tests/data/reread` holds texts and, beside each, what jaxlib 0.10.2 prints of it (`.xla`); `test_as_xla` asks XLA itself, of
-these, of the cases of tests/data/ok and of the corpus.
+`tests/data/reread` holds texts and, beside each, what jaxlib 0.10.2 prints of it (`.xla`); in `newest` what 0.12.0.1 prints;
+`test_as_xla` asks the XLA that is installed, of these, of the cases of tests/data/ok and of the corpus.
 """
 
 from __future__ import annotations
 
+from importlib import metadata
 from pathlib import Path
 
 import attrs
@@ -18,6 +19,7 @@ from tests.test_ok import FACTS
 from tests.xla_prints import xla_rereads
 
 CASES = sorted((support.DATA / "reread").glob("*.hlo"))
+NEWEST = sorted((support.DATA / "reread" / "newest").glob("*.hlo"))
 FULL = hlo.PrintOptions(print_large_constants=True)
 
 DIFFERENT = {
@@ -35,8 +37,32 @@ def test_case(path: Path) -> None:
     """What XLA printed when the case was made."""
     module = hlo.parse(path.read_text(encoding="utf-8"))
     before = str(module)
-    assert hlo.reread(module).to_text() == path.with_suffix(".xla").read_text(encoding="utf-8")
+    assert hlo.reread(module, age="0.10.2").to_text() == path.with_suffix(".xla").read_text(encoding="utf-8")
     assert str(module) == before
+
+
+@pytest.mark.parametrize("path", NEWEST, ids=lambda path: path.stem)
+def test_newest(path: Path) -> None:
+    """What jaxlib 0.12.0.1 printed; without an age the newest is meant, and reading it back changes nothing more."""
+    module = hlo.parse(path.read_text(encoding="utf-8"))
+    expected = path.with_suffix(".xla").read_text(encoding="utf-8")
+    assert hlo.reread(module, age="0.12").to_text(FULL) == expected
+    assert hlo.reread(module).to_text(FULL) == expected
+
+
+def test_words_of_releases() -> None:
+    """Each release prints its own words for the same thing."""
+    text = (
+        "HloModule m, entry_computation_layout={(f32[4]{0})->pred[4]{0}}\n\nENTRY %e (p: f32[4]) -> pred[4] {\n"
+        "  %p = f32[4]{0} parameter(0), sharding={single_device[device_id=0]}\n"
+        "  ROOT %c = pred[4]{0} compare(%p, %p), direction=LT, order=TOTAL\n}\n\n"
+    )
+    old = hlo.reread(hlo.parse(text), age="0.10.2").to_text()
+    assert "type=TOTALORDER" in old
+    assert "maximal_mesh[device_id=0]" in old
+    assert hlo.reread(hlo.parse(old), age="0.12.0.1").to_text() == text
+    with pytest.raises(ValueError, match="no age of XLA"):
+        hlo.reread(hlo.parse(text), age="yesterday")
 
 
 @pytest.mark.parametrize("path", support.corpus_files()[::6], ids=lambda path: path.name)
@@ -70,13 +96,13 @@ def test_circles_and_unknown_things_are_kept() -> None:
 @pytest.mark.parametrize("group", range(len(GROUPS)))
 def test_as_xla(group: int) -> None:
     """Byte for byte; constants whose numbers the text leaves out aside, which XLA fills from a counter."""
-    paths = GROUPS[group]
+    paths, release = GROUPS[group], metadata.version("jaxlib")
     texts = [support.read_text(path).decode("utf-8", "surrogateescape") for path in paths]
     for path, text, prints in zip(paths, texts, xla_rereads(texts), strict=True):
         if prints is None:
             assert path.stem in FACTS["refused_by_xla"], path
             continue
-        module = hlo.reread(hlo.parse(text))
+        module = hlo.reread(hlo.parse(text), age=release)
         assert (module.to_text() == prints["default"]) == (path.stem not in DIFFERENT), path
         if "{...}" not in text:
             assert (module.to_text(FULL) == prints["full"]) == (path.stem not in DIFFERENT), path

@@ -66,6 +66,7 @@ def clone_computation(
     copy = Computation(
         module.computation_names.unique(name or f"{computation.name or 'inline_body'}.clone"),
         execution_thread=computation._execution_thread,
+        backend_config=computation._backend_config,
     )
     nodes: Nodes = dict(callees or {})
     for old in computation:

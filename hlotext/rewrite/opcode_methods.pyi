@@ -203,6 +203,7 @@ class OpcodeMethods:
         *operands: Instruction,
         shape: Shape | str | None = ...,
         async_group_id: int | None = ...,
+        output_to_operand_aliasing: OutputToOperandAliasing | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def atan(
@@ -351,6 +352,7 @@ class OpcodeMethods:
         to_apply: Computation,
         channel_id: int | None = ...,
         replica_groups: ReplicaGroups | Sequence[Sequence[int]] | str | None = ...,
+        constrain_layout: bool | None = ...,
         use_global_device_ids: bool | None = ...,
         has_dynamic_root: bool | None = ...,
         **common: Unpack[Common],
@@ -388,7 +390,7 @@ class OpcodeMethods:
         operand0: Instruction,
         operand1: Instruction,
         /,
-        *,
+        *operands: Instruction,
         shape: Shape | str | None = ...,
         dim_labels: ConvolutionDimensionNumbers | str,
         window: Window | str | None = ...,
@@ -490,6 +492,8 @@ class OpcodeMethods:
         rhs_contracting_dims: Sequence[int] | None = ...,
         operand_precision: Sequence[Precision] | None = ...,
         algorithm: PrecisionAlgorithm | RandomAlgorithm | str | None = ...,
+        sparsity_config: SparsityConfig | str | None = ...,
+        block_scaling_config: BlockScalingConfig | str | None = ...,
         sparsity: DotSparsity | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
@@ -520,6 +524,15 @@ class OpcodeMethods:
         **common: Unpack[Common],
     ) -> Instruction: ...
     def erf(
+        self,
+        operand0: Instruction,
+        /,
+        *,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
+        **common: Unpack[Common],
+    ) -> Instruction: ...
+    def exp2(
         self,
         operand0: Instruction,
         /,
@@ -619,6 +632,15 @@ class OpcodeMethods:
         **common: Unpack[Common],
     ) -> Instruction: ...
     def log_plus_one(
+        self,
+        operand0: Instruction,
+        /,
+        *,
+        shape: Shape | str | None = ...,
+        result_accuracy: ResultAccuracy | str | None = ...,
+        **common: Unpack[Common],
+    ) -> Instruction: ...
+    def log2(
         self,
         operand0: Instruction,
         /,
@@ -1022,8 +1044,7 @@ class OpcodeMethods:
         shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         mode: CollectiveMode | ShuffleMode | str,
-        shifts: Sequence[int] | None = ...,
-        indices: Literal | str | None = ...,
+        shifts: Sequence[int],
         **common: Unpack[Common],
     ) -> Instruction: ...
     def sign(

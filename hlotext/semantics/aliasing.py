@@ -39,20 +39,33 @@ def check_operands(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
     if not isinstance(config, OutputToOperandAliasing) or instruction.shape is None:
         return
     name = "output_to_operand_aliasing"
+    if instruction.opcode == "async-update":
+        yield from _check_update(instruction, config)
+        return
+    shapes, result = [operand.shape for operand in instruction.operands], instruction.shape
+    body = instruction.async_wrapped_computation
+    if body is not None and len(body) and instruction.opcode == "async-start":
+        # Operands and result of the wrapped computation count, be they bound here or later.
+        shapes = [parameter.shape for parameter in body.parameters]
+        whole = (*shapes, body.root.shape)
+        if None not in whole and len(result.tuple_shapes) > 1:
+            taken = Shape.tuple(tuple(shape for shape in shapes if shape is not None))
+            result = Shape.tuple((taken, body.root.shape or taken, *result.tuple_shapes[2:]))
     for alias in config.aliases:
         number = alias.operand_index
-        if not 0 <= number < len(instruction.operands):
-            count = plural(len(instruction.operands), "operand")
+        if not 0 <= number < len(shapes):
+            count = plural(len(shapes), "operand")
             message = f"{alias}: {instruction.opcode} has {count}, so not number {number}"
             yield Problem("V608", message, name)
             continue
-        whole = instruction.operands[number].shape
-        if whole is None:
+        given = shapes[number]
+        if given is None:
             continue
-        source, target = (
-            part_of(whole, alias.operand_shape_index),
-            part_of(instruction.shape, alias.output_shape_index),
-        )
+        source = part_of(given, alias.operand_shape_index)
+        target = part_of(result, alias.output_shape_index)
+        if instruction.opcode == "async-start" and not alias.output_shape_index:
+            yield Problem("V608", f"{alias}: the result of an async-start is no buffer as a whole", name)
+            continue
         if source is None:
             index = index_text(alias.operand_shape_index)
             yield Problem("V608", f"{alias}: operand {number} has no part {index}", name, related=(number,))
@@ -62,6 +75,26 @@ def check_operands(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
             )
         if source is not None and target is not None and _SKIPPED not in instruction.frontend_attributes:
             yield from _shared(instruction, alias, source, target, facts)
+
+
+def _check_update(instruction: Instruction, config: OutputToOperandAliasing) -> Iterator[Problem]:
+    """What an async-update shares is an element of the state, behind operands and result: `{{2}: (0, {2})}`."""
+    state = instruction.operands[0].shape if instruction.operands else None
+    for alias in config.aliases:
+        index = alias.output_shape_index
+        is_state = alias.operand_index == 0 and index[:1] == alias.operand_shape_index[:1] == (2,)
+        target = part_of(instruction.shape, index)
+        source = part_of(state, alias.operand_shape_index)
+        if not is_state or source is None or target is None:
+            yield Problem(
+                "V608", f"{alias}: an async-update shares its state, {{2}} of operand 0 and of the result",
+                "output_to_operand_aliasing",
+            )  # fmt: skip
+        elif not compatible(source, target):
+            yield Problem(
+                "V609", f"{alias}: operand 0 holds {shorten(str(source))}, but the result {shorten(str(target))}",
+                "output_to_operand_aliasing",
+            )  # fmt: skip
 
 
 def _shared(

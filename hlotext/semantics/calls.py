@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.values.sparsity import DotSparsity
+from hlotext.ir.values.sparsity import BlockScalingConfig, DotSparsity, SparsityConfig
 from hlotext.semantics.facts import Facts
 from hlotext.semantics.infer.shapes import is_scalar, same_type_or_floats
 from hlotext.semantics.problems import Callee, Problem
 from hlotext.semantics.words import plural
 
-REDUCING = frozenset({"all-reduce", "all-reduce-start", "collective-reduce", "reduce-scatter"})
-"""Collectives that combine elements with `to_apply`."""
+REDUCING = frozenset({"all-reduce", "all-reduce-start", "reduce-scatter"})
+"""Collectives that combine elements with `to_apply`, and of which XLA's verifier looks at that."""
 
 
 def check_reducer(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
@@ -50,18 +51,52 @@ def check_reducer(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
 
 
 def check_operands(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
-    """Every operand of a fusion is taken by a parameter, and a dot has two besides what is sparse about them.
-
-    XLA's verifier lets the last operands of a fusion go to waste, and its reader those of a dot.
-    """
-    gets, taker = len(instruction.operands), instruction.opcode
-    if instruction.opcode == "fusion":
-        bodies = instruction.called_computations
-        takes = len(bodies[0].parameters) if bodies else gets
-        taker = "the fused computation"
-    else:
-        sparsity = instruction.attributes.get("sparsity")
-        takes = 2 + (len(sparsity.descriptors) if isinstance(sparsity, DotSparsity) else 0)
+    """Every operand of a fusion is taken by a parameter, though XLA's verifier lets the last ones go to waste."""
+    bodies = instruction.called_computations
+    gets, taker = len(instruction.operands), "the fused computation"
+    takes = len(bodies[0].parameters) if bodies else gets
     if gets > takes:
         message = f"{taker} takes {plural(takes, 'operand')}, not {gets}"
         yield Problem("V116", message, takes, "take the operand out", (takes,))
+
+
+def check_extra_operands(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+    """Behind the factors of a dot or a convolution stand operands that say what is sparse or scaled about them.
+
+    Each is named once, by `sparsity_config` or `block_scaling_config` (`CheckExtraOperands`); those of `sparsity=` in older
+    text follow one another.
+    """
+    gets, given = len(instruction.operands), instruction.attributes
+    named: set[int] = set()
+    for attribute, what, index in _extra_operands(given):
+        if not 2 <= index < gets:
+            yield Problem("V103", f"{what} is {index}, but operands 2 to {gets - 1} may be named", attribute)
+        elif index in named:
+            yield Problem("V103", f"{what} names operand {index}, which is named already", attribute)
+        named.add(index)
+    sparsity = given.get("sparsity_config")
+    if isinstance(sparsity, SparsityConfig):
+        for side in (sparsity.lhs, sparsity.rhs):
+            if side is not None and (side.numerator < 1 or side.denominator < 1):
+                ratio = f"{side.numerator}x{side.denominator}"
+                yield Problem("V103", f"sparsity={ratio} keeps no elements of a block", "sparsity_config")
+    old = given.get("sparsity")
+    if isinstance(old, DotSparsity):
+        named.update(range(2, 2 + len(old.descriptors)))
+    spare = next((number for number in range(2, gets) if number not in named), None)
+    if spare is not None:
+        message = f"{instruction.opcode} takes {plural(2 + len(named), 'operand')}, not {gets}"
+        yield Problem("V116", message, spare, "take the operand out", (spare,))
+
+
+def _extra_operands(given: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
+    """The attributes that name further operands, what of them does, and the number."""
+    sparsity, scaling = given.get("sparsity_config"), given.get("block_scaling_config")
+    for name in ("lhs", "rhs"):
+        if isinstance(sparsity, SparsityConfig) and (side := getattr(sparsity, name)) is not None:
+            yield "sparsity_config", f"idx of {name}", side.idx or 0
+    for name in ("lhs", "rhs"):
+        if isinstance(scaling, BlockScalingConfig) and (side := getattr(scaling, name)) is not None:
+            yield "block_scaling_config", f"scale_idx of {name}", side.scale_idx
+            if side.zero_idx is not None:
+                yield "block_scaling_config", f"zero_idx of {name}", side.zero_idx

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from hlotext.ir.memo import memoised
-from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.async_ops import async_starts
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.tables import opcodes
@@ -240,20 +240,23 @@ def _async(instruction: Instruction) -> Iterator[Problem]:
     operand = instruction.operands[0] if instruction.operands else None
     if operand is not None and (operand.form is Form.IMPLICIT or isinstance(operand, BadInstruction)):
         return  # a line pasted from a dump, or a broken one: what began the operation is not there to be judged
-    role = ROLES.get(operand.opcode) if operand is not None else None
-    if operand is None or not operand.opcode.startswith("async-") or role == "done":
-        found = (
-            f"but {operand.name} is {_article(operand.opcode)}" if operand is not None else "but is missing"
-        )
+    if operand is None or operand.opcode == "async-done":
+        # That other operands trace back to an async-start is for the verifier to see, as in XLA.
+        found = f"but {operand.name} is an async-done" if operand is not None else "but is missing"
         message = f"the operand of {instruction.opcode} must be an async-start or async-update, {found}"
         yield _problem("X120", message, related=_definition(operand))
         return
     start, length = instruction, 0
-    while start.opcode != "async-start" and start.operands:
+    while start.opcode in ("async-update", "async-done") and start.operands:
         start, length = start.operands[0], length + 1
         if length > MAX_UPDATES:
             yield _problem("X124", f"more than {MAX_UPDATES} updates of one asynchronous operation")
             return
+    if start.opcode != "async-start":
+        starts = async_starts(instruction)
+        if len(starts) != 1:
+            return
+        start = starts[0]
     for name, default in (("calls", None), ("async_execution_thread", "main")):
         if name in instruction._attributes:
             mine, theirs = instruction._attributes[name], start._attributes.get(name, default)

@@ -70,6 +70,8 @@ def _listed(groups: ReplicaGroups) -> tuple[int, ...] | None:
     """The device numbers that are written out; None for forms that hold each of 0, 1, 2, ... once by their nature."""
     if isinstance(groups, ReplicaGroupList):
         return tuple(device for group in groups.replica_groups for device in group)
+    if isinstance(groups, MeshAxesReplicaGroupList) and groups.mesh.device_id is not None:
+        return (groups.mesh.device_id,)
     if isinstance(groups, MeshAxesReplicaGroupList) and isinstance(groups.mesh.device_assignment, DeviceList):
         return groups.mesh.device_assignment.device_ids
     return None

@@ -33,6 +33,8 @@ def check_origin(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
     origin = instruction.attributes.get("origin")
     if not isinstance(origin, OriginalValue) or origin.is_synthetic_call or instruction.shape is None:
         return
+    if origin.tree == () and origin.call_hierarchy == "":
+        return  # a call that the compiler made
     if not _same_structure(origin.tree, instruction.shape):
         yield Problem(
             "V703",

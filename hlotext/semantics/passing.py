@@ -206,7 +206,7 @@ def _started(instruction: Instruction, facts: Facts) -> Iterator[Pair]:
 
 
 def _async_update(instruction: Instruction, facts: Facts) -> Iterator[Pair]:
-    for number in range(len(instruction.shape.tuple_shapes) if instruction.shape is not None else 0):
+    for number in range(min(2, len(instruction.shape.tuple_shapes)) if instruction.shape is not None else 0):
         if number or len(instruction.operands) == 1:
             started = _element(_shape(instruction, 0), number)
             yield Pair(

@@ -125,7 +125,13 @@ def _named(sharding: NamedSharding, shape: Shape, devices: int) -> Iterator[tupl
     except ValueError as error:
         yield "V512", str(error)
         return
-    if sharding.dim_shardings and len(sharding.dim_shardings) != shape.rank:
+    is_whole = (
+        sharding.is_maximal
+        or sharding.is_unreduced
+        or sharding.is_manual
+        or not (sharding.replicated_axes or sharding.unreduced_axes or sharding.manual_axes)
+    )
+    if (sharding.dim_shardings or not is_whole) and len(sharding.dim_shardings) != shape.rank:
         yield (
             "V510",
             f"{sharding} cuts {plural(len(sharding.dim_shardings), 'dimension')}, but {shape} has {shape.rank}",
@@ -134,6 +140,8 @@ def _named(sharding: NamedSharding, shape: Shape, devices: int) -> Iterator[tupl
 
 
 def _mesh(mesh: Mesh, devices: int) -> Iterator[tuple[str, str]]:
+    if mesh.device_id is not None and devices == 1 and mesh.device_id < 0:
+        yield "V511", f"there is no device {mesh.device_id}"
     if devices == 1:
         return
     if mesh.device_id is not None:

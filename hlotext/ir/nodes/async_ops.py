@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from hlotext.ir.tables.opcodes import NATIVE_ASYNC
@@ -26,9 +26,12 @@ ROLES: dict[str, Role] = {
 for _name in NATIVE_ASYNC:
     ROLES[_name] = "start" if _name.endswith("-start") else "done"
 
+CARRIERS = frozenset({"copy", "get-tuple-element", "opt-barrier", "tuple", "while"})
+"""What may stand between an async-start and its update or done (`TraceAsyncChain`): the state passes through."""
+
 FINISHERS = {
-    "async-start": ("async-update", "async-done"),
-    "async-update": ("async-update", "async-done"),
+    "async-start": ("async-update", "async-done", *sorted(CARRIERS)),
+    "async-update": ("async-update", "async-done", *sorted(CARRIERS)),
     "all-gather-start": ("all-gather-done",),
     "all-reduce-start": ("all-reduce-done",),
     "collective-permute-start": ("collective-permute-done",),
@@ -39,8 +42,8 @@ FINISHERS = {
 """What may consume each start (`VerifySingleUser`); pipelined loops carry sends and receives in tuples."""
 
 STARTS = {
-    "async-update": ("async-start", "async-update"),
-    "async-done": ("async-start", "async-update"),
+    "async-update": ("async-start", "async-update", *sorted(CARRIERS - {"tuple"}), "parameter"),
+    "async-done": ("async-start", "async-update", *sorted(CARRIERS - {"tuple"}), "parameter"),
     "all-gather-done": ("all-gather-start",),
     "all-reduce-done": ("all-reduce-start",),
     "collective-permute-done": ("collective-permute-start",),
@@ -49,6 +52,79 @@ STARTS = {
     "send-done": ("send", "get-tuple-element"),
 }
 """What each done may finish (`VerifySingleOperand`)."""
+
+_MANUAL = frozenset({"GlobalToLocalShape", "LocalToGlobalShape"})
+_CARRYING_TARGETS = frozenset({"Sharding", *_MANUAL, *(f"xla.sdy.{target}" for target in _MANUAL)})
+"""Custom calls through which it passes."""
+
+
+def is_carrier(instruction: Instruction) -> bool:
+    """Whether the state of an asynchronous operation may pass through an instruction."""
+    return instruction._opcode in CARRIERS or (
+        instruction._opcode == "custom-call"
+        and instruction._attributes.get("custom_call_target") in _CARRYING_TARGETS
+    )
+
+
+Callers = Callable[["Computation"], Iterable["Instruction"]]
+"""What gives the instructions that call a computation."""
+
+
+def async_starts(instruction: Instruction, callers: Callers | None = None) -> list[Instruction]:
+    """The async-starts whose state an async-update or async-done takes, as far as its operands tell.
+
+    Nearly always one, its first operand. The state may pass through tuples, copies and loops; what a loop carries comes from
+    before it and from its body. Parameters of loops' bodies are followed where `callers` are given.
+    """
+    found: dict[Instruction, None] = {}
+    seen: set[tuple[Instruction, tuple[int, ...]]] = set()
+    stack: list[tuple[Instruction, tuple[int, ...]]] = [(o, ()) for o in instruction._operands[:1]]
+    while stack and len(seen) < MAX_TRACED:
+        place, index = stack.pop()
+        if (place, index) in seen:
+            continue
+        seen.add((place, index))
+        opcode, operands = place._opcode, place._operands
+        if opcode == "async-start":
+            if not index:
+                found[place] = None
+        elif opcode == "get-tuple-element":
+            element = place._attributes.get("index")
+            if isinstance(element, int):
+                stack += [(operand, (element, *index)) for operand in operands[:1]]
+        elif opcode == "tuple":
+            if index and 0 <= index[0] < len(operands):
+                stack.append((operands[index[0]], index[1:]))
+        elif opcode == "parameter":
+            if callers is not None and place._computation is not None:
+                stack += _around(callers(place._computation), index)
+        elif opcode == "async-update" or is_carrier(place):
+            stack += [(operand, index) for operand in operands[:1]]
+            if opcode == "while":
+                stack += _results(place, index)
+    return list(found)
+
+
+MAX_TRACED = 100_000
+"""Instructions through which the state of one asynchronous operation is followed."""
+
+
+def _results(loop: Instruction, index: tuple[int, ...]) -> list[tuple[Instruction, tuple[int, ...]]]:
+    body = loop._attributes.get("body")
+    return [(body.root, index)] if body is not None and getattr(body, "_instructions", None) else []
+
+
+def _around(
+    callers: Iterable[Instruction], index: tuple[int, ...]
+) -> list[tuple[Instruction, tuple[int, ...]]]:
+    """What the parameter of a loop's body or condition may be."""
+    found: list[tuple[Instruction, tuple[int, ...]]] = []
+    for caller in callers:
+        if caller._opcode == "while":
+            found += [(operand, index) for operand in caller._operands[:1]]
+            found += _results(caller, index)
+    return found
+
 
 ON_BOTH = frozenset({"metadata", "origin", "backend_config", "frontend_attributes", "statistics"})
 """Attributes that the short spelling of an asynchronous operation gives the start and, copied, the wrapped operation."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hlotext.ir.nodes.module import Module
     from hlotext.ir.nodes.order import Order
     from hlotext.ir.nodes.source import Span
+    from hlotext.ir.values.configs import BackendConfig
 
 
 @attrs.define(eq=False, repr=False)
@@ -51,6 +52,7 @@ class Computation:
     """True once its thread is another one than the text behind its closing brace says."""
     _is_draft: bool = False
     """True while it is being built for its module, which does not list it yet."""
+    _backend_config: BackendConfig | None = None
     _by_name: dict[str, Instruction] | None = None
     _order: Order[Instruction] | None = None
     _successors: dict[Instruction, dict[Instruction, None]] | None = None
@@ -79,6 +81,11 @@ class Computation:
     @execution_thread.setter
     def execution_thread(self, thread: str) -> None:
         gate.installed.set_thread(self, thread)
+
+    @property
+    def backend_config(self) -> BackendConfig | None:
+        """What stands in `backend_config=` behind its closing brace; None where nothing does."""
+        return self._backend_config
 
     @property
     def is_implicit(self) -> bool:
@@ -264,6 +271,7 @@ def opened(name: str, module: Module, start: int, brace: int) -> Computation:
     computation._instructions = []
     computation._root = None
     computation._execution_thread = "main"
+    computation._backend_config = None
     computation._module = module
     computation._is_implicit = computation._is_inline = False
     computation._start = start

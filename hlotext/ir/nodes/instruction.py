@@ -11,7 +11,7 @@ import attrs
 
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes import gate, printing
-from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.async_ops import ROLES, async_starts
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
@@ -344,11 +344,28 @@ class Instruction:
     @property
     def async_wrapped_instruction(self) -> Instruction | None:
         """The instruction that an `async-start`, `-update` or `-done` runs; None for everything else."""
-        start = self
+        body = self.async_wrapped_computation
+        return body.root if body is not None and len(body) else None
+
+    @property
+    def async_wrapped_computation(self) -> Computation | None:
+        """The computation that an `async-start`, `-update` or `-done` runs; None for everything else."""
+        start: Instruction = self
         while start._opcode in ("async-update", "async-done") and start._operands:
             start = start._operands[0]
-        callees = start.called_computations if start._opcode == "async-start" else ()
-        return callees[0].root if callees and len(callees[0]) else None
+        if start._opcode != "async-start":
+            if not self._opcode.startswith("async-"):
+                return None
+            starts = async_starts(self)  # through tuples and loops
+            start = starts[0] if starts else self
+            place = self
+            while not starts and not start.called_computations and place._operands:
+                place = place._operands[0]  # an update that names it, although nothing starts it
+                if place._opcode != "async-update":
+                    return None
+                start = place
+        callees = start.called_computations
+        return callees[0] if callees else None
 
     # ---- text
 

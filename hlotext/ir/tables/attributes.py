@@ -206,7 +206,6 @@ _INSTRUCTION_ROWS: tuple[tuple[str, ...], ...] = (
     ("dynamic_slice_sizes", "int_list", "sizes of the slice"),
     ("slice", "slice_dimensions", "start, limit and stride of each dimension"),
     ("shifts", "int_list", "how far the elements of each dimension are rotated", "if given", "new"),
-    ("indices", "literal_with_shape", "where each element comes from", "if given", "new"),
     ("padding", "padding", "what is put before, behind and between the elements of each dimension"),
     ("fft_length", "int_list", "sizes of the transformed dimensions"),
     ("fft_type", "fft_type", "direction, and whether one side is real"),

@@ -56,6 +56,9 @@ DOT_DIMENSIONS = (
     AttributeUse("rhs_contracting_dims", _P.ALWAYS, default=()),
 )
 DOT_ALGORITHM = AttributeUse("algorithm", _P.IF_NOT_DEFAULT, default="unset")
+SPARSITY_CONFIG = listed("sparsity_config")
+NEW_SPARSITY_CONFIG = AttributeUse("sparsity_config", _P.IF_NOT_EMPTY, default=(), new=True)
+BLOCK_SCALING_CONFIG = AttributeUse("block_scaling_config", _P.IF_NOT_EMPTY, default=(), new=True)
 
 # Collectives and transfers
 CHANNEL_ID = AttributeUse("channel_id")
@@ -64,6 +67,7 @@ CONSTRAIN_LAYOUT = flag("constrain_layout")
 USE_GLOBAL_DEVICE_IDS = flag("use_global_device_ids")
 HAS_DYNAMIC_ROOT = AttributeUse("has_dynamic_root", default=False, new=True)
 ALIASING = listed("output_to_operand_aliasing")
+NEW_ALIASING = AttributeUse("output_to_operand_aliasing", _P.IF_NOT_EMPTY, default=(), new=True)
 
 ALL_REDUCE = (CHANNEL_ID, REPLICA_GROUPS, CONSTRAIN_LAYOUT, USE_GLOBAL_DEVICE_IDS, TO_APPLY, ignored("mode"))
 ALL_GATHER = (CHANNEL_ID, REPLICA_GROUPS, CONSTRAIN_LAYOUT, DIMENSIONS, USE_GLOBAL_DEVICE_IDS)

@@ -56,3 +56,15 @@ CPU_WRAPS_CONVOLUTIONS = date(2026, 8, 14)
 """CPU makes fusions of convolutions that Eigen does not compute."""
 CPU_KEEPS_SOFTMAX_WHOLE = date(2026, 7, 28)
 """CPU does not compute twice what a softmax takes the maximum of."""
+STABLE_TOPK = date(2026, 6, 26)
+"""topk prints `is_stable=`; without it, it is stable."""
+DYNAMIC_ROOT = date(2026, 7, 8)
+"""collective-broadcast prints `has_dynamic_root=`."""
+SPARSITY_OPERANDS = date(2026, 8, 17)
+"""`sparsity_config` prints the operand that says which elements are kept: `idx=`, 0 where it is not given."""
+SINGLE_DEVICE = date(2026, 8, 23)
+"""One device is `single_device[device_id=N]`, before `maximal_mesh[device_id=N]`. Seen from here on."""
+CALL_HIERARCHY = date(2026, 8, 23)
+"""`origin=` has a call hierarchy, which is empty where it had `[synthetic_call]`. Seen from here on."""
+TILED_REDUCTIONS = date(2026, 7, 17)
+"""Shardings by tiles print in their metadata how unreduced parts are to be reduced."""

@@ -81,7 +81,6 @@ class ShuffleMode(StrEnum):
     """`mode=` of shuffle (`ShuffleMode`): how the elements move; in text from the middle of 2026 on."""
 
     ROTATE = "rotate"
-    PERMUTE = "permute"
 
 
 class RandomDistribution(StrEnum):
@@ -113,6 +112,8 @@ class PrecisionAlgorithm(StrEnum):
     DOT_BF16_BF16_F32_X3 = "dot_bf16_bf16_f32_x3"
     DOT_BF16_BF16_F32_X6 = "dot_bf16_bf16_f32_x6"
     DOT_BF16_BF16_F32_X9 = "dot_bf16_bf16_f32_x9"
+    DOT_BF16_BF16_FP8X3 = "dot_bf16_bf16_fp8x3"
+    DOT_BF16_BF16_FP8X4 = "dot_bf16_bf16_fp8x4"
     DOT_TF32_TF32_F32 = "dot_tf32_tf32_f32"
     DOT_TF32_TF32_F32_X3 = "dot_tf32_tf32_f32_x3"
     DOT_F32_F32_F32 = "dot_f32_f32_f32"

@@ -50,7 +50,7 @@ class NamedSharding(Sharding):
     """Axes for which the program itself says what each device holds."""
     metadata: tuple[Metadata, ...] = ()
     unreduced_kind: str = ""
-    """`max` or `min` where `unreduced_axes` are not summed; empty for a sum."""
+    """`max` or `min` where `unreduced_axes` are not summed; for a sum `sum`, or empty where the text has no word."""
 
     @property
     def is_replicated(self) -> bool:
@@ -158,8 +158,9 @@ class NamedSharding(Sharding):
         return attrs.evolve(self, metadata=())
 
     def canonical(self) -> NamedSharding:
-        """With the mesh's canonical form."""
-        return attrs.evolve(self, mesh=self.mesh.canonical())
+        """With the mesh's canonical form; a sum is what unreduced axes are without a word."""
+        kind = "" if self.unreduced_kind == "sum" else self.unreduced_kind
+        return attrs.evolve(self, mesh=self.mesh.canonical(), unreduced_kind=kind)
 
     def __str__(self) -> str:
         parts = [str(self.mesh), *self._shardings_text()]

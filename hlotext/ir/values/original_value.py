@@ -38,9 +38,15 @@ class OriginalValue(Value):
     tree: OriginalNode = None
     is_synthetic_call: bool = False
     """True for `[synthetic_call]`: a call that the compiler made, which has no counterpart."""
+    call_hierarchy: str | None = None
+    """The calls that lead to it, in text from the autumn of 2026 on: `{{"a"},["f/g"]}`; None when absent."""
 
     def __str__(self) -> str:
-        return f"{{{'[synthetic_call]' if self.is_synthetic_call else _node_text(self.tree)}}}"
+        if self.is_synthetic_call:
+            return "{[synthetic_call]}"
+        # XLA writes it without escapes.
+        calls = "" if self.call_hierarchy is None else f',["{self.call_hierarchy}"]'
+        return f"{{{_node_text(self.tree)}{calls}}}"
 
     def leaves(self) -> tuple[OriginalArray | None, ...]:
         """The arrays of the tree, left to right."""

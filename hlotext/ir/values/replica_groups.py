@@ -122,6 +122,8 @@ class MeshAxesReplicaGroupList(ReplicaGroups):
         return math.prod(self.mesh.axis_size(axis) for axis in self.axes)
 
     def groups(self) -> Iterator[tuple[int, ...]]:
+        if self.mesh.device_id is not None:
+            return iter([(self.mesh.device_id,)])
         check_axes(self.mesh, self.axes)
         sizes, grouped = split_axes(self.mesh, self.axes)
         order = tuple(i for i in range(len(sizes)) if i not in grouped) + grouped

@@ -182,9 +182,15 @@ def infer_ragged_all_to_all(op: Op) -> Shape:
 
 @rule("collective_broadcast")
 def infer_collective_broadcast(op: Op) -> Shape:
+    """Operand 0's shape, be there more of them (`ShapeVerifier::HandleCollectiveBroadcast`)."""
+    return op.array(0)
+
+
+@rule("collective_reduce")
+def infer_collective_reduce(op: Op) -> Shape:
     """The operands' shapes, without the last one if that names the roots.
 
-    As `ShapeInference::InferCollectiveBroadcastShape`.
+    As `ShapeInference::InferCollectiveReduceShape`.
     """
     operands = op.arrays()
     if not op.get("has_dynamic_root", bool, False):

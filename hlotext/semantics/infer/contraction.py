@@ -9,7 +9,7 @@ from __future__ import annotations
 import attrs
 
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
-from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
 from hlotext.ir.values.sparsity import SparsityConfig
 from hlotext.ir.values.types import ElementType
 from hlotext.ir.values.window import Window
@@ -72,12 +72,26 @@ def _sides(op: Op) -> _Sides:
         if len(left) != len(right):
             raise ShapeInferenceError(f"lhs_{kind} and rhs_{kind} differ in length", attribute=f"rhs_{kind}")
         for i, j in zip(left, right, strict=True):
-            if not sizes_agree(lhs.dimensions[i], rhs.dimensions[j]):
+            if not sizes_agree(_full_size(op, "lhs", lhs, i), _full_size(op, "rhs", rhs, j)):
                 raise ShapeInferenceError(
                     f"dimension {i} of {lhs} and dimension {j} of {rhs} differ in size",
                     attribute=f"rhs_{kind}",
                 )
     return _Sides(lhs, rhs, *found.values())
+
+
+def _full_size(op: Op, side: str, shape: Shape, dimension: int) -> int:
+    """The size of a dimension with the elements that structured sparsity leaves out."""
+    size = shape.dimensions[dimension]
+    sparsity = getattr(op.get("sparsity_config", SparsityConfig, SparsityConfig()), side)
+    if (
+        sparsity is None
+        or sparsity.dimension != dimension
+        or sparsity.numerator < 1
+        or size == UNBOUNDED_SIZE
+    ):
+        return size
+    return size * sparsity.denominator // sparsity.numerator
 
 
 @rule("dot", Open.ELEMENT_TYPE)

@@ -132,19 +132,57 @@ def _dynamic_in_either(a: Shape, b: Shape) -> Shape:
 # ---- asynchronous wrappers
 
 
+def is_bound(early: Shape, late: Shape) -> bool:
+    """Whether a shape may have grown to another one by what was bound in between (`ShapeVerifier::IsShapePrefix`).
+
+    Equal ones may, the empty tuple to any, and a tuple whose elements may to those at their places.
+    """
+    if compatible(early, late) or (early.is_tuple and not early.tuple_shapes):
+        return True
+    parts, others = early.tuple_shapes, late.tuple_shapes
+    return bool(parts) and len(parts) <= len(others) and early.is_tuple and all(map(is_bound, parts, others))
+
+
+def _state(op: Op) -> tuple[Shape, ...]:
+    """The elements of the stated result of an async-start or async-update. Raises CannotInfer or ShapeInferenceError."""
+    stated = op.open_shape("context")
+    parts = stated.tuple_shapes
+    if len(parts) < 2 or not stated.is_tuple or not parts[0].is_tuple:
+        raise ShapeInferenceError(
+            f"the result of {op.opcode} must be ((operands), result, contexts...), not {stated}"
+        )
+    return parts
+
+
+def _check_handed_in(op: Op, taken: tuple[Shape, ...], bound: int, first: int) -> None:
+    """The operands from `first` on are what the result has taken beyond the elements that were bound before."""
+    operands = op.operands[first:]
+    if len(operands) != len(taken) - bound:
+        raise ShapeInferenceError(
+            f"{len(taken) - bound} operands are bound here, but {len(operands)} are handed in"
+        )
+    for number, (operand, wanted) in enumerate(zip(operands, taken[bound:], strict=True), first):
+        if not compatible(operand, wanted):
+            raise ShapeInferenceError(
+                f"operand {number} is bound as {wanted}, but is {operand}", operand=number
+            )
+
+
 @rule("async_start", Open.CONTEXTS)
 def infer_async_start(op: Op) -> Shape:
-    """The operands' tuple, the wrapped computation's result, the stated contexts.
+    """What is taken of the wrapped computation's parameters, or the first of them; its result, if it is bound; contexts.
 
-    As `ShapeVerifier::CheckAsyncOp`.
+    As `ShapeVerifier::CheckAsyncStartOperands` and `CheckAsyncOpComputationShapes`.
     """
     program = op.program("calls")
-    # Newer XLA lets an async-update hand in the last operands.
+    taken, result, *contexts = _state(op)
+    _check_handed_in(op, taken.tuple_shapes, 0, 0)
     check_parameters(
         op, "calls", ProgramShape(program.parameters[: len(op.operands)], program.result), op.operands
     )
-    stated = op.open_shape("context")
-    return Shape.tuple((Shape.tuple(op.operands), program.result, *stated.tuple_shapes[2:]))
+    if not is_bound(result, program.result):
+        result = program.result
+    return Shape.tuple((Shape.tuple(op.operands), result, *contexts))
 
 
 def _started(op: Op) -> tuple[Shape, ...]:
@@ -158,17 +196,28 @@ def _started(op: Op) -> tuple[Shape, ...]:
     return parts
 
 
-@rule("async_update")
+@rule("async_update", Open.CONTEXTS)
 def infer_async_update(op: Op) -> Shape:
-    """`ShapeVerifier::CheckAsyncUpdateOperands`: as operand 0; further operands join those of the start."""
-    taken, *others = _started(op)
-    return Shape.tuple((Shape.tuple((*taken.tuple_shapes, *op.operands[1:])), *others))
+    """`ShapeVerifier::CheckAsyncUpdateOperands`: operand 0's, with what is bound here; contexts may be others."""
+    before, earlier, *_ = _started(op)
+    taken, result, *contexts = _state(op)
+    if not is_bound(before, taken):
+        raise ShapeInferenceError(
+            f"operand 0 has taken {before}, so {op.opcode} cannot give {taken}", operand=0
+        )
+    _check_handed_in(op, taken.tuple_shapes, len(before.tuple_shapes), 1)
+    return Shape.tuple((taken, result if is_bound(earlier, result) else earlier, *contexts))
 
 
-@rule("async_done")
+@rule("async_done", Open.ALL)
 def infer_async_done(op: Op) -> Shape:
-    """`ShapeVerifier::CheckAsyncOpComputationShapes`: the result that the started operation holds."""
-    return _started(op)[1]
+    """The result that the started operation holds, or what it is bound to.
+
+    That it is the wrapped computation's is a matter of more than one instruction.
+    """
+    result = _started(op)[1]
+    stated = op.stated
+    return stated if stated is not None and is_bound(result, stated) else result
 
 
 @rule("copy_start")

@@ -38,7 +38,9 @@ _ANY: Kinds = _ARITHMETIC | {_PREDICATE}
 _UNARY: dict[str, Kinds] = {
     **dict.fromkeys(("cbrt", "ceil", "erf", "floor", "round-nearest-afz", "round-nearest-even"), _FLOAT),
     **dict.fromkeys(("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "cosine"), _FLOAT_OR_COMPLEX),
-    **dict.fromkeys(("exponential", "exponential-minus-one", "log", "log-plus-one"), _FLOAT_OR_COMPLEX),
+    **dict.fromkeys(
+        ("exp2", "exponential", "exponential-minus-one", "log", "log-plus-one", "log2"), _FLOAT_OR_COMPLEX
+    ),
     **dict.fromkeys(("logistic", "rsqrt", "sine", "sinh", "sqrt", "tan", "tanh"), _FLOAT_OR_COMPLEX),
     **dict.fromkeys(("imag", "real"), _FLOAT_OR_COMPLEX),
     **dict.fromkeys(("count-leading-zeros", "popcnt"), _INTEGRAL),

@@ -15,7 +15,7 @@ from hlotext.ir.values.shape import Shape
 
 _AS_OPERAND = {
     "add-dependency": 0, "batch-norm-inference": 0, "cholesky": 0, "clamp": 1, "copy": 0, "domain": 0, "fft": 0,
-    "reverse": 0, "scatter": 0, "select": 1, "select-and-scatter": 0, "set-dimension-size": 0, "sort": 0,
+    "reverse": 0, "scatter": 0, "select": 1, "select-and-scatter": 0, "set-dimension-size": 0, "shuffle": 0, "sort": 0,
     "triangular-solve": 1, "while": 0,
 }  # fmt: skip
 """The operand whose shape the result's is made from, besides the elementwise operations of one or two operands: 0."""

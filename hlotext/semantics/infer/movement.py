@@ -113,6 +113,23 @@ def infer_reordered(op: Op) -> Shape:
     return operand
 
 
+@rule("rotated")
+def infer_rotated(op: Op) -> Shape:
+    """`ShapeInference::InferShuffleShape`: the operand's shape, with a shift for each of one or more dimensions."""
+    operand = op.array(0)
+    dimensions = op.dimension_numbers("dimensions", operand.rank)
+    if not dimensions:
+        raise ShapeInferenceError(
+            "a shuffle moves elements along one dimension or more", attribute="dimensions"
+        )
+    shifts = op.get("shifts", tuple, ())
+    if len(shifts) != len(dimensions):
+        raise ShapeInferenceError(
+            f"{len(dimensions)} dimensions need as many shifts, not {len(shifts)}", attribute="shifts"
+        )
+    return operand
+
+
 # ---- the stated sizes
 
 

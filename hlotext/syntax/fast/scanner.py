@@ -269,7 +269,7 @@ class Scanner:
             except TermError as error:
                 self.reporter.error("X112", error.message, end - len(thread) + error.position)
         instructions = computation._instructions
-        if len(scope.defined) != len(instructions):
+        if len(scope.defined) != len(instructions) and not scope.make_ways():
             module_checks.duplicates(self.reporter, computation)
         self.linker.finish(scope)
         root = computation._root
@@ -382,7 +382,7 @@ class Scanner:
     def _odd_lines(self, scope: Scope, start: int, end: int) -> int:
         """Reads the op line at an offset, whatever its form; gives the offset behind it."""
         computation = scope.computation
-        if len(scope.defined) != len(computation._instructions):
+        if len(scope.defined) != len(computation._instructions) and not scope.make_ways():
             # A name stands twice, which comes before anything that may be wrong here.
             module_checks.duplicates(self.reporter, computation)
             raise UnfitError

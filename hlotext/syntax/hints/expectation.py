@@ -11,6 +11,11 @@ _GROUPS: tuple[tuple[frozenset[str], str, frozenset[str]], ...] = (
         "a computation",
         frozenset({"COMMA", "$END", "SECTION_NAME", "EXECUTION_THREAD", "HLO_MODULE"}),
     ),
+    (
+        frozenset({"EXECUTION_THREAD", "BACKEND_CONFIG_ATTRIBUTE"}),
+        "`execution_thread=`, `backend_config=`",
+        frozenset(),
+    ),
     (frozenset({"ROOT", "NAME"}), "an instruction", frozenset()),
     (frozenset({"TYPE", "BUFFER"}), "a shape", frozenset({"LPAREN", "LPAR"})),
     (frozenset({"OPCODE", "PARAMETER", "CONSTANT"}), "an opcode with its operands", frozenset()),

@@ -91,6 +91,7 @@ class Linker:
         scope = self.begin(record.name, record.start, record.is_entry, record.brace)
         scope.computation._end = record.end
         scope.computation._execution_thread = record.execution_thread
+        scope.computation._backend_config = record.backend_config
         for instruction in record.instructions:
             self.add_instruction(scope, instruction)
         self.finish(scope)
@@ -204,17 +205,25 @@ class Linker:
             inner = {
                 key: value for key, value in instruction._attributes.items() if key not in sugar.ON_START
             }
-            shadow = Instruction("", wrapped, None, instruction._operands, inner)
-            checks.opcode(self.reporter, shadow, position, places)
+            operands = instruction._operands
             body = sugar.wrap(self.module, instruction, wrapped, self.taken)
+            # Operands that are missing are handed in by updates, be they as many as the opcode must have.
+            missing = [p for p in body.parameters[len(operands) :] if p._form is Form.IMPLICIT]
+            shadow = Instruction("", wrapped, None, (*operands, *missing), inner)
+            checks.opcode(self.reporter, shadow, position, places)
             self.taken.add(body.name)
             self._put_before(scope, body)
             self._hand_on_pending(scope, instruction, body.root)
             return
+        if "calls" in instruction._attributes:
+            self.reporter.error(
+                "X109", f"{instruction._opcode} has no attribute calls", places.get("calls", position)
+            )
         instruction._opcode = plain
         if plain == "async-done":
             instruction._operands = instruction._operands[:1]
         sugar.pass_on(instruction)
+        sugar.hand_in(instruction)
         operation = instruction.async_wrapped_instruction
         if operation is not None and operation.opcode != wrapped:
             start = instruction._operands[0]
@@ -235,7 +244,9 @@ class Linker:
         """Puts an instruction at the end of its computation and makes its name known."""
         computation = scope.computation
         first = scope.defined.get(instruction.name)
-        if first is not None and not _is_missing(first):
+        if first is not None and first._form is Form.COMPACT:
+            scope.make_way(first)
+        elif first is not None and not _is_missing(first):
             module_checks.duplicate(self.reporter, instruction, first)
         scope.defined[instruction.name] = instruction
         computation._instructions.append(instruction)

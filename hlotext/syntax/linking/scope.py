@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlotext.ir.nodes.computation import Computation
-from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.instruction import Form, Instruction
 
 
 class Scope:
@@ -31,6 +31,21 @@ class Scope:
         """Instructions by name, as far as they have been read."""
         self.parameters: list[Any] = []
         """The numbers of the parameters met so far."""
+
+    def make_way(self, element: Instruction) -> None:
+        """Gives another name to an element that was written behind its operand's, where a line bears the name made for it."""
+        element._name = self.unique(element._name)
+        self.defined[element._name] = element
+
+    def make_ways(self) -> bool:
+        """Does so for all of them, where lines have taken their names; whether every name stands once then."""
+        found: dict[str, Instruction] = {}
+        for instruction in self.computation._instructions:
+            first = found.setdefault(instruction._name, instruction)
+            if first is not instruction and first._form is Form.COMPACT:
+                self.make_way(first)
+                found[instruction._name] = instruction
+        return len(self.defined) == len(self.computation._instructions)
 
     def unique(self, name: str) -> str:
         """That name, or the first of `name.1`, `name.2` ... that is free."""

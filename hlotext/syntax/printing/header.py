@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import attrs
+
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.attributes import HEADER_ATTRIBUTES
 from hlotext.ir.values.frames import StackFrameIndex
@@ -36,14 +38,34 @@ def header_text(module: Module, options: PrintOptions) -> str:
 
 
 def inferred_layout(module: Module) -> ComputationLayout:
-    """The entry's layout as XLA takes it from the parameters and the root where the header says nothing."""
-    entry = module.entry
-    parameters = tuple(_with_layout(p.shape) for p in entry.parameters if p.shape is not None)
-    return ComputationLayout(parameters, _with_layout(entry.shape or Shape.tuple(())))
+    """The entry's layout as XLA takes it from the parameters and the root where the header says nothing.
+
+    Their dimensions are in descending order where the header has one of the attributes that make XLA's reader set a
+    configuration of its own (`HloParserImpl::ParseHloModule`): it is made before the layouts are taken.
+    """
+    entry, header = module.entry, module._attributes
+    is_own = header.get("alias_passthrough_params") is True or any(
+        header.get(name, default) != default
+        for name, default in (
+            ("num_partitions", 1),
+            ("replica_count", 1),
+            ("allow_spmd_sharding_propagation_to_parameters", ()),
+            ("allow_spmd_sharding_propagation_to_output", ()),
+        )
+    )
+    filled = _descending if is_own else Shape.with_default_layout
+    parameters = tuple(filled(p.shape) for p in entry.parameters if p.shape is not None)
+    return ComputationLayout(parameters, filled(entry.shape or Shape.tuple(())))
 
 
-def _with_layout(shape: Shape) -> Shape:
-    return shape.with_default_layout()
+def _descending(shape: Shape) -> Shape:
+    """The shape with its dimensions in descending order, and what else its layouts say."""
+    if shape.tuple_shapes:
+        return attrs.evolve(shape, tuple_shapes=tuple(map(_descending, shape.tuple_shapes)))
+    if shape.layout is None:
+        return shape.with_default_layout()
+    order = tuple(range(len(shape.layout.minor_to_major) - 1, -1, -1))
+    return shape.with_layout(attrs.evolve(shape.layout, minor_to_major=order))
 
 
 def stack_frame_tables(index: StackFrameIndex) -> str:

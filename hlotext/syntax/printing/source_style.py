@@ -216,6 +216,8 @@ class _Copier:
         self.run.copy(position, self.source.index("}", max(position, *ends)) + 1)
         if computation._execution_thread != "main":
             self.run.add(f', execution_thread="{computation._execution_thread}"')
+        if computation._backend_config is not None:
+            self.run.add(f", backend_config={computation._backend_config}")
 
     def _moved_lines(self, computation: Computation) -> None:
         """Prints the lines of a computation in their present order, each with what stood before it in the source."""

@@ -18,6 +18,7 @@ from hlotext.syntax.printing.header import header_text, stack_frame_tables
 from hlotext.syntax.printing.line_copier import LineCopier
 
 _opcode_of = operator.attrgetter("_opcode")
+_ASYNC = frozenset({"async-start", "async-update", "async-done"})
 
 
 class TextPrinter(AttributePrinter):
@@ -62,14 +63,16 @@ class TextPrinter(AttributePrinter):
 
     def _hidden(self, module: Module) -> set[Computation]:
         """The computations that the short asynchronous spelling swallows."""
-        if not self.options.syntax_sugar_async_ops or "async-start" not in map(
-            _opcode_of, module.instructions()
+        if not self.options.syntax_sugar_async_ops or _ASYNC.isdisjoint(
+            map(_opcode_of, module.instructions())
         ):
             return set()
         return {
-            instruction.called_computations[0]
+            callees[0]
             for instruction in module.instructions()
-            if instruction._opcode == "async-start" and sugared(instruction) is not None
+            if instruction._opcode in _ASYNC
+            and (callees := instruction.called_computations)
+            and sugared(instruction) is not None
         }
 
     def computation(
@@ -107,10 +110,13 @@ class TextPrinter(AttributePrinter):
         """The end of a computation, with the line end before its brace."""
         options = self.options
         end = f"\n{tab}}}"
-        if computation.execution_thread == "main" and not options.print_name_after_closing_brace:
+        config = computation._backend_config
+        if computation.execution_thread == "main" and not (options.print_name_after_closing_brace or config):
             return end
         if options.print_ids and computation.execution_thread != "main":
             end += f', execution_thread="{computation.execution_thread}"'
+        if config is not None and config.text and options.print_backend_config:
+            end += f", backend_config={config}"
         if options.print_name_after_closing_brace and len(computation) > 5:
             end += f" // {self._titles.get(computation, computation.name)}"
         return end
@@ -237,18 +243,13 @@ def sugared(instruction: Instruction) -> Instruction | None:
 
     That is where the wrapped computation holds nothing but its parameters and its root.
     """
-    first = instruction
-    while first._opcode != "async-start":
-        if not first._operands or not first._operands[0]._opcode.startswith("async-"):
-            return None
-        first = first._operands[0]
-    callees = first.called_computations
-    if not callees or not callees[0]._instructions:
+    body = instruction.async_wrapped_computation
+    if body is None or not body._instructions:
         return None
-    root = callees[0].root
+    root = body.root
     if root._opcode not in opcodes.OPCODES:
         return None
-    if any(i._opcode != "parameter" and i is not root for i in callees[0]):
+    if any(i._opcode != "parameter" and i is not root for i in body):
         return None
     return root
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from hlotext.ir.values.configs import BackendConfig
 from hlotext.ir.values.shape import Shape
 from hlotext.syntax.language import patterns
 from hlotext.syntax.language.boundaries import is_behind
@@ -121,6 +122,7 @@ class ComputationRecord:
     brace: int
     """Offset of the brace that opens the body."""
     end: int
+    backend_config: BackendConfig | None = None
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 from hlotext.ir.nodes.computation import computation_order, instruction_post_order
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.naming import NameUniquer
+from hlotext.ir.values.age import XlaAge, as_age
 from hlotext.syntax.reread import values
 from hlotext.syntax.reread.frames import keep_used_frames
+from hlotext.syntax.reread.releases import as_release
 
 
-def reread(module: Module) -> Module:
+def reread(module: Module, *, age: XlaAge | date | str | None = None) -> Module:
     """A copy that holds what XLA holds after reading the module's text (`HloParserImpl`, `HloModule::Print`).
 
     * Instruction names are unique in the module, and so are computation names (`NameUniquer`): the first in the text keeps
@@ -21,11 +25,23 @@ def reread(module: Module) -> Module:
     * Layouts that the header leaves out are the default ones; send, recv, infeed and the like have the shapes that XLA
       gives them; `-0` is 0, which XLA reads as an integer; one number for an array is its first element.
 
+    Words and defaults are those of the newest XLA (`order=` of compare, `is_stable=` of topk, `single_device`), or of one of
+    another age.
+
     Left as they are: `{...}`, which XLA fills from a counter that runs through its process, and whatever XLA refuses.
     The module stays as it is.
+
+    Args:
+        module: What has been read.
+        age: Which XLA reads and prints it: a release of jaxlib ("0.12", "0.10.2"), a day or an XlaAge; None: the newest.
+
+    Raises:
+        ValueError: `age` is no age of XLA.
     """
+    release = as_age(age) or XlaAge()
     copy = module.clone()
     values.as_read(copy)
+    as_release(copy, release)
     names = _anonymous_names(copy)
     _forget_source(copy)
     keep_used_frames(copy)
@@ -87,7 +103,13 @@ def _anonymous_names(module: Module) -> dict[Instruction, str]:
         if computation._is_implicit and computation is not module._entry:
             for i in computation._instructions:
                 found[i] = "async_param" if i._opcode == "parameter" else i._opcode
-    if not any(i._form is Form.NESTED for i in module.instructions()):
+    has_nested = False
+    for i in module.instructions():
+        if i._form is Form.COMPACT:
+            operand = i._operands[0]
+            found[i] = f"{found.get(operand, operand._name)}_{i._attributes['index']}"
+        has_nested = has_nested or i._form is Form.NESTED
+    if not has_nested:
         return found
     names = NameUniquer()
     for instruction in _as_read_to_their_ends(module):

@@ -120,15 +120,10 @@ _PASSED_ON = ("metadata", "origin", "backend_config", "frontend_attributes", "st
 
 def _pass_on(instruction: Instruction) -> None:
     """What the line of an asynchronous operation says of it is said of the wrapped operation too (`ParseInstructionRhs`)."""
-    start = instruction
-    while start._opcode != "async-start":
-        if not start._operands or not start._operands[0]._opcode.startswith("async-"):
-            return
-        start = start._operands[0]
-    callees = start.called_computations
+    body = instruction.async_wrapped_computation
     given = {name: instruction._attributes[name] for name in _PASSED_ON if name in instruction._attributes}
-    if given and callees and callees[0]._instructions:
-        root = callees[0].root
+    if given and body is not None and body._instructions:
+        root = body.root
         root._attributes = {**root._attributes, **given}
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hlotext.ir.nodes.async_ops import FINISHERS, ROLES, STARTS
+from hlotext.ir.nodes.async_ops import FINISHERS, ROLES, STARTS, async_starts, is_carrier
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
+from hlotext.semantics.infer.control import is_bound
 from hlotext.semantics.infer.shapes import compatible
+from hlotext.semantics.words import shown
 from hlotext.verify.findings import Findings
 from hlotext.verify.survey import Survey
 
@@ -15,14 +18,19 @@ from hlotext.verify.survey import Survey
 def check_pairs(survey: Survey, findings: Findings) -> None:
     """Starts and dones belong together (`VerifyAsynchronousInstructionPairs`)."""
     users = _users(survey.asynchronous)
+    dones = _dones(survey, findings)
     for instruction in survey.asynchronous:
         if instruction.opcode in STARTS:
             _check_operand(instruction, findings)
-        if instruction.opcode in FINISHERS and not _is_wrapped(instruction, survey):
+        if instruction.opcode in ("async-start", "async-update"):
+            _check_state(instruction, users[instruction], findings)
+            if instruction.opcode == "async-start":
+                _check_dones(instruction, dones[instruction], findings)
+        elif instruction.opcode in FINISHERS and not _is_wrapped(instruction, survey):
             _check_users(instruction, users[instruction], findings)
         if instruction.opcode == "async-start":
-            _check_thread(instruction, findings)
-        if instruction.opcode == "async-done":
+            _check_thread(instruction, survey, findings)
+        if instruction.opcode in ("async-update", "async-done"):
             _check_bound(instruction, findings)
 
 
@@ -39,6 +47,54 @@ def _users(instructions: Iterable[Instruction]) -> dict[Instruction, list[Instru
                 if operand in users:
                     users[operand].append(user)
     return users
+
+
+def _dones(survey: Survey, findings: Findings) -> dict[Instruction, list[tuple[Instruction, bool]]]:
+    """The dones of each async-start, and whether each may as well belong to another start, as in a loop that carries it."""
+    found: dict[Instruction, list[tuple[Instruction, bool]]] = {
+        start: [] for start in survey.asynchronous if start.opcode == "async-start"
+    }
+    for done in survey.asynchronous:
+        if done.opcode != "async-done" or not done.operands:
+            continue
+        starts = async_starts(done, lambda computation: survey.calls.get(computation, ()))
+        for start in starts:
+            if start in found:
+                found[start].append((done, len(starts) > 1))
+        if not starts and done.operands[0].opcode in STARTS["async-done"] and not _is_open(done.operands[0]):
+            findings.at(done, "V402", "nothing that it waits for traces back to an async-start", 0)
+    return found
+
+
+def _check_state(start: Instruction, users: list[Instruction], findings: Findings) -> None:
+    """Nothing takes the state of an asynchronous operation but its next part and what passes it on."""
+    for user in users:
+        is_next = user.opcode in ("async-update", "async-done")
+        if (
+            (user.operands[:1] == (start,) and user.operands.count(start) == 1)
+            if is_next
+            else is_carrier(user)
+        ):
+            continue
+        if user.attributes.get("custom_call_target") != "control_dep":
+            findings.at(
+                user, "V403", f"{start.name} is a started {start.opcode}, which only async-update or async-done may take",
+                user.operands.index(start), related=[("started here", start)],
+            )  # fmt: skip
+
+
+def _check_dones(start: Instruction, dones: list[tuple[Instruction, bool]], findings: Findings) -> None:
+    computation = start.computation
+    if computation is not None and computation.is_implicit and start.is_root:
+        return  # a pasted op line
+    own = [done for done, is_shared in dones if not is_shared]
+    if dones and len(own) < 2:
+        return
+    how = "nothing finishes it" if not dones else f"{len(own)} instructions finish it"
+    findings.at(
+        start, "V401", f"async-start needs one async-done, but {how}",
+        related=[("finished here", done) for done in own],
+    )  # fmt: skip
 
 
 def _is_wrapped(instruction: Instruction, survey: Survey) -> bool:
@@ -94,11 +150,16 @@ def _check_users(start: Instruction, users: list[Instruction], findings: Finding
         )  # fmt: skip
 
 
-def _check_thread(start: Instruction, findings: Findings) -> None:
-    """`CheckAsyncOpComputationThreadName`."""
+def _check_thread(start: Instruction, survey: Survey, findings: Findings) -> None:
+    """`CheckAsyncOpComputationThreadName`; XLA's reader gives a computation the thread of what starts it."""
     stated = start.attributes.get("async_execution_thread", "main")
     for body in start.called_computations:
-        if body.execution_thread != stated:
+        threads = {
+            caller.attributes.get("async_execution_thread", "main")
+            for caller in survey.calls.get(body, ())
+            if caller.opcode == "async-start"
+        }
+        if len(threads) > 1 and stated != body.execution_thread:
             where = "async_execution_thread" if "async_execution_thread" in start.attributes else "calls"
             findings.at(
                 start,
@@ -108,21 +169,37 @@ def _check_thread(start: Instruction, findings: Findings) -> None:
             )
 
 
-def _check_bound(done: Instruction, findings: Findings) -> None:
-    """All parameters have got their operands before the end (`CheckAsyncDoneOperands`)."""
-    operand = done.operands[0] if done.operands else None
-    start = operand
-    while start is not None and start.opcode == "async-update" and start.operands:
-        start = start.operands[0]
-    if operand is None or start is None or start.opcode != "async-start" or operand.shape is None:
+def _check_bound(later: Instruction, findings: Findings) -> None:
+    """What is bound is the wrapped computation's, and all of it is in the end.
+
+    As `CheckAsyncOpComputationShapes`, `CheckAsyncDoneOperands`.
+    """
+    operand = later.operands[0] if later.operands else None
+    body = later.async_wrapped_computation
+    if operand is None or body is None or not len(body) or operand.shape is None or later.shape is None:
+        return
+    takes = [parameter.shape for parameter in body.parameters]
+    result = body.root.shape
+    if later.opcode == "async-update":
+        parts = later.shape.tuple_shapes
+        taken = parts[0].tuple_shapes if parts else ()
+        known = [shape for shape in takes if shape is not None]
+        if len(known) != len(takes) or result is None or len(parts) < 2:
+            return
+        if not is_bound(parts[0], Shape.tuple(tuple(known))) or len(taken) > len(takes):
+            findings.at(
+                later, "V101", f"{body.name} takes other operands than those bound: {shown(parts[0])}"
+            )
+        elif not is_bound(parts[1], result):
+            findings.at(later, "V101", f"{body.name} gives {shown(result)}, not {shown(parts[1])}")
         return
     bound = operand.shape.tuple_shapes[:1]
-    for body in start.called_computations:
-        if bound and len(bound[0].tuple_shapes) != len(body.parameters):
-            findings.at(
-                done, "V402", f"{len(bound[0].tuple_shapes)} of {len(body.parameters)} operands have been handed in",
-                0, related=[("started here", start)],
-            )  # fmt: skip
+    if bound and len(bound[0].tuple_shapes) != len(takes):
+        findings.at(
+            later, "V402", f"{len(bound[0].tuple_shapes)} of {len(takes)} operands have been handed in", 0
+        )
+    elif result is not None and not compatible(result, later.shape):
+        findings.at(later, "V101", f"{body.name} gives {shown(result)}, not {shown(later.shape)}")
 
 
 # ---- channels

@@ -139,6 +139,8 @@ def check_async_bodies(survey: Survey, findings: Findings) -> None:
     for start in survey.asynchronous:
         if start.opcode != "async-start" or COLLECTIVES_GROUP in start.frontend_attributes:
             continue
+        if start.attributes.get("async_execution_thread", "main") != "main":
+            continue  # which XLA's reader hands on to the computation
         for body in start.called_computations:
             extra = extra_operation(body, body.instructions, body.root) if len(body) else None
             if extra is not None:

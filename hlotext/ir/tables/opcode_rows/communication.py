@@ -123,8 +123,15 @@ ROWS: tuple[Opcode, ...] = (
         "The root device of a group gets the elementwise reduction of the group's operands.",
         f"f32[4] collective-reduce(f32[4] x), replica_groups={{{{0,1}}}}, has_dynamic_root=false, "
         f"to_apply={ADD}",
-        attributes=(a.CHANNEL_ID, a.REPLICA_GROUPS, a.USE_GLOBAL_DEVICE_IDS, a.HAS_DYNAMIC_ROOT, a.TO_APPLY),
-        shape_rule="collective_broadcast",
+        attributes=(
+            a.CHANNEL_ID,
+            a.REPLICA_GROUPS,
+            a.CONSTRAIN_LAYOUT,
+            a.USE_GLOBAL_DEVICE_IDS,
+            a.HAS_DYNAMIC_ROOT,
+            a.TO_APPLY,
+        ),
+        shape_rule="collective_reduce",
         cost_rule="moved",
         new=True,
     ),

@@ -57,7 +57,7 @@ ROWS: tuple[Opcode, ...] = (
     Opcode(
         "convolution",
         Family.CONTRACTION,
-        Arity(2, 2),
+        Arity(2),
         "Slides the kernel (operand 1) over the input (operand 0) and sums the products over window "
         "and input features.",
         "f32[1,2,2,8] convolution(f32[1,4,4,3] x, f32[3,3,3,8] k), window={size=3x3}, "
@@ -71,8 +71,8 @@ ROWS: tuple[Opcode, ...] = (
             a.obsolete("conv_kind"),
             a.OPERAND_PRECISION,
             AttributeUse("algorithm", Printing.IF_NOT_DEFAULT, default="unset", new=True),
-            a.listed("sparsity_config"),
-            AttributeUse("block_scaling_config", Printing.IF_NOT_EMPTY, new=True),
+            a.SPARSITY_CONFIG,
+            a.BLOCK_SCALING_CONFIG,
         ),
         shape_rule="convolution",
         cost_rule="convolution",
@@ -81,12 +81,19 @@ ROWS: tuple[Opcode, ...] = (
     Opcode(
         "dot",
         Family.CONTRACTION,
-        # Sparse operands brought their metadata as further operands; XLA's reader still ignores what is too many.
-        Arity(2, 4),
+        # What says where sparse operands have their elements, and how blocks are scaled, are further operands.
+        Arity(2),
         "Sum of products over the contracting dimensions, for each index of the batch dimensions. "
         "Result: batch, lhs, rhs dimensions.",
         "f32[2,3] dot(f32[2,4] x, f32[4,3] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
-        attributes=(*a.DOT_DIMENSIONS, a.OPERAND_PRECISION, a.DOT_ALGORITHM, a.obsolete("sparsity")),
+        attributes=(
+            *a.DOT_DIMENSIONS,
+            a.OPERAND_PRECISION,
+            a.DOT_ALGORITHM,
+            a.NEW_SPARSITY_CONFIG,
+            a.BLOCK_SCALING_CONFIG,
+            a.obsolete("sparsity"),
+        ),
         shape_rule="dot",
         cost_rule="dot",
         shape_optional=True,

@@ -51,9 +51,10 @@ ROWS: tuple[Opcode, ...] = (
         "async-update",
         Family.ASYNC,
         Arity(1),
-        "Somewhere between the start and the done of an asynchronous computation.",
+        "Somewhere between the start and the done of an asynchronous computation; hands in operands that the "
+        "start has not.",
         "((f32[4]), f32[4], u32[]) async-update(((f32[4]), f32[4], u32[]) start)",
-        attributes=a.ASYNC_LATER,
+        attributes=(*a.ASYNC_LATER, a.NEW_ALIASING),
         shape_rule="async_update",
         cost_rule="finished",
     ),

@@ -102,6 +102,7 @@ ROWS: tuple[Opcode, ...] = (
     _unary("count-leading-zeros", "Number of zero bits in front of the highest one bit.", sample="s32"),
     _binary("divide", "Quotient; for integers rounded towards zero."),
     _unary("erf", "Error function.", accuracy=True, cost="transcendental"),
+    _unary("exp2", "2 to the power of the operand.", accuracy=True, new=True, cost="transcendental"),
     _unary("exponential", "e to the power of the operand.", accuracy=True, cost="transcendental"),
     _unary(
         "exponential-minus-one",
@@ -122,6 +123,7 @@ ROWS: tuple[Opcode, ...] = (
         shape_optional=True,
     ),
     _unary("log", "Natural logarithm.", accuracy=True, cost="transcendental"),
+    _unary("log2", "Logarithm to the base 2.", accuracy=True, new=True, cost="transcendental"),
     _unary(
         "log-plus-one",
         "Natural logarithm of one plus the operand, exact near zero.",

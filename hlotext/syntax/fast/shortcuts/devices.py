@@ -5,6 +5,7 @@ What `exact` refuses the grammar reads.
 
 from __future__ import annotations
 
+import math
 import re
 
 from hlotext.ir.memo import remembered
@@ -103,6 +104,9 @@ def _single(text: str) -> Sharding | None:
         if len(assignment.device_ids) < 2:
             return None
     if assignment is None or min(assignment.dimensions) < 1:
+        return None
+    count = len(assignment.device_ids) if isinstance(assignment, DeviceList) else assignment.num_devices
+    if count != math.prod(assignment.dimensions):
         return None
     if len(last_tile_dims or ()) > len(assignment.dimensions) or not set(last_tile_dims or ()) <= set(
         SUBGROUP_TYPES

@@ -11,7 +11,7 @@ from lark import Token
 from hlotext.findings.errors import TermError
 from hlotext.ir.values.shape import Shape
 from hlotext.syntax.language.words import bare, integer
-from hlotext.syntax.reading.builders.values import Children, unquote_at
+from hlotext.syntax.reading.builders.values import Children, Field, name_of, unique_fields, unquote_at
 from hlotext.syntax.reading.records import (
     ComputationRecord,
     InlineBody,
@@ -144,13 +144,18 @@ class InstructionBuilder:
         return self.inline_body(children)
 
     def computation_definition(self, children: Children) -> ComputationRecord:
-        entry, name, signature, body, word, thread = children
+        entry, name, signature, body, *behind = children
         start = _position(entry if entry is not None else name)
-        execution_thread = unquote_at(thread) if word is not None else "main"
+        fields = unique_fields(behind, "a computation")
         return ComputationRecord(
-            bare(name), entry is not None, signature, body.instructions, execution_thread, start, body.position,
-            self.tracker.end,
+            bare(name), entry is not None, signature, body.instructions, fields.get("execution_thread", "main"), start,
+            body.position, self.tracker.end, fields.get("backend_config"),
         )  # fmt: skip
+
+    def computation_attribute(self, children: Children) -> Field:
+        token, value = children
+        is_thread = token == "execution_thread="
+        return Field(name_of(token), unquote_at(value) if is_thread else value, token)
 
     def signature(self, children: Children) -> SignatureRecord:
         arrow, result = children[-2:]

@@ -102,10 +102,9 @@ class MetadataBuilder:
     # ---- values before optimisation
 
     def origin(self, children: Children) -> OriginalValue:
-        _, node = children
-        if node is None:
-            return OriginalValue(())
-        return OriginalValue(node.value)
+        _, node, _, calls = children
+        tree = () if node is None else node.value
+        return OriginalValue(tree, call_hierarchy=None if calls is None else unquote_at(calls))
 
     def synthetic_origin(self, children: Children) -> OriginalValue:
         return OriginalValue(is_synthetic_call=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from hlotext.findings.errors import TermError
@@ -147,6 +148,10 @@ class ShardingBuilder:
         dimensions, devices = children
         if not dimensions.numbers or min(dimensions.numbers) < 1:
             raise TermError("devices= needs one or more positive tile dimensions", dimensions.position)
+        tiles = math.prod(dimensions.numbers)
+        count = math.prod(devices.reshape_dims) if isinstance(devices, _Iota) else len(devices)
+        if count != tiles and (isinstance(devices, _Iota) or count > 1):
+            raise TermError(f"{tiles} tiles cannot be given to {count} devices", dimensions.position)
         if isinstance(devices, _Iota):
             return IotaTileAssignment(dimensions.numbers, devices.reshape_dims, devices.transpose_perm)
         if len(devices) < 2:

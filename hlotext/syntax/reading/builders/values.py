@@ -110,6 +110,11 @@ def _open(*enumerations: type[StrEnum], any_case: bool = True) -> Word:
     return word
 
 
+def _last_fields(children: Children) -> dict[str, Any]:
+    """Fields by name; of two with one name XLA's reader takes the last."""
+    return {field.name: field.value for field in children}
+
+
 _PRECISIONS = {member.value: member for member in Precision}
 _SHUFFLE_MODES = frozenset(ShuffleMode)
 
@@ -316,11 +321,11 @@ class ValueBuilder:
     # ---- sparsity
 
     def sparsity_config(self, children: Children) -> SparsityConfig:
-        return SparsityConfig(**unique_fields(children, "sparsity_config"))
+        return SparsityConfig(**_last_fields(children))
 
     def sparsity_side(self, children: Children) -> Field:
         token, *parts = children
-        fields = unique_fields(parts, "sparsity_config")
+        fields = _last_fields(parts)
         numerator, denominator = fields.pop("sparsity", (0, 0))
         return Field(name_of(token), OperandSparsity(numerator, denominator, **fields), token)
 
@@ -334,11 +339,11 @@ class ValueBuilder:
         return Field(name_of(name), numbers if name == "sparsity=" else numbers[0], name)
 
     def block_scaling_config(self, children: Children) -> BlockScalingConfig:
-        return BlockScalingConfig(**unique_fields(children, "block_scaling_config"))
+        return BlockScalingConfig(**_last_fields(children))
 
     def block_scaling_side(self, children: Children) -> Field:
         token, *parts = children
-        fields = unique_fields(parts, "block_scaling_config")
+        fields = _last_fields(parts)
         return Field(name_of(token), OperandBlockScaling(**fields), token)
 
     def block_scaling_field(self, children: Children) -> Field:
