@@ -59,7 +59,32 @@ ENTRY e {
 """
 TOPK = "ENTRY e { x = f32[4,9] parameter(0)  ROOT t = (f32[4,2], s32[4,2]) topk(x), k=2, largest=true }"
 
+NARROW = """ENTRY e {
+  x = bf16[4,8] parameter(0)
+  y = bf16[4,8] parameter(1)
+  w = bf16[8,16] parameter(2)
+  m = bf16[4,8] maximum(x, y)
+  ROOT d = bf16[4,16] dot(m, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+WAITED = """HloModule m
+ENTRY e {
+  x = f32[4]{0} parameter(0)
+  n = f32[4]{0} negate(x)
+  t = (f32[4]{0}, f32[4]{0}) tuple(x, n)
+  a = f32[4]{0} get-tuple-element(t), index=0
+  b = f32[4]{0} get-tuple-element(t), index=1
+  s = f32[4]{0} sine(a), control-predecessors={t}
+  ROOT r = (f32[4]{0}, f32[4]{0}) tuple(s, b)
+}
+"""
+
 CASES = [
+    (
+        "float-normalization", "platform=cpu", xla_changes.CPU_MOVES_BF16, NARROW,
+        "convert convert convert convert convert convert dot maximum", "dot maximum",
+    ),
+    ("tuple-simplifier", "", xla_changes.TUPLES_GO_FROM_ORDER, WAITED, "negate sine tuple tuple", "negate sine tuple"),
     ("cpu-fusion", "", xla_changes.CPU_KEEPS_SOFTMAX_WHOLE, SOFTMAX, "fusion fusion", "fusion fusion reduce"),
     ("fusion-wrapper", "platform=cpu", xla_changes.CPU_WRAPS_TRANSPOSES, ALONE, "transpose", "fusion"),
     (

@@ -68,3 +68,7 @@ CALL_HIERARCHY = date(2026, 8, 23)
 """`origin=` has a call hierarchy, which is empty where it had `[synthetic_call]`. Seen from here on."""
 TILED_REDUCTIONS = date(2026, 7, 17)
 """Shardings by tiles print in their metadata how unreduced parts are to be reduced."""
+CPU_MOVES_BF16 = date(2026, 8, 23)
+"""CPU moves, chooses and multiplies bf16 as it is, where it made f32 of it. In 0.11.2, not in 0.11.1."""
+TUPLES_GO_FROM_ORDER = date(2026, 9, 18)
+"""The tuple simplifier takes out a tuple that other operations only wait for. Seen in 0.12.0.1."""

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import attrs
 
+from hlotext.analysis.age import age_for
 from hlotext.edit.cloning import clone_computation
 from hlotext.edit.structure import set_root
 from hlotext.ir.nodes.computation import Computation, instruction_post_order, post_order
@@ -15,7 +16,7 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
 from hlotext.rewrite.effects import has_own_effect
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult
+from hlotext.rewrite.passes.base import Age, Growth, Pass, PassResult, is_age
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.expanding import is_typed
 from hlotext.rewrite.passes.float_support import FloatSupport, needs_no_more
@@ -67,6 +68,8 @@ class FloatNormalization(Pass):
     """The wide type."""
     platform: str = ""
     """`cpu` or `gpu`; by default `gpu` for modules with layouts assigned, since the CPU compiler has run this before."""
+    age: Age = attrs.field(default="", validator=is_age)
+    """How old the XLA is that is followed; empty: as the text tells, else the newest, whose CPU compiler moves bf16."""
 
     def run(self, module: Module) -> PassResult:
         """Raises FloatTypeError for a word that is no float type."""
@@ -78,7 +81,7 @@ class FloatNormalization(Pass):
         on_gpu = self.platform == "gpu" or (
             not self.platform and layouts_count(module) and not is_tpu(module)
         )
-        normalizer = _Normalizer(module, FloatSupport(low, high, on_gpu))
+        normalizer = _Normalizer(module, FloatSupport(low, high, on_gpu, age_for(module, self.age or None)))
         computations = [c for c in post_order(module.computations) if not c.is_implicit]
         skipped = normalizer.split_callees(computations)
         for computation in computations:

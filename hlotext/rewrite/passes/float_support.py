@@ -7,7 +7,9 @@ from collections.abc import Collection
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import xla_changes
 from hlotext.ir.tables.opcodes import COLLECTIVES
+from hlotext.ir.values.age import XlaAge
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ElementType, TypeKind
 
@@ -41,6 +43,16 @@ BF16_ON_HOPPER = frozenset(
 """Opcodes that it computes in bf16 besides, on NVIDIA GPUs from Hopper on."""
 
 
+BF16_ON_CPU = frozenset(
+    {
+        "broadcast", "reshape", "transpose", "copy", "slice", "dynamic-slice", "dynamic-update-slice", "concatenate", "pad",
+        "reverse", "gather", "scatter", "sort", "select", "maximum", "minimum", "clamp", "negate", "abs", "sign", "compare",
+    }
+)  # fmt: skip
+"""Opcodes that the CPU compiler computes in bf16 since `xla_changes.CPU_MOVES_BF16`: what moves, chooses and changes signs
+(found by compiling one of each)."""
+
+
 @attrs.frozen
 class FloatSupport:
     """What a compiler computes in a narrow type."""
@@ -48,10 +60,15 @@ class FloatSupport:
     low: ElementType
     high: ElementType
     is_gpu: bool
+    age: XlaAge = attrs.field(factory=XlaAge)
 
     def skips(self, i: Instruction) -> bool:
         """Whether an instruction is left to a library as it is (`CpuFloatSupport::ShouldSkipInstruction`)."""
-        return not self.is_gpu and i.opcode == "dot" and self.low.name == "bf16" and is_library_dot(i)
+        if self.is_gpu or self.low.name != "bf16":
+            return False
+        if i.opcode == "dot":
+            return is_library_dot(i, may_give_bf16=self.age.has(xla_changes.CPU_MOVES_BF16))
+        return is_library_reduction(i)
 
     def takes(self, i: Instruction) -> bool:
         """Whether operands may be narrow (`SupportsLowPrecisionOperand`)."""
@@ -80,11 +97,12 @@ class FloatSupport:
     def skips_computations(self, i: Instruction) -> bool:
         """Whether what an instruction calls stays (`ShouldAvoidNormalizingComputationsForInstruction`)."""
         is_custom = not self.is_gpu and i.opcode == "fusion" and str(i.attributes.get("kind")) == "kCustom"
-        return i.opcode in ("all-reduce", "reduce-scatter") or is_custom
+        return i.opcode in ("all-reduce", "reduce-scatter") or is_custom or self.skips(i)
 
     def _computes(self, i: Instruction) -> bool:
         if not self.is_gpu:
-            return False
+            moves = self.low.name == "bf16" and self.age.has(xla_changes.CPU_MOVES_BF16)
+            return moves and i.opcode in BF16_ON_CPU
         if (
             i.opcode in COLLECTIVES
             and i.shape is not None
@@ -106,22 +124,51 @@ LIBRARY_SIZE = 8
 """What one of the sizes of a product must be at least for the CPU compiler to call a library."""
 
 
-def is_library_dot(i: Instruction) -> bool:
-    """Whether the CPU compiler calls a library for a product of bf16 matrices in f32 (`IsDotSupportedByYnn`).
+def is_library_dot(i: Instruction, *, may_give_bf16: bool) -> bool:
+    """Whether the CPU compiler calls a library for a product of bf16 matrices in f32 or bf16 (`IsDotSupportedByYnn`).
 
-    Only products in the form that `dot-decomposer` makes are: rows by contracted dimension, and that by columns.
+    Of products in the form that `dot-decomposer` makes: rows by contracted dimension, and that by columns or turned round.
     """
     names = [x.shape.element_type.name for x in (*i.operands, i) if x.shape is not None]
     shapes = [o.shape for o in i.operands if o.shape is not None]
-    if names != ["bf16", "bf16", "f32"] or len(shapes) != 2:
+    results = ("f32", "bf16") if may_give_bf16 else ("f32",)
+    if names[:2] != ["bf16", "bf16"] or names[2:3] not in [[name] for name in results] or len(shapes) != 2:
         return False
     lhs, rhs = shapes
     first, second = (tuple(i.attributes.get(f"{side}_contracting_dims", ())) for side in ("lhs", "rhs"))
     batch = len(tuple(i.attributes.get("lhs_batch_dims", ())))
-    if lhs.rank != batch + 2 or rhs.rank != batch + 2 or first != (batch + 1,) or second != (batch,):
+    if (
+        lhs.rank != batch + 2
+        or rhs.rank != batch + 2
+        or first != (batch + 1,)
+        or second not in ((batch,), (batch + 1,))
+    ):
         return False
-    rows, columns = lhs.dimensions[batch], rhs.dimensions[batch + 1]
-    return 1 not in (rows, columns) and max(rows, columns, rhs.dimensions[batch]) >= LIBRARY_SIZE
+    rows, inner = lhs.dimensions[batch:]
+    columns = rhs.dimensions[2 * batch + 1 - second[0]]
+    return 1 not in (rows, columns, inner) and max(rows, columns, inner) >= LIBRARY_SIZE
+
+
+LIBRARY_COUNT = 4096
+"""Elements that one side of a reduction must have for the CPU compiler to call a library."""
+
+
+def is_library_reduction(i: Instruction) -> bool:
+    """Whether the CPU compiler calls a library for a maximum or minimum of bf16 (`IsReduceLikeOpSupportedByYnn`)."""
+    if (
+        i.opcode != "reduce"
+        or len(i.operands) != 2
+        or not i.attributes.get("dimensions")
+        or not i.called_computations
+    ):
+        return False
+    shapes = [x.shape for x in (i, *i.operands) if x.shape is not None and x.shape.is_array]
+    if len(shapes) != 3 or any(shape.element_type.name != "bf16" for shape in shapes):
+        return False
+    root = i.called_computations[0].root
+    numbers = sorted(o.parameter_number for o in root.operands if o.parameter_number is not None)
+    is_extreme = root.opcode in ("maximum", "minimum") and numbers == [0, 1]
+    return is_extreme and max(shape.element_count for shape in shapes) >= LIBRARY_COUNT
 
 
 def needs_no_more(i: Instruction, numbers: Collection[int]) -> bool:

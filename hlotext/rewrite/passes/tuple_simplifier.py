@@ -7,9 +7,12 @@ from typing import ClassVar
 import attrs
 
 from hlotext import matchers as m
+from hlotext.analysis.age import age_for
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.ir.tables import xla_changes
+from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age
+from hlotext.rewrite.passes.editor import set_control
 from hlotext.rewrite.rewriter import Rewrite, apply_rules, pattern
 
 
@@ -52,7 +55,30 @@ class TupleSimplifier(Pass):
 
     exclude_entry_computation: bool = False
     """Leaves the entry as it is."""
+    age: Age = attrs.field(default="", validator=is_age)
+    """How old the XLA is that is followed; empty: as the text tells, else the newest, which takes more tuples out."""
 
     def run(self, module: Module) -> PassResult:
         chosen = [c for c in module.computations if not (self.exclude_entry_computation and c.is_entry)]
-        return PassResult.of(apply_rules(module, RULES, computations=chosen))
+        waited = [i for c in chosen for i in c if i.opcode == "tuple" and _is_waited_for(i)]
+        counts = apply_rules(module, RULES, computations=chosen)
+        if counts and waited and age_for(module, self.age or None).has(xla_changes.TUPLES_GO_FROM_ORDER):
+            for i in waited:
+                _remove_if_unused(i)
+        return PassResult.of(counts)
+
+
+def _is_waited_for(i: Instruction) -> bool:
+    """Whether the elements of a tuple are taken out of it, and operations wait for it."""
+    return bool(i.control_successors) and any(user.opcode == "get-tuple-element" for user in i.user_view)
+
+
+def _remove_if_unused(i: Instruction) -> None:
+    """Takes out a tuple that nothing uses any more; nobody waits in its place."""
+    home = i.computation
+    if home is None or i.is_root or i.user_view:
+        return
+    for successor in i.control_successors:
+        set_control(successor, tuple(p for p in successor.control_predecessors if p is not i))
+    set_control(i, ())
+    home.remove(i)
