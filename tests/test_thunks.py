@@ -58,7 +58,9 @@ def opened(path: Path, tmp_path: Path) -> Dump:
     compilation = next(c for c in dumps.open(tmp_path).compilations if c.after is not None)
     module = compilation.after
     assert module is not None
-    predicted = thunks.predict(module, compilation.options, platform=compilation.platform)
+    predicted = thunks.predict(
+        module, compilation.options, platform=compilation.platform, age=compilation.age
+    )
     return Dump(compilation, predicted, tmp_path)
 
 

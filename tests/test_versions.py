@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hlotext import memory
+import hlotext as hlo
+from hlotext import cost, memory, thunks
 from hlotext.ir.nodes.instruction import Form, Instruction
 from tests.versions_data import ARCHIVES, finished, unpacked
 
@@ -89,3 +90,45 @@ def test_tpu_takes_buffers_in_the_order_of_time_since_fast_merge(tmp_path: Path)
     assert told is not None
     assert told.since is not None
     assert told.since >= date(2026, 6, 16)
+
+
+GPU = [path for path in ARCHIVES if ".gpu." in path.name]
+
+
+@pytest.mark.parametrize("path", GPU, ids=lambda path: path.name.removesuffix(".tar.xz"))
+def test_gpu_thunks_are_those_of_that_release(path: Path, tmp_path: Path) -> None:
+    """Read without notes; predicted with the kinds and names that XLA had then."""
+    root, _ = unpacked(path, tmp_path)
+    done = finished(root)
+    (listed,) = root.glob("*.thunk_sequence.txt")
+    read = thunks.load(listed)
+    assert not read.notes
+    predicted = thunks.predict(done.module, done.compilation.options, age=done.age)
+    kinds = [thunk.kind for thunk in read.walk() if thunk.kind != "kCommandBuffer"]
+    assert [thunk.kind for thunk in predicted.walk()] == kinds
+    for theirs, ours in zip(
+        (thunk for thunk in read.walk() if thunk.kind != "kCommandBuffer"), predicted.walk(), strict=True
+    ):
+        assert theirs.name in (None, ours.name)
+    kernels = [thunk for thunk in read.walk() if thunk.kind in ("kKernel", "kCustomKernel")]
+    assert all(thunk.facts["launch"].threads[0] for thunk in kernels)
+
+
+def test_the_text_tells_the_age_of_thunks_too() -> None:
+    """Where nothing tells, the newest is taken."""
+    text = (
+        "HloModule m, is_scheduled=true\n\nfused {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negate(p)\n}\n\n"
+        "ENTRY e {\n  a = f32[4]{0} parameter(0)\n  ROOT f = f32[4]{0} fusion(a), kind=kLoop, calls=fused\n}\n"
+    )
+    kinds = {
+        age: [t.kind for t in thunks.predict(hlo.parse(text), platform="gpu", age=age).walk()]
+        for age in (None, "0.12", "0.9.2")
+    }
+    assert kinds == {None: ["kCustomKernel"], "0.12": ["kCustomKernel"], "0.9.2": ["kKernel"]}
+
+
+def test_tables_of_tuples_cost_what_that_release_counts() -> None:
+    text = "ENTRY e {\n  a = f32[4] parameter(0)\n  ROOT t = (f32[4], f32[4]) tuple(a, a)\n}\n"
+    module = hlo.parse(text)
+    found = {age: cost.analyze(module, age=age).bytes_accessed for age in (None, "0.11.2", "0.10.2")}
+    assert found == {None: 8, "0.11.2": 8, "0.10.2": 16}

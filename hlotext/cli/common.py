@@ -31,6 +31,7 @@ __all__ = [
     "Inputs",
     "NotFound",
     "Unreadable",
+    "age_json",
     "one_line",
     "read",
     "say",
@@ -39,6 +40,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from hlotext.dumps.texts import Text, Which
+    from hlotext.ir.values.age import XlaAge
 
 T = TypeVar("T")
 
@@ -100,6 +102,15 @@ class NotFound(click.ClickException):
     def show(self, file: Any = None) -> None:
         note_error("not-found", self.message)
         say(self.message)
+
+
+def age_json(age: XlaAge) -> dict[str, Any]:
+    """What JSON says of an age of XLA: the days between which it was written, and what tells."""
+    return {
+        "since": age.since.isoformat() if age.since is not None else None,
+        "until": age.until.isoformat() if age.until is not None else None,
+        "marks": list(age.marks),
+    }
 
 
 def say(message: str) -> None:

@@ -11,9 +11,10 @@ import click
 import hlotext as hlo
 from hlotext import cost
 from hlotext.analysis import Backend, Phase, backend_of, byte_text
-from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
+from hlotext.cli.common import FILES, FORMAT, Inputs, age_json, write_json
 from hlotext.cli.figures import amount, share
 from hlotext.cli.output import Column, Kind, Output, Table, output
+from hlotext.dumps.texts import age_beside
 
 _SPACES = {0: "main memory", 5: "host"}
 _TPU_SPACES = {0: "HBM", 1: "VMEM", 5: "host"}
@@ -58,11 +59,13 @@ def command(
       hlotext cost dump.txt --as-xla
     """
     inputs = Inputs(files)
+    texts = {text.label: text for text in inputs.texts if not isinstance(text, str)}
     documents = []
     report = output()
     for place, result in inputs:
         for module in result.modules:
-            found = cost.analyze(module)
+            age = texts[place].age if place in texts else age_beside(place)
+            found = cost.analyze(module, age=age)
             if output_format == "json":
                 documents.append(_json(place, found, by, padded))
                 continue
@@ -87,11 +90,13 @@ def _show(report: Output, found: cost.Analysis, as_xla: bool, padded: bool) -> N
                 ("flops", f"{found.flops:.0f}"),
                 ("transcendentals", f"{found.transcendentals:.0f}"),
                 ("bytes accessed", f"{found.bytes_accessed:.0f}"),
+                *([("age", str(found.age))] if found.age.is_known else []),
             ]
         )
         return
     more = " at least" if found.run.is_at_least else ""
     facts = [
+        *([("age", str(found.age))] if found.age.is_known else []),
         ("flops", f"{amount(run.flops)}{more} (XLA: {amount(found.flops)}, loop bodies once)"),
         ("transcendentals", amount(run.transcendentals)),
         (
@@ -221,6 +226,7 @@ def _json(place: str, found: cost.Analysis, by: cost.Key | None, padded: bool) -
     document: dict[str, Any] = {
         "file": place,
         "module": module.name,
+        "age": age_json(found.age),
         "xla": _figures(cost.Cost(found.flops, found.transcendentals, found.bytes_accessed)),
         "run": {
             **_figures(run),

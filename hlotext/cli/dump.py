@@ -13,7 +13,7 @@ import hlotext as hlo
 from hlotext import compiler, dumps
 from hlotext.analysis.quantities import counted
 from hlotext.cli import answers, dump_hosts
-from hlotext.cli.common import FORMAT, NotFound, Unreadable, read, write_json
+from hlotext.cli.common import FORMAT, NotFound, Unreadable, age_json, read, write_json
 from hlotext.cli.folders import chosen, opened
 from hlotext.cli.output import Column, Table, echo, output
 from hlotext.dumps.causes import Cause
@@ -84,12 +84,14 @@ def list_(path: str, limit: int, output_format: str) -> None:
             Column("number", is_number=True),
             Column("module", "bold"),
             Column("for"),
+            Column("age"),
             Column("steps", is_number=True),
         ),
         *(Column("files", is_number=True), Column("notes")),
     ]
     rows = [
-        [*([c.folder] if has_folders else []), str(c.number), c.name, c.platform or "unknown", str(len(c.steps)),
+        [*([c.folder] if has_folders else []), str(c.number), c.name, c.platform or "unknown",
+         str(c.age) if c.age.is_known else "unknown", str(len(c.steps)),
          str(len(c.files)), "; ".join(note.code for note in c.notes)]
         for c in shown
     ]  # fmt: skip
@@ -159,6 +161,7 @@ def _compilation_json(c: dumps.Compilation) -> dict[str, Any]:
         "name": c.name,
         "folder": c.folder,
         "platform": c.platform,
+        "age": age_json(c.age),
         "steps": len(c.steps),
         "stages": dict(Counter(step.stage for step in c.steps)),
         "files": dict(sorted(Counter(file.kind for file in c.files).items())),

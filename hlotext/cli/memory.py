@@ -12,7 +12,7 @@ import hlotext as hlo
 from hlotext import dumps, memory
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
-from hlotext.cli.common import FORMAT, NotFound, Unreadable, say, write_json
+from hlotext.cli.common import FORMAT, NotFound, Unreadable, age_json, say, write_json
 from hlotext.cli.memory_tables import (
     moment_text,
     show_arrays,
@@ -219,7 +219,7 @@ def _found(label: str, text: dumps.Text, platform: str | None, chip: Chip | None
     for module in modules:
         called = label if len(modules) == 1 else f"{label}: {module.name}"
         try:
-            computed = memory.assign(module, platform, chip)
+            computed = memory.assign(module, platform, chip, age=text.age)
         except hlo.HloSyntaxError as error:
             raise Unreadable(str(error).splitlines()[0]) from None
         except memory.MemoryModelError as error:
@@ -254,7 +254,9 @@ def _show(
     report.heading(f"{found.module.name} ({platform}{chip})")
     how = "read from XLA's files" if found.read is not None else "computed from the text"
     notes = dict.fromkeys((*found.computed.notes, *shown.notes))
-    report.facts([("memory", how), *(("note", note) for note in notes)])
+    age = found.computed.age
+    known = [("age", str(age))] if age is not None and age.is_known else []
+    report.facts([("memory", how), *known, *(("note", note) for note in notes)])
     if differences is not None:
         show_differences(report, differences, asked.limit)
     if asked.buffer is not None:
@@ -305,6 +307,7 @@ def _json(asked: _Asked, timeline: bool, differences: Sequence[memory.Difference
         "module": found.module.name,
         "platform": found.computed.backend.value if found.computed.backend is not None else None,
         "chip": found.computed.chip.name if found.computed.chip is not None else None,
+        "age": None if found.computed.age is None else age_json(found.computed.age),
         "source": "files" if found.read is not None else "text",
         "notes": [*dict.fromkeys((*found.computed.notes, *shown.notes))],
         "xla_peak": found.computed.xla_peak,

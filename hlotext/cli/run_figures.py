@@ -6,7 +6,8 @@ import attrs
 
 import hlotext as hlo
 from hlotext import cost, memory
-from hlotext.analysis import Summary, summarize
+from hlotext.analysis import Summary, XlaAge, age_of, summarize
+from hlotext.dumps.texts import age_beside
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.syntax.source.file_text import FileSource
@@ -46,8 +47,20 @@ class PeakMemory:
 
 
 @attrs.frozen
+class AgeFacts:
+    """When the XLA was written that wrote a module; days as text, None where nothing tells."""
+
+    since: str | None
+    until: str | None
+    marks: tuple[str, ...]
+
+
+@attrs.frozen
 class ModuleFacts(Summary):
     """What `hlotext show` shows of a module."""
+
+    age: AgeFacts | None
+    """None where nothing tells, and for what is read as it is touched."""
 
     run: RunFigures | None
     """None for what is too large for a summary."""
@@ -58,22 +71,39 @@ class ModuleFacts(Summary):
 def module_facts(module: Module) -> ModuleFacts:
     """The facts of a module with at least one computation. Of a large file that is read as it is touched nothing stays."""
     summary = summarize(module)
-    run, peak_memory = _run_and_peak(module, summary.instructions)
-    return ModuleFacts(**attrs.asdict(summary, recurse=False), run=run, peak_memory=peak_memory)
+    age = None if isinstance(module.source, FileSource) else _age(module)
+    run, peak_memory = _run_and_peak(module, summary.instructions, age)
+    return ModuleFacts(
+        **attrs.asdict(summary, recurse=False), age=_age_facts(age), run=run, peak_memory=peak_memory
+    )
 
 
-def _run_and_peak(module: Module, instructions: int) -> tuple[RunFigures | None, PeakMemory | None]:
+def _age(module: Module) -> XlaAge:
+    """As the folder tells that the text lies in, else as the text does."""
+    return (age_beside(module.source.name) if module.source is not None else None) or age_of(module)
+
+
+def _age_facts(age: XlaAge | None) -> AgeFacts | None:
+    if age is None or not age.is_known:
+        return None
+    since, until = (day.isoformat() if day is not None else None for day in (age.since, age.until))
+    return AgeFacts(since, until, age.marks)
+
+
+def _run_and_peak(
+    module: Module, instructions: int, age: XlaAge | None
+) -> tuple[RunFigures | None, PeakMemory | None]:
     """The figures of a module of so many instructions, None for what would take too long for a summary."""
     if instructions > _MOST_COUNTED:
         return None, None
     if isinstance(module.source, FileSource):
         # What is read as it is touched would stay read: another module is, and goes.
         module = hlo.load(module.source.name, lazy=False)
-    return _run_figures(module), _peak_memory(module) if instructions <= _MOST_ASSIGNED else None
+    return _run_figures(module, age), _peak_memory(module, age) if instructions <= _MOST_ASSIGNED else None
 
 
-def _run_figures(module: Module) -> RunFigures:
-    run = cost.analyze(module).run
+def _run_figures(module: Module, age: XlaAge | None) -> RunFigures:
+    run = cost.analyze(module, age=age).run
     return RunFigures(
         run.flops,
         run.transcendentals,
@@ -85,11 +115,11 @@ def _run_figures(module: Module) -> RunFigures:
     )
 
 
-def _peak_memory(module: Module) -> PeakMemory | None:
+def _peak_memory(module: Module, age: XlaAge | None) -> PeakMemory | None:
     if not module.is_scheduled:
         return None
     try:
-        peak = memory.assign(module).peak()
+        peak = memory.assign(module, age=age).peak()
     except memory.MemoryModelError:
         return None
     name = peak.instruction.name if isinstance(peak.instruction, Instruction) else ""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import date
 from typing import TypeAlias, TypeVar
 
+from hlotext.analysis import XlaAge
 from hlotext.analysis.quantities import counted
 from hlotext.analysis.sizes import Total, byte_text
 from hlotext.analysis.summary import CustomCall, OpcodeCount
@@ -14,7 +16,7 @@ from hlotext.analysis.summary.loops import Loop
 from hlotext.analysis.summary.sources import SourceLine
 from hlotext.cli.figures import amount
 from hlotext.cli.output import Column, Kind, Output, Table
-from hlotext.cli.run_figures import ModuleFacts, RunFigures
+from hlotext.cli.run_figures import AgeFacts, ModuleFacts, RunFigures
 
 _Row = TypeVar("_Row")
 Columns: TypeAlias = Sequence[tuple[Column, Callable[[_Row], str]]]
@@ -70,6 +72,8 @@ def _facts(summary: ModuleFacts) -> Iterator[tuple[str, str]]:
     replicas, partitions = summary.replica_count, summary.num_partitions
     if replicas * partitions > 1:
         yield "devices", f"{counted(replicas, 'replica')} × {counted(partitions, 'partition')}"
+    if summary.age is not None:
+        yield "age", _age_text(summary.age)
     yield "entry", summary.entry
     yield "arguments", _total_text(summary.arguments)
     yield "results", _total_text(summary.results)
@@ -104,6 +108,11 @@ def _facts(summary: ModuleFacts) -> Iterator[tuple[str, str]]:
     if files:
         more = f" and {len(files) - _SHOWN_FILES:,} more" if len(files) > _SHOWN_FILES else ""
         yield "Python files", ", ".join(files[:_SHOWN_FILES]) + more
+
+
+def _age_text(age: AgeFacts) -> str:
+    since, until = (date.fromisoformat(day) if day else None for day in (age.since, age.until))
+    return str(XlaAge(since, until))
 
 
 def _run_facts(run: RunFigures) -> Iterator[tuple[str, str]]:

@@ -12,10 +12,11 @@ import click
 import hlotext as hlo
 from hlotext import analysis, dumps, thunks
 from hlotext.cli import thunks_executables, thunks_tpu
-from hlotext.cli.common import FORMAT, Unreadable, say, write_json
+from hlotext.cli.common import FORMAT, Unreadable, age_json, say, write_json
 from hlotext.cli.output import Column, Output, Table, echo, output
 from hlotext.cli.thunks_tpu import OnTpu
 from hlotext.dumps.storage import is_archive
+from hlotext.dumps.texts import age_beside
 from hlotext.thunks import checking, rules, tpu
 
 _DIFFERENT = 1
@@ -140,13 +141,15 @@ def _of(path: str, platform: str | None) -> Iterator[_Found | OnTpu]:
             if platform is None and analysis.backend_of(module) is analysis.Backend.TPU:
                 yield OnTpu(label, tpu.operations(module))
             else:
-                yield _predicted(label, module, None, platform)
+                yield _predicted(label, module, None, platform, age_beside(path))
     except (hlo.InputError, OSError, thunks.ThunkError, hlo.HloSyntaxError) as error:
         raise Unreadable(str(error)) from None
 
 
-def _predicted(label: str, module: hlo.Module, options: Any, platform: str | None) -> _Found:
-    return _Found(label=label, tree=thunks.predict(module, options, platform=platform))
+def _predicted(
+    label: str, module: hlo.Module, options: Any, platform: str | None, age: analysis.XlaAge | None
+) -> _Found:
+    return _Found(label=label, tree=thunks.predict(module, options, platform=platform, age=age))
 
 
 def _of_folder(path: str, platform: str | None) -> Iterator[_Found | OnTpu]:
@@ -161,7 +164,7 @@ def _of_folder(path: str, platform: str | None) -> Iterator[_Found | OnTpu]:
             continue
         try:
             wanted = platform or compilation.platform
-            found = _predicted(compilation.name, module, compilation.options, wanted)
+            found = _predicted(compilation.name, module, compilation.options, wanted, compilation.age)
         except thunks.ThunkError as error:
             say(f"{compilation.name}: {error}")
             continue
@@ -209,6 +212,8 @@ def _show(report: Output, one: _Found, limit: int, *, is_overlap: bool, is_buffe
     total = sum(tree.counts().values())
     kind = "predicted" if tree.is_predicted else "listed by XLA"
     report.heading(f"{one.label}: {total:,} thunks {kind} ({tree.platform})")
+    if tree.age is not None and tree.age.is_known:
+        report.facts([("age", str(tree.age))])
     for note in tree.notes:
         say(f"{one.label}: {note.message}")
     if is_overlap:
@@ -340,6 +345,7 @@ def _json(one: _Found, differences: Differences) -> dict[str, Any]:
         "module": one.label,
         "platform": tree.platform,
         "is_predicted": tree.is_predicted,
+        "age": None if tree.age is None else age_json(tree.age),
         "counts": tree.counts(),
         "notes": [note.message for note in tree.notes],
         "thunks": [

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date
 from typing import Literal
 
 import attrs
 
-from hlotext.analysis import Scope, call_graph, places, scopes
+from hlotext.analysis import Scope, XlaAge, age_for, call_graph, places, scopes
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.facts import fact
 from hlotext.cost.counting import Amount, Counting
-from hlotext.cost.sizes import Sizes, padded_size
+from hlotext.cost.sizes import Sizes, padded_size, size_with_small_tables
 from hlotext.cost.tpu import TpuCost, as_tpu
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.value import mimebundle
 
 Key = Literal["scope", "line", "opcode", "computation"]
@@ -87,9 +89,12 @@ class Share:
 class Analysis:
     """What a module costs. Made by `analyze`; numbers are exact integers unless said otherwise."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, age: XlaAge) -> None:
         self.module = module
-        self._counting = Counting(module)
+        self.age = age
+        """The age of XLA whose rules were taken."""
+        has_small_tables = age.has(xla_changes.SMALL_TUPLE_TABLES)
+        self._counting = Counting(module, Sizes(size_with_small_tables) if has_small_tables else None)
 
     @property
     def flops(self) -> float:
@@ -250,7 +255,20 @@ class Analysis:
         return Counting(self.module, Sizes(padded_size)).bytes_by_space()
 
 
+def analyze(module: Module, *, age: XlaAge | date | str | None = None) -> Analysis:
+    """What a module costs, by the rules of XLA's `HloCostAnalysis`. Kept until the module is edited.
+
+    Rules differ with the age of XLA: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); without it the text tells,
+    else the newest is taken. Raises ValueError for what is none of these.
+    """
+    found = age_for(module, age)
+    known = _analyses(module)
+    if found not in known:
+        known[found] = Analysis(module, found)
+    return known[found]
+
+
 @fact
-def analyze(module: Module) -> Analysis:
-    """What a module costs, by the rules of XLA's `HloCostAnalysis`. Kept until the module is edited."""
-    return Analysis(module)
+def _analyses(module: Module) -> dict[XlaAge, Analysis]:
+    """What was analysed, by age."""
+    return {}

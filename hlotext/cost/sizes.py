@@ -80,6 +80,11 @@ class Sizes:
         return 0
 
 
+def size_with_small_tables(shape: Shape) -> int:
+    """Bytes of a shape as XLA's analysis takes them since 2026-08-23: the table of a tuple has 4 bytes for each element."""
+    return 4 * len(shape.tuple_shapes) if shape.is_tuple else host_shape_size(shape)
+
+
 def in_whole_bytes(shape: Shape | None) -> Shape | None:
     """The shape without `E(n)`: XLA's reader drops it from the layout of a literal."""
     if shape is None or not shape.is_array or shape.layout is None or not shape.layout.element_size_in_bits:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hlotext.analysis.age import Mark, joined, text_marks
 from hlotext.dumps.files import DumpFile
-from hlotext.ir.tables.xla_changes import ASYNC_RESULTS_BEGIN_LATE
+from hlotext.ir.tables.xla_changes import ASYNC_RESULTS_BEGIN_LATE, STARTS_NUMBERED_FIRST
 from hlotext.ir.values.age import XlaAge
 from hlotext.memory.files.records import Notes, read_ranges, read_values
 from hlotext.syntax.source.inputs import InputError
@@ -163,8 +163,13 @@ def _of_thunks(text: str) -> Iterator[Mark]:
         yield Mark("neighbours of thunks", since=date(2026, 3, 9))
     if re.search(r"^ *(?:\d{3,}: )?k(?!AsyncStart|HostExecuteStart)\w+Start\s", text, re.MULTILINE):
         yield Mark("kXStart thunks", until=date(2026, 3, 27))
+    start = re.search(r"^ *(\d{3,}): kAsyncStart\b.*\n +(\d{3,}): k", text, re.MULTILINE)
+    if start is not None and int(start[1]) < int(start[2]):
+        yield Mark("kAsyncStart numbered before what it holds", since=STARTS_NUMBERED_FIRST)
+    elif start is not None:
+        yield Mark("kAsyncStart numbered after what it holds", until=STARTS_NUMBERED_FIRST - timedelta(1))
     if re.search(r"^ *(?:\d{3,}: )?kKernel\b.*, launch dimensions = ", text, re.MULTILINE):
-        yield Mark("launch dimensions of kKernel", until=date(2026, 6, 13))
+        yield Mark("kKernel with launch dimensions", until=date(2026, 3, 27))
 
 
 def _of_builds(files: tuple[DumpFile, ...]) -> Iterator[Mark]:

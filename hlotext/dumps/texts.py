@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import posixpath
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import attrs
 
 import hlotext as hlo
+from hlotext.analysis import XlaAge
 from hlotext.dumps.compilation import Compilation
 from hlotext.dumps.files import DumpFile
 from hlotext.dumps.folder import DumpFolder, open, opened
@@ -19,6 +22,8 @@ from hlotext.dumps.storage import Storage, is_archive, without_packing
 from hlotext.syntax.source.inputs import InputError, read_source
 
 Which = Literal["last", "ends", "all"]
+_DUMPED = re.compile(r"(?:\d{10,}\.)?module_\d{4,18}\.")
+"""How the name of a file begins that XLA dumped."""
 _LOOSE = (".hlo", ".hlo.txt")
 """How texts are called that no compiler dumped."""
 
@@ -52,6 +57,12 @@ class Text:
         """A path that `hlotext.load` opens; None for what lies in an archive."""
         return self.path if self.archive is None and self.path != "-" else None
 
+    @property
+    def age(self) -> XlaAge | None:
+        """The age of XLA as all files of its compilation tell it, which is more than the text does; None for what no
+        compiler dumped."""
+        return self.compilation.age if self.compilation is not None else age_beside(self.path)
+
     def source(self) -> hlo.Source:
         """Its text, with its name. Raises InputError."""
         if self.file is None:
@@ -71,6 +82,30 @@ class Text:
             return (hlo.load(self.path, only=True),) if self.path != "-" else hlo.load_all(self.path)
         except (InputError, hlo.ProtoError):
             return hlo.load_all(self.path)
+
+
+def age_beside(path: str) -> XlaAge | None:
+    """The age of XLA as a file's name and the other files of its compilation tell it; None for what no compiler dumped.
+
+    `path` is a file, or a text in a packed folder by its label (`Text.label`).
+    """
+    archive, colon, inner = path.rpartition(":")
+    try:
+        if colon and is_archive(archive) and os.path.isfile(archive):
+            found = _packed(archive, os.stat(archive).st_mtime_ns).get(inner)
+            return None if found is None else found.age
+        if path == "-" or not _DUMPED.match(os.path.basename(path)) or not os.path.isfile(path):
+            return None
+        folder = open(path)
+    except InputError:
+        return None
+    return folder.compilations[0].age if folder.compilations else None
+
+
+@functools.lru_cache(maxsize=2)
+def _packed(archive: str, _: int) -> dict[str, Compilation]:
+    """The compilations of a packed folder by the paths of their files: unpacked once, not for each text."""
+    return {file.path: file.compilation for file in open(archive).files if file.compilation is not None}
 
 
 def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last") -> Iterator[Text]:

@@ -75,7 +75,7 @@ def _clashes(
         ("nesting", f"level {theirs[0]}", f"level {ours[0]}"),
         ("number", str(theirs[2].number), str(ours[2].number)),
     ):
-        if a != b and not (what == "number" and theirs[2].number is None):
+        if a != b and not (what == "number" and None in (theirs[2].number, ours[2].number)):
             yield Difference(
                 place=place, what=what, expected=_full(a, what, theirs[2]), found=_full(b, what, ours[2])
             )
@@ -102,7 +102,7 @@ def _details(
             ("next", theirs.shown_next, ours.next),
         ):
             number = mine.number if mine is not None else None
-            if shown != number:
+            if shown != number and ours.number is not None:
                 yield Difference(place=place, what=what, expected=str(shown), found=str(number))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
+from hlotext.ir.values.age import XlaAge
 from hlotext.thunks.tree import Note, Thunk, ThunkError
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Emitter:
     rule_of: Callable[[Instruction], Rule | None]
     counts: bool
     """Whether thunks have numbers (GPU)."""
+    age: XlaAge = attrs.field(factory=XlaAge)
+    """The age of XLA whose rules hold."""
     notes: list[Note] = attrs.field(factory=list)
     asynchronous: dict[Instruction, Thunk | None] = attrs.field(factory=dict)
     """The start thunk of an asynchronous instruction; None where it is synchronous and its done does nothing."""

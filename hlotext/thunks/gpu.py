@@ -9,10 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hlotext.analysis.devices import Mode, group_mode
+from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.thunks import gpu_fusions as fusions
 from hlotext.thunks.emission import Emitter, Rule, Steps, branches, config, loop_facts, nothing, part
-from hlotext.thunks.tree import NESTED, Thunk
+from hlotext.thunks.gpu_fusions import KERNEL, kind_of_age
+from hlotext.thunks.tree import NESTED, Thunk, walk
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction
@@ -28,6 +30,24 @@ _COLLECTIVES = {
     "reduce-scatter": "kReduceScatter",
 }
 _PERMUTES = ("collective-permute", "collective-permute-start")
+_PERMUTE = "kCollectivePermute"
+_PLAIN = frozenset(
+    {
+        "all-gather",
+        "all-reduce",
+        "all-to-all",
+        "collective-broadcast",
+        "collective-permute",
+        "ragged-all-to-all",
+        "reduce-scatter",
+    }
+)
+"""Collectives that are done when the next thunk runs: synchronous ones since 2026-08-12."""
+
+
+def is_before_async_start(emitter: Emitter) -> bool:
+    """Whether XLA has no kAsyncStart yet."""
+    return not emitter.age.has(xla_changes.THUNK_KINDS)
 
 
 # ---- plain thunks
@@ -44,8 +64,8 @@ def _copy(emitter: Emitter, instruction: Instruction) -> list[Thunk]:
     return [thunk]
 
 
-def _kernel(emitter: Emitter, instruction: Instruction, kind: str = "kCustomKernel") -> list[Thunk]:
-    thunk = emitter.thunk(kind, instruction)
+def _kernel(emitter: Emitter, instruction: Instruction, kind: str = KERNEL) -> list[Thunk]:
+    thunk = emitter.thunk(kind_of_age(emitter, kind), instruction)
     emitter.buffers.arguments(thunk, instruction)
     return [thunk]
 
@@ -61,7 +81,7 @@ def _top_k(emitter: Emitter, instruction: Instruction) -> list[Thunk]:
     """`EmitTopKCustomCall`: RAFT's select-k for unstable ones of certain sizes, else XLA's own kernel."""
     shape = instruction.operands[0].shape
     result = instruction.shape
-    kind = "kCustomKernel"
+    kind = KERNEL
     is_unstable = '"is_stable":false' in str(instruction.backend_config or "").replace(" ", "")
     wanted = is_unstable or emitter.options.flag("xla_gpu_experimental_use_raft_select_k")
     if wanted and shape is not None and result is not None and shape.dimensions:
@@ -119,7 +139,8 @@ def _conditional(emitter: Emitter, instruction: Instruction) -> Steps:
     found = []
     for branch in instruction.called_computations:
         found.append((yield branch))
-    thunk = emitter.thunk("kConditional", instruction, children=branches(found))
+    is_shown = emitter.age.has(xla_changes.PRINTED_BRANCHES)
+    thunk = emitter.thunk("kConditional", instruction, children=branches(found) if is_shown else ())
     emitter.buffers.reads(thunk, instruction.operands[0])
     return [thunk]
 
@@ -132,10 +153,34 @@ def _call(emitter: Emitter, instruction: Instruction) -> Steps:
 
 
 def _wrap(emitter: Emitter, start: Instruction, inside: list[Thunk], stream: str) -> list[Thunk]:
-    """An async start around thunks, numbered after them; `emitter.asynchronous` remembers it for the done."""
+    """An async start around thunks; `emitter.asynchronous` remembers it for the done.
+
+    It is numbered after what it holds, and before that since `STARTS_NUMBERED_FIRST`.
+    """
+    if is_before_async_start(emitter):
+        return _begun(emitter, start, inside)
     thunk = emitter.thunk("kAsyncStart", start, children=((NESTED, tuple(inside)),), facts={"stream": stream})
     emitter.asynchronous.setdefault(start, thunk)
+    if emitter.age.has(xla_changes.STARTS_NUMBERED_FIRST):
+        held = list(walk(inside))
+        thunk.number = min((one.number for one in held if one.number is not None), default=thunk.number)
+        for one in held:
+            one.number = one.number + 1 if one.number is not None else None
     return [thunk]
+
+
+def _begun(emitter: Emitter, start: Instruction, inside: list[Thunk]) -> list[Thunk]:
+    """What XLA had before it had kAsyncStart: the thunk itself, which is called a start, and its done."""
+    last = inside[-1] if inside else None
+    if last is not None and last.kind in (*_COLLECTIVES.values(), _PERMUTE, "kGroup"):
+        last.kind += "Start"
+    elif last is None or last.kind not in ("kSend", "kRecv", "kCopy"):
+        emitter.note(
+            start, "how XLA of that age ran this asynchronously is not known: its thunks stand in line"
+        )
+        last = None
+    emitter.asynchronous.setdefault(start, last)
+    return inside
 
 
 def _is_synchronous(emitter: Emitter, start: Instruction) -> bool:
@@ -174,7 +219,7 @@ def _collective_of(emitter: Emitter, start: Instruction, wrapped: Instruction) -
             return [emitter.thunk("kSequential", wrapped, children=((NESTED, tuple(copies)),))]
         inside = copies
     else:
-        kind = "kCollectivePermute" if is_permute else _COLLECTIVES[wrapped.opcode]
+        kind = _PERMUTE if is_permute else _COLLECTIVES[wrapped.opcode]
         name = start.name if is_permute else _annotated(emitter, start, wrapped)
         thunk = emitter.thunk(kind, start if is_permute else wrapped, name=name)
         for source in sources:
@@ -185,7 +230,13 @@ def _collective_of(emitter: Emitter, start: Instruction, wrapped: Instruction) -
         for target in targets:
             emitter.buffers.writes(thunk, start, target)
         inside = [thunk]
+    if start.opcode in _PLAIN:
+        return inside
     if _is_synchronous(emitter, start):
+        if is_before_async_start(emitter):
+            _begun(emitter, start, inside)
+            if wrapped is not start:
+                return inside
         emitter.asynchronous[start] = None
         return inside
     return _wrap(emitter, start, inside, "communication")
@@ -193,7 +244,7 @@ def _collective_of(emitter: Emitter, start: Instruction, wrapped: Instruction) -
 
 def _targets(start: Instruction, wrapped: Instruction) -> list[tuple[int, ...]]:
     """Where in the shape of the start the results of a collective lie (`GetDstShapeIndex`)."""
-    if start.opcode in ("all-reduce-start", "all-reduce"):
+    if start.opcode == "all-reduce-start" or start.opcode in _PLAIN:
         return [(i,) for i in range(len(start.operands))] if len(start.operands) > 1 else [()]
     if start.shape is None or not start.shape.is_tuple or len(start.shape.tuple_shapes) < 2:
         return [()]
@@ -293,6 +344,8 @@ def _done(emitter: Emitter, done: Instruction, start: Instruction) -> list[Thunk
     begun = emitter.asynchronous.get(start)
     if begun is None and start in emitter.asynchronous:
         return []  # the start was synchronous, or a plain copy
+    if begun is not None and is_before_async_start(emitter):
+        return [emitter.thunk(f"{begun.kind.removesuffix('Start')}Done", done)]
     facts = {"start": begun.number} if begun is not None else {}
     return [emitter.thunk("kAsyncDone", done, facts=facts)]
 
@@ -415,6 +468,10 @@ RULES: dict[str, Rule] = {
             _collective,
             "EmitCollectiveThunk",
         ),
+    ),
+    **dict.fromkeys(
+        sorted(_PLAIN),
+        _row("the collective's own thunk; groups of one device: kCopy", _collective, "EmitCollectiveThunk"),
     ),
     **dict.fromkeys(
         ("all-gather-done", "all-reduce-done", "collective-permute-done"),

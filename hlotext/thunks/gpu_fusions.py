@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlotext import layout
+from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.shape import Shape
 from hlotext.thunks.emission import config, part
 from hlotext.thunks.tree import NESTED, Thunk
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction
     from hlotext.thunks.emission import Emitter
 
+KERNEL = "kCustomKernel"
+OLD_KERNEL = "kKernel"
+"""The kind of kernels, and what it was called before 2026-03-28."""
 KINDS = {"__cudnn$fusion": "kCuDnn"}
 """Thunk kinds of fusions by `fusion_backend_config.kind`; Triton's and all others are kCustomKernel."""
 SLICES = "dynamic_slice_fusion"
@@ -24,6 +28,11 @@ SLICES = "dynamic_slice_fusion"
 _NO_OPS = ("bitcast", "reshape")
 _SILENT = frozenset({"parameter", "constant", "bitcast", "reshape", "tuple", "get-tuple-element"})
 _SLICING = frozenset({"slice", "dynamic-slice", "dynamic-update-slice"})
+
+
+def kind_of_age(emitter: Emitter, kind: str) -> str:
+    """A kind as XLA of that age calls it."""
+    return OLD_KERNEL if kind == KERNEL and not emitter.age.has(xla_changes.THUNK_KINDS) else kind
 
 
 def emit_own(emitter: Emitter, fusion: Instruction) -> list[Thunk]:
@@ -37,8 +46,13 @@ def emit(emitter: Emitter, fusion: Instruction, holder: Instruction) -> list[Thu
     root = body.root
     settings = part(config(fusion), "fusion_backend_config")
     kind = str(settings.get("kind", ""))
-    if is_contiguous_slice(fusion, root):
+    has_copied_slices = emitter.age.has(xla_changes.THUNK_KINDS)
+    if has_copied_slices and is_contiguous_slice(fusion, root):
         return [_copied(emitter, fusion, root.operands[0], root)]
+    if not has_copied_slices and is_copy_of_slice(fusion, root):
+        return [_whole_copy(emitter, fusion)]
+    if emitter.age.has(xla_changes.COPY_FUSIONS) and is_copy_by_slice(fusion, root):
+        return _copy_of_slices(emitter, fusion, holder)
     if part(settings, "custom_fusion_config").get("name") == SLICES:
         hero = find_hero(body)
         if hero is not None:
@@ -47,7 +61,7 @@ def emit(emitter: Emitter, fusion: Instruction, holder: Instruction) -> list[Thu
         return _copies(emitter, fusion, root)
     if not kind.startswith("__") and root.opcode == "sort":
         return sort(emitter, root, fusion)
-    thunk = emitter.thunk(KINDS.get(kind, "kCustomKernel"), fusion)
+    thunk = emitter.thunk(KINDS.get(kind, kind_of_age(emitter, KERNEL)), fusion)
     emitter.buffers.arguments(thunk, fusion)
     return [thunk]
 
@@ -70,21 +84,33 @@ def is_contiguous_slice(fusion: Instruction, root: Instruction) -> bool:
     if root.opcode != "slice" or fusion.attributes.get("kind") == "kCustom":
         return False
     source = root.operands[0]
-    if source.opcode != "parameter" or source.shape is None or root.shape is None or fusion.shape is None:
+    if source.opcode != "parameter" or fusion.shape is None or root.shape is None:
         return False
-    order = _order(source.shape)
-    if order is None or order != _order(fusion.shape) or _is_packed(source.shape):
+    return _order(root.shape) == _order(fusion.shape) and _is_static_and_contiguous(root)
+
+
+def _is_static_and_contiguous(piece: Instruction) -> bool:
+    """Whether a slice takes consecutive bytes."""
+    source, shape = piece.operands[0].shape, piece.shape
+    if source is None or shape is None or _order(source) is None or _order(source) != _order(shape):
         return False
-    strides = [step for _, _, step in _limits(root)]
+    strides = [step for _, _, step in _limits(piece)]
+    whole = source.dimensions
+    if any(
+        strides[d] != 1 and 1 < shape.dimensions[d] < whole[d] for d in range(len(whole)) if d < len(strides)
+    ):
+        return False
+    return not _is_packed(source) and _is_contiguous(shape, source)
+
+
+def _is_contiguous(piece: Shape, whole: Shape) -> bool:
+    """Whether elements of these sizes lie behind each other, wherever in the whole they begin."""
     sliced = False
-    for dimension in order:
-        size = root.shape.dimensions[dimension]
+    for dimension in _order(whole) or ():
+        size = piece.dimensions[dimension]
         if sliced and size != 1:
             return False
-        if size < source.shape.dimensions[dimension]:
-            if strides[dimension] != 1 and size > 1:
-                return False
-            sliced = True
+        sliced = sliced or size < whole.dimensions[dimension]
     return True
 
 
@@ -170,7 +196,7 @@ def sort(emitter: Emitter, operation: Instruction, holder: Instruction) -> list[
         operation, emitter.options.threads_per_block, emitter.options.shared_memory_per_block
     )
     for _ in range(count):
-        kernel = emitter.thunk("kCustomKernel", holder)
+        kernel = emitter.thunk(kind_of_age(emitter, KERNEL), holder)
         emitter.buffers.arguments(kernel, holder)
         thunks.append(kernel)
     return thunks
@@ -264,10 +290,138 @@ def is_loop_dependent(body: Computation) -> bool:
     return any("loop_index" in part(config(i), "dynamic_slice_config") for i in slicing)
 
 
+# ---- copies of slices
+
+
+def _of_no_ops(instruction: Instruction) -> Instruction:
+    """What an instruction is a bitcast of."""
+    while instruction.opcode == "bitcast":
+        instruction = instruction.operands[0]
+    return instruction
+
+
+def is_copy_of_slice(fusion: Instruction, root: Instruction) -> bool:
+    """Whether XLA before 2026-03-28 copies in place of running a kernel (`DynamicMemcpyFusion`).
+
+    The root is a slice of a parameter, or an update of one by another, in consecutive bytes, and where it lies follows from
+    constants and from the number of the loop's iteration.
+    """
+    piece = _of_no_ops(root)
+    if fusion.attributes.get("kind") == "kCustom" or piece.opcode not in (
+        "dynamic-slice",
+        "dynamic-update-slice",
+    ):
+        return False
+    is_update = piece.opcode == "dynamic-update-slice"
+    whole = piece.operands[0].shape
+    part_of_it = piece.operands[1].shape if is_update else piece.shape
+    sources = piece.operands[:2] if is_update else piece.operands[:1]
+    if whole is None or part_of_it is None or _order(whole) is None or _order(whole) != _order(part_of_it):
+        return False
+    if any(_of_no_ops(source).opcode != "parameter" for source in sources):
+        return False
+    indices = piece.operands[len(sources) :]
+    return _is_contiguous(part_of_it, whole) and all(_is_of_iteration(fusion, index) for index in indices)
+
+
+def _is_of_iteration(fusion: Instruction, index: Instruction) -> bool:
+    """Whether an index inside of a fusion is a constant or follows from the induction variable of the loop around."""
+    wanted, seen = [index], {index}
+    while wanted:
+        one = wanted.pop()
+        if one.opcode == "parameter":
+            if not _is_induction_variable(fusion.operands[one.parameter_number or 0]):
+                return False
+        elif one.opcode != "constant" and not one.operands:
+            return False
+        wanted += [operand for operand in one.operands if operand not in seen]
+        seen.update(one.operands)
+    return True
+
+
+def _is_induction_variable(value: Instruction) -> bool:
+    while value.opcode in ("bitcast", "copy"):
+        value = value.operands[0]
+    if value.opcode == "constant":
+        return True
+    if value.opcode != "get-tuple-element" or value.operands[0].opcode != "parameter":
+        return False
+    home = value.computation
+    loop = (
+        next((caller for caller in home.callers if caller.opcode == "while"), None)
+        if home is not None
+        else None
+    )
+    if loop is None or loop.attributes.get("body") is not home:
+        return False
+    variable = part(config(loop), "known_induction_variable").get("tuple_index")
+    return variable is not None and str(variable) == str(value.attributes.get("index"))
+
+
+def _whole_copy(emitter: Emitter, fusion: Instruction) -> Thunk:
+    thunk = emitter.thunk("kCopy", fusion)
+    emitter.buffers.arguments(thunk, fusion)
+    return thunk
+
+
+def is_copy_by_slice(fusion: Instruction, root: Instruction) -> bool:
+    """Whether a fusion is a dynamic-slice fusion around a copy, as XLA makes them since 2026-06-17.
+
+    The root, through bitcasts and reshapes, is a slice or an update with a `dynamic_slice_config`. Whatever slices in it has
+    one, or takes consecutive bytes that do not move. What is copied comes from a parameter, sliced at most once.
+    """
+    piece = through(root)
+    if fusion.attributes.get("kind") == "kCustom" or piece.opcode not in (
+        "dynamic-slice",
+        "dynamic-update-slice",
+    ):
+        return False
+    if not all(
+        _is_static_and_contiguous(i) if i.opcode == "slice" else "dynamic_slice_config" in config(i)
+        for i in fusion.called_computations[0].instructions
+        if i.opcode in _SLICING
+    ):
+        return False
+    copied = piece if piece.opcode == "dynamic-slice" else piece.operands[1]
+    source = through(copied)
+    if source.opcode in ("dynamic-slice", "slice"):
+        return through(source.operands[0]).opcode == "parameter"
+    if source.opcode != "parameter" or source.shape is None or copied.shape is None:
+        return False
+    return layout.unpadded_bytes(source.shape) == layout.unpadded_bytes(copied.shape)
+
+
+def _copy_of_slices(emitter: Emitter, fusion: Instruction, holder: Instruction) -> list[Thunk]:
+    """A fusion of slices around one copy, numbered before it. Offsets do not count among what it reads."""
+    piece = through(fusion.called_computations[0].root)
+    copied = piece if piece.opcode == "dynamic-slice" else piece.operands[1]
+    source = through(copied)
+    if source.opcode in _SLICING:
+        source = through(source.operands[0])
+    copy = emitter.thunk("kCopy", fusion)
+    thunk = emitter.thunk(
+        "kDynamicSliceFusion",
+        fusion,
+        children=((NESTED, (copy,)),),
+        facts={"is_loop_dependent": is_loop_dependent(fusion.called_computations[0])},
+    )
+    emitter.buffers.reads(thunk, fusion.operands[source.parameter_number or 0])
+    if holder is fusion:
+        emitter.buffers.writes_all(thunk, fusion)
+    else:
+        emitter.buffers.writes(thunk, holder, (1,))
+    return [thunk]
+
+
 def describe() -> list[tuple[str, str, str]]:
     """The rows of fusions for the table of rules: what, thunks, source."""
     rows: list[tuple[str, str, str]] = [
         ("fusion whose root is a contiguous slice of a parameter", "kCopy", "AnalyzeStaticSliceCopyFusion"),
+        (
+            "fusion whose root is a dynamic slice, or an update by one, of a known offset, since 2026-06-17",
+            "kDynamicSliceFusion{kCopy}",
+            "DynamicSliceCopyFusion",
+        ),
         (
             "fusion __custom_fusion dynamic_slice_fusion",
             "kDynamicSliceFusion{its hero's}",

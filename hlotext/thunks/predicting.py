@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hlotext import memory as memory_model
+from hlotext.analysis.age import age_for
 from hlotext.analysis.backend import Backend, backend_of
+from hlotext.ir.tables import xla_changes
 from hlotext.thunks import cpu, gpu
 from hlotext.thunks.buffers import Buffers, link
 from hlotext.thunks.emission import Emitter
@@ -14,11 +16,19 @@ from hlotext.thunks.settings import Settings
 from hlotext.thunks.tree import Note, ThunkError
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from hlotext.ir.nodes.module import Module
+    from hlotext.ir.values.age import XlaAge
 
 
 def predict(
-    module: Module, options: Any = None, *, platform: str | None = None, memory: Any = None
+    module: Module,
+    options: Any = None,
+    *,
+    platform: str | None = None,
+    memory: Any = None,
+    age: XlaAge | date | str | None = None,
 ) -> Thunks:
     """The thunks that XLA emits for a scheduled module (GPU, CPU).
 
@@ -27,9 +37,13 @@ def predict(
     assigned here. Where memory cannot be assigned, a note says so, no thunk has a `previous` or `next`, and copies that
     depend on whether two buffers are one are counted as needed.
 
+    Kinds differ with the age of XLA: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); without it the text tells,
+    else the newest is taken. Of XLA before 2026-03-28 kinds, order and names are predicted, numbers are not.
+
     Raises ThunkError for a module that is not scheduled, has no entry, calls itself or what is not there, or is for a
-    platform without thunks (TPU).
+    platform without thunks (TPU); ValueError for what is no age.
     """
+    known_age = age_for(module, age)
     if not module.computations:
         raise ThunkError("this text has no computation")
     wanted = platform or _platform(module)
@@ -46,13 +60,14 @@ def predict(
         raise ThunkError(f"the text does not hold computation {empty}, which it calls")
     notes: list[Note] = []
     if memory is None:
-        memory = _memory(module, wanted, notes)
+        memory = _memory(module, wanted, known_age, notes)
     emitter = Emitter(
         module=module,
         options=Settings.of(options),
         buffers=Buffers(memory),
         rule_of=gpu.rule_of if wanted == "gpu" else cpu.rule_of,
-        counts=wanted == "gpu",
+        counts=wanted == "gpu" and known_age.has(xla_changes.THUNK_KINDS),
+        age=known_age,
         notes=notes,
     )
     found = Thunks(
@@ -60,6 +75,7 @@ def predict(
         platform=wanted,
         module=module,
         options=options,
+        age=known_age,
         notes=tuple(notes),
         buffers=emitter.buffers,
     )
@@ -72,9 +88,9 @@ def _platform(module: Module) -> str | None:
     return backend.value if isinstance(backend, Backend) else None
 
 
-def _memory(module: Module, platform: str, notes: list[Note]) -> Any:
+def _memory(module: Module, platform: str, age: XlaAge, notes: list[Note]) -> Any:
     try:
-        return memory_model.assign(module, platform=platform)
+        return memory_model.assign(module, platform=platform, age=age)
     except ValueError as error:
         notes.append(Note(message=f"buffers are unknown: {error}"))
         return None

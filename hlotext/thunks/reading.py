@@ -19,17 +19,24 @@ _THUNK = re.compile(
     r"|\t)(?P<rest>.*)"
 )
 """A thunk of the present form, with its neighbours in brackets, or of those until 2026-03, with a tab."""
-_UNNUMBERED = re.compile(r"(?P<kind>k[A-Z]\w*)\t(?P<rest>.*)")
-"""A thunk of the forms of 2023, without a number; the text behind it is its annotation."""
+_UNNUMBERED = re.compile(r"(?P<kind>k[A-Z]\w*) *\t(?P<rest>.*)")
+"""A thunk of the forms until 2025-09, without a number; in 2023 the text behind it was its annotation."""
 _LABEL = re.compile(r" *(?P<label>condition|body|true_branch|false_branch|branch_\d{1,9}):[ \t]*")
 _LAUNCH = re.compile(
     r"(?P<kernel>\S+) grid: \[(?P<grid>[\d, ]+)\] threads: \[(?P<threads>[\d, ]+)\] +"
     r"(?:cluster: \[(?P<cluster>[\d, ]+)\] *)?(?:shared_memory: (?P<shared>\d+) bytes)?"
 )
+_OLD_LAUNCH = re.compile(
+    r", kernel = (?P<kernel>\S+?)(?:, profile_annotation = (?P<annotation>\S+?))?, launch dimensions = "
+    r"blocks: \{(?P<grid>[\d, ]+)\}, threads/block: \{(?P<threads>[\d, ]+)\}"
+    r"(?:, cluster_dim = (?:nullopt|\{(?P<cluster>[\d, ]+)\}))?"
+)
+"""How a kernel's launch was written until 2026-03."""
 _EXECUTION = re.compile(r"async_id=(\d{1,19})")
 _STREAM = re.compile(r"stream=(\S+?),")
 _METADATA = re.compile(r"\s*(?:#[^\n]*\n\s*)*thunk_metadata\s*[{:]")
-_NO_THUNKS = "No thunks."
+_NO_THUNKS = re.compile(r" *No thunks\.(?P<rest>.*)")
+"""An empty sequence. The label of the next one stands behind it, on the same line."""
 _BOOLEAN = {"true_branch": "branch_1", "false_branch": "branch_0"}
 """XLA's labels of a boolean conditional are the wrong way round: `false_branch` lists HLO's true computation, which is its
 branch 0."""
@@ -98,8 +105,10 @@ class _Sequence:
         indent = len(line) - len(body)
         if not body.strip():
             return
-        if body.strip() == _NO_THUNKS:
+        empty = _NO_THUNKS.fullmatch(line)
+        if empty is not None:
             self.is_empty_sequence = True
+            self.line(number, empty["rest"])
             return
         label = _LABEL.fullmatch(line)
         if label is not None:
@@ -113,7 +122,8 @@ class _Sequence:
             thunk, rest = self._thunk(match)
             self._place(thunk, indent)
             # The first thunk inside a kSequential stands on its line.
-            match = _THUNK.match(rest.lstrip(" ")) if thunk.kind == "kSequential" else None
+            inner = rest.lstrip(" ")
+            match = (_THUNK.match(inner) or _UNNUMBERED.match(inner)) if thunk.kind == "kSequential" else None
             indent += 2
 
     def _open_sequence(self, label: str, indent: int) -> None:
@@ -140,7 +150,10 @@ class _Sequence:
         self.shows_neighbours |= "[" in match[0][: match.start("rest") - match.start()]
         thunk.shown_previous = int(groups["previous"]) if groups.get("previous") else None
         thunk.shown_next = int(groups["next"]) if groups.get("next") else None
-        if groups.get("number") is None:
+        old = _OLD_LAUNCH.match(rest)
+        if old is not None:
+            thunk.name = old["annotation"]
+        elif groups.get("number") is None and not rest.startswith(","):
             thunk.name = rest.strip() or None
         self.found += 1
         return thunk, rest
@@ -182,14 +195,14 @@ def _facts(kind: str, description: str) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if kind == "kSequential":
         return facts
-    launch = _LAUNCH.match(description)
+    launch = _LAUNCH.match(description) or _OLD_LAUNCH.match(description)
     if launch is not None:
-        cluster = launch["cluster"]
+        cluster, shared = launch["cluster"], launch.groupdict().get("shared")
         facts["launch"] = Launch(
             kernel=launch["kernel"],
             grid=_triple(launch["grid"]),
             threads=_triple(launch["threads"]),
-            shared_memory=int(launch["shared"]) if launch["shared"] else None,
+            shared_memory=int(shared) if shared else None,
             cluster=_triple(cluster) if cluster else None,
         )
     execution = _EXECUTION.search(description)

@@ -14,6 +14,7 @@ from hlotext.thunks.tree import Note, Thunk, walk
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.module import Module
+    from hlotext.ir.values.age import XlaAge
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -26,6 +27,8 @@ class Thunks:
     """"gpu" or "cpu"."""
     module: Module | None = attrs.field(default=None, repr=False)
     options: Any = attrs.field(default=None, repr=False)
+    age: XlaAge | None = None
+    """The age of XLA whose rules were taken, for what was predicted."""
     notes: tuple[Note, ...] = ()
     ended: tuple[Run, ...] = ()
     """After `with_command_buffers`: every run of convertible thunks, captured or not, and what ended it."""

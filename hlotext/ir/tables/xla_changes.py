@@ -72,3 +72,5 @@ CPU_MOVES_BF16 = date(2026, 8, 23)
 """CPU moves, chooses and multiplies bf16 as it is, where it made f32 of it. In 0.11.2, not in 0.11.1."""
 TUPLES_GO_FROM_ORDER = date(2026, 9, 18)
 """The tuple simplifier takes out a tuple that other operations only wait for. Seen in 0.12.0.1."""
+STARTS_NUMBERED_FIRST = date(2026, 8, 12)
+"""GPU: a kAsyncStart has a lower number than what it holds. Seen from here on: in 0.11.2, not in 0.10.2."""
