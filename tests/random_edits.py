@@ -16,17 +16,23 @@ from hlotext.edit.values import shaped
 from hlotext.ir.nodes import compare
 from hlotext.ir.nodes.module import ENTRY_LAYOUT
 from hlotext.ir.tables import opcodes
-from hlotext.ir.tables.opcode import AttributeUse, Printing
+from hlotext.ir.tables.attributes import HEADER_ATTRIBUTES
+from hlotext.ir.tables.opcode import AttributeUse, Derived, Printing
 from hlotext.ir.values.configs import FrontendAttributes
-from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.frames import FileLocation, FrameRow, StackFrameIndex
+from hlotext.ir.values.raw_value import value_text
+from hlotext.ir.values.shape import ComputationLayout, Shape
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.outlining import inline, outline
 from hlotext.rewrite.passes import DeadCodeElimination
 from hlotext.rewrite.passes.dce import remove_unreached
 from hlotext.rewrite.propagation import change_shape
 from hlotext.semantics.facts import facts_of
+from hlotext.syntax.printing.attributes import _derived
 from hlotext.verify import verify
 from hlotext.verify.survey import Survey
+
+FRAMES = StackFrameIndex(("model.py",), ("main",), (FileLocation(1, 1, 2, 3, 4, 5),), (FrameRow(1, 0),))
 
 
 class Editor:
@@ -178,6 +184,56 @@ class Editor:
         if shape is not None:
             parameters.add_parameter(computation, shape, value=lambda caller: caller.operands[0])
 
+    def use_root(self) -> None:
+        """What stands behind the root, and is none."""
+        root = self.any_computation().root
+        Builder.after(root).copy(root)
+
+    def add_computation(self) -> None:
+        """At the end of the module, or before another computation."""
+        before = self.random.choice((None, self.any_computation()))
+        shape = self.any_instruction().shape
+        if shape is not None and shape.is_array:
+            builder = Builder.new(self.module, "added", [shape], before)
+            builder.finish(builder.copy(builder.computation.parameters[0]))
+
+    def remove_computation(self) -> None:
+        unused = [c for c in self.module.computations if not (c.calls or c.is_entry)]
+        self.module.remove(self.random.choice(unused) if unused else self.any_computation())
+
+    def new_entry(self) -> None:
+        self.module.set_entry(self.any_computation())
+
+    def new_thread(self) -> None:
+        self.any_computation().execution_thread = self.random.choice(("main", "other", "host"))
+
+    def rename_module(self) -> None:
+        self.module.name = f"module.{self.random.randrange(20)}"
+
+    def change_header(self) -> None:
+        name = self.random.choice(("num_partitions", "replica_count"))
+        self.module.attributes[name] = self.random.randrange(1, 9)
+
+    def shorten_header(self) -> None:
+        if self.module.attributes:
+            del self.module.attributes[self.random.choice(list(self.module.attributes))]
+
+    def change_frames(self) -> None:
+        self.module.stack_frames = self.random.choice((StackFrameIndex(), FRAMES))
+
+    def transaction(self) -> None:
+        with self.module.transaction():
+            self.edit()
+            self.edit()
+
+    def undone_transaction(self) -> None:
+        before = str(self.module)
+        with self.module.transaction() as record:
+            self.edit()
+            self.edit()
+        record.undo()
+        assert str(self.module) == before
+
     def failing_transaction(self) -> None:
         before = str(self.module)
         try:
@@ -205,7 +261,10 @@ class Editor:
             self.happened.append(chosen.__name__)
 
 
-COMPOSED = (Editor.insert_copy, Editor.insert_negation, Editor.erase_dead, Editor.failing_transaction)
+COMPOSED = (
+    Editor.insert_copy, Editor.insert_negation, Editor.erase_dead, Editor.failing_transaction, Editor.transaction,
+    Editor.undone_transaction, Editor.add_computation,
+)  # fmt: skip
 """Edits of several steps, of which the first may happen and a later one be refused."""
 
 Editor.EDITS = tuple(
@@ -270,15 +329,41 @@ def check(module: hlo.Module, before: Before) -> None:
     assert difference is None, difference
 
 
-def _is_default(use: AttributeUse, value: Any) -> bool:
+def _is_default(use: AttributeUse, value: Any, instruction: hlo.Instruction) -> bool:
+    if use.default is Derived.COMPARISON_TYPE:
+        return bool(value == _derived(use, instruction))
+    if use.printed is Printing.INPUT_ONLY or (value is not None and str(value) in ("", "{}", "()", '""')):
+        return True
     if use.printed is Printing.IF_ANY_NOT_DEFAULT and isinstance(value, tuple):
         return all(entry == use.default for entry in value)
     return use.default is not None and use.default == value
 
 
+def _sorted(notes: FrontendAttributes) -> FrontendAttributes:
+    # A blank around braces is printed without the quotes that keep it.
+    return FrontendAttributes({key: notes[key].strip() for key in sorted(notes)})  # type: ignore[arg-type]
+
+
 def without_defaults(module: hlo.Module) -> hlo.Module:
     """A copy without attributes that say what their absence says, and with the layout that an absent one stands for."""
     copy = module.clone()
+    copy._attributes = {
+        name: value
+        for name, value in module.attributes.items()
+        if not (name in HEADER_ATTRIBUTES and value == HEADER_ATTRIBUTES[name].default)
+        and value_text(value).strip("{} \n")
+    }
+    layout = copy._attributes.get(ENTRY_LAYOUT)
+    if isinstance(layout, ComputationLayout):
+        parameters = tuple(shape.with_default_layout() for shape in layout.parameter_shapes)
+        copy._attributes[ENTRY_LAYOUT] = ComputationLayout(
+            parameters, layout.result_shape.with_default_layout()
+        )
+    if isinstance(notes := copy._attributes.get("frontend_attributes"), FrontendAttributes):
+        copy._attributes["frontend_attributes"] = _sorted(notes)
+    for computation in copy._computations:
+        if computation.is_implicit or computation in copy._guessed:  # nobody has written its name
+            computation._name = ""
     for instruction in copy.instructions():
         row = opcodes.opcode(instruction.opcode)
         instruction._attributes = dict(instruction._attributes)
@@ -287,14 +372,18 @@ def without_defaults(module: hlo.Module) -> hlo.Module:
             instruction._attributes = {
                 name: value
                 for name, value in instruction._attributes.items()
-                if name not in uses or not _is_default(uses[name], value)
+                if name not in uses or not _is_default(uses[name], value, instruction)
             }
         if instruction.opcode == "map":  # printed as its operands say, whatever it says itself
             instruction._attributes.pop("dimensions", None)
         notes = instruction._attributes.get("frontend_attributes")
         if isinstance(notes, FrontendAttributes):  # printed sorted
-            ordered = {key: notes[key] for key in sorted(notes)}
-            instruction._attributes["frontend_attributes"] = FrontendAttributes(ordered)  # type: ignore[arg-type]
+            instruction._attributes["frontend_attributes"] = _sorted(notes)
+        config = instruction._attributes.get("backend_config")
+        if config is not None:  # a blank behind its brace is printed without the quotes that keep it
+            instruction._attributes["backend_config"] = str(config).rstrip()
+        if instruction.shape is not None and instruction.shape.is_tuple and instruction.sharding is not None:
+            instruction._attributes["sharding"] = str(instruction.sharding.for_shape(instruction.shape))
         if instruction.shape is not None:
             instruction._shape = instruction.shape.with_default_layout()
             if instruction.literal is not None:

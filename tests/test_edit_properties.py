@@ -37,7 +37,7 @@ def test_random_edits(seed: int, count: int) -> None:
 def test_every_edit_happens() -> None:
     """The sequences are worth something: no kind of edit is always refused."""
     happened: set[str] = set()
-    for seed in range(250):
+    for seed in range(400):
         module = modules()[seed % len(modules())][0]
         editor = random_edits.Editor(module.clone(), seed)
         for _ in range(3):

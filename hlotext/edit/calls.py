@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from hlotext.edit import marks
+from hlotext.edit import marks, members
 from hlotext.edit.journal import Journal
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation, post_order
@@ -132,6 +132,7 @@ def bring_before(
     late = [c for c in post_order(callees) if order[c] > order[computation]]
     if not late:
         return
+    members.know_entry(journal, module)
     for one in late:
         place = order.place(one)
         order.remove(one)

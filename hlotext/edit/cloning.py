@@ -11,8 +11,10 @@ from hlotext.edit import members, structure
 from hlotext.edit.calls import OWNERS
 from hlotext.edit.instructions import check_readable
 from hlotext.edit.journal import Edit
+from hlotext.edit.references import MappedAttributes, mapped
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -96,7 +98,7 @@ def clone_module(module: Module) -> Module:
     module.materialize()
     copy = Module(
         module._name, dict(module._attributes), [], None, module.stack_frames, module._source,
-        module._start, module._header_end, module._end, module._tables_start,
+        module._start, module._header_end, module._end, module._tables_start, module._header_start,
     )  # fmt: skip
     for name in _COPIED:
         setattr(copy, name, getattr(module, name))
@@ -108,22 +110,29 @@ def clone_module(module: Module) -> Module:
         nodes[computation] = new
     copy._computations = [nodes[c] for c in module._computations]
     copy._removed = [nodes[c] for c in module._removed]
+    copy._guessed = [nodes[c] for c in module._guessed if c in nodes]
     for gone in copy._removed:
         gone._module = None
     copy._entry = nodes[module._entry] if module._entry is not None else None
     for computation in module._computations:
         new = nodes[computation]
         for old in computation._instructions:
-            node = Instruction(
-                old._name, old._opcode, old._shape, tuple(nodes[o] for o in old._operands), old._attributes,
-                old._argument, new, old._place, old._form, old._is_touched,
-            )  # fmt: skip
+            if isinstance(old, BadInstruction):
+                place = old._place if isinstance(old._place, tuple) else None
+                node: Instruction = BadInstruction(old._name, old._shape, new, place, old._form, old.text)
+                node._is_touched = old._is_touched
+            else:
+                node = Instruction(
+                    old._name, old._opcode, old._shape, tuple(nodes[o] for o in old._operands), old._attributes,
+                    old._argument, new, old._place, old._form, old._is_touched,
+                )  # fmt: skip
             nodes[old] = node
             new._instructions.append(node)
         new._root = nodes[computation._root] if computation._root is not None else None
+    attributes = MappedAttributes(nodes)
     for instruction in copy.instructions():
-        if instruction._attributes:
-            instruction._attributes = _mapped_attributes(instruction, nodes)
+        instruction._attributes = attributes.of(instruction._attributes)
+    copy._parts = attributes.parts(module._parts)
     return copy
 
 
@@ -139,18 +148,12 @@ def own_attributes(instruction: Instruction) -> dict[str, Any]:
 
 def _mapped_attributes(instruction: Instruction, nodes: Nodes, *, own: bool = False) -> dict[str, Any]:
     """The attributes with references to nodes replaced; the same dict where there are none."""
-    found = {}
     if own and instruction.opcode in OWNERS:
         nodes = {
             **nodes,
             **{c: nodes[c] if c in nodes else clone_computation(c) for c in instruction.called_computations},
         }
-    for name, value in instruction._attributes.items():
-        if type(value) is tuple and any(isinstance(item, Computation | Instruction) for item in value):
-            found[name] = tuple(nodes.get(item, item) for item in value)
-        elif isinstance(value, Computation):
-            found[name] = nodes.get(value, value)
-    return {**instruction._attributes, **found} if found else instruction._attributes
+    return mapped(instruction._attributes, nodes)
 
 
 __all__ = ["clone_computation", "clone_instruction", "clone_module", "own_attributes"]

@@ -10,6 +10,7 @@ from hlotext.edit.header import remove_header, rename_module, set_header, set_st
 from hlotext.edit.identity import move_before, rename, renumber
 from hlotext.edit.instructions import change, remove_attribute, set_attribute
 from hlotext.edit.journal import Transaction as transaction  # noqa: N813 - called like a function
+from hlotext.edit.pickling import reduced
 from hlotext.edit.structure import (
     add,
     add_computation,
@@ -31,6 +32,7 @@ __all__ = [
     "clone",
     "listen",
     "move_before",
+    "reduced",
     "remove",
     "remove_attribute",
     "remove_computations",

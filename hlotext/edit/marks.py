@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
 
+from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
@@ -13,24 +14,27 @@ from hlotext.ir.values.shape import ComputationLayout, Layout, Shape
 if TYPE_CHECKING:
     from hlotext.edit.journal import Edit, Journal
 
-_INSIDE = (Form.NESTED, Form.COMPACT)
+INSIDE = (Form.NESTED, Form.COMPACT)
 """Forms of instructions that stand inside of another one's line."""
 
 
 def touch(journal: Journal, instruction: Instruction) -> None:
     """Marks an instruction as edited, so that it is printed anew; what stands inside its line gets a line."""
     journal.note("modified", instruction)
-    if instruction._is_touched and instruction._form not in _INSIDE:
+    if instruction._is_touched and instruction._form not in INSIDE:
         module = journal.module
         if module is not None:
             module._revision += 1
         return
     journal.set(instruction, "_is_touched", True)
-    if instruction._form in _INSIDE:
+    if instruction._form in INSIDE:
         journal.set(instruction, "_form", Form.LINE)
         journal.set(instruction, "_place", None)
         for user in instruction.users:
             touch(journal, user)
+        if instruction._computation is not None:
+            # The text does not name them: a reader makes their names up, each other than those before it.
+            own_lines(journal, instruction._computation._instructions)
     own_lines(journal, instruction._operands)
     for callee in instruction.called_computations:
         if callee._is_inline:
@@ -42,27 +46,34 @@ def touch(journal: Journal, instruction: Instruction) -> None:
 def own_lines(journal: Journal, operands: Iterable[Instruction]) -> None:
     """Gives operands lines of their own where they stand inside of the line of a user that is printed anew."""
     for operand in operands:
-        if operand._form in _INSIDE:
+        if operand._form in INSIDE:
             touch(journal, operand)
 
 
 def touch_computation(journal: Journal, computation: Computation) -> None:
-    """Marks a computation as edited. A body inside of its caller's text becomes a text of its own."""
+    """Marks a computation as edited. A body inside of its caller's text becomes a text of its own.
+
+    Raises EditError for one of which `parse_tolerant` has guessed that it is one.
+    """
     if not computation._is_touched:
+        _check_header(computation)
         journal.set(computation, "_is_touched", True)
     if computation._is_inline or (computation._is_implicit and computation.calls):
-        callers = computation.callers
         own_text(journal, computation)
-        for caller in callers:
-            # The short spelling of each part names the body's operation.
-            for part in caller.async_chain or (caller,):
-                touch(journal, part)
     if computation._module is not None:
         touch_module(journal, computation._module)
 
 
+def _check_header(computation: Computation) -> None:
+    """Raises EditError for lines whose header is lost: they stand in the text as parts of something else."""
+    module = computation._module
+    if module is not None and module._guessed and computation in module._guessed:
+        raise EditError(f"the header of {computation._name} could not be read, and it stays as it stands")
+
+
 def own_text(journal: Journal, computation: Computation) -> None:
     """Makes a body that stands inside its caller's text (inline, or behind a sugared operation) a text of its own."""
+    callers = computation.callers
     values: dict[str, Any] = {
         "_is_inline": False, "_is_implicit": False, "_start": -1, "_end": -1, "_brace": -1, "_name_mark": None,
         "_removed_spans": [],
@@ -73,9 +84,42 @@ def own_text(journal: Journal, computation: Computation) -> None:
         journal.set(instruction, "_place", None)
         journal.set(instruction, "_form", Form.LINE)
     module = computation._module
+    if module is not None and not computation._is_draft:
+        _come_before_inside(journal, module, computation)
+    for instruction in computation._instructions:  # bodies inside of this one's text lose their place with it
+        for callee in instruction.called_computations:
+            if callee._is_inline:
+                own_text(journal, callee)
+    for caller in callers:
+        # The short spelling of each part names the body's operation.
+        for part in caller.async_chain or (caller,):
+            touch(journal, part)
     if module is not None and not computation._name:
         journal.set(computation, "_name", module.computation_names.unique("inline_body"))
     touch_signature(journal, computation)
+
+
+def _come_before_inside(journal: Journal, module: Module, computation: Computation) -> None:
+    """Moves a body, with what stands inside of its text, before the others inside of its caller's, as it will be read."""
+    order, listed = module.order, module._computations
+    if computation not in order:
+        return
+    place = start = order.place(computation)
+    while start and listed[start - 1].is_inside:
+        start -= 1
+    if start == place:
+        return
+    own = {computation}
+    for one in reversed(listed[start:place]):
+        if any(caller._computation in own for caller in one.calls):
+            own.add(one)
+    for one in [c for c in listed[start : place + 1] if c in own]:
+        before = order.place(one)
+        order.remove(one)
+        journal.did(order.insert, before, one)
+        order.insert(start, one)
+        journal.did(order.remove, one)
+        start += 1
 
 
 def touch_signature(journal: Journal, computation: Computation) -> None:

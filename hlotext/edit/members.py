@@ -119,14 +119,34 @@ def move_all(
         marks.touch_computation(journal, computation)
 
 
+def know_root(journal: Journal, computation: Computation) -> None:
+    """Notes the root by itself, of which only its place, the last one, has told so far: that may become another's."""
+    if computation._root is None and computation._instructions:
+        journal.set(computation, "_root", computation.root)
+
+
+def know_entry(journal: Journal, module: Module) -> None:
+    """Notes the entry by itself, of which only its place, the last one, has told so far."""
+    if module._entry is None and module._computations:
+        journal.set(module, "_entry", module.entry)
+
+
 def put_in(journal: Journal, computation: Computation, place: int, instruction: Instruction) -> None:
     """Puts an instruction into the list."""
+    know_root(journal, computation)
+    if place and computation._instructions[place - 1]._form in marks.INSIDE:
+        # It would stand in the middle of a line, between what is written inside of that and the line's own instruction.
+        marks.touch(journal, computation._instructions[place - 1])
     computation.order.insert(place, instruction)
     journal.did(computation.order.remove, instruction)
 
 
 def take_out(journal: Journal, computation: Computation, instruction: Instruction) -> None:
     """Takes an instruction out of the list."""
+    know_root(journal, computation)
+    if instruction._form in marks.INSIDE:
+        marks.touch(journal, instruction)
+    marks.own_lines(journal, instruction._operands)
     order = computation.order
     place = order.place(instruction)
     order.remove(instruction)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 
 from hlotext.proto import wire
@@ -82,11 +83,12 @@ class Fields:
         return values  # type: ignore[return-value]
 
     def single(self, number: int) -> float:
-        """A float of four bytes."""
+        """A float of four bytes: of the numbers that stand for it the one with the fewest digits, as a text has it."""
         raw = self.last(number)
         if not raw:
             return 0.0
         if len(raw) != 4:
             raise ProtoError(f"field {number} has another wire type")
         found: float = struct.unpack("<f", raw)[0]
-        return found
+        short = (float(f"{found:.{digits}g}") for digits in range(6, 9)) if math.isfinite(found) else ()
+        return next((number for number in short if struct.pack("<f", number) == raw), found)

@@ -102,7 +102,12 @@ class _Propagation:
     def visit(self, instruction: Instruction) -> None:
         """Brings parameters of called computations, and the shape of one instruction, up to date."""
         for computation, shapes in _parameters(instruction):
-            for parameter, shape in zip(computation.parameters, shapes, strict=True):
+            parameters = computation.parameters
+            if len(parameters) != len(shapes):
+                raise EditError(
+                    f"{instruction.name} passes {len(shapes)} values, but {computation.name} takes {len(parameters)}"
+                )
+            for parameter, shape in zip(parameters, shapes, strict=True):
                 if shape is not None and not _same(parameter, shape):
                     self.set(parameter, shape)
                     self.pending[instruction] = None
@@ -129,6 +134,6 @@ def _parameters(caller: Instruction) -> list[tuple[Computation, Sequence[Shape |
         return [(callee, shapes) for callee in caller.called_computations]
     if caller.opcode == "conditional":
         return [
-            (callee, [shape]) for callee, shape in zip(caller.called_computations, shapes[1:], strict=True)
+            (callee, [shape]) for callee, shape in zip(caller.called_computations, shapes[1:], strict=False)
         ]
     return []

@@ -148,7 +148,15 @@ class _Reading:
         self.reporter.error("X123", message, start, text.find("\n", start), help)
 
     def _module(self, name: str, start: int) -> Module:
-        return Module(name, source=self.source, start=start, header_end=start, end=len(self.text))
+        header_start = start if self.text.startswith("HloModule", start) else -1
+        return Module(
+            name,
+            source=self.source,
+            start=start,
+            header_end=start,
+            end=len(self.text),
+            header_start=header_start,
+        )
 
     # ---- modules
 

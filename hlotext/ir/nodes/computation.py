@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -242,6 +243,13 @@ class Computation:
                 if operand._users is None:
                     operand._users = {}
                 operand._users[instruction] = None
+
+    def __copy__(self) -> Computation:
+        return copy.deepcopy(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled with its module, as copies are made: the copy is the computation in a copy of the module."""
+        return gate.installed.reduced(self)
 
     # ---- text
 

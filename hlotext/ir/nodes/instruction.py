@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 import operator
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, MutableMapping, Sequence
@@ -366,6 +367,13 @@ class Instruction:
                 start = place
         callees = start.called_computations
         return callees[0] if callees else None
+
+    def __copy__(self) -> Instruction:
+        return copy.deepcopy(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled with its module, as copies are made: the copy is the instruction in a copy of the module."""
+        return gate.installed.reduced(self)
 
     # ---- text
 

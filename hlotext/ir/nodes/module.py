@@ -73,9 +73,14 @@ class Module:
     _source: Source | None = None
     _start: int = 0
     _header_end: int = 0
+    """Where the text before the first computation ends: the header with its tables."""
     _end: int = 0
     _tables_start: int | None = None
     """Where the tables begin, with the blanks before them, that end where the header does; None for a text without any."""
+    _header_start: int = -1
+    """Where the word HloModule stands; negative for a text without a header."""
+    _guessed: list[Computation] = attrs.field(factory=list)
+    """Computations whose header `parse_tolerant` could not read: that they are some, and their names, is a guess."""
     _parts: list[tuple[str, str, Shape | Literal | int | dict[str, Any]]] = attrs.field(factory=list)
     """What op lines are made of, each once and in the order in which it was first read: its text, the opcode on the line, and
     what was read: the shape (its text goes on to the opcode), the literal or number in the parentheses, the attributes."""
@@ -349,6 +354,13 @@ class Module:
     def listen(self, listener: Listener) -> AbstractContextManager[None]:
         """`with module.listen(listener):` tells of every edit right behind it."""
         return gate.installed.listen(self, listener)
+
+    def __copy__(self) -> Module:
+        return self.clone()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, and copied by `copy.deepcopy`, is the whole module, with the same text and the same edits."""
+        return gate.installed.reduced(self)
 
     # ---- text
 

@@ -53,6 +53,10 @@ class ElementType:
     def __repr__(self) -> str:
         return f"ElementType({self.name})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied by name: there is one object of each type in a process."""
+        return _interned, (self.name, self.number)
+
     @property
     def byte_width(self) -> int:
         """Bytes that one element takes unless a layout says `E(bits)`: whole bytes, so 1 for `s4` and for `pred`."""
@@ -152,12 +156,20 @@ TOKEN = ELEMENT_TYPES["token"]
 OPAQUE = ELEMENT_TYPES["opaque"]
 
 
+_BY_NUMBER = {type_.number: type_ for type_ in (*ELEMENT_TYPES.values(), TUPLE, BUFFER)}
+
 _UNKNOWN: weakref.WeakValueDictionary[str, ElementType] = weakref.WeakValueDictionary()
 """Types that this release does not know. Types are compared by identity, so while one is in use there is no second."""
 
 
 def _unknown(name: str) -> ElementType:
     return _UNKNOWN.setdefault(name, ElementType(name, 0, TypeKind.UNKNOWN, 0))
+
+
+def _interned(name: str, number: int) -> ElementType:
+    """The one object of a type."""
+    known = _BY_NUMBER.get(number)
+    return known if known is not None and known.name == name else element_type(name)
 
 
 def element_type(name: str) -> ElementType:

@@ -133,7 +133,7 @@ class Reader:
         self.source = LazySource(cast(str, self.text), path, reader=self)
         self.strict = strict
         self.infer = infer
-        self.module = Module("", source=self.source, end=len(self.text))
+        self.module = Module("", source=self.source, end=len(self.text), header_start=0)
         self._index = Index(self.text, self.module, _unread)
         self._computations = self._index.computations
         self._header: dict[str, Any] = {}

@@ -206,7 +206,7 @@ class Linker:
                 key: value for key, value in instruction._attributes.items() if key not in sugar.ON_START
             }
             operands = instruction._operands
-            body = sugar.wrap(self.module, instruction, wrapped, self.taken)
+            body = sugar.wrap(self.module, instruction, wrapped, self.taken, self.computations)
             # Operands that are missing are handed in by updates, be they as many as the opcode must have.
             missing = [p for p in body.parameters[len(operands) :] if p._form is Form.IMPLICIT]
             shadow = Instruction("", wrapped, None, (*operands, *missing), inner)

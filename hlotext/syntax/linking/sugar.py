@@ -6,7 +6,7 @@ reader makes it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from hlotext.ir.nodes.async_ops import ON_BOTH, async_starts
@@ -26,13 +26,15 @@ _SHOWN = frozenset({"frontend_attributes", "statistics"})
 """Those that the short spelling shows on the start when only the wrapped operation has them."""
 
 
-def wrap(module: Module, start: Instruction, wrapped_opcode: str, names: set[str]) -> Computation:
+def wrap(
+    module: Module, start: Instruction, wrapped_opcode: str, names: set[str], others: Container[str] = ()
+) -> Computation:
     """Splits a sugared start: makes the computation behind it and leaves the start an `async-start` that calls it.
 
-    `names` are the computation names already taken.
+    `names` are those of other such computations, `others` those that the text has given so far.
     """
     number = len(names)
-    while (name := f"async_wrapped.{number}" if number else "async_wrapped") in names:
+    while (name := f"async_wrapped.{number}" if number else "async_wrapped") in names or name in others:
         number += 1
     body = Computation(name, module=module, is_implicit=True)
     shape: Shape | None = start._shape

@@ -7,6 +7,7 @@ import re
 
 import attrs
 
+from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
@@ -90,21 +91,25 @@ class _Copier:
         self.style = Style.of(module, source.text)
         self.printer = _SourceLine(self.style.options)
         self.run = _Run(source.text, start=module._start, end=module._start)
+        self.unmarked_entry: Computation | None = None
+        """The entry, where the source does not call it so and it has ceased to be the last computation."""
 
     def text(self) -> str:
         module, run = self.module, self.run
-        if module.is_header_touched:
+        if module.is_header_touched or not self.names_module():
             run.add(self.header())
         else:
             run.copy(module._start, module._header_end)
         read = [c for c in module._computations if not (c._is_inline or (c._is_implicit and c._start < 0))]
+        if read and read[-1] is not module._entry:
+            self.unmarked_entry = self._unmarked_entry()
         starts = [c._start for c in read]
         if module._removed or (starts and min(starts) < 0) or starts != sorted(starts):
             self._moved_computations(read)
         else:  # what was not edited need not be looked at
             position = module._header_end
             for computation in read:
-                if computation.is_touched:
+                if computation.is_touched or computation is self.unmarked_entry:
                     run.copy(position, computation._start)
                     self.computation(computation)
                     position = computation._end
@@ -133,18 +138,38 @@ class _Copier:
         last = max(ends.get(-1, module._header_end), module._header_end)
         run.copy(last, module._end)
 
-    def header(self) -> str:
-        """The header printed anew; the tables behind it are copied, unless they are others now."""
+    def names_module(self) -> bool:
+        """Whether the text without a header still stands for the module's name, which a reader makes of the entry's."""
         module = self.module
-        if not self.source[module._start : module._header_end].strip():
-            return header_text(module, PrintOptions()) + "\n\n"  # the text began without one
-        text = header_text(module, PrintOptions())
+        return (
+            module._header_start >= 0
+            or not module._computations
+            or module._name == f"module_{module.entry._name}"
+        )
+
+    def header(self) -> str:
+        """The header printed anew; what stands before it, and the tables behind it unless they are others now, are copied."""
+        module = self.module
+        if module._header_start < 0:  # the text began without one, behind blanks and comments
+            before = self.source[module._start : module._header_end]
+            text = header_text(module, PrintOptions())
+            if not module.stack_frames.is_empty:
+                text += f"\n\n{stack_frame_tables(module.stack_frames).rstrip()}"
+            return f"{before}{text}\n\n"
+        text = self.source[module._start : module._header_start] + header_text(module, PrintOptions())
         if module._has_new_tables:
             index = module.stack_frames
             return text if index.is_empty else f"{text}\n\n{stack_frame_tables(index).rstrip()}"
         if module._tables_start is None:
             return text
         return text + self.source[module._tables_start : module._header_end]
+
+    def _unmarked_entry(self) -> Computation | None:
+        """The entry, where the source does not call it so; for a module whose last computation it is not."""
+        entry = self.module._entry
+        if entry is None or entry._start < 0 or _is_word(self.source, entry._start, "ENTRY"):
+            return None
+        return entry
 
     def _starts_of_gaps(self) -> dict[int, int]:
         """For each computation of the source by start: where the blanks and comments before it begin; -1: after the last."""
@@ -164,6 +189,8 @@ class _Copier:
     def computation(self, computation: Computation) -> None:
         """One computation that was read."""
         run = self.run
+        if computation is self.unmarked_entry and not computation._is_signature_touched:
+            run.add("ENTRY ")
         if not computation.is_touched:
             run.copy(computation._start, computation._end)
             return
@@ -182,9 +209,10 @@ class _Copier:
         """
         changes: list[tuple[Instruction, int]] = []
         seen = 0
+        unmarked = unmarked_root(computation, self.source)
         for instruction in computation._instructions:
             place = instruction._place
-            if type(place) is not int or instruction.is_touched:
+            if type(place) is not int or instruction.is_touched or instruction is unmarked:
                 if instruction.form is not Form.LINE:
                     continue
                 changes.append((instruction, seen))
@@ -203,6 +231,10 @@ class _Copier:
                 run.copy(position, instruction._start)
                 run.add(self.line(instruction))
                 position = instruction._end
+            elif instruction is unmarked:
+                run.copy(position, instruction._start)
+                run.add("ROOT ")
+                position = instruction._start
         self._close(computation, position)
         return True
 
@@ -213,7 +245,13 @@ class _Copier:
             return
         ends = [i._end for i in computation._instructions if i._start >= 0]
         ends += [end for _, end in computation._removed_spans]
-        self.run.copy(position, self.source.index("}", max(position, *ends)) + 1)
+        last = max(position, *ends)
+        brace = _CLOSING.search(self.source[last : computation._end])
+        if brace is not None:
+            self.run.copy(position, last + brace.start() + 1)
+        else:  # the text is cut off
+            self.run.copy(position, computation._end)
+            self.run.add("\n}")
         if computation._execution_thread != "main":
             self.run.add(f', execution_thread="{computation._execution_thread}"')
         if computation._backend_config is not None:
@@ -223,17 +261,25 @@ class _Copier:
         """Prints the lines of a computation in their present order, each with what stood before it in the source."""
         run = self.run
         gaps = self._gaps_in(computation, computation._brace + 1)
+        unmarked = unmarked_root(computation, self.source)
+        is_bad = False
         for instruction in computation:
             if instruction.form is not Form.LINE:
                 continue
             if instruction._start < 0:
                 run.add(f"{self.style.line_start}{self.line(instruction)}")
                 continue
-            run.copy(gaps[instruction._start], instruction._start)
+            if is_bad and "\n" not in self.source[gaps[instruction._start] : instruction._start]:
+                run.add(self.style.line_start)  # what cannot be read ends with its line
+            else:
+                run.copy(gaps[instruction._start], instruction._start)
+            is_bad = isinstance(instruction, BadInstruction)
             if instruction.is_touched:
                 run.add(self.line(instruction))
-            else:
-                run.copy(instruction._start, instruction._end)
+                continue
+            if instruction is unmarked:
+                run.add("ROOT ")
+            run.copy(instruction._start, instruction._end)
         self._close(computation, gaps[-1])
 
     def _gaps_in(self, computation: Computation, position: int) -> dict[int, int]:
@@ -252,6 +298,30 @@ class _Copier:
         return root + self.printer.instruction(
             instruction, self.printer.names(instruction.computation or Computation(""))
         )
+
+
+def unmarked_root(computation: Computation, source: str) -> Instruction | None:
+    """The root that the source does not call so, where it is no longer the last instruction and has a line of its own."""
+    root = computation._root
+    if (
+        root is None
+        or root is computation._instructions[-1]
+        or root._start < 0
+        or root._form is not Form.LINE
+    ):
+        return None
+    return None if _is_word(source, root._start, "ROOT") else root
+
+
+def _is_word(source: str, start: int, word: str) -> bool:
+    """Whether the mark `word` stands there, and not a name that is that word or begins with it."""
+    text = source[start : start + 200]
+    return _MARK.match(text) is not None and text.startswith(word)
+
+
+_CLOSING = re.compile(r'\}(?:[^}]*")?\Z')
+"""A closing brace and the thread behind it; comments before it may hold braces."""
+_MARK = re.compile(r"(?:ROOT|ENTRY)(?![\w.\-])(?!\s*=)")
 
 
 def _writes_layouts(module: Module) -> bool:
@@ -370,5 +440,7 @@ def instruction_text(instruction: Instruction) -> str:
         printer = _SourceLine(PrintOptions(print_large_constants=True))
         return printer.instruction(instruction, printer.names(computation or Computation("")))
     if instruction._start >= 0 and not instruction.is_touched:
-        return source.text[instruction._start : instruction._end]
+        text = source.text[instruction._start : instruction._end]
+        is_unmarked = computation.is_touched and unmarked_root(computation, source.text) is instruction
+        return f"ROOT {text}" if is_unmarked else text
     return _Copier(module, source).line(instruction)

@@ -235,7 +235,9 @@ class TolerantScanner(Scanner):
             stem, number = name or "unnamed", len(known)
             while (name := f"{stem}.{number}") in known:
                 number += 1
-        return self.linker.begin(name, start, is_entry)
+        scope = self.linker.begin(name, start, is_entry)
+        self.linker.module._guessed.append(scope.computation)
+        return scope
 
     # ---- bodies
 

@@ -1,0 +1,176 @@
+"""Nodes as pickles, and copies of nodes: a module goes as a whole, without recursion, and a node with its module.
+
+What is computed from the nodes, who listens, and what is undone with an edit that goes on stays behind.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlotext.edit.references import MappedAttributes, Reference
+from hlotext.ir.nodes.bad_instruction import BadInstruction
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.source import Source
+
+_OF_MODULE = (
+    "_name", "_stack_frames", "_start", "_header_start", "_header_end", "_end", "_tables_start", "_is_touched",
+    "_is_header_touched", "_has_new_tables", "_revision", "_mixes_precisions", "_carried",
+)  # fmt: skip
+_OF_COMPUTATION = (
+    "_name", "_execution_thread", "_is_implicit", "_is_inline", "_start", "_end", "_brace", "_name_mark", "_parts_read",
+    "_is_touched", "_is_signature_touched", "_has_new_thread",
+)  # fmt: skip
+_OF_INSTRUCTION = ("_name", "_opcode", "_shape", "_argument", "_place", "_form", "_is_touched")
+
+
+def reduced(node: Module | Computation | Instruction) -> tuple[Any, ...]:
+    """What a node's `__reduce__` gives. Raises TypeError for a computation that is still being built."""
+    if isinstance(node, Module):
+        return restored_module, (module_state(node),)
+    if isinstance(node, Computation):
+        module = node._module
+        if module is None:
+            return restored_computation, (computation_state(node),)
+        if node not in module.order:
+            raise TypeError(f"computation {node._name} is still being built, so there is no copy of it")
+        return computation_at, (module, module.order.place(node))
+    computation = node._computation
+    if computation is None:
+        fields = [getattr(node, name) for name in _OF_INSTRUCTION]
+        text = node.text if isinstance(node, BadInstruction) else None
+        return restored_instruction, ((*fields, node._operands, dict(node._attributes), text),)
+    return instruction_at, (computation, computation.order.place(node))
+
+
+def computation_at(module: Module, place: int) -> Computation:
+    """The computation of that number."""
+    return module._computations[place]
+
+
+def instruction_at(computation: Computation, place: int) -> Instruction:
+    """The instruction of that number."""
+    return computation._instructions[place]
+
+
+def restored_instruction(state: tuple[Any, ...]) -> Instruction:
+    """The instruction of such a state, which is in no computation."""
+    *_, operands, attributes, _ = state
+    new = _new_instruction(state, None)
+    new._operands, new._attributes = operands, attributes
+    return new
+
+
+def _new_instruction(state: tuple[Any, ...], computation: Computation | None) -> Instruction:
+    text = state[-1]
+    new = Instruction("", "", None)
+    if text is not None:
+        new = BadInstruction("", None, computation or Computation(""), text=text)
+    for name, value in zip(_OF_INSTRUCTION, state, strict=False):
+        setattr(new, name, value)
+    new._computation = computation
+    return new
+
+
+def module_state(module: Module) -> tuple[Any, ...]:
+    """All that a module is, with numbers in place of nodes."""
+    module.materialize()
+    computations = [*module._computations, *module._removed]
+    places = _places(computations)
+    attributes = MappedAttributes(places)
+    source = module._source
+    if source is not None and type(source) is not Source:
+        source = Source(str(source.text), source.name)  # what is read as it is touched holds a file
+    return (
+        {name: getattr(module, name) for name in _OF_MODULE},
+        dict(module._attributes),
+        source,
+        [_computation_state(c, places, attributes) for c in computations],
+        len(module._computations),
+        places.get(module._entry),
+        [places[c] for c in module._guessed if c in places],
+        attributes.parts(module._parts),
+    )
+
+
+def restored_module(state: tuple[Any, ...]) -> Module:
+    """The module of such a state."""
+    plain, header, source, computations, count, entry, guessed, parts = state
+    module = Module(plain["_name"], header, source=source)
+    for name, value in plain.items():
+        setattr(module, name, value)
+    nodes, attributes = _restored(computations, module)
+    found = [nodes[Reference(number)] for number in range(len(computations))]
+    module._computations, module._removed = found[:count], found[count:]
+    for gone in module._removed:
+        gone._module = None
+    module._entry = None if entry is None else nodes[entry]
+    module._guessed = [nodes[place] for place in guessed]
+    module._parts = attributes.parts(parts)
+    return module
+
+
+def computation_state(computation: Computation) -> tuple[Any, ...]:
+    """All that a computation without a module is; what it calls goes along."""
+    places = _places([computation])
+    return _computation_state(computation, places, MappedAttributes(places))
+
+
+def restored_computation(state: tuple[Any, ...]) -> Computation:
+    """The computation of such a state."""
+    nodes, _ = _restored([state], None)
+    found: Computation = nodes[Reference(0)]
+    return found
+
+
+def _places(computations: list[Computation]) -> dict[Any, Reference]:
+    places: dict[Any, Reference] = {}
+    for number, computation in enumerate(computations):
+        places[computation] = Reference(number)
+        for place, instruction in enumerate(computation._instructions):
+            places[instruction] = Reference(number, place)
+    return places
+
+
+def _computation_state(
+    computation: Computation, places: dict[Any, Reference], attributes: MappedAttributes
+) -> tuple[Any, ...]:
+    return (
+        [getattr(computation, name) for name in _OF_COMPUTATION],
+        list(computation._removed_spans),
+        places.get(computation._root),
+        [
+            (
+                *[getattr(i, name) for name in _OF_INSTRUCTION],
+                tuple(places.get(operand, operand) for operand in i._operands),
+                attributes.of(i._attributes),
+                i.text if isinstance(i, BadInstruction) else None,
+            )
+            for i in computation._instructions
+        ],
+    )
+
+
+def _restored(
+    states: list[tuple[Any, ...]], module: Module | None
+) -> tuple[dict[Any, Any], MappedAttributes]:
+    """The computations of states, by their places, as are their instructions."""
+    nodes: dict[Any, Any] = {}
+    attributes = MappedAttributes(nodes)
+    for number, (plain, spans, _, lines) in enumerate(states):
+        computation = nodes[Reference(number)] = Computation("", module=module, removed_spans=spans)
+        for name, value in zip(_OF_COMPUTATION, plain, strict=True):
+            setattr(computation, name, value)
+        for place, line in enumerate(lines):
+            new = _new_instruction(line, computation)
+            computation._instructions.append(new)
+            nodes[Reference(number, place)] = new
+    for number, (_, _, root, lines) in enumerate(states):
+        computation = nodes[Reference(number)]
+        computation._root = None if root is None else nodes[root]
+        for instruction, line in zip(computation._instructions, lines, strict=True):
+            *_, operands, given, _ = line
+            instruction._operands = tuple(nodes.get(operand, operand) for operand in operands)
+            instruction._attributes = attributes.of(given)
+    return nodes, attributes

@@ -1,0 +1,66 @@
+"""Copies of attributes that name other nodes: what every copy of a module is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import CallAttributes, Instruction
+
+
+class Reference(NamedTuple):
+    """A node by its place: the number of its computation and, for an instruction, its own."""
+
+    computation: int
+    instruction: int = -1
+
+
+_NODES = (Computation, Instruction, Reference)
+
+
+class MappedAttributes:
+    """The attributes of a module's instructions with other nodes in place of those that they name.
+
+    Instructions whose attributes have the same text share them, and so do the copies: what prints and copies lines looks at
+    each once.
+    """
+
+    def __init__(self, nodes: Mapping[Any, Any]) -> None:
+        self._nodes = nodes
+        self._done: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
+        """By id, with the original, which is held so that no other gets its id."""
+
+    def of(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        """The attributes with references replaced; the same dict where there are none."""
+        if not attributes:
+            return attributes
+        known = self._done.get(id(attributes))
+        if known is None:
+            new = mapped(attributes, self._nodes)
+            if type(attributes) is CallAttributes:
+                new = CallAttributes(new)
+                new.common = self.of(attributes.common)
+            known = self._done[id(attributes)] = attributes, new
+        return known[1]
+
+    def parts(self, parts: Sequence[tuple[str, str, Any]]) -> list[tuple[str, str, Any]]:
+        """What op lines are made of (`Module._parts`), for the copy."""
+        return [
+            (text, opcode, self.of(value) if isinstance(value, dict) else value)
+            for text, opcode, value in parts
+        ]
+
+
+def mapped(attributes: dict[str, Any], nodes: Mapping[Any, Any]) -> dict[str, Any]:
+    """Attributes with nodes in place of those that they name; the same dict where they name none."""
+    found: dict[str, Any] = {}
+    for name, value in attributes.items():
+        if type(value) is tuple and any(isinstance(item, _NODES) for item in value):
+            found[name] = tuple(nodes.get(item, item) for item in value)
+        elif isinstance(value, Computation | Reference):
+            found[name] = nodes.get(value, value)
+    return {**attributes, **found} if found else attributes
+
+
+__all__ = ["MappedAttributes", "Reference", "mapped"]
