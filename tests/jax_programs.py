@@ -32,11 +32,55 @@ def sine_to_cosine() -> None:
     undo = register_pass(change, name="sine-to-cosine")
     y = jax.jit(lambda v: jax.numpy.sin(v) * 2)(x)
     assert np.allclose(y, 2 * np.cos(x)), y
-    assert undo()
+    assert undo.remove()
+    assert not undo.remove()
     z = jax.jit(lambda v: jax.numpy.sin(v) * 3)(x)
     assert np.allclose(z, 3 * np.sin(x)), z
     assert any(i.opcode == "sine" for i in from_jax(jax.jit(jax.numpy.sin), x).instructions())
     from_jax(jax.jit(jax.numpy.sin), x, stage="after").entry.root  # noqa: B018 - reads it
+
+
+def registrations() -> None:
+    """Passes of one name are taken off one by one, in any order and as often as anybody likes."""
+    import jax
+    import numpy as np
+
+    from hlotext.interop.jax import register_pass, registration
+    from hlotext.interop.jax.cache import _entries
+
+    ran: list[str] = []
+    first = register_pass(lambda module: ran.append("first"), cache_key="1")
+    second = register_pass(lambda module: ran.append("second"), cache_key="1")
+    keys = [entry.identity for entry in _entries]
+    assert len(set(keys)) == 2, keys  # told apart in the cache, although name and version are the same
+
+    def compiled(number: int) -> list[str]:
+        ran.clear()
+        jax.jit(lambda v: v * number)(np.float32(1))
+        return sorted(set(ran))
+
+    assert compiled(2) == ["first", "second"]
+    assert second.remove()
+    assert [entry.identity for entry in _entries] == keys[:1]
+    assert compiled(3) == ["first"]
+    assert not second.remove()  # and takes off no other
+    assert compiled(4) == ["first"]
+    with register_pass(lambda module: ran.append("third"), cache_key="1") as third:
+        assert first.remove()
+        assert not first.remove()
+        assert compiled(5) == ["third"]
+        assert third.is_active
+    assert not third.is_active
+    assert compiled(6) == []
+    assert not _entries
+    with pytest.warns(DeprecationWarning, match="use its remove"):
+        assert not third()
+    # A compiler that takes passes and never runs them is found out by asking it.
+    registration._hearing["deaf", jax.extend.xla.PipelineStage.PRE_SCHEDULER] = False
+    with pytest.raises(NotImplementedError, match="compiler of deaf in this JAX runs no registered passes"):
+        register_pass(lambda module: None, platforms=["cpu", "deaf"])
+    assert registration._hears("cpu", jax.extend.xla.PipelineStage.POST_SCHEDULER)
+    assert not _entries
 
 
 def donation() -> None:
@@ -120,7 +164,7 @@ def error() -> None:
         jax.jit(lambda v: v + 1)(1.0)
     line = broken.__code__.co_firstlineno + 1
     assert f'jax_programs.py:{line} in broken: raise KeyError("no such thing")' in str(caught.value)
-    undo()
+    undo.remove()
     register_pass(refused)
     with pytest.raises(Exception, match="hlotext pass refused: EditError") as caught:
         jax.jit(lambda v: v + 2)(1.0)
@@ -238,7 +282,7 @@ def compile_cached(registered: str, folder: str, wanted: str) -> None:
     assert {"hit": cached > 0, "miss": cached == 0}[wanted], hits
     warned = [str(w.message) for w in caught if "compilation cache is off" in str(w.message)]
     assert len(warned) == (registered == "function"), warned
-    assert undo is None or undo()
+    assert undo is None or undo.remove()
     assert jax.config.jax_enable_compilation_cache
     z = jax.jit(lambda v: jax.numpy.sin(v) * 3)(x)  # the pass is gone, the cache is back
     assert np.allclose(z, 3 * np.sin(x)), z
@@ -323,7 +367,7 @@ def grad_of_scan() -> None:
     after = jax.jit(jax.grad(loss))(w, x)
     assert changed
     assert np.allclose(before, after, rtol=1e-5), (before, after)
-    undo()
+    undo.remove()
     jax.clear_caches()
     # It takes a copy away that keeps elements of the loop's state apart.
     register_pass(Pipeline(parse_passes("cse")))

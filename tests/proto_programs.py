@@ -57,7 +57,7 @@ def run(program: Any) -> tuple[list[bytes], int]:
         results = jax.jit(work.function, **work.options)(*values)
         found.append([np.asarray(result).tobytes() for result in jax.tree.leaves(results)])
         if undo is not None:
-            undo()
+            undo.remove()
     return (found[1] if found[0] == found[1] else []), len(seen)
 
 

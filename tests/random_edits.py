@@ -330,7 +330,7 @@ def check(module: hlo.Module, before: Before) -> None:
 
 
 def _is_default(use: AttributeUse, value: Any, instruction: hlo.Instruction) -> bool:
-    if use.default is Derived.COMPARISON_TYPE:
+    if isinstance(use.default, Derived) and use.printed is Printing.IF_NOT_DEFAULT:
         return bool(value == _derived(use, instruction))
     if use.printed is Printing.INPUT_ONLY or (value is not None and str(value) in ("", "{}", "()", '""')):
         return True

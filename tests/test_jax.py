@@ -15,7 +15,7 @@ pytestmark = pytest.mark.xla
 
 CASES = (
     "sine_to_cosine", "donation", "lost_donation", "kept_fields", "transformer", "grad_of_scan", "four_devices",
-    "error", "executed", "negative_zero", "wide_arguments", "combined_collectives",
+    "error", "registrations", "executed", "negative_zero", "wide_arguments", "combined_collectives",
 )  # fmt: skip
 
 

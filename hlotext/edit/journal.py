@@ -214,6 +214,7 @@ class Edit:
             entry = module._computations[-1] if module._entry is None else module._entry
             if entry._is_implicit and module.op_line is None:
                 judge.check_types(entry)  # it takes more to say than a line
+                judge.check_starts(entry)
                 marks.own_text(self.journal, entry)
                 self.journal.set(module, "_source", None)
         for numbered in self.computations or ():

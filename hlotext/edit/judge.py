@@ -9,7 +9,7 @@ import attrs
 
 from hlotext.edit.sockets import verifier
 from hlotext.ir.errors import EditError
-from hlotext.ir.nodes.async_ops import is_async_body
+from hlotext.ir.nodes.async_ops import STARTS, is_async_body
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -153,6 +153,15 @@ def _raise_new(what: str, found: Iterable[Error], before: Counts) -> None:
         known[code] -= 1
         if known[code] < 0:
             raise EditError(f"{what}{message}", code=code)
+
+
+def check_starts(computation: Computation) -> None:
+    """Raises EditError where a module takes what begins something asynchronous as an argument, as a pasted line may."""
+    for i in computation._instructions:
+        if i._opcode in STARTS and i._operands and i._operands[0]._opcode not in STARTS[i._opcode]:
+            raise EditError(
+                f"{i.name} needs {' or '.join(STARTS[i._opcode])}, which only a pasted line may leave out"
+            )
 
 
 def check_types(computation: Computation) -> None:

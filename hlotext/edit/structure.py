@@ -256,6 +256,8 @@ def take_out(edit: Edit, computation: Computation, gone: dict[Instruction, None]
     journal, module = edit.journal, computation._module
     edit.suspect(operand for instruction in gone for operand in instruction._operands if operand not in gone)
     journal.set(computation, "_root", computation.root)
+    for instruction in gone:
+        marks.own_lines(journal, instruction._operands)
     spans = [(i._start, i._end) for i in gone if i._start >= 0]
     if spans:
         journal.did(_shorten, computation._removed_spans, len(computation._removed_spans))
@@ -446,6 +448,9 @@ def remove_computations(module: Module, computations: Iterable[object]) -> None:
                 module.forget_calls(instruction)
                 journal.did(module.note_calls, instruction)
                 journal.note("removed", instruction)
+            for callee in {c: None for i in computation._instructions for c in i.called_computations}:
+                if callee.is_inside and callee not in gone:  # its text goes with this one's
+                    marks.own_text(journal, callee)
             journal.set(computation, "_module", None)
             journal.note("removed", computation)
         marks.touch_module(journal, module)

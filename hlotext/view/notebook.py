@@ -140,9 +140,15 @@ def _bytes(one: Instruction) -> str:
     return byte_text(total.allocated_bytes) if total.arrays else ""
 
 
+def _marked(one: Instruction) -> str:
+    """An op line, with the word ROOT once, whether its own text has it or not."""
+    text = " ".join(str(one).split())
+    return f"ROOT {text}" if one.is_root and not text.startswith("ROOT ") else text
+
+
 def _computation(one: Computation) -> str:
     what = f"computation of {len(one):,} instructions"
-    lines = [("ROOT " if i.is_root else "") + " ".join(str(i).split()) for i in one.instructions[:MOST_LINES]]
+    lines = [_marked(i) for i in one.instructions[:MOST_LINES]]
     return _head(one.name, what) + _folded("text", _code(lines, len(one)), is_open=len(one) <= 40)
 
 

@@ -8,11 +8,13 @@ from hlotext.interop.jax.copies import CopyError
 from hlotext.interop.jax.execution import assert_equivalent, random_inputs, run
 from hlotext.interop.jax.passes import ModulePass, register_pass
 from hlotext.interop.jax.protos import NotExecutable, from_jax, module_of_proto, proto_of_module
+from hlotext.interop.jax.registration import Registration
 
 __all__ = [
     "CopyError",
     "ModulePass",
     "NotExecutable",
+    "Registration",
     "assert_equivalent",
     "from_jax",
     "module_of_proto",

@@ -11,6 +11,7 @@ import hashlib
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import hlotext
@@ -58,12 +59,31 @@ def enter(label: str, function: object, place: str, cache_key: str | None) -> En
 def _identity(function: object, cache_key: str | None) -> str | None:
     """What tells a pass from every other, now and in later processes; None where nothing does."""
     if cache_key is not None:
-        return f"{hlotext.__version__} {cache_key!r}"
+        return f"{hlotext.__version__} {cache_key!r} {_code_of(function)}"
     if isinstance(function, Pipeline) and all(
         type(p).__module__.startswith("hlotext.rewrite.passes.") for p in function.passes
     ):
         return f"{_sources()} {','.join(map(str, function.passes))}"
     return None
+
+
+def _code_of(function: object) -> str:
+    """A digest of a function's code, so that two passes of one name and one version are told apart; empty for others."""
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        return ""
+    return hashlib.sha256(repr(_plain(code)).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _plain(value: object) -> object:
+    """What a constant of a function's code is, in the same words in every process."""
+    if isinstance(value, CodeType):
+        return value.co_code.hex(), value.co_names, [_plain(constant) for constant in value.co_consts]
+    if isinstance(value, frozenset):
+        return sorted(map(repr, value))
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return repr(value)
 
 
 @functools.cache

@@ -14,6 +14,7 @@ from types import CodeType
 from hlotext.interop.jax import cache
 from hlotext.interop.jax.copies import Copies
 from hlotext.interop.jax.protos import donates, module_of_proto, proto_of_module
+from hlotext.interop.jax.registration import Registration, check_heard
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.pipeline import Pipeline
 
@@ -32,8 +33,11 @@ def register_pass(
     platforms: Sequence[str] | str | None = None,
     cache_key: str | None = None,
     may_drop_copies: bool = False,
-) -> Callable[[], bool]:
-    """Runs a function or a pipeline on every module that JAX compiles; returns what takes it off again.
+) -> Registration:
+    """Runs a function or a pipeline on every module that JAX compiles, until the registration is removed.
+
+    The registration is unique, whatever its name: `remove()` takes off this pass and no other, and may be called twice; as
+    a context manager it removes itself at the end of the block.
 
     `stage` is `pre_scheduler` or `post_scheduler` (JAX's `PipelineStage`), `platforms` as in JAX (None: all). The module goes
     from proto to proto, with no text in between: donation and aliasing, the schedule and the bits of constants go along,
@@ -41,7 +45,8 @@ def register_pass(
     back, so it keeps all that it has.
 
     JAX's persistent compilation cache knows nothing of passes. `cache_key` is a text that changes whenever the pass
-    would do something else (a version): with it programs made with the pass have entries of their own. A pipeline of
+    would do something else (a version): with it programs made with the pass have entries of their own, under that text and
+    the function's own code. A pipeline of
     hlotext's own passes needs none. Any other pass turns the cache off as long as it is registered, with one warning.
     What this process has compiled before stays in its memory until `jax.clear_caches()`.
 
@@ -53,7 +58,8 @@ def register_pass(
     the pass knows what it does.
 
     What the function raises, JAX raises from the compilation, with the name of the pass and the line of the function.
-    Raises NotImplementedError for a JAX without `jax.extend.xla`.
+    Raises NotImplementedError for a JAX without `jax.extend.xla`, and where the compiler of a platform takes passes but never
+    runs them, as that of GPUs may.
     """
     try:
         from jax.extend import xla
@@ -64,6 +70,7 @@ def register_pass(
     place = xla.PipelineStage[stage.upper()]
     donation = _Donation(label)
     only = [platforms] if isinstance(platforms, str) else platforms
+    check_heard(place, platforms)
     is_placed = place is xla.PipelineStage.POST_SCHEDULER or only is None or "cpu" in only
 
     def transform(proto: bytes) -> bytes | None:
@@ -87,17 +94,14 @@ def register_pass(
         return new
 
     entry = cache.enter(label, function, f"{label} {stage} {platforms}", cache_key)
-    watcher = f"{label}: donation"
-    xla.register_hlo_module_transformation(transform, name=label, stage=place, platforms=platforms)
-    xla.register_hlo_module_transformation(donation.seen, name=watcher, stage=place, platforms=platforms)
-
-    def undo() -> bool:
-        xla.clear_hlo_module_transformation(watcher, stage=place, platforms=platforms)
-        done = bool(xla.clear_hlo_module_transformation(label, stage=place, platforms=platforms))
-        entry.leave()
-        return done
-
-    return undo
+    registration = Registration(label, place, platforms, entry)
+    try:
+        registration.add(transform)
+        registration.add(donation.seen, "donation")
+    except BaseException:
+        registration.remove()
+        raise
+    return registration
 
 
 class _Donation:

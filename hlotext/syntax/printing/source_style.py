@@ -380,7 +380,9 @@ class Style:
         """The header of a computation up to its brace."""
         entry = "ENTRY " if computation.is_entry else ""
         percent = "%" if self.options.print_percent else ""
-        shapes = f"{signature(computation)} " if self.options.print_program_shape else ""
+        nodes = (*computation.parameters, computation.root)
+        is_known = all(node._shape is not None for node in nodes)
+        shapes = f"{signature(computation)} " if self.options.print_program_shape and is_known else ""
         return f"{entry}{percent}{computation.name} {shapes}"
 
     def new_computation(self, computation: Computation) -> str:
