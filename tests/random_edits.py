@@ -18,10 +18,11 @@ from hlotext.ir.nodes.module import ENTRY_LAYOUT
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.attributes import HEADER_ATTRIBUTES
 from hlotext.ir.tables.opcode import AttributeUse, Derived, Printing
-from hlotext.ir.values.configs import FrontendAttributes
+from hlotext.ir.values.configs import BackendConfig, FrontendAttributes
 from hlotext.ir.values.frames import FileLocation, FrameRow, StackFrameIndex
 from hlotext.ir.values.raw_value import value_text
 from hlotext.ir.values.shape import ComputationLayout, Shape
+from hlotext.ir.values.sharding import Sharding
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.outlining import inline, outline
 from hlotext.rewrite.passes import DeadCodeElimination
@@ -362,7 +363,7 @@ def without_defaults(module: hlo.Module) -> hlo.Module:
     if isinstance(notes := copy._attributes.get("frontend_attributes"), FrontendAttributes):
         copy._attributes["frontend_attributes"] = _sorted(notes)
     for computation in copy._computations:
-        if computation.is_implicit or computation in copy._guessed:  # nobody has written its name
+        if computation.is_implicit:  # nobody has written its name
             computation._name = ""
     for instruction in copy.instructions():
         row = opcodes.opcode(instruction.opcode)
@@ -380,10 +381,16 @@ def without_defaults(module: hlo.Module) -> hlo.Module:
         if isinstance(notes, FrontendAttributes):  # printed sorted
             instruction._attributes["frontend_attributes"] = _sorted(notes)
         config = instruction._attributes.get("backend_config")
-        if config is not None:  # a blank behind its brace is printed without the quotes that keep it
-            instruction._attributes["backend_config"] = str(config).rstrip()
-        if instruction.shape is not None and instruction.shape.is_tuple and instruction.sharding is not None:
-            instruction._attributes["sharding"] = str(instruction.sharding.for_shape(instruction.shape))
+        if isinstance(
+            config, BackendConfig
+        ):  # a blank behind its brace is printed without the quotes that keep it
+            instruction._attributes["backend_config"] = BackendConfig(config.text.strip())
+        if instruction.shape is not None and isinstance(instruction.sharding, Sharding):
+            whole = instruction.sharding.for_shape(instruction.shape)
+            instruction._attributes["sharding"] = whole.canonical() if hasattr(whole, "canonical") else whole
+        for name, value in instruction._attributes.items():
+            if isinstance(value, Shape):
+                instruction._attributes[name] = value.with_default_layout()
         if instruction.shape is not None:
             instruction._shape = instruction.shape.with_default_layout()
             if instruction.literal is not None:

@@ -88,7 +88,8 @@ def clone_computation(
 
 
 _COPIED = (
-    "_is_touched", "_is_header_touched", "_has_new_tables", "_revision", "_mixes_precisions", "_carried", "_stored",
+    "_is_guess", "_is_touched", "_is_header_touched", "_has_new_tables", "_revision", "_mixes_precisions", "_carried",
+    "_stored",
 )  # fmt: skip
 
 
@@ -110,7 +111,6 @@ def clone_module(module: Module) -> Module:
         nodes[computation] = new
     copy._computations = [nodes[c] for c in module._computations]
     copy._removed = [nodes[c] for c in module._removed]
-    copy._guessed = [nodes[c] for c in module._guessed if c in nodes]
     for gone in copy._removed:
         gone._module = None
     copy._entry = nodes[module._entry] if module._entry is not None else None

@@ -51,24 +51,13 @@ def own_lines(journal: Journal, operands: Iterable[Instruction]) -> None:
 
 
 def touch_computation(journal: Journal, computation: Computation) -> None:
-    """Marks a computation as edited. A body inside of its caller's text becomes a text of its own.
-
-    Raises EditError for one of which `parse_tolerant` has guessed that it is one.
-    """
+    """Marks a computation as edited. A body inside of its caller's text becomes a text of its own."""
     if not computation._is_touched:
-        _check_header(computation)
         journal.set(computation, "_is_touched", True)
     if computation._is_inline or (computation._is_implicit and computation.calls):
         own_text(journal, computation)
     if computation._module is not None:
         touch_module(journal, computation._module)
-
-
-def _check_header(computation: Computation) -> None:
-    """Raises EditError for lines whose header is lost: they stand in the text as parts of something else."""
-    module = computation._module
-    if module is not None and module._guessed and computation in module._guessed:
-        raise EditError(f"the header of {computation._name} could not be read, and it stays as it stands")
 
 
 def own_text(journal: Journal, computation: Computation) -> None:
@@ -133,7 +122,11 @@ def touch_signature(journal: Journal, computation: Computation) -> None:
 
 
 def touch_module(journal: Journal, module: Module) -> None:
-    """Marks a module as edited."""
+    """Marks a module as edited. Raises EditError for one of whose text more than lines could not be read."""
+    if module._is_guess:
+        raise EditError(
+            f"the header of {module._name}, or of a computation, could not be read: what holds what is a guess"
+        )
     if not module._is_touched:
         journal.set(module, "_is_touched", True)
     module._revision += 1

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+
 from hlotext.edit.references import MappedAttributes, Reference
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
@@ -14,15 +16,31 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source
 
-_OF_MODULE = (
-    "_name", "_stack_frames", "_start", "_header_start", "_header_end", "_end", "_tables_start", "_is_touched",
-    "_is_header_touched", "_has_new_tables", "_revision", "_mixes_precisions", "_carried",
+_APART = frozenset(
+    {
+        # of a module
+        "_attributes", "_computations", "_entry", "_source", "_parts", "_removed",
+        # of a computation
+        "_instructions", "_root", "_module", "_removed_spans", "_is_draft",
+        # of an instruction
+        "_operands", "_computation",
+    }
 )  # fmt: skip
-_OF_COMPUTATION = (
-    "_name", "_execution_thread", "_is_implicit", "_is_inline", "_start", "_end", "_brace", "_name_mark", "_parts_read",
-    "_is_touched", "_is_signature_touched", "_has_new_thread",
+"""Fields that hold nodes, or what leads to some."""
+_FOUND_OUT = frozenset(
+    {
+        "_journal", "_listeners", "_wide", "_strict_facts", "_memories", "_callers", "_order", "_by_name", "_facts",
+        "_instruction_names", "_computation_names", "_successors", "_users",
+    }
 )  # fmt: skip
-_OF_INSTRUCTION = ("_name", "_opcode", "_shape", "_argument", "_place", "_form", "_is_touched")
+"""Fields that are filled in again when they are asked for, and those of an edit that goes on."""
+
+
+def _plain_fields(node: type[Any]) -> tuple[str, ...]:
+    return tuple(f.name for f in attrs.fields(node) if f.name not in _APART | _FOUND_OUT)
+
+
+_OF_MODULE, _OF_COMPUTATION, _OF_INSTRUCTION = map(_plain_fields, (Module, Computation, Instruction))
 
 
 def reduced(node: Module | Computation | Instruction) -> tuple[Any, ...]:
@@ -89,14 +107,13 @@ def module_state(module: Module) -> tuple[Any, ...]:
         [_computation_state(c, places, attributes) for c in computations],
         len(module._computations),
         places.get(module._entry),
-        [places[c] for c in module._guessed if c in places],
         attributes.parts(module._parts),
     )
 
 
 def restored_module(state: tuple[Any, ...]) -> Module:
     """The module of such a state."""
-    plain, header, source, computations, count, entry, guessed, parts = state
+    plain, header, source, computations, count, entry, parts = state
     module = Module(plain["_name"], header, source=source)
     for name, value in plain.items():
         setattr(module, name, value)
@@ -106,7 +123,6 @@ def restored_module(state: tuple[Any, ...]) -> Module:
     for gone in module._removed:
         gone._module = None
     module._entry = None if entry is None else nodes[entry]
-    module._guessed = [nodes[place] for place in guessed]
     module._parts = attributes.parts(parts)
     return module
 

@@ -306,6 +306,8 @@ def set_root(computation: Computation, root: Instruction, *, typed: bool = True)
     old = computation.root
     if root is old:
         return
+    if isinstance(old, BadInstruction) or isinstance(root, BadInstruction):
+        raise EditError(f"the root of {computation._name} could not be read, and stays as it stands")
     members.check_root(computation, root)
     with Edit(computation._module) as edit:
         edit.watch(computation.calls, typed=typed)

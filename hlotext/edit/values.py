@@ -196,6 +196,23 @@ def _checked(instruction: Instruction, opcode: str, name: object, value: object)
     return found
 
 
+def meant_by(opcode: str | None, name: str, value: object) -> Any:
+    """The value that an instruction has which was given an attribute so, for comparing it with others. Raises EditError.
+
+    None for the opcode: of any. Computations may be given by name.
+    """
+    row = OPCODES.get(opcode) if opcode is not None else None
+    known: Collection[str] = ATTRIBUTES if row is None else allowed_attributes(row)
+    if isinstance(value, RawValue) and name not in known:
+        return value
+    if name not in known:
+        raise EditError(f"{opcode or 'an instruction'} has no attribute {shown(name)}", meant(name, known))
+    kind = ATTRIBUTES[name].kind
+    if kind.form in _OF_NODES and isinstance(value, str):
+        return value.removeprefix("%")
+    return _attribute(kind, name, value, f"{name} in a pattern", None)
+
+
 def is_printed(row: Opcode | None, name: object, value: object) -> bool:
     """Whether an attribute is more than what XLA reads and forgets; copies do without the others."""
     use = allowed_attributes(row).get(name) if row is not None and isinstance(name, str) else None

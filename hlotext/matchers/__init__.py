@@ -22,8 +22,8 @@ from hlotext.ir.values.literal import Literal
 from hlotext.matchers.facts import COMMUTATIVE
 from hlotext.matchers.matching import Options
 from hlotext.matchers.numbers import Number, is_all, plain
-from hlotext.matchers.pattern import Condition, Match, Pattern
-from hlotext.matchers.text import PatternError, parse_pattern
+from hlotext.matchers.pattern import Condition, Match, Pattern, PatternError
+from hlotext.matchers.text import parse_pattern
 
 if TYPE_CHECKING:
     from hlotext.matchers.opcode_matchers import *  # noqa: F403 - one for each opcode

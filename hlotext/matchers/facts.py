@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hlotext import syntax
+from hlotext.edit import values
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Derived, Printing
+from hlotext.ir.values.configs import BackendConfig
 from hlotext.ir.values.replica_groups import ReplicaGroupList, ReplicaGroups
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import Sharding
@@ -74,6 +79,44 @@ def has_sharding(instruction: Instruction, wanted: Sharding) -> bool:
         return found.without_metadata().means_the_same(wanted.without_metadata())
     except ValueError:  # axes of a mesh that is not there
         return found == wanted
+
+
+def attribute(opcode: str | None, name: str, value: object) -> Any:
+    """The value of an attribute as instructions have it. Raises EditError, a ValueError."""
+    found = values.meant_by(opcode, name, value)
+    return groups(found) if isinstance(found, ReplicaGroups) else found
+
+
+def has_attribute(instruction: Instruction, name: str, wanted: Any, given: object) -> bool:
+    """Whether an instruction has an attribute of a value, which was given in some form, in whatever form its text has it."""
+    found = instruction.attributes.get(name)
+    if found is None:
+        found = _left_out(instruction, name)
+    if found is None:
+        return False
+    if isinstance(wanted, Sharding):
+        return has_sharding(instruction, wanted)
+    if isinstance(found, ReplicaGroups):
+        return groups(found) == wanted
+    if isinstance(found, BackendConfig) and isinstance(given, Mapping):
+        try:
+            return bool(found.json() == given)
+        except ValueError:
+            return False
+    if isinstance(wanted, str) and isinstance(name_of := getattr(found, "name", None), str):
+        return name_of == wanted
+    return bool(found == wanted) or (isinstance(given, str) and str(found) == given)
+
+
+def _left_out(instruction: Instruction, name: str) -> Any:
+    """What an attribute that is not there stands for; None where that is nothing."""
+    row = opcodes.opcode(instruction.opcode)
+    use = opcodes.allowed_attributes(row).get(name) if row is not None else None
+    if use is None:
+        return None
+    if use.printed is Printing.IF_TRUE:
+        return False
+    return None if isinstance(use.default, Derived) else use.default
 
 
 def reducer(instruction: Instruction) -> str | None:

@@ -1,7 +1,8 @@
 """The matchers that are made from the opcode table; `opcode_matchers.pyi` lists them for type checkers.
 
 `add`, `get_tuple_element`, `and_`, `add_any_order` ...: the pattern of an opcode and its operands' patterns. Without operands
-any will do; `name=` captures; further keywords are attributes, as `Pattern.with_attribute` takes them.
+any will do; `name=` captures; further keywords are attributes, as `Pattern.with_attribute` takes them, PatternError for
+others.
 """
 
 from __future__ import annotations

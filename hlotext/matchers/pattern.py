@@ -26,6 +26,11 @@ from hlotext.matchers.matching import (
 
 Match: TypeAlias = Mapping[str, Any]
 
+
+class PatternError(ValueError):
+    """What is no pattern; the message says why and, of a text, where."""
+
+
 MAX_ANY_ORDER = 6
 """Operands that may stand in any order: there are 720 orders of so many."""
 
@@ -242,13 +247,17 @@ class Pattern:
     # ---- attributes
 
     def with_attribute(self, name: str, value: object) -> Pattern:
-        """With an attribute of that value, or of that text."""
+        """With an attribute of that value, given as edits and builders take it: `(0,)`, `[0]` or `"{0}"` for dimensions.
 
-        def holds(instruction: Instruction) -> bool:
-            found = instruction.attributes.get(name)
-            return found is not None and (found == value or (isinstance(value, str) and str(found) == value))
-
-        return self.with_predicate(holds, f"{name}={value}")
+        A computation may be given by name. Where an instruction leaves an attribute out it has the value that this stands
+        for. Raises PatternError for an attribute that the opcode does not have, and for a value that is none of it; what
+        hlotext does not know is given as a `RawValue`.
+        """
+        try:
+            wanted = facts.attribute(self.opcode, name, value)
+        except ValueError as error:
+            raise PatternError(str(error)) from None
+        return self.with_predicate(lambda i: facts.has_attribute(i, name, wanted, value), f"{name}={value}")
 
     def with_custom_call_target(self, *targets: str) -> Pattern:
         """A custom call of one of these targets (`WithCustomCallTarget`)."""

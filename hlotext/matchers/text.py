@@ -25,7 +25,7 @@ from hlotext.ir.values.raw_value import value_text
 from hlotext.matchers import words
 from hlotext.matchers.glob import is_like
 from hlotext.matchers.matching import Captures
-from hlotext.matchers.pattern import Condition, Pattern
+from hlotext.matchers.pattern import Condition, Pattern, PatternError
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<capture>[%$][\w.\-]+)|(?P<rest>\.\.\.)|(?P<any>_(?!\w))|(?P<word>[a-z*?][a-z0-9\-*?]*)(?=\s*(?:\(|,|\)|$)))"
@@ -39,10 +39,6 @@ _ATTRIBUTE = re.compile(r"\s*,\s*(?P<name>[\w\-]+)=")
 
 MAX_DEPTH = 50
 """Levels of operands in a text: they are read by recursion."""
-
-
-class PatternError(ValueError):
-    """A text that is no pattern; the message says where."""
 
 
 def parse_pattern(text: str, *, allow_unknown: bool = False) -> Pattern:

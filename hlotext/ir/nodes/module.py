@@ -79,8 +79,8 @@ class Module:
     """Where the tables begin, with the blanks before them, that end where the header does; None for a text without any."""
     _header_start: int = -1
     """Where the word HloModule stands; negative for a text without a header."""
-    _guessed: list[Computation] = attrs.field(factory=list)
-    """Computations whose header `parse_tolerant` could not read: that they are some, and their names, is a guess."""
+    _is_guess: bool = False
+    """Whether `parse_tolerant` could not read the header, or that of a computation: what holds what is a guess."""
     _parts: list[tuple[str, str, Shape | Literal | int | dict[str, Any]]] = attrs.field(factory=list)
     """What op lines are made of, each once and in the order in which it was first read: its text, the opcode on the line, and
     what was read: the shape (its text goes on to the opcode), the literal or number in the parentheses, the attributes."""
@@ -178,6 +178,8 @@ class Module:
             return None
         if any(computation is not entry and not computation.is_inside for computation in self._computations):
             return None
+        if len(self._computations) > 1 and any(p._is_touched for p in parameters):
+            return None  # what the line says of them is printed anew, and with it the bodies inside
         taken = list(dict.fromkeys(root._operands))
         if parameters != taken or any(p._form is not Form.IMPLICIT or p._attributes for p in parameters):
             return None

@@ -47,6 +47,13 @@ class ElementType:
     digits: int = 0
     """Significant decimal digits that XLA prints for a float (for `f32` and `f64`: tried first)."""
 
+    def __eq__(self, other: object) -> bool:
+        """Also equal to its own word, as opcodes are texts too: `shape.element_type == "f32"`."""
+        return self is other or (isinstance(other, str) and self.name == other)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def __str__(self) -> str:
         return self.name
 

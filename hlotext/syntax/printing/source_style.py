@@ -40,6 +40,8 @@ def _op_line(module: Module, source: str) -> str:
     if root is None:
         return _whole(module)
     before = source[root._start : root._end]
+    if not (root.is_touched or any(parameter.is_touched for parameter in module.entry.parameters)):
+        return source[module._start : module._end]
     options = Style.of(module, source).options
     if any(parameter.is_touched for parameter in module.entry.parameters):
         options = attrs.evolve(options, print_operand_shape=True)
@@ -157,12 +159,20 @@ class _Copier:
                 text += f"\n\n{stack_frame_tables(module.stack_frames).rstrip()}"
             return f"{before}{text}\n\n"
         text = self.source[module._start : module._header_start] + header_text(module, PrintOptions())
+        if module._tables_start is None and "\n" not in self.source[module._header_end : self._first_start()]:
+            text += "\n\n"  # a value that is not known ends with its line
         if module._has_new_tables:
             index = module.stack_frames
             return text if index.is_empty else f"{text}\n\n{stack_frame_tables(index).rstrip()}"
         if module._tables_start is None:
             return text
         return text + self.source[module._tables_start : module._header_end]
+
+    def _first_start(self) -> int:
+        """Where the first computation of the source begins."""
+        listed = (*self.module._computations, *self.module._removed)
+        starts = [c._start for c in listed if c._start >= 0 and not c._is_inline]
+        return min(starts, default=self.module._end)
 
     def _unmarked_entry(self) -> Computation | None:
         """The entry, where the source does not call it so; for a module whose last computation it is not."""
@@ -293,7 +303,11 @@ class _Copier:
         return gaps
 
     def line(self, instruction: Instruction) -> str:
-        """An op line printed anew."""
+        """An op line printed anew; one that could not be read as it stands."""
+        if isinstance(instruction, BadInstruction):
+            owner = instruction._computation
+            is_unmarked = owner is not None and unmarked_root(owner, self.source) is instruction
+            return f"ROOT {instruction.text}" if is_unmarked else instruction.text
         root = "ROOT " if instruction.is_root and self.style.marks_root(instruction, self.source) else ""
         return root + self.printer.instruction(
             instruction, self.printer.names(instruction.computation or Computation(""))

@@ -36,6 +36,7 @@ def recover_head(module: Module, reporter: Reporter, start: int, end: int, repor
 
     `reported` is the place of an error that has been reported.
     """
+    module._is_guess = True
     text = reporter.source.text
     name = _NAME.match(text, start, end)
     module._name = name[1] if name is not None else ""

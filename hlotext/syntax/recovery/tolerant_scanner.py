@@ -235,9 +235,8 @@ class TolerantScanner(Scanner):
             stem, number = name or "unnamed", len(known)
             while (name := f"{stem}.{number}") in known:
                 number += 1
-        scope = self.linker.begin(name, start, is_entry)
-        self.linker.module._guessed.append(scope.computation)
-        return scope
+        self.linker.module._is_guess = True
+        return self.linker.begin(name, start, is_entry)
 
     # ---- bodies
 

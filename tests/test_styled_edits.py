@@ -1,0 +1,165 @@
+"""Memory equals text: edits of modules in every style of source; `python -m tests.styled_edits` makes more of them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+
+import hlotext as hlo
+from hlotext import rewrite
+from tests import source_styles, styled_edits
+
+COUNT = int(os.environ.get("HLOTEXT_STYLED_EDITS", "400"))
+"""How many accepted edits to make; 12,000 take a minute."""
+
+
+def test_memory_equals_text_after_every_edit() -> None:
+    happened: Counter[str] = Counter()
+    done = seed = 0
+    while done < COUNT:
+        done += styled_edits.sequence(seed, 8, happened)
+        seed += 1
+    styles = {f"({rewrite.__name__})" for rewrite in source_styles.REWRITES}
+    readers = {"(parsed)", "(lazy)", "(tolerant)", "(op line)", "(proto)", "(copy)", "(module 0 of two)"}
+    assert styles | readers <= happened.keys()
+
+
+PLAIN = "  a = f32[4] parameter(0)\n  b = f32[4] negate(a)\n}\n"
+"""A computation whose root is said by its place alone."""
+
+
+def as_text(module: hlo.Module) -> str:
+    """The text of a module, which must say what the module is."""
+    text = str(module)
+    assert styled_edits.difference(module, hlo.parse(text)) is None
+    return text
+
+
+def test_a_root_that_is_not_last_any_more_is_marked() -> None:
+    m = hlo.parse(f"HloModule a\n\nENTRY e {{\n{PLAIN}")
+    rewrite.Builder.after(m.entry.root).sine(m.entry.root)
+    assert "  ROOT b = f32[4] negate(a)\n  sine = f32[4] sine(b)\n" in as_text(m)
+    assert str(m.entry.root) == "ROOT b = f32[4] negate(a)"
+    assert "ROOT b" in str(m.entry)
+    with m.transaction() as record:
+        m.entry["sine"].erase()
+    assert "ROOT" not in as_text(m).replace("ROOT b", "")
+    record.undo()
+    assert "sine" in as_text(m)
+
+
+def test_a_parameter_added_behind_an_unmarked_root() -> None:
+    m = hlo.parse(f"HloModule a\n\nENTRY e {{\n{PLAIN}")
+    rewrite.add_parameter(m.entry, hlo.parse_shape("f32[3]"))
+    assert len(hlo.parse(as_text(m)).entry.parameters) == 2
+
+
+def test_a_move_leaves_the_root() -> None:
+    m = hlo.parse("e {\n  a = f32[4] parameter(0)\n  c = f32[4] sine(a)\n  b = f32[4] negate(a)\n}\n")
+    m.entry["b"].move_before(m.entry["c"])
+    assert m.entry.root.name == "b"
+    assert "  ROOT b = f32[4] negate(a)\n  c = f32[4] sine(a)\n" in as_text(m)
+
+
+@pytest.mark.parametrize("header", ["", "HloModule m\n\n", "// RUN: x\n"])
+def test_an_entry_that_is_not_last_any_more_is_marked(header: str) -> None:
+    m = hlo.parse(f"{header}e {{\n{PLAIN}")
+    name = m.name
+    b = rewrite.Builder.new(m, "callee", [hlo.parse_shape("f32[4]")])
+    b.finish(b.sine(b.computation.parameters[0]))
+    assert (m.entry.name, m.name) == ("e", name)
+    assert f"{header}ENTRY e {{\n{PLAIN}" in as_text(m)
+
+
+@pytest.mark.parametrize("before", ["// RUN: tool\n// more\n", "/* two\nlines */ ", "\n\n"])
+def test_a_header_is_put_behind_comments(before: str) -> None:
+    m = hlo.parse(f"{before}ENTRY e {{\n{PLAIN}")
+    m.attributes["num_partitions"] = 8
+    assert as_text(m).startswith(f"{before}HloModule module_e, ")
+    assert f"num_partitions=8\n\nENTRY e {{\n{PLAIN}" in str(m)
+
+
+def test_a_header_behind_a_comment_is_printed_in_its_place() -> None:
+    m = hlo.parse(f"// RUN: tool\nHloModule x\n// more\nENTRY e {{\n{PLAIN}")
+    m.name = "y"
+    assert as_text(m).startswith("// RUN: tool\nHloModule y, ")
+    assert "\n// more\nENTRY e {\n" in str(m)
+
+
+def test_a_renamed_entry_leaves_the_name_of_a_module_without_header() -> None:
+    m = hlo.parse(f"ENTRY e {{\n{PLAIN}")
+    m.entry.name = "other"
+    assert hlo.parse(as_text(m)).name == "module_e"
+
+
+def test_a_new_thread_behind_a_comment_with_a_brace() -> None:
+    m = hlo.parse(
+        "c {\n  p = f32[] parameter(0) // } not this\n}\n\nENTRY e {\n  a = f32[] parameter(0)\n}\n"
+    )
+    m.computations[0].execution_thread = "host"
+    assert "// } not this\n}, execution_thread=" in as_text(m)
+
+
+NESTED = "ENTRY e {\n  p = f32[] parameter(0)\n  q = f32[] parameter(1)\n  c = f32[] add(negate(p), negate(q))\n}\n"
+
+
+def test_nothing_stands_in_the_middle_of_a_line() -> None:
+    m = hlo.parse(NESTED)
+    rewrite.Builder.after(m.entry.instructions[2]).sine(m.entry.parameters[0])
+    as_text(m)
+
+
+def test_names_that_the_text_leaves_to_its_reader_are_written_with_the_first_line_of_their_own() -> None:
+    m = hlo.parse(NESTED)
+    m.entry.instructions[2].name = "other"
+    as_text(m)
+
+
+INLINE = (
+    "ENTRY e {\n  p = f32[4] parameter(0)\n  z = f32[] constant(0)\n  r = f32[] reduce(p, z), dimensions={0}, to_apply="
+    "{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] call(a, b), to_apply={ d = f32[] parameter(0) "
+    "f = f32[] parameter(1) ROOT g = f32[] add(d, f) } }\n}\n"
+)
+
+
+def test_a_body_of_a_body_gets_a_text_of_its_own() -> None:
+    m = hlo.parse(INLINE)
+    root = m.entry["r"].called_computations[0].root
+    rewrite.Builder.after(root).negate(root)
+    assert "to_apply=\n" not in as_text(m)
+
+
+def test_a_body_that_two_call_is_named_by_both() -> None:
+    m = hlo.parse(INLINE)
+    rewrite.Builder.after(m.entry["r"]).reduce(
+        *m.entry["r"].operands, dimensions=(0,), to_apply=m.entry["r"].called_computations[0]
+    )
+    assert as_text(m).count("to_apply=inline_body") == 3
+
+
+def test_a_text_whose_structure_is_a_guess_is_not_edited() -> None:
+    m = hlo.parse_tolerant(f"HloModule m, ={{\n\nENTRY e {{\n{PLAIN}").module
+    text = str(m)
+    with pytest.raises(hlo.EditError, match="is a guess"):
+        m.entry["a"].name = "x"
+    assert str(m) == text
+
+
+def test_a_line_that_could_not_be_read_stays_as_it_stands() -> None:
+    m = hlo.parse_tolerant(
+        "HloModule m\n\nENTRY e {\n  a = f32[] parameter(0)\n  b = f32[] ?(a)\n  ROOT c = f32[] negate(b)\n}\n"
+    ).module
+    m.entry["c"].attributes["control-predecessors"] = (m.entry["b"],)
+    assert "\n  b = f32[] ?(a)\n" in str(m)
+    assert "\n  b = f32[] ?(a)\n" in str(m.clone())
+    with pytest.raises(hlo.EditError, match="could not be read"):
+        m.entry.root = m.entry["b"]
+
+
+def test_a_clone_prints_every_preset_alike() -> None:
+    """What was not edited in a clone is printed with the options, not copied from the source."""
+    text = 'HloModule m\n\nENTRY %e (a: f32[]) -> f32[] {\n  ROOT %a = f32[] parameter(0), metadata={op_name="x"}\n}\n'
+    options = hlo.PrintOptions(print_metadata=False)
+    assert hlo.parse(text).clone().to_text(options) == hlo.parse(text).to_text(options)
