@@ -215,7 +215,8 @@ class Edit:
             if entry._is_implicit and module.op_line is None:
                 judge.check_types(entry)  # it takes more to say than a line
                 judge.check_starts(entry)
-                marks.own_text(self.journal, entry)
+                for inside in [c for c in module._computations if c.is_inside]:
+                    marks.own_text(self.journal, inside)
                 self.journal.set(module, "_source", None)
         for numbered in self.computations or ():
             judge.check_parameters(numbered)

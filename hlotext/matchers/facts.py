@@ -104,7 +104,7 @@ def has_attribute(instruction: Instruction, name: str, wanted: Any, given: objec
         except ValueError:
             return False
     if isinstance(wanted, str) and isinstance(name_of := getattr(found, "name", None), str):
-        return name_of == wanted
+        return bool(name_of == wanted)
     return bool(found == wanted) or (isinstance(given, str) and str(found) == given)
 
 
