@@ -97,7 +97,7 @@ def has_attribute(instruction: Instruction, name: str, wanted: Any, given: objec
     if isinstance(wanted, Sharding):
         return has_sharding(instruction, wanted)
     if isinstance(found, ReplicaGroups):
-        return groups(found) == wanted
+        return bool(groups(found) == wanted)
     if isinstance(found, BackendConfig) and isinstance(given, Mapping):
         try:
             return bool(found.json() == given)
