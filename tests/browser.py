@@ -32,6 +32,10 @@ def executable() -> str | None:
     return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
+HANGS = 3600.0
+"""Seconds after which a wait is taken for a hang, on a machine however loaded."""
+
+
 class Browser:
     """One browser with one page."""
 
@@ -74,7 +78,7 @@ class Browser:
             message["sessionId"] = session
         os.write(self._write, json.dumps(message).encode() + b"\0")
         while True:
-            answer = self._next(20)
+            answer = self._next(HANGS)
             if answer is None:
                 raise TimeoutError(f"the browser does not answer {method}")
             if answer.get("id") == number:
@@ -151,7 +155,7 @@ class Browser:
         self.call("Page.navigate", url=f"{path.resolve().as_uri()}{fragment}")
         self.wait("document.documentElement?.dataset.ready !== undefined")
 
-    def wait(self, condition: str, limit: float = 20) -> None:
+    def wait(self, condition: str, limit: float = HANGS) -> None:
         """Waits until an expression is true. Raises TimeoutError."""
         end = time.monotonic() + limit
         while not self.eval(condition):

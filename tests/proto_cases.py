@@ -50,7 +50,6 @@ def ask(requests: list[dict[str, object]]) -> list[tuple[bytes, str] | None]:
         capture_output=True,
         text=True,
         errors="surrogateescape",
-        timeout=600,
         check=True,
     )
     answers = [json.loads(line) for line in run.stdout.splitlines()]

@@ -15,7 +15,7 @@ from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.tables.opcodes import OPCODES
 from tests import support
 from tests.fuzz import __main__ as command
-from tests.fuzz import generate, mutate, oracle, seeds
+from tests.fuzz import generate, meaning, mutate, oracle, seeds
 from tests.test_readers import check_readers
 
 CASES = 5_000
@@ -156,3 +156,50 @@ def test_a_case_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
         assert command.examine(b"", command.Figures(), with_memory=False).startswith(
             "Endless at test_fuzz.py"
         )
+
+
+@pytest.mark.parametrize(
+    "shard", [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(SHARDS)]
+)
+def test_what_means_something_odd(shard: int) -> None:
+    """Parts of lines that have changed places, and protos with a field changed: nothing is raised."""
+    for number in range(shard, 120 * SHARDS, SHARDS):
+        try:
+            meaning.check(number)
+        except Exception as error:
+            error.add_note(f"python -m tests.fuzz.meaning --only {number}")
+            raise
+
+
+ODD = {
+    "a start whose result is an array": "  s = f32[8] all-gather-start(p), replica_groups={{0,1}}, dimensions={0}\n"
+    "  ROOT d = f32[16] all-gather-done(s)",
+    "devices that are all the same": "  ROOT r = f32[8] collective-broadcast(p), channel_id=1, replica_groups={{1,1}}",
+    "a slice that gives a tuple": "  g = f32[524288] all-gather(p), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}\n"
+    "  ROOT r = ((f32[4]), u32[]) slice(g), slice={[0:4]}",
+    "a sort along a dimension that is not there": "  ROOT r = f32[8] sort(p), dimensions={3}, to_apply=less",
+    "a constant beyond all memory": "  ROOT r = f32[9223372036854775807] constant({...})",
+    "zeros beyond all memory": "  ROOT r = f32[2147483648,5] constant({...})",
+}
+"""What such cases have found."""
+LESS = """less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT l = pred[] compare(a, b), direction=LT
+}
+
+"""
+
+
+@pytest.mark.parametrize("lines", ODD.values(), ids=ODD)
+def test_what_odd_meanings_have_found(lines: str) -> None:
+    text = f"HloModule m, is_scheduled=true, num_partitions=8\n\n{LESS}ENTRY e {{\n  p = f32[8] parameter(0)\n{lines}\n}}\n"
+    result = hlo.parse_tolerant(text)
+    assert not [one for one in result.diagnostics if one.severity is hlo.Severity.ERROR]
+    meaning.use(result.modules[0])
+
+
+@pytest.mark.parametrize("line", meaning.LINES)
+def test_what_means_something_odd_in_every_command(line: str, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    assert meaning.run_command(meaning.LINES.index(line), tmp_path) == ""

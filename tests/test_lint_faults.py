@@ -64,7 +64,6 @@ def test_a_dynamic_size_that_is_returned_stays_dynamic() -> None:
         input=program,
         capture_output=True,
         text=True,
-        timeout=120,
         check=True,
     )
     assert {finding.code for finding in lint.lint_source(Source(run.stdout)).findings} == {"G109"}

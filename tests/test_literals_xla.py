@@ -43,7 +43,7 @@ def ask_xla(questions: list[tuple[str, str]]) -> list[dict[str, str] | None]:
     run = subprocess.run(
         [sys.executable, "-c", _ASK_XLA],
         input="".join(json.dumps(question) + "\n" for question in questions),
-        capture_output=True, text=True, timeout=300, check=True,
+        capture_output=True, text=True, check=True,
     )  # fmt: skip
     return [json.loads(line) for line in run.stdout.splitlines()]
 

@@ -87,10 +87,10 @@ def test_a_rectangle_tells_its_name(window: Browser, tmp_path: Path) -> None:
     name = window.eval("chart.hlotext.data.words[chart.hlotext.data.name[0]]")
     window.mouse(x - 3, y)
     window.mouse(x, y)
-    window.wait("document.querySelector('.tip').style.display === 'block'", 5)
+    window.wait("document.querySelector('.tip').style.display === 'block'")
     assert window.eval("document.querySelector('.tip b').textContent") == name
     window.mouse(x, y, click=True)
-    window.wait("chart.dataset.chosen === '0'", 5)
+    window.wait("chart.dataset.chosen === '0'")
     told = window.eval("chart.querySelector('.detail').textContent")
     assert told.startswith(name)
     assert "offset" in told
@@ -110,7 +110,7 @@ def test_keys_move_the_chart(window: Browser, report: Path) -> None:
     window.key("0")
     assert window.eval("chart.hlotext.range.end - chart.hlotext.range.start") == whole
     window.key("n")
-    window.wait("chart.dataset.chosen === '0'", 5)
+    window.wait("chart.dataset.chosen === '0'")
     assert quiet(window)
 
 
@@ -175,11 +175,11 @@ def test_a_hostile_graph_does_not_act(window: Browser, tmp_path: Path) -> None:
     title = window.eval("document.title")
     for name in ("n0", "n1", "n2", "n3", "n4", "n6"):
         window.run(f"location.hash = '#{name}'")
-        window.wait(f"document.querySelector('#panel h2').textContent === '{name}'", 5)
-        window.wait("document.querySelector('#panel pre').textContent.length > 5", 5)
+        window.wait(f"document.querySelector('#panel h2').textContent === '{name}'")
+        window.wait("document.querySelector('#panel pre').textContent.length > 5")
     window.eval("document.getElementById('find').focus()")
     window.text("<img")
-    window.wait("document.querySelectorAll('#found [role=option]').length > 0", 5)
+    window.wait("document.querySelectorAll('#found [role=option]').length > 0")
     assert window.eval("document.title") == title
     assert window.eval("document.querySelectorAll('#panel b, #found img').length") == 0
     assert quiet(window)
@@ -204,12 +204,12 @@ def test_links_lead_to_operations(window: Browser, graph: Path) -> None:
     window.eval(
         "[...document.querySelectorAll('#panel li a')].find((a) => a.textContent === 'all-reduce.4').click()"
     )
-    window.wait("document.querySelector('#panel h2').textContent === 'all-reduce.4'", 5)
+    window.wait("document.querySelector('#panel h2').textContent === 'all-reduce.4'")
     assert window.eval("location.hash") == "#all-reduce.4"
     window.run("history.back()")
-    window.wait("document.querySelector('#panel h2').textContent === 'fusion.19'", 5)
-    window.wait("document.querySelector('#panel pre').textContent.includes('%fusion.19 = f32[256,512]')", 5)
-    window.wait("document.querySelector('#panel img')?.naturalWidth > 0", 5)
+    window.wait("document.querySelector('#panel h2').textContent === 'fusion.19'")
+    window.wait("document.querySelector('#panel pre').textContent.includes('%fusion.19 = f32[256,512]')")
+    window.wait("document.querySelector('#panel img')?.naturalWidth > 0")
     assert quiet(window)
 
 
@@ -237,19 +237,19 @@ def test_search_and_keys(window: Browser, graph: Path) -> None:
     window.open(graph, "#fusion.19")
     window.key("/")
     window.text("programs.py:831")
-    window.wait("document.querySelectorAll('#found [role=option]').length > 3", 5)
+    window.wait("document.querySelectorAll('#found [role=option]').length > 3")
     window.run("document.getElementById('find').value = ''")
     window.text("all-reduce.4")
-    window.wait("document.querySelector('#found [role=option] b')?.textContent === 'all-reduce.4'", 5)
+    window.wait("document.querySelector('#found [role=option] b')?.textContent === 'all-reduce.4'")
     window.key("Enter")
-    window.wait("document.querySelector('#panel h2').textContent === 'all-reduce.4'", 5)
+    window.wait("document.querySelector('#panel h2').textContent === 'all-reduce.4'")
     window.key("ArrowUp")
-    window.wait("document.querySelector('#panel h2').textContent !== 'all-reduce.4'", 5)
+    window.wait("document.querySelector('#panel h2').textContent !== 'all-reduce.4'")
     window.run("location.hash = '#fusion.19'")
-    window.wait("document.querySelector('#panel h2').textContent === 'fusion.19'", 5)
+    window.wait("document.querySelector('#panel h2').textContent === 'fusion.19'")
     window.eval("document.getElementById('canvas').focus()")
     window.key("o")
-    window.wait("document.querySelectorAll('#graph rect.room').length === 1", 5)
+    window.wait("document.querySelectorAll('#graph rect.room').length === 1")
     assert quiet(window)
 
 

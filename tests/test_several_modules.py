@@ -73,7 +73,7 @@ REFUSED = {
 }
 """Command lines that mean one module."""
 
-WITHOUT = frozenset({"rule", "layout", "opcodes", "passes", "schema"})
+WITHOUT = frozenset({"message", "rule", "layout", "opcodes", "passes", "schema"})
 """Commands that read no module."""
 
 

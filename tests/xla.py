@@ -42,7 +42,6 @@ def ask_xla(texts: list[str]) -> list[str | None]:
         input="".join(json.dumps(text) + "\n" for text in texts),
         capture_output=True,
         text=True,
-        timeout=300,
         check=True,
     )
     return [json.loads(line) for line in run.stdout.splitlines()]
@@ -89,7 +88,6 @@ def compile_with_xla(texts: list[str]) -> list[str]:
         input="".join(json.dumps(text) + "\n" for text in texts),
         capture_output=True,
         text=True,
-        timeout=1200,
         check=True,
     )
     return [json.loads(line) for line in run.stdout.splitlines()]

@@ -238,7 +238,7 @@ def inferred_mesh(count: int, groups: Iterable[ReplicaGroups]) -> DeviceMesh | N
                 break
             ends.update(end for size, stride in grid for end in (stride, stride * size))
     ordered = sorted(ends)
-    if ordered[-1] != count or any(b % a for a, b in itertools.pairwise(ordered)):
+    if not ordered[0] or ordered[-1] != count or any(b % a for a, b in itertools.pairwise(ordered)):
         return None
     sizes = tuple(b // a for a, b in itertools.pairwise(ordered))[::-1]
     return DeviceMesh(tuple(f"axis_{n}" for n in range(len(sizes))), sizes)

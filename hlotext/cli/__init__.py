@@ -136,6 +136,13 @@ class _Commands(click.Group):
         except click.Abort:
             click.echo("Aborted!", err=True)
             status = 1
+        except BrokenPipeError:  # of --help and --version, which are printed while options are read
+            _give_up_output()
+            status = _BROKEN_PIPE
+        except OSError as error:
+            if error.errno not in _UNWRITABLE or error.filename is not None:
+                raise
+            status = _unwritable(error)
         sys.exit(status if isinstance(status, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -155,7 +162,7 @@ class _Commands(click.Group):
             ctx.exit(_INTERRUPTED)
         except BrokenPipeError:
             # The reader has seen enough. What is still to be written goes nowhere, without complaint.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _give_up_output()
             ctx.exit(_BROKEN_PIPE)
         except MemoryError:
             click.echo("hlotext: out of memory", err=True)
@@ -163,10 +170,7 @@ class _Commands(click.Group):
         except OSError as error:
             if error.errno not in _UNWRITABLE or error.filename is not None:
                 _internal(ctx, error)
-            with suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            click.echo(f"hlotext: standard output cannot be written: {error.strerror}", err=True)
-            ctx.exit(UNREADABLE)
+            ctx.exit(_unwritable(error))
         except click.exceptions.Exit as ending:
             if ending.exit_code:
                 _write_failure(ctx)
@@ -179,6 +183,19 @@ class _Commands(click.Group):
         except Exception as error:
             _internal(ctx, error)
         return result
+
+
+def _unwritable(error: OSError) -> int:
+    """Says that standard output cannot be written; gives the exit status."""
+    _give_up_output()
+    click.echo(f"hlotext: standard output cannot be written: {error.strerror}", err=True)
+    return UNREADABLE
+
+
+def _give_up_output() -> None:
+    """What is still to be written goes nowhere, without complaint."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _internal(ctx: click.Context, error: Exception) -> NoReturn:
@@ -215,13 +232,16 @@ def _write_failure(ctx: click.Context, error: Exception | None = None) -> None:
     metavar="SIZE",
     help="Bytes that a source may hold or unpack to; else 4G.",
 )
-def main(no_pager: bool, max_source: str | None) -> None:
+@click.option("--follow-links", is_flag=True, help="Also links in a folder that lead out of it.")
+def main(no_pager: bool, max_source: str | None, follow_links: bool) -> None:
     """\b
     Look into XLA's HLO text, check it, change it.
     A FILE may be packed (.gz, .xz, .zst); - is standard input.
     Exit status: 0 fine, 1 something was found, 2 wrong usage or unreadable input.
     Example: hlotext show module_0001.jit_step.after_optimizations.txt
     """
+    if follow_links:
+        os.environ["HLOTEXT_FOLLOW_LINKS"] = "1"
     if max_source is not None:
         # A variable, since processes that are started later see it too.
         os.environ[inputs.LIMIT_VARIABLE] = max_source

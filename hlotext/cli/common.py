@@ -196,6 +196,7 @@ class Inputs:
             from hlotext.dumps.texts import module_texts  # nobody else waits for it
 
             self.has_folders = True
+            say_outward_links(place)
             try:
                 found = list(module_texts([place], which))
                 if not found:
@@ -298,6 +299,18 @@ def internal_error(error: Exception, place: str) -> str:
         traceback.print_exc()
     said = " ".join(f"{type(error).__name__}: {error}".split())
     return f"{place}: internal error: {said} ({DEBUG_VARIABLE}=1 shows where)"
+
+
+def say_outward_links(place: str) -> None:
+    """That links in a folder are not followed, since they lead out of it."""
+    from hlotext.dumps.storage import outward_links
+
+    found = outward_links(place) if os.path.isdir(place) else []
+    if found:
+        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+        say(
+            f"{', '.join(found[:3])}{more}: not read, a link out of the folder (hlotext --follow-links follows it)"
+        )
 
 
 def is_folder(place: str) -> bool:

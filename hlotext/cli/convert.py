@@ -11,6 +11,7 @@ import hlotext as hlo
 from hlotext.cli.common import Unreadable, say
 from hlotext.cli.output import emit
 from hlotext.cli.show_trace import NO_MODULES
+from hlotext.ir.files import write_bytes
 from hlotext.syntax.source.inputs import is_binary, read_data
 
 _TEXT, _PROTO, _JSON = "text", "proto", "json"
@@ -77,8 +78,7 @@ def command(file: str, output: str, fill_elided: bool, message: str | None, name
             f"{file}: {error}" if isinstance(error, hlo.ProtoError) and not error.file_name else str(error)
         ) from None
     try:
-        with open(output, "wb") as out:
-            out.write(data)
+        write_bytes(output, data)
     except OSError as error:
         raise Unreadable(f"{output} cannot be written: {error.strerror or error}") from None
 

@@ -7,6 +7,7 @@ import click
 import hlotext as hlo
 from hlotext.cli.common import Inputs, NotFound, Unreadable
 from hlotext.cli.output import emit
+from hlotext.ir.files import write_text
 from hlotext.rewrite.extraction import extract
 from hlotext.syntax.source.inputs import several
 
@@ -27,7 +28,8 @@ _DEPTH = 3
     help="Operands further away become parameters.",
 )
 @click.option("--whole", is_flag=True, help="Everything that it needs, however much that is.")
-def command(file: str, name: str, depth: int, whole: bool) -> None:
+@click.option("-o", "--output", "place", metavar="FILE", help="Where to, instead of standard output.")
+def command(file: str, name: str, depth: int, whole: bool, place: str | None) -> None:
     """Print a module of its own that computes one instruction of FILE, with what it needs.
 
     \b
@@ -48,9 +50,20 @@ def command(file: str, name: str, depth: int, whole: bool) -> None:
             raise Unreadable(several(file, [module for module, _ in found]))
         for _, instruction in found:
             try:
-                emit(str(extract(instruction, None if whole else depth)))
+                text = str(extract(instruction, None if whole else depth))
             except hlo.EditError as error:
                 raise Unreadable(str(error)) from None
+            _write(text, place)
             return
     inputs.finish()
     raise NotFound(f"no instruction is called {name.removeprefix('%')} in {file}")
+
+
+def _write(text: str, place: str | None) -> None:
+    if place is None or place == "-":
+        emit(text)
+        return
+    try:
+        write_text(place, text)
+    except OSError as error:
+        raise Unreadable(f"{place} cannot be written: {error.strerror}") from None

@@ -98,6 +98,11 @@ def write_report(report: reports.Report, output_format: str, output_file: Path |
         text = json_text(reports.document(report)) + "\n"
     else:
         text = reports.WRITERS[output_format](report)
+    write_text_or_show(text, output_file)
+
+
+def write_text_or_show(text: str, output_file: Path | None) -> None:
+    """A report to a file, or to standard output. Raises Unreadable."""
     if output_file is None:
         emit_report(text)
         return

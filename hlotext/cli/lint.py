@@ -16,9 +16,18 @@ from hlotext import lint, reports
 from hlotext.analysis import Backend
 from hlotext.analysis.quantities import counted
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
-from hlotext.cli.common import Unreadable, is_folder, say
+from hlotext.cli.common import Unreadable, is_folder, say, say_outward_links
+from hlotext.cli.documents import json_text
 from hlotext.cli.files import Rewriting
-from hlotext.cli.findings import EXIT_ZERO, FOUND, OUTPUT_FILE, QUIET, show, write_report
+from hlotext.cli.findings import (
+    EXIT_ZERO,
+    FOUND,
+    OUTPUT_FILE,
+    QUIET,
+    show,
+    write_report,
+    write_text_or_show,
+)
 from hlotext.cli.output import Column, Kind, Table, echo, output
 from hlotext.dumps.texts import Text
 from hlotext.ir.files import write_text
@@ -134,6 +143,10 @@ def command(
         for file in files:
             echo(_label(file))
         return
+    if statistics and output_format not in reports.STATISTICS:
+        raise click.UsageError(
+            f"--statistics counts, and {output_format} lists findings: take {', '.join(reports.STATISTICS)}"
+        )
     if explain_silence is not None:
         _explain(files, explain_silence.upper(), config)
         return
@@ -158,7 +171,7 @@ def command(
         found, list(map(_label, files)), lint.code_of, hlo.__version__, gone, with_origin=True
     )
     if statistics:
-        echo(reports.statistics(report), end="")
+        write_text_or_show(_counted(report, output_format), output_file)
     elif output_format == "full" and output_file is None:
         show(found, with_origin=True)
     else:
@@ -260,6 +273,7 @@ def _files(paths: Sequence[str]) -> list[str | Text]:
     files: list[str | Text] = []
     for path in paths:
         if is_folder(path):
+            say_outward_links(path)
             try:
                 inside = lint.texts_in(path)
             except hlo.InputError as error:
@@ -316,6 +330,13 @@ def _bar(results: Iterator[lint.FileResult], count: int) -> AbstractContextManag
 
 
 # ---- what to say
+
+
+def _counted(report: reports.Report, output_format: str) -> str:
+    """How often each code was found."""
+    if output_format == "json":
+        return json_text(reports.counted_document(report)) + "\n"
+    return reports.STATISTICS[output_format](report)
 
 
 def _write(path: Path, baseline: lint.Baseline, quiet: bool) -> None:

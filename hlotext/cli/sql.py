@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import date, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,6 +24,7 @@ from hlotext.cli.documents import json_text
 from hlotext.cli.output import Column, Kind, Table, WorkBar, emit, emit_report, output, printable
 from hlotext.cli.table import BUILD, JOBS
 from hlotext.dumps.texts import Which
+from hlotext.ir.files import write_bytes
 from hlotext.syntax.source.inputs import InputError
 from hlotext.tables.errors import QueryError
 
@@ -243,7 +243,7 @@ def _write(result: Result, output_format: str, place: str | None, rows: int, tit
 
 def _to_file(place: str, data: bytes) -> None:
     try:
-        Path(place).write_bytes(data)
+        write_bytes(place, data)
     except OSError as error:
         raise Unreadable(f"{place} cannot be written: {error.strerror}") from None
     say(f"{place} written, {len(data) / 1e6:.1f} MB")

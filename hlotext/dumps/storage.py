@@ -36,6 +36,24 @@ def without_packing(name: str) -> str:
     return next((name[: -len(ending)] for ending in PACKINGS if name.endswith(ending)), name)
 
 
+def outward_links(root: str | os.PathLike[str]) -> list[str]:
+    """The links in a folder that lead to a file outside of it. They are not followed: a folder may come from elsewhere, and
+    what its links name on this machine is none of it. None where `LINKS_VARIABLE` is set."""
+    if os.environ.get(LINKS_VARIABLE):
+        return []
+    inside = os.path.join(os.path.realpath(root), "")
+    return [
+        path
+        for where, _, files in os.walk(root)
+        for file in files
+        if os.path.islink(path := os.path.join(where, file)) and not os.path.realpath(path).startswith(inside)
+    ]
+
+
+LINKS_VARIABLE = "HLOTEXT_FOLLOW_LINKS"
+"""Set to anything but nothing, links in a folder are followed wherever they lead."""
+
+
 class Storage(Protocol):
     """Holds files, by their path inside the folder, parts joined by `/`."""
 
@@ -71,8 +89,10 @@ class FolderStorage:
 
     def names(self) -> Iterator[str]:
         seen: set[str] = set()
+        outward = set(outward_links(self.root))
         for where, folders, files in os.walk(self.root):
             folders.sort()
+            files = [file for file in files if os.path.join(where, file) not in outward]
             below = os.path.relpath(where, self.root).replace(os.sep, "/")
             prefix = "" if below == "." else f"{below}/"
             archives = []

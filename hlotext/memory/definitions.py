@@ -132,7 +132,7 @@ def _send(instruction: Instruction, parts: Parts, at: At, table: PartsTable) -> 
     return _built(
         instruction, parts, at, table,
         lambda index, _: index in ((), (1,), (2,)),
-        lambda index, _: (0, index[1:]) if index[0] == 0 else None,
+        lambda index, _: (0, index[1:]) if index[:1] == (0,) else None,
     )  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def _recv_done(instruction: Instruction, parts: Parts, at: At, table: PartsTable
     return _built(
         instruction, parts, at, table,
         lambda index, _: index in ((), (1,)),
-        lambda index, _: (0, index) if index[0] == 0 else None,
+        lambda index, _: (0, index) if index[:1] == (0,) else None,
     )  # fmt: skip
 
 
@@ -148,7 +148,7 @@ def _all_gather_start(instruction: Instruction, parts: Parts, at: At, table: Par
     several = len(instruction.operands) > 1
     return _built(
         instruction, parts, at, table,
-        lambda index, shape: shape.is_tuple or index[0] == 1,
+        lambda index, shape: shape.is_tuple or index[:1] == (1,),
         lambda index, _: ((index[1], ()) if len(index) == 2 else None) if several else (0, index[1:]),
     )  # fmt: skip
 

@@ -211,13 +211,16 @@ def _write_frames(index: StackFrameIndex, tools: Tools) -> bytes:
     except (ValueError, UnicodeError):
         raise ProtoError("a name in the tables of stack frames is no UTF-8") from None
     names = [one.name for one in FileLocation.__attrs_attrs__]
-    for place in index.file_locations:
-        m.file_locations.append(raw_bytes(classes.FileLocation(**{n: getattr(place, n) for n in names})))
-    for frame in index.stack_frames:
-        made = classes.StackFrame(
-            file_location_id=frame.file_location_id, parent_frame_id=frame.parent_frame_id
-        )
-        m.stack_frames.append(raw_bytes(made))
+    try:
+        for place in index.file_locations:
+            m.file_locations.append(raw_bytes(classes.FileLocation(**{n: getattr(place, n) for n in names})))
+        for frame in index.stack_frames:
+            made = classes.StackFrame(
+                file_location_id=frame.file_location_id, parent_frame_id=frame.parent_frame_id
+            )
+            m.stack_frames.append(raw_bytes(made))
+    except ValueError:
+        raise ProtoError("a number in the tables of stack frames has more than 32 bits") from None
     return raw_bytes(m)
 
 

@@ -17,6 +17,9 @@ from hlotext.proto.errors import ProtoError
 from hlotext.proto.pool import Classes
 from hlotext.proto.shapes import MAX_DEPTH, ShapeReader, ShapeWriter
 
+MAX_SIZE = 2 << 30
+"""Bytes of a message: protobuf's own bound."""
+
 FIELDS: dict[str, tuple[int, str]] = {
     "pred": (2, "varint"), "u8": (3, "raw"), "s32": (4, "varint"), "s64": (5, "varint"), "u32": (6, "varint"),
     "u64": (7, "varint"), "f32": (8, "raw"), "f64": (9, "raw"), "f16": (11, "raw"), "c64": (12, "raw"),
@@ -146,6 +149,8 @@ def _written(literal: Literal, shapes: ShapeWriter, classes: Classes) -> bytes:
     known = FIELDS.get(type_.name)
     if known is None or literal.unknown_text is not None:
         raise ProtoError(f"this release does not know how literals of {type_} are kept")
+    if (shape.element_count or 0) * np.dtype(type_.dtype).itemsize >= MAX_SIZE:
+        raise ProtoError(f"a literal of {shape} is larger than a proto may be")
     array = np.zeros(shape.dimensions, dtype=type_.dtype) if literal.is_elided else literal.array
     order = _major_to_minor(shape, shape.layout)
     flat = (array if order is None else array.transpose(order)).reshape(-1)

@@ -6,6 +6,7 @@ Ids count computations and instructions in the order of the text, an instruction
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from hlotext.ir.nodes.bad_instruction import BadInstruction
@@ -44,7 +45,12 @@ def write_module(module: Module, *, fill_elided: bool = False) -> bytes:
     constants, by name; for what no proto holds (opcodes and attributes that it has no field for, text that is no UTF-8).
     """
     module.materialize()
-    return _Writer(module, fill_elided).module_bytes()
+    try:
+        return _Writer(module, fill_elided).module_bytes()
+    except ProtoError:
+        raise
+    except (ValueError, OverflowError, struct.error) as error:
+        raise ProtoError(f"a value of the header has no place in a proto: {error}") from None
 
 
 class _Writer:
@@ -209,6 +215,8 @@ class _Writer:
                     rest = self._references(instruction) + rest
             except ProtoError as error:
                 raise ProtoError(f"{instruction.name}: {error.bare_message}") from None
+            except (ValueError, OverflowError, struct.error) as error:  # protobuf's, of numbers out of range
+                raise ProtoError(f"{instruction.name}: a value has no place in a proto: {error}") from None
             size = len(text)
             if size > 127 or len(listed) > 127:
                 raw = join((

@@ -6,6 +6,7 @@ Knows nothing of what was checked. What goes out goes through `escape`, so that 
 """
 
 from hlotext.findings import escape
+from hlotext.reports.counted import STATISTICS, counted_document
 from hlotext.reports.github import github
 from hlotext.reports.gitlab import gitlab
 from hlotext.reports.human import coloured, concise, concise_line, full, full_text, summary
@@ -29,11 +30,13 @@ WRITERS = {
 """The formats. Each writer takes a `Report` and gives a text that ends with a line end, or is empty."""
 
 __all__ = [
+    "STATISTICS",
     "WRITERS",
     "Report",
     "coloured",
     "concise",
     "concise_line",
+    "counted_document",
     "counts",
     "document",
     "escape",

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import attrs
 
+from hlotext.dumps.storage import outward_links
 from hlotext.ir.memo import late
 from hlotext.syntax.source.inputs import LIMIT_VARIABLE, InputError, most_bytes
 
@@ -85,10 +86,11 @@ class Place:
         except Exception as error:
             raise _unreachable(self.url, error) from None
         lead = len(self.path) + 1
+        outward = set(outward_links(self.path)) if self.is_local else ()
         return {
             path[lead:].replace(os.sep, "/"): info
             for path, info in found.items()
-            if info.get("type") == "file" and len(path) > lead
+            if info.get("type") == "file" and len(path) > lead and path not in outward
         }
 
     def info(self) -> dict[str, Any]:

@@ -211,7 +211,7 @@ def kernel_count(operation: Instruction, threads_per_block: int, shared_memory_p
     keys = operation.operands[0].shape
     dimension = operation.attributes.get("dimensions", (0,))
     assert keys is not None
-    size = keys.dimensions[dimension[0]] if keys.dimensions else 1
+    size = keys.dimensions[dimension[0]] if dimension[0] < keys.rank else 1
     stages = (size - 1).bit_length()
     element_bytes = sum(
         max(operand.shape.element_type.byte_width, 1) for operand in operation.operands if operand.shape

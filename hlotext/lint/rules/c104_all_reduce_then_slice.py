@@ -66,7 +66,10 @@ def _keeps_its_part(value: Instruction, devices: int, context: Context) -> bool:
     slices = slices_of(value)
     if slices is None or value.shape is None or not value.shape.is_array:
         return False
-    size, kept = value.shape.element_count, {s.shape.element_count for s in slices if s.shape is not None}
+    size, kept = (
+        value.shape.element_count,
+        {s.shape.element_count for s in slices if s.shape is not None and s.shape.is_array},
+    )
     return (
         size % devices == 0
         and kept == {size // devices}

@@ -53,7 +53,7 @@ class GatherThenSlice(Rule):
         if slices is None or value.shape is None or size_of(value.shape) < self.min_bytes:
             return None
         # Several fusions cut the same slice each for themselves.
-        sizes = {_place(s): s.shape.element_count for s in slices if s.shape is not None}
+        sizes = {_place(s): s.shape.element_count for s in slices if s.shape is not None and s.shape.is_array}
         kept = sum(sizes.values())
         return kept / value.shape.element_count if kept < value.shape.element_count else None
 

@@ -32,7 +32,11 @@ class SlowOnTpu(Rule):
         if instruction.opcode == "sort":
             (dimension,) = instruction.attributes.get("dimensions", (0,))
             # Of a sort that the program asks for all is wanted, as far as the text tells.
-            if shape.dimensions[dimension] >= self.min_elements and _is_top_k(instruction):
+            if (
+                dimension < shape.rank
+                and shape.dimensions[dimension] >= self.min_elements
+                and _is_top_k(instruction)
+            ):
                 yield Report(
                     instruction,
                     f"sort along {shape.dimensions[dimension]:,} elements",

@@ -1,0 +1,54 @@
+"""How often each code was found, in the formats in which that can be said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from hlotext.findings import escape
+from hlotext.reports.json import document
+from hlotext.reports.markdown import counts, statistics
+from hlotext.reports.report import Report
+
+
+def counted_document(report: Report) -> dict[str, Any]:
+    """The `document` without findings, and `statistics` in their place."""
+    return {
+        **document(attrs.evolve(report, findings=[])),
+        "summary": document(report)["summary"],
+        "statistics": _rows(report),
+    }
+
+
+def _json(report: Report) -> str:
+    return escape.json(counted_document(report)) + "\n"
+
+
+def _json_lines(report: Report) -> str:
+    return "".join(f"{escape.json(row, None)}\n" for row in _rows(report))
+
+
+def _markdown(report: Report) -> str:
+    rows = [
+        f"| {row['code']} | {row['count']:,} | {escape.markdown(row['title'])} |\n" for row in _rows(report)
+    ]
+    return "".join(["| code | count | what |\n", "|---|---:|---|\n", *rows])
+
+
+def _rows(report: Report) -> list[dict[str, Any]]:
+    """An object for each code, the most frequent first."""
+    return [
+        {"code": code, "title": report.code_of(code).title, "count": count}
+        for code, count in counts(report.findings)
+    ]
+
+
+STATISTICS = {
+    "full": statistics,
+    "concise": statistics,
+    "json": _json,
+    "json-lines": _json_lines,
+    "markdown": _markdown,
+}
+"""The formats that have such counts; the others list findings and nothing else."""
