@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hlotext import dumps
 from hlotext.dumps.changes import Changes, changes
-from hlotext.dumps.lines import computations, differing, name_of, usual_form
+from hlotext.dumps.identity.states import usual_form
 from tests.dump_cases import TAGGED, unpacked
 
 TEXT = """HloModule m, entry_computation_layout={(f32[4]{0}, f32[4]{0})->f32[4]{0}}
@@ -103,15 +101,15 @@ def test_texts_of_another_form() -> None:
     assert short(changes(usual_form(TEXT), usual_form(plain))) == []
 
 
-@given(st.lists(st.sampled_from("abcdef"), unique=True), st.lists(st.sampled_from("abcdef"), unique=True))
-def test_cutting_what_both_texts_share_loses_no_difference(old: list[str], new: list[str]) -> None:
-    """Nor does it add any: the computations of one text alone are the same, however much is cut."""
-
-    def text(names: list[str]) -> str:
-        return "HloModule m\n\n" + "".join(f"%{name} {{\n  {name}\n}}\n\n" for name in names)
-
-    whole = set(computations(text(old))), set(computations(text(new)))
-    cut = tuple(set(computations(part)) for part in differing(text(old), text(new)))
-    assert whole[0] ^ whole[1] >= cut[0] ^ cut[1]
-    assert {name_of(part) for part in whole[0] - whole[1]} == {name_of(part) for part in cut[0] - whole[1]}
-    assert {name_of(part) for part in whole[1] - whole[0]} == {name_of(part) for part in cut[1] - whole[0]}
+def test_an_operation_that_is_fused_is_renamed() -> None:
+    """It came from outside the fusion: nothing but the fusion is new, and nothing is gone."""
+    old = TEXT.replace("fusion(%exp.1, %b), kind=kLoop, calls=%fused_computation", "add(%exp.1, %b)").replace(
+        "fusion.1", "add.9"
+    )
+    old = old[: old.index("%fused_computation")] + old[old.index("ENTRY") :]
+    found = changes(old, TEXT)
+    assert [change.name for change in found.added] == ["p0", "p1", "fusion.1"]
+    assert [(change.old_name, change.name) for change in (*found.renamed, *found.changed)] == [
+        ("add.9", "add.1")
+    ]
+    assert not found.removed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import hlotext as hlo
 from hlotext.dumps.changes import Changes, changes
 from hlotext.dumps.files import DumpFile
-from hlotext.dumps.lines import usual_form
+from hlotext.dumps.identity.states import usual_form
 from hlotext.dumps.stages import stages
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Step:
         if not self.index:
             return Changes(is_same_text=True)
         old = self.compilation.steps[self.index - 1].file.text()
-        return changes(usual_form(old), usual_form(self.file.text()))
+        return changes(usual_form(old), usual_form(self.file.text()), self.name)
 
     def release(self) -> None:
         """Lets go of the module, to be read again when it is asked for."""

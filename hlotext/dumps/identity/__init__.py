@@ -1,8 +1,21 @@
 """One identity across all passes: which operation of a step is which of the one before, who brought it, and out of what."""
 
-from hlotext.dumps.identity.answers import Birth, Event, Identity, Link
-from hlotext.dumps.identity.graph import paired
-from hlotext.dumps.identity.owners import Owner, owner
-from hlotext.dumps.identity.states import State
+from typing import TYPE_CHECKING
+
+from hlotext.ir.doors import door
+
+if TYPE_CHECKING:
+    from hlotext.dumps.identity.answers import Birth, Event, Identity, Link
+    from hlotext.dumps.identity.graph import paired
+    from hlotext.dumps.identity.owners import Owner, owner
+    from hlotext.dumps.identity.states import State
+
+__getattr__ = door(
+    __name__,
+    answers=("Birth", "Event", "Identity", "Link"),
+    graph=("paired",),
+    owners=("Owner", "owner"),
+    states=("State",),
+)
 
 __all__ = ["Birth", "Event", "Identity", "Link", "Owner", "State", "owner", "paired"]

@@ -14,7 +14,7 @@ from hlotext.dumps.identity.graph import Chain, Origin
 from hlotext.dumps.identity.owners import Owner, owner
 from hlotext.dumps.identity.pairing import SURE, Edge
 from hlotext.dumps.identity.sources import Source, Sources
-from hlotext.dumps.lines import usual_form
+from hlotext.dumps.identity.states import usual_form
 from hlotext.dumps.step import Step
 from hlotext.dumps.timeline import whole_text
 

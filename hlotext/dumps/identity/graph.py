@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -10,7 +11,9 @@ from hlotext.dumps.identity.leftovers import complete
 from hlotext.dumps.identity.looking import behind
 from hlotext.dumps.identity.pairing import AMBIGUOUS, LIKELY, SAME, SURE, Edge, Pairing
 from hlotext.dumps.identity.states import State
-from hlotext.dumps.step import Step
+
+if TYPE_CHECKING:
+    from hlotext.dumps.step import Step
 
 CREATED = "created"
 

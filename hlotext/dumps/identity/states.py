@@ -9,7 +9,7 @@ import functools
 import re
 from collections.abc import Iterator
 
-from hlotext.dumps.lines import computations
+import hlotext as hlo
 from hlotext.syntax.language import patterns
 
 
@@ -21,6 +21,7 @@ class Op:
         "base",
         "callees",
         "frame",
+        "inner",
         "is_root",
         "name",
         "number",
@@ -29,6 +30,7 @@ class Op:
         "operands",
         "plain",
         "shape",
+        "tail",
     )
 
     def __init__(self, line: re.Match[str]) -> None:
@@ -56,6 +58,10 @@ class Op:
                 self.op_name = found[1]
             if (found := _FRAME.search(metadata[0])) is not None:
                 self.frame = found[0]
+        self.tail: str = tail
+        """The attributes as they are written, without metadata."""
+        self.inner: str = inner or "" if operands is None else ""
+        """What stands in the parentheses, where that is no names: a constant's value, a parameter's number."""
         self.callees: tuple[str, ...] = ()
         if "=%" in tail or "={%" in tail:
             tail, self.callees = _callees(tail)
@@ -114,7 +120,7 @@ class State:
         self.home: dict[str, Part] = {}
         self.entry: Part | None = None
         self.head = ""
-        for index, chunk in enumerate(computations(text)):
+        for index, chunk in enumerate(text.split(_END)):
             header = _HEADER.search(chunk)
             if header is None:
                 continue
@@ -171,6 +177,8 @@ class State:
         return self._frames.get(frame[15:], frame)
 
 
+_END = "\n}"
+"""Where a computation ends."""
 _NAME = re.compile(r"%([A-Za-z_][\w.\-]*)", re.ASCII)
 _HEADER = re.compile(r"(?:\A|(?<=\n))(ENTRY )?%?([A-Za-z_][\w.\-]*) [^\n]*\{(?=\n|\Z)", re.ASCII)
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
@@ -304,3 +312,13 @@ _SUFFIX = re.compile(r"(?:\.(?:\d+|clone|remat|remat_uncompressed|sunk|unrolled)
 def stem(name: str) -> str:
     """A name without the numbers and marks that make it unique: `add.42.clone.1` is one of `add`."""
     return _SUFFIX.sub("", name)
+
+
+def has_usual_form(text: str) -> bool:
+    """Whether a text is written as XLA writes dumps: names with `%`, each operation on a line of its own."""
+    return "\n  %" in text or "\n  ROOT %" in text
+
+
+def usual_form(text: str) -> str:
+    """A text of any form in that form: itself, or what XLA would print of the module in it. Raises HloSyntaxError."""
+    return text if has_usual_form(text) else hlo.parse(text, only=True).to_text()
