@@ -99,6 +99,10 @@ class Graph:
         current: hlo.Instruction = node
         indices: list[int] = []
         for _ in range(_HOPS):
+            known = None if indices else self._sources.get(current)
+            if known is not None:  # so a way that many nodes share is gone once
+                current = known
+                break
             way.append((current, tuple(indices)))
             following = self._behind(current, indices)
             if following is None:

@@ -48,6 +48,11 @@ def drop_lists(module: Module) -> None:
     _set(module, {n: v for n, v in _notes(module).items() if n not in OF_ARGUMENTS and n not in OF_RESULTS})
 
 
+def counts_arguments(module: Module) -> bool:
+    """Whether there is a list of arguments."""
+    return any(name in OF_ARGUMENTS for name in _notes(module))
+
+
 def _count(shapes: Sequence[Shape | None]) -> int | None:
     """How many arrays PJRT counts; None where that is not known."""
     if len(shapes) == 1 and shapes[0] is not None and shapes[0].is_tuple:

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from hlotext.edit import identity, instructions, marks, structure, values
-from hlotext.edit.entry_lists import argument_added, argument_removed
+from hlotext.edit.entry_lists import argument_added, argument_removed, counts_arguments
 from hlotext.edit.journal import Edit
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
@@ -94,9 +94,12 @@ def remove_parameter(computation: Computation, number: int) -> None:
 
 
 def remove_unused_parameters(computation: Computation, parameters: Collection[Instruction]) -> None:
-    """Takes several parameters of a computation that is not the entry away in one step, as `remove_parameter` does one."""
+    """Takes several parameters of a computation away in one step, as `remove_parameter` does one.
+
+    Raises EditError, and changes nothing, also for those of an entry of which the header says something.
+    """
     module = computation._module
-    if module is None or computation.is_entry:
+    if module is None or (computation.is_entry and _is_described(module)):
         raise EditError(f"the parameters of {computation.name} are taken away one by one")
     for parameter in parameters:
         if parameter.users or parameter.control_successors or parameter.is_root:
@@ -112,6 +115,14 @@ def remove_unused_parameters(computation: Computation, parameters: Collection[In
         for caller in callers:
             operands = tuple(o for number, o in enumerate(caller.operands) if number not in gone)
             instructions.change(caller, {"operands": operands}, typed=False)
+
+
+def _is_described(module: Module) -> bool:
+    """Whether the header says something of each of the entry's parameters, or of some by their numbers."""
+    attributes = module._attributes
+    return any(
+        name in attributes for name in (ENTRY_LAYOUT, _FLAGS, *(row[0] for row in _PARAMETER_NUMBERS))
+    ) or counts_arguments(module)
 
 
 def _callers(computation: Computation) -> tuple[Instruction, ...]:
@@ -145,17 +156,18 @@ def _renumber_header(edit: Edit, module: Module, number: int) -> None:
         attributes[ENTRY_LAYOUT] = attrs.evolve(
             layout, parameter_shapes=(*shapes[:number], *shapes[number + 1 :])
         )
-    flags = attributes.get("allow_spmd_sharding_propagation_to_parameters")
+    flags = attributes.get(_FLAGS)
     if isinstance(flags, tuple) and len(flags) > 1:
         flags = (*flags[:number], *flags[number + 1 :])
-        attributes["allow_spmd_sharding_propagation_to_parameters"] = flags
+        attributes[_FLAGS] = flags
         if flags == (False,):  # what its absence says
-            del attributes["allow_spmd_sharding_propagation_to_parameters"]
+            del attributes[_FLAGS]
     if attributes != module._attributes:
         edit.journal.set(module, "_attributes", attributes)
         marks.touch_header(edit.journal, module)
 
 
+_FLAGS = "allow_spmd_sharding_propagation_to_parameters"
 _PARAMETER_NUMBERS: tuple[tuple[str, Any, str], ...] = (
     ("input_output_alias", InputOutputAliasConfig, "parameter_number"),
     ("buffer_donor", BufferDonorConfig, "param_number"),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hlotext.edit.asynchronous import is_finished_by
 from hlotext.edit.entry_lists import drop_lists
-from hlotext.edit.parameters import remove_parameter
+from hlotext.edit.parameters import remove_unused_parameters
 from hlotext.edit.structure import set_entry, set_root
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import FINISHERS
@@ -35,6 +35,7 @@ def extract(instruction: Instruction, depth: int | None = None) -> Module:
         drop_lists(copy)
         _make_entry(copy, body, nodes[instruction])
         number = sum(i.opcode == "parameter" for i in body)
+        front = body.instructions[0]
         for old in computation:
             if old not in kept or old.opcode == "parameter" or not _is_border(old, kept, depth, instruction):
                 continue
@@ -42,14 +43,14 @@ def extract(instruction: Instruction, depth: int | None = None) -> Module:
             parameter = Instruction(
                 copy.instruction_names.unique(f"{old.name}.given"), "parameter", old.shape, argument=number
             )
-            body.add(parameter, body.instructions[0], typed=False)
+            body.add(parameter, front, typed=False)
+            front = parameter
             number += 1
             new.replace_all_uses_with(parameter)
         DeadCodeElimination().run(copy)
-        for place in reversed(range(len(body.parameters))):
-            parameter = body.parameters[place]
-            if not parameter.users and not parameter.is_root:
-                remove_parameter(body, place)
+        remove_unused_parameters(
+            body, [one for one in body.parameters if not (one.users or one.is_root or one.control_successors)]
+        )
     return copy
 
 
