@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 import hlotext as hlo
-from hlotext import diff, rewrite
+from hlotext import compiler, diff, rewrite
+from hlotext.ir.nodes.computation import Computation
 
 
 def steps(work: Callable[[], object]) -> int:
@@ -34,7 +35,8 @@ def nested(depth: int) -> str:
         f"fn{n} {{\n  p = f32[4] parameter(0)\n  ROOT r = f32[4] {f'call(p), to_apply=fn{n - 1}' if n else 'negate(p)'}\n}}\n"
         for n in range(depth)
     )
-    return f"HloModule m\n\n{bodies}ENTRY e {{\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] call(x), to_apply=fn{depth - 1}\n}}\n"
+    entry = f"  x = f32[4] parameter(0)\n  ROOT y = f32[4] call(x), to_apply=fn{depth - 1}\n"
+    return f"HloModule m\n\n{bodies}ENTRY e {{\n{entry}}}\n"
 
 
 def ordered(length: int) -> str:
@@ -68,14 +70,30 @@ def test_diff(make: Callable[[int], str]) -> None:
     assert compared(240) <= 2.4 * compared(120)
 
 
-def test_extract() -> None:
-    """Parameters that are not needed any more go all at once."""
+def test_explain() -> None:
+    """Names that stand in every computation are told apart by where they stand."""
 
-    def extracted(size: int) -> int:
-        module = hlo.parse(parameters(size))
-        node = module.entry["y"]
-        return steps(lambda: rewrite.extract(node))
+    def explained(size: int) -> int:
+        before = hlo.parse(nested(size))
+        after = hlo.parse(nested(size).replace("negate(", "sine(", 1))
+        return steps(lambda: compiler.explain(before, after, "algsimp"))
 
-    extracted(4)
-    assert extracted(240) <= 2.4 * extracted(120)
-    assert len(rewrite.extract(hlo.parse(parameters(40)).entry["y"]).entry) == 2
+    explained(4)
+    assert explained(240) <= 2.4 * explained(120)
+
+
+def test_extract(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parameters that are not needed any more go all at once: nobody counts them again for each."""
+    asked = 0
+    listed = Computation.parameters.fget
+    assert listed is not None
+
+    def counted(computation: Computation) -> tuple[hlo.Instruction, ...]:
+        nonlocal asked
+        asked += 1
+        return listed(computation)
+
+    monkeypatch.setattr(Computation, "parameters", property(counted))
+    node = hlo.parse(parameters(200)).entry["y"]
+    assert len(rewrite.extract(node).entry) == 2
+    assert asked < 100

@@ -7,7 +7,7 @@ operation of both texts is accounted for once: what came minus what went is what
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,8 +58,10 @@ class Accounting:
     def _pair_by_name(self) -> None:
         """Equal names; of a name that stands several times those in computations of one name, else in order."""
         named: dict[str, list[hlo.Instruction]] = {}
+        at_home: dict[tuple[str, str], deque[hlo.Instruction]] = {}
         for old in self.before.instructions():
             named.setdefault(old.name, []).append(old)
+            at_home.setdefault((old.name, _home(old)), deque()).append(old)
         later = []
         for new in self.after.instructions():
             found = named.get(new.name)
@@ -69,18 +71,16 @@ class Accounting:
                 if found[0] not in self.new_of:
                     self._pair(new, found[0])
                 continue
-            home = new.computation.name if new.computation is not None else ""
-            same = [
-                o
-                for o in found
-                if o not in self.new_of and o.computation is not None and o.computation.name == home
-            ]
+            same = at_home.get((new.name, _home(new)))
             if same:
-                self._pair(new, same[0])
+                self._pair(new, same.popleft())
             else:
                 later.append(new)
+        rest: dict[str, Iterator[hlo.Instruction]] = {}
         for new in later:
-            free = next((o for o in named[new.name] if o not in self.new_of), None)
+            if new.name not in rest:
+                rest[new.name] = (o for o in named[new.name] if o not in self.new_of)
+            free = next(rest[new.name], None)
             if free is not None:
                 self._pair(new, free)
 
@@ -103,10 +103,11 @@ class Accounting:
     def _all(self) -> Iterator[Change]:
         yield from self._header()
         yield from self._order()
+        came = self._new_computations - set(self._old_computations)
         for new in self.after.instructions():
             old = self.old_of.get(new)
             if old is None:
-                yield Change(ADDED, self._of(new, self._new_computations - set(self._old_computations)), new)
+                yield Change(ADDED, self._of(new, came), new)
                 continue
             parts = tuple(self._parts(new, old))
             if parts:
