@@ -142,6 +142,7 @@ ATTRIBUTES: dict[str, tuple[Read, Write | None]] = {
     "convolution_kind": _word(97, enums.ConvolutionKind),
     "conv_kind": (lambda f, t: None, _word(97, enums.ConvolutionKind)[1]),
     "sparsity_config": (values.sparsity, values.write_sparsity),
+    "block_scaling_config": (values.block_scaling, values.write_block_scaling),
     "channel_id": (lambda f, t: f.number(26) if f.number(26) > 0 else None, _write_channel),
     "replica_groups": (values.groups, values.write_groups),
     "use_global_device_ids": _flag(71),
@@ -200,7 +201,9 @@ SPECIAL: dict[tuple[str, str], tuple[Read, Write | None]] = {
     },
     ("map", "dimensions"): (lambda f, t: f.numbers(14) or None, _list(14)[1]),
     ("all-to-all", "dimensions"): (lambda f, t: f.numbers(14) or None, _list(14)[1]),
-    ("topk", "is_stable"): (lambda f, t: None, _flag(60)[1]),
+    ("topk", "is_stable"): _flag(60),
+    ("shuffle", "mode"): (values.shuffle_mode, lambda value, t: b""),
+    ("shuffle", "shifts"): (values.shifts, values.write_shifts),
     ("reduce-window", "window"): (lambda f, t: values.window(f, t) or Window(), values.write_window),
     ("ragged-all-to-all", "dimensions"): (lambda f, t: None, lambda value, t: b""),
 }

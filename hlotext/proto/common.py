@@ -102,7 +102,8 @@ def read_origin(found: bytes, t: Tools) -> OriginalValue:
         part = decoded(t.classes, "OriginalValueElementProto", one)
         leaf = read_array(part.original_array, t) if part.HasField("original_array") else None
         _put(root, tuple(part.shape_index), leaf)
-    return OriginalValue(_tree(root[0] if root else []))
+    calls = m.call_hierarchy if m.HasField("call_hierarchy") else None
+    return OriginalValue(_tree(root[0] if root else []), call_hierarchy=calls)
 
 
 MAX_WIDTH = 1 << 20
@@ -138,6 +139,8 @@ def write_origin(value: OriginalValue, t: Tools) -> bytes:
     if value.is_synthetic_call:
         return raw(t.classes.OriginalValueProto(is_synthetic_call=True))
     m = t.classes.OriginalValueProto()
+    if value.call_hierarchy is not None:
+        m.call_hierarchy = value.call_hierarchy
     stack: list[tuple[tuple[int, ...], OriginalNode]] = [((), value.tree)]
     while stack:
         index, node = stack.pop()

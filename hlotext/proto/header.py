@@ -12,6 +12,7 @@ from hlotext.ir.values.aliasing import (
     InputOutputAlias,
     InputOutputAliasConfig,
 )
+from hlotext.ir.values.configs import BackendConfig
 from hlotext.ir.values.enums import AliasKind, DebugLogMode
 from hlotext.ir.values.frames import FileLocation, FrameRow, StackFrameIndex
 from hlotext.ir.values.module_attributes import (
@@ -30,8 +31,8 @@ from hlotext.proto.pool import raw as raw_bytes
 from hlotext.proto.shapes import decoded
 from hlotext.proto.tools import Tools, number_of, word
 
-_SHAPE, _ALIAS, _FRAMES, _DONOR, _FRONTEND, _RECOVERY, _DEBUG = 4, 8, 17, 18, 19, 20, 24
-MESSAGES = frozenset({1, 4, 7, 8, 17, 18, 19, 20, 22, 24})
+_SHAPE, _ALIAS, _FRAMES, _DONOR, _FRONTEND, _RECOVERY, _DEBUG, _CONFIG = 4, 8, 17, 18, 19, 20, 24, 25
+MESSAGES = frozenset({1, 4, 7, 8, 17, 18, 19, 20, 22, 24, 25})
 """Fields of `HloModuleProto` that are read here or elsewhere, and are bytes."""
 
 
@@ -56,6 +57,11 @@ def read(module: Module, fields: dict[int, list[Any]], tools: Tools, is_schedule
             module._stack_frames = read_frames(b"".join(fields[_FRAMES]), tools)
         except ProtoError as error:
             raise ProtoError(error.bare_message, "stack_frame_index") from None
+
+
+def _config(values: list[bytes], tools: Tools) -> BackendConfig | None:
+    text = values[0].decode("utf-8", "surrogateescape")
+    return BackendConfig(text) if text else None
 
 
 def _aliases(values: list[bytes], tools: Tools) -> InputOutputAliasConfig | None:
@@ -115,6 +121,7 @@ _READERS: tuple[tuple[int, str, _Reader], ...] = (
     (_FRONTEND, "frontend_attributes", lambda values, tools: read_frontend(values[0], tools)),
     (_RECOVERY, "origin_recovery_table", _recovery),
     (_DEBUG, "debug_attributes", _debug),
+    (_CONFIG, "backend_config", _config),
 )
 
 
@@ -170,6 +177,8 @@ def write(module: Module, tools: Tools) -> list[bytes]:
         pieces.append(field(_RECOVERY, _write_recovery(recovery, tools)))
     if (debug := given.get("debug_attributes")) is not None:
         pieces += [field(_DEBUG, one) for one in _write_debug(debug, tools)]
+    if (config := given.get("backend_config")) is not None and config.text:
+        pieces.append(field(_CONFIG, config.text.encode("utf-8", "surrogateescape")))
     return pieces
 
 

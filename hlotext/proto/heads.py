@@ -215,6 +215,8 @@ class Heads:
                 raise ProtoError(error.bare_message, use.name) from None
             if value is not None and is_shown(use, value, operands):
                 given[use.name] = value
+        if opcode == "compare" and "type" in given:
+            given.pop("order", None)  # which says the same
         if opcode == "compare" and "direction" not in given:
             raise ProtoError("a comparison has no direction", "comparison_direction")
         if opcode.startswith("collective-permute") and 20 in fields:

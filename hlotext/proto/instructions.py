@@ -7,6 +7,7 @@ from typing import Any
 from hlotext.ir.nodes.computation import Computation, opened
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.configs import BackendConfig
 from hlotext.proto import pool, wire
 from hlotext.proto.bodies import LOCAL, Body
 from hlotext.proto.calls import REPEATING, callees
@@ -33,6 +34,7 @@ class CarefulBodies:
     def read(self, module: Module, path: str, start: int, end: int) -> Body:
         """The computation between two places."""
         name, thread, number, root = "", "main", 0, 0
+        config: BackendConfig | None = None
         spans: list[tuple[int, int]] = []
         for count, (tag, kind, a, b) in enumerate(wire.scan(self._data, start, end)):
             if tag == 2 and kind == BYTES:
@@ -45,6 +47,8 @@ class CarefulBodies:
             elif kind == BYTES and tag in (1, 8):
                 value = _text(self._data[a:b], f"{path}.name")
                 name, thread = (value, thread) if tag == 1 else (name, value or "main")
+            elif kind == BYTES and tag == 9:
+                config = BackendConfig(_text(self._data[a:b], f"{path}.backend_config"))
             elif kind == VARINT:
                 number, root = (a, root) if tag == 5 else (number, a) if tag == 6 else (number, root)
         if not spans:
@@ -52,6 +56,7 @@ class CarefulBodies:
         computation = opened(name, module, -1, -1)
         computation._parts_read = None
         computation._execution_thread = thread
+        computation._backend_config = config
         body = _Body(self._data, self._heads, self._known, computation)
         for place, (a, b) in enumerate(spans):
             try:

@@ -98,6 +98,11 @@ ConvolutionDimensionNumbers kernel_input_feature_dimension=3:i64 kernel_output_f
   kernel_spatial_dimensions=6:i64* input_batch_dimension=7:i64 input_feature_dimension=8:i64 output_batch_dimension=9:i64
   output_feature_dimension=10:i64 input_spatial_dimensions=11:i64* output_spatial_dimensions=12:i64*
 TensorSparsityConfig num_non_zero=1:i64 block_size=2:i64 dimension=3:i64 stride=4:i64
+  idx=5:i64
+TensorBlockScalingConfig scale_idx=1:i64 zero_idx=2:i64? strides=3:i64* steps=4:i64*
+BlockScalingConfig lhs=1:TensorBlockScalingConfig rhs=2:TensorBlockScalingConfig
+RotateShuffle shifts=1:i64*
+ShuffleMode rotate=1:RotateShuffle
 SparsityConfig lhs=1:TensorSparsityConfig rhs=2:TensorSparsityConfig
 DotDimensionNumbers lhs_contracting_dimensions=1:i64* rhs_contracting_dimensions=2:i64* lhs_batch_dimensions=3:i64*
   rhs_batch_dimensions=4:i64*
@@ -134,6 +139,7 @@ OutputOperandAliasing output_shape_index=1:i64* operand_index=2:i64 operand_shap
 OriginalArrayProto instruction_name=1:str shape_index=2:i64*
 OriginalValueElementProto shape_index=1:i64* original_array=2:OriginalArrayProto
 OriginalValueProto elements=1:OriginalValueElementProto* is_synthetic_call=2:bool
+  call_hierarchy=3:str?
 """
 
 _HLO = """
@@ -164,9 +170,9 @@ HloInstructionProto name=1:str opcode=2:str shape=3:ShapeProto metadata=7:OpMeta
   mesh_axes_replica_group_list=93:MeshAxesReplicaGroupListProto|replica_group_list is_reverse=94:bool num_carries=95:i64
   is_associative=96:TriState conv_kind=97:ConvolutionKind sparsity_config=98:SparsityConfig
   backend_config_payload=99:Payload has_dynamic_root=100:bool
-  comparison_order=102:str
+  block_scaling_config=101:BlockScalingConfig comparison_order=102:str shuffle_mode=103:ShuffleMode
 HloComputationProto name=1:str instructions=2:HloInstructionProto* program_shape=4:ProgramShapeProto id=5:i64 root_id=6:i64
-  is_fusion_computation=7:bool execution_thread=8:str
+  is_fusion_computation=7:bool execution_thread=8:str backend_config=9:bytes
 InstructionSequence instruction_ids=1:i64*
 HloScheduleProto sequences=1:map(i64,InstructionSequence)
 AliasEntryProto output_shape_index=1:i64* parameter_number=2:i64 parameter_shape_index=3:i64* kind=4:AliasKind
@@ -192,7 +198,7 @@ HloModuleProto name=1:str entry_computation_name=2:str computations=3:HloComputa
   device_assignment=15:DeviceAssignmentProto use_auto_spmd_partitioning=16:bool stack_frame_index=17:StackFrameIndexProto
   buffer_donor=18:HloBufferDonorProto frontend_attributes=19:FrontendAttributes
   original_value_recovery_table=20:OriginalValueRecoveryTableProto device_type=21:str payloads=22:bytes* pjrt_id=23:i64?
-  debug_attributes=24:DebugAttributeTableEntryProto*
+  debug_attributes=24:DebugAttributeTableEntryProto* backend_config=25:bytes
 Location instruction_name=2:str shape_index=3:i64* instruction_id=4:i64
 LogicalBufferProto id=1:i64 size=2:i64 defined_at=3:Location color=4:i64
 Assigned logical_buffer_id=1:i64 offset=2:i64 size=3:i64 element_type=4:PrimitiveType

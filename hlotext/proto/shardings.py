@@ -40,7 +40,12 @@ def read_sharding(raw: bytes, classes: Classes, depth: int = 0) -> Sharding:
     type_ = _type(m.type)
     if type_ is ShardingType.TUPLE:
         return TupleSharding(tuple([read_sharding(part, classes, depth + 1) for part in m.tuple_shardings]))
-    metadata = tuple([one for one in _metadata(m.metadata, classes) if one.op_type != REDUCTION])
+    found = _metadata(m.metadata, classes)
+    metadata = tuple([one for one in found if one.op_type != REDUCTION])
+    # A sum goes without saying; other reductions have no place but the metadata, where text has them too.
+    metadata += tuple(
+        [one for one in found if one.op_type == REDUCTION and one.op_name in ("MAX", "MIN")][-1:]
+    )
     group = ShardGroup(m.shard_group_id, bool(m.shard_group_type)) if m.is_shard_group else None
     if type_ is ShardingType.MAXIMAL:
         if len(m.tile_assignment_devices) != 1:
@@ -190,7 +195,10 @@ def write_sharding(sharding: Sharding, classes: Classes) -> bytes:
     sharding = sharding.canonical()
     m = classes.OpSharding(type=_number(sharding.type))
     m.metadata.extend([write_metadata(one, classes) for one in sharding.metadata])
-    if sharding.type is ShardingType.UNREDUCED or ShardingType.UNREDUCED in sharding.subgroup_types:
+    is_unreduced = (
+        sharding.type is ShardingType.UNREDUCED or ShardingType.UNREDUCED in sharding.subgroup_types
+    )
+    if is_unreduced and not any(one.op_type == REDUCTION for one in sharding.metadata):
         m.metadata.append(write_metadata(Metadata(op_type=REDUCTION, op_name="SUM"), classes))
     if sharding.maximal_device is not None:
         m.tile_assignment_devices.append(sharding.maximal_device)

@@ -12,7 +12,12 @@ from hlotext.ir.values import enums
 from hlotext.ir.values.aliasing import OutputOperandAlias, OutputToOperandAliasing
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.values.sharding import Domain
-from hlotext.ir.values.sparsity import OperandSparsity, SparsityConfig
+from hlotext.ir.values.sparsity import (
+    BlockScalingConfig,
+    OperandBlockScaling,
+    OperandSparsity,
+    SparsityConfig,
+)
 from hlotext.ir.values.window import (
     PaddingConfig,
     PaddingConfigDimension,
@@ -186,7 +191,7 @@ def sparsity(f: Fields, t: Tools) -> Any:
             sides.append(None)
             continue
         p = decoded(t.classes, "TensorSparsityConfig", getattr(m, side))
-        sides.append(OperandSparsity(p.num_non_zero, p.block_size, p.dimension, p.stride))
+        sides.append(OperandSparsity(p.num_non_zero, p.block_size, p.dimension, p.stride, p.idx or None))
     return SparsityConfig(*sides)
 
 
@@ -200,9 +205,59 @@ def write_sparsity(value: SparsityConfig, t: Tools) -> bytes:
                 block_size=side.denominator,
                 dimension=side.dimension,
                 stride=side.stride,
+                idx=side.idx or 0,
             )
             setattr(m, name, raw(made))
     return field(98, raw(m))
+
+
+def block_scaling(f: Fields, t: Tools) -> Any:
+    found = f.raw(101)
+    if not found:
+        return None
+    m = decoded(t.classes, "BlockScalingConfig", found)
+    sides: list[OperandBlockScaling | None] = []
+    for side in ("lhs", "rhs"):
+        if not m.HasField(side):
+            sides.append(None)
+            continue
+        p = decoded(t.classes, "TensorBlockScalingConfig", getattr(m, side))
+        zero = p.zero_idx if p.HasField("zero_idx") else None
+        sides.append(OperandBlockScaling(p.scale_idx, zero, tuple(p.strides), tuple(p.steps)))
+    return BlockScalingConfig(*sides)
+
+
+def write_block_scaling(value: BlockScalingConfig, t: Tools) -> bytes:
+    m = t.classes.BlockScalingConfig()
+    for name in ("lhs", "rhs"):
+        side = getattr(value, name)
+        if side is not None:
+            made = t.classes.TensorBlockScalingConfig(
+                scale_idx=side.scale_idx, strides=side.strides, steps=side.steps
+            )
+            if side.zero_idx is not None:
+                made.zero_idx = side.zero_idx
+            setattr(m, name, raw(made))
+    return field(101, raw(m))
+
+
+def _rotation(f: Fields, t: Tools) -> Any:
+    found = f.raw(103)
+    m = decoded(t.classes, "ShuffleMode", found) if found else None
+    return decoded(t.classes, "RotateShuffle", m.rotate) if m is not None and m.HasField("rotate") else None
+
+
+def shuffle_mode(f: Fields, t: Tools) -> Any:
+    return None if _rotation(f, t) is None else enums.ShuffleMode.ROTATE
+
+
+def shifts(f: Fields, t: Tools) -> Any:
+    rotation = _rotation(f, t)
+    return None if rotation is None else tuple(rotation.shifts)
+
+
+def write_shifts(value: Any, t: Tools) -> bytes:
+    return field(103, raw(t.classes.ShuffleMode(rotate=raw(t.classes.RotateShuffle(shifts=value)))))
 
 
 def precisions(f: Fields, t: Tools) -> Any:

@@ -15,6 +15,7 @@ from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.naming import NameUniquer, sanitized
 from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.comparison import order_of
 from hlotext.ir.tables.opcode import Calls, Derived, Printing
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.enums import CustomCallApiVersion
@@ -143,6 +144,8 @@ class _Writer:
             pieces.append(b"\x38\x01")
         if computation.execution_thread != "main":
             pieces.append(string_field(8, computation.execution_thread))
+        if computation.backend_config is not None and computation.backend_config.text:
+            pieces.append(string_field(9, computation.backend_config.text))
         return b"".join(pieces)
 
     def _low(self, count: int) -> list[bytes]:
@@ -321,7 +324,7 @@ class _Writer:
             use = row.attribute(name)
             if use is None:
                 pieces.append(self._common(name, value, instruction))
-            elif opcode == "compare" and not is_shown(use, value, instruction._operands):
+            elif opcode == "compare" and name != "order" and not is_shown(use, value, instruction._operands):
                 continue  # it follows from the operands, so readers leave it out
             elif use.calls is Calls.NONE and use.printed is not Printing.INPUT_ONLY:
                 pieces.append(self._one(opcode, name, value, bool(shared)))
@@ -389,7 +392,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "custom-call": {"api_version": "API_VERSION_ORIGINAL", "feature_group_count": 1, "batch_group_count": 1},
     "convolution": {"feature_group_count": 1, "batch_group_count": 1},
     "scan": {"is_associative": False},
-    "topk": {"largest": True},
+    "topk": {"largest": True, "is_stable": True},
 }
 """What the absence of an attribute in the text stands for, where it is not what the absence of the field does."""
 
@@ -415,6 +418,11 @@ def _completed(instruction: Instruction) -> dict[str, Any]:
             given[use.name] = tuple(range(instruction._shape.rank))
         elif use.name == "window" and opcode != "custom-call":
             given[use.name] = Window()
+    if opcode == "compare" and "order" not in given and instruction._operands:
+        shape = instruction._operands[0]._shape
+        order = order_of(given, shape.element_type) if shape is not None else None
+        if order is not None:
+            given["order"] = order  # the newest XLA reads nothing else, older ones the type
     if "operand_layout_constraints" in given:
         given["operand_layout_constraints"] = tuple(given["operand_layout_constraints"])
     return given

@@ -326,6 +326,7 @@ _HEADER_ROWS: tuple[tuple[str, ...], ...] = (
     ("replica_count", "integer", "copies of the program that run at once on different data", "if not 1"),
     ("num_partitions", "integer", "devices over which each copy is spread", "if not 1"),
     ("frontend_attributes", "frontend_attributes", "notes of the front end", _ENTRIES),
+    ("backend_config", "backend_config", "text that only the backend understands", _ENTRIES, "new"),
     ("origin_recovery_table", "recovery_table", "how lost original values are computed again", _ENTRIES),
     ("debug_attributes", "debug_attributes", "what is logged of original values", _ENTRIES, "new"),
 )

@@ -42,7 +42,7 @@ def wrap(
     taken: list[Shape | None] = [operand._shape for operand in start._operands]
     if shape is not None and len(shape.tuple_shapes) > 1 and shape.tuple_shapes[0].is_tuple:
         taken, shape = list(shape.tuple_shapes[0].tuple_shapes), shape.tuple_shapes[1]
-    if row is not None and row.arity.minimum == row.arity.maximum:  # the others are handed in later
+    if row is not None:  # what is missing is handed in later
         taken += [_PLACEHOLDER] * (row.arity.minimum - len(taken))
     parameters = [_parameter(body, index, found) for index, found in enumerate(taken)]
     attributes = start._attributes
