@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
-from hlotext import cost, memory, thunks
+from hlotext import cost, dumps, memory, thunks
+from hlotext.cli.folders import chosen
 from hlotext.ir.nodes.instruction import Form, Instruction
 from tests.versions_data import ARCHIVES, finished, unpacked
 
@@ -132,3 +133,63 @@ def test_tables_of_tuples_cost_what_that_release_counts() -> None:
     module = hlo.parse(text)
     found = {age: cost.analyze(module, age=age).bytes_accessed for age in (None, "0.11.2", "0.10.2")}
     assert found == {None: 8, "0.11.2": 8, "0.10.2": 16}
+
+
+def test_a_dump_of_protos_alone_has_steps(tmp_path: Path) -> None:
+    """A proto stands for the text of its name, and for none where the text is there."""
+    module = hlo.parse(
+        "HloModule jit_f\n\nENTRY %e (p: f32[4]) -> f32[4] {\n  ROOT %p = f32[4]{0} parameter(0)\n}\n"
+    )
+    names = ("before_optimizations", "0001.fusion.after_pipeline-start.before_cse", "cpu_after_optimizations")
+    for name in names:
+        (tmp_path / f"module_0000.jit_f.{name}.hlo.pb").write_bytes(module.to_proto())
+    (tmp_path / "module_0000.jit_f.hlo_module_config.pb").write_bytes(b"\x0a\x00")
+    (done,) = dumps.open(tmp_path)
+    assert [step.name for step in done.steps] == [
+        "before_optimizations",
+        "pipeline-start",
+        "cpu_after_optimizations",
+    ]
+    assert done.platform == "cpu"
+    assert done.after is not None
+    assert done.after.name == "jit_f"
+    assert done.steps[1].stage == "fusion"
+    assert done.steps[1].changes.is_same_text
+    (tmp_path / "module_0000.jit_f.before_optimizations.txt").write_text(str(module))
+    (done,) = dumps.open(tmp_path)
+    assert [step.path.rpartition(".")[2] for step in done.steps] == ["txt", "pb", "pb"]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "module"),
+    [
+        ("module_0001.jit_f.ir-no-opt.part_02.ll", "llvm-no-opt", "jit_f"),
+        ("module_0001.jit_f.fusion.9.before_validation.ttir", "triton", "jit_f"),
+        ("module_0001.jit_f.fusion.9.mlir-trace.txt", "mlir-log", "jit_f"),
+        ("jit_f.fusion_9_impl.triton-passes.log", "mlir-log", "jit_f"),
+        ("jit_f_1795438467453/module.mlir", "input-module", "jit_f"),
+        ("jit_f_1795438467453/compile_options.pb", "input-options", "jit_f"),
+        ("module_0001.jit_f.cl_889434569.sdc_metadata.txt", "sdc-metadata", "jit_f"),
+        ("module_0001.jit_f.cl_878335365.after_codegen_after_hlo_sanitization.txt", "hlo-sanitized", "jit_f"),
+        ("module_0001.jit_f.schedule.txt", "lhs-schedule", "jit_f"),
+        ("main.3.module_0001.jit_f._fusion.html", "graph", "jit_f"),
+    ],
+)
+def test_files_that_releases_wrote_are_known_and_joined(
+    path: str, kind: str, module: str, tmp_path: Path
+) -> None:
+    for name in ("module_0001.jit_f.before_optimizations.txt", path):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (done,) = dumps.open(tmp_path)
+    (file,) = (f for f in done.files if f.name.path == path)
+    assert (file.kind, file.name.module) == (kind, module)
+
+
+def test_copies_of_a_module_do_not_stand_in_the_way(tmp_path: Path) -> None:
+    for name in (
+        "module_0001.jit_f.before_optimizations.txt",
+        "module_0006.jit_f-clone.0000.p.after_a.before_b.txt",
+    ):
+        (tmp_path / name).write_text("HloModule jit_f\n\nENTRY %e {\n  ROOT %p = f32[4]{0} parameter(0)\n}\n")
+    assert chosen(str(tmp_path), None).name == "jit_f"

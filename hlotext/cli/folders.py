@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import hlotext as hlo
 from hlotext import dumps
 from hlotext.cli.common import NotFound, Unreadable
+
+_CLONE = "-clone"
 
 
 def opened(path: str) -> dumps.DumpFolder:
@@ -24,9 +28,22 @@ def chosen(path: str, module: str | None) -> dumps.Compilation:
     if module is None:
         if len(folder) == 1:
             return folder.compilations[0]
+        whole = without_clones(folder.compilations)
+        if len(whole) == 1:
+            return whole[0]
         known = ", ".join(f"{c.number} {c.name}" for c in folder.compilations[:5])
         raise Unreadable(f"{path} holds {len(folder)} compilations ({known}, ...): choose one with -m")
     try:
         return folder[int(module) if module.isdigit() else module]
     except LookupError as error:
         raise NotFound(str(error.args[0])) from None
+
+
+def without_clones(compilations: Sequence[dumps.Compilation]) -> list[dumps.Compilation]:
+    """The compilations without copies that XLA made of one of them, `NAME-clone`, which have no final text."""
+    names = {c.name for c in compilations}
+    return [
+        c
+        for c in compilations
+        if c.last is not None or not c.name.endswith(_CLONE) or c.name.removesuffix(_CLONE) not in names
+    ]

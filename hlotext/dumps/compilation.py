@@ -13,6 +13,7 @@ from hlotext import dumps
 from hlotext.dumps import records
 from hlotext.dumps.files import DumpFile, module_name
 from hlotext.dumps.kinds import BY_NAME
+from hlotext.dumps.names import PROTO
 from hlotext.dumps.notes import Note
 from hlotext.dumps.records import FusionStep, HostTransfer, Options, PassRun, Tuned
 from hlotext.dumps.step import Step
@@ -82,7 +83,7 @@ class Compilation:
         """`cpu`, `gpu` or `tpu`, as the names of files and pipelines tell; None where they do not."""
         for file in self.files:
             suffix = file.name.suffix
-            if file.kind == "hlo-final" and not suffix.startswith("after_"):
+            if file.name.state == "hlo-final" and not suffix.startswith("after_"):
                 return "cpu" if suffix.startswith("cpu_") else "gpu"
         if any(file.name.has_cl or file.kind in _TPU_KINDS for file in self.files):
             return "tpu"
@@ -112,8 +113,9 @@ class Compilation:
 
         Of one that goes on from another (`earlier`) the steps of that one stand first.
 
-        Behind TPU's final text stands the one after code generation. States that XLA writes a second time under another name
-        (after partitioning; around buffer assignment) are steps only where they show what no other file does.
+        Where there is only a proto of that name, it stands for the text. Behind TPU's final text stands the one after code
+        generation. States that XLA writes a second time under another name (after partitioning; around buffer assignment) are
+        steps only where they show what no other file does.
         """
         steps = self._own_files()
         if self.earlier is not None:
@@ -122,15 +124,22 @@ class Compilation:
 
     def _own_files(self) -> list[DumpFile]:
         """Its files that show a state, in order."""
-        order = _ORDER | ({} if self.files_of("hlo-pass") else _BETWEEN)
+        texts = {file.name.stem for file in self.files if file.is_hlo}
+        states = [
+            (file, file.name.state)
+            for file in self.files
+            if file.kind != PROTO or file.name.stem not in texts  # the same again
+        ]
+        seen = {state for _, state in states}
+        order = _ORDER | ({} if "hlo-pass" in seen else _BETWEEN)
         found = []
-        for file in self.files:
-            if file.kind not in order:
+        for file, state in states:
+            if state not in order:
                 continue
             step = file.name.step
-            place = order[file.kind]
-            if file.kind == "hlo-buffers" and not file.name.suffix.startswith("after_optimizations_before"):
-                if self.files_of("hlo-final"):
+            place = order[state]
+            if state == "hlo-buffers" and not file.name.suffix.startswith("after_optimizations_before"):
+                if "hlo-final" in seen:
                     continue
                 place = 4
             found.append(((place, step.number if step is not None else 0, file.name.path), file))
@@ -138,7 +147,7 @@ class Compilation:
         return [file for _, file in found]
 
     def _end(self, kind: str) -> Step | None:
-        return next((step for step in self.steps if step.file.kind == kind), None)
+        return next((step for step in self.steps if step.file.name.state == kind), None)
 
     @property
     def first(self) -> Step | None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 import hlotext as hlo
-from hlotext.dumps.names import FileName
+from hlotext.dumps.names import PROTO, FileName
 from hlotext.dumps.storage import Storage
-from hlotext.syntax.source.inputs import decode
+from hlotext.findings.errors import HloSyntaxError
+from hlotext.syntax.source.inputs import InputError, decode
 
 if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
@@ -58,8 +59,16 @@ class DumpFile:
         return self._storage.read(self.name.path)
 
     def text(self) -> str:
-        """Its text; bytes that are no UTF-8 become surrogates. Raises InputError."""
-        return decode(self.read())
+        """Its text; bytes that are no UTF-8 become surrogates. Of a module as a proto the text that XLA prints of it.
+
+        Raises InputError.
+        """
+        if self.kind != PROTO:
+            return decode(self.read())
+        try:
+            return str(self.load())
+        except (HloSyntaxError, ImportError) as error:
+            raise InputError(f"{self.path}: {error}") from None
 
     def load(self) -> hlo.Module:
         """The module that it holds. Large ones are read as they are touched, where they lie in a folder unpacked.

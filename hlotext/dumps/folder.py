@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import os
 import posixpath
 from collections import Counter, defaultdict
@@ -99,6 +100,7 @@ def opened(storage: Storage, *, top_only: bool = False) -> DumpFolder:
     for name in names:
         if name.number is not None:
             groups[name.folder, name.number].append(name)
+    _join_by_name(names, groups)
     compilations, notes = [], []
     for (folder, number), group in sorted(groups.items()):
         for own, found in _separated(folder, number, group):
@@ -126,6 +128,23 @@ def _join(compilations: Sequence[Compilation]) -> None:
             waiting[key] = compilation
         elif "hlo-final" in kinds and "hlo-before" not in kinds:
             compilation.earlier = waiting.pop(key, None)
+
+
+def _join_by_name(names: Sequence[FileName], groups: dict[tuple[str, int], list[FileName]]) -> None:
+    """Gives files that say a module's name but no number to the module, where only one has that name."""
+    unnumbered = [name for name in names if name.number is None and name.module is not None]
+    if not unnumbered:
+        return
+    owners: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for (folder, number), group in groups.items():
+        for name in group:
+            if name.module is not None:
+                owners[folder, name.module].add(number)
+    for name in unnumbered:
+        numbers = owners.get((name.folder, name.module or ""), set())
+        if len(numbers) == 1:
+            group = groups[name.folder, next(iter(numbers))]
+            bisect.insort(group, name, key=lambda one: one.path)
 
 
 def _separated(

@@ -46,6 +46,9 @@ KINDS = (
         "hlo-final", rf"(?:{_FINAL}|after_optimization)\.(?:txt|hlo)", "hlo", "the program at its end",
         source="dump.cc",
     ),
+    FileKind(
+        "hlo-sanitized", r"after_codegen_after_hlo_sanitization\.txt", "hlo", "after the checks behind code generation", _TPU
+    ),
     FileKind("hlo-codegen", r"after_codegen\.(?:txt|hlo)", "hlo", "the same with complete backend configs", _TPU),
     FileKind(
         "hlo-buffers", r"after_optimizations_(?:before|after)_buffer_assignment\.txt", "hlo",
@@ -100,6 +103,11 @@ KINDS = (
         "pass-metadata", r"metadata\.textproto", "textproto", "every pass with its time", ("gpu", "tpu"),
         "dump.cc",
     ),
+    FileKind(
+        "lhs-schedule", r"schedule\.txt", "textproto", "what latency hiding scheduled, and when", _GPU,
+        "latency_hiding_scheduler.cc",
+    ),
+    FileKind("sdc-metadata", r"sdc_metadata\.txt", "textproto", "checks against silent data corruption", _TPU),
     FileKind("flagfile", r"flagfile", "options", "flags of the compiler", _TPU),
     FileKind("tpu-environment", r"tpu_comp_env\.txt", "textproto", "settings of the compiler", _TPU),
     FileKind("execution-options", r"execution_options\.txt", "textproto", "devices and partitions", _TPU),
@@ -110,20 +118,28 @@ KINDS = (
     # ---- other languages
     FileKind("ptx", r"(?:\d+\.)?ptx", "ir", "a kernel in PTX", _GPU, "nvptx_compiler.cc"),
     FileKind(
-        "llvm-no-opt", r"(?:.+\.)?ir-no-opt\.ll", "ir", "LLVM before its passes", ("cpu", "gpu"),
+        "llvm-no-opt", r"(?:.+\.)?ir-no-opt(?:\.part_\d+)?\.ll", "ir", "LLVM before its passes", ("cpu", "gpu"),
         "llvm_util.cc",
     ),
     FileKind(
-        "llvm-with-opt", r"(?:.+\.)?ir-with-opt\.ll", "ir", "LLVM after its passes", ("cpu", "gpu"),
+        "llvm-with-opt", r"(?:.+\.)?ir-with-opt(?:\.part_\d+)?\.ll", "ir", "LLVM after its passes", ("cpu", "gpu"),
         "llvm_util.cc",
+    ),
+    FileKind(
+        "llvm-pass", r"(?:.+\.)?pass-\d+\.(?:before|after)\..+\.ll", "ir", "LLVM between its passes", ("cpu", "gpu"),
+        "llvm_compiler.cc",
     ),
     FileKind("object", r"(?:.+\.)?(?:o|hsaco|cubin)", "binary", "machine code", ("cpu", "gpu"), "cpu_compiler.cc"),
     FileKind("mlir", r"(?:.+\.)?mlir", "ir", "MLIR", source="dump.cc"),
     FileKind(
-        "mlir-log", r".+\.mlir-passes\.log", "ir", "MLIR pass by pass", ("cpu", "gpu"),
+        "mlir-log", r".+\.(?:mlir-passes\.log|triton-passes\.log|mlir-trace\.txt)", "ir", "MLIR pass by pass", ("cpu", "gpu"),
         "mlir_kernel_emitter.cc",
     ),
-    FileKind("triton", r".+\.ttir\.txt", "ir", "Triton's IR", _GPU, "xtile_compiler.cc"),
+    FileKind(
+        "mlir-pass", r".+\.(?:canonicalize-cse|xtile-to-triton|triton-to-llvm)\.txt", "ir", "MLIR between passes", _GPU,
+        "xtile_compiler.cc",
+    ),
+    FileKind("triton", r".+\.ttir(?:\.txt)?", "ir", "Triton's IR", _GPU, "xtile_compiler.cc"),
     FileKind("cudnn-graph", r"cudnn_fusion_.+\.json", "text", "a graph of cuDNN", _GPU, "cudnn_fusion_compiler.cc"),
     # ---- on demand
     FileKind("graph", r".+\.(?:dot|html|url)|.+_fusion\.(?:pyz|html)", "graph", "a picture", source="dump.cc"),
@@ -138,8 +154,10 @@ KINDS = (
 SHARDY = FileKind("shardy", r"\d\d\..*\.mlir", "ir", "a step of Shardy, in MLIR")
 INPUTS = (
     FileKind("input-module", r"module\.mlir", "ir", "the program as libtpu was given it", _TPU),
-    FileKind("input-options", r"compile_options\.textproto", "textproto", "how it was to be compiled", _TPU),
-    FileKind("input-topology", r"topology\.textproto", "textproto", "for which devices", _TPU),
+    FileKind(
+        "input-options", r"compile_options\.(?:textproto|pb)", "textproto", "how it was to be compiled", _TPU
+    ),
+    FileKind("input-topology", r"topology\.(?:textproto|pb)", "textproto", "for which devices", _TPU),
 )
 """Kinds in folders that are called like a module."""
 OTHER = FileKind("other", "", "other", "not known to be XLA's")

@@ -9,13 +9,22 @@ from collections.abc import Iterable
 
 import attrs
 
-from hlotext.dumps.kinds import INPUTS, OTHER, SHARDY, FileKind, kind_of_suffix, split
+from hlotext.dumps.kinds import BY_NAME, INPUTS, OTHER, SHARDY, FileKind, kind_of_suffix, split
 from hlotext.dumps.storage import without_packing
 
 _MODULE = re.compile(r"(?:(?P<time>\d{10,})\.)?module_(?P<number>\d{4,18})\.(?P<rest>.+)", re.DOTALL)
 _FOLDER = re.compile(r"module_(?P<number>\d{4,18})\.(?P<module>.+?)(?P<cl>\.cl_\d+)?", re.DOTALL)
+PROTO = "proto-hlo"
+"""The kind of modules that were dumped as protos."""
+_PROTO_END = ".hlo.pb"
+_INPUTS_OF = re.compile(r"(?P<module>.+)_\d{10,}", re.DOTALL)
+"""A folder of what libtpu was given, called by the module and the milliseconds of 1970 on (XLA of 2025-07 to 2026-03)."""
+_FRONT = re.compile(r".+?\.module_(?P<number>\d{4,18})\.(?P<module>.+?)\.?_fusion\.(?:html|pyz)", re.DOTALL)
+"""A picture of a computation's fusions: the computation stands in front."""
+_KERNEL_LOG = re.compile(r"(?P<rest>.+)\.triton-passes\.log", re.DOTALL)
+"""A log that Triton wrote of a kernel: the module's name without its number."""
 _CL = re.compile(r"cl_\d+\.")
-_STEP = re.compile(r"(?P<number>\d{4,})\.(?P<rest>.+)\.(?:txt|hlo)", re.DOTALL)
+_STEP = re.compile(r"(?P<number>\d{4,})\.(?P<rest>.+?)\.(?:txt|hlo|hlo\.pb)", re.DOTALL)
 _PASS = re.compile(r"(?P<pipeline>.+?)\.after_(?P<name>.+)\.before_(?P<next>.+)", re.DOTALL)
 _INNER = re.compile(r"(?P<pipeline>.+?)\.(?P<name>.+)", re.DOTALL)
 
@@ -55,9 +64,22 @@ class FileName:
     """What stands behind the module's name, without packing."""
 
     @property
+    def state(self) -> str:
+        """The kind of the text that it holds: of a module as a proto that of the text with the same name, else its own."""
+        if self.kind.name != PROTO:
+            return self.kind.name
+        kind = kind_of_suffix(f"{self.suffix.removesuffix(_PROTO_END)}.txt")
+        return kind.name if kind is not None and kind.is_hlo else self.kind.name
+
+    @property
+    def stem(self) -> str:
+        """What the names of a text and of the same module as a proto have in common."""
+        return without_packing(self.path).removesuffix(_PROTO_END).removesuffix(".txt")
+
+    @property
     def step(self) -> StepName | None:
         """Of a per-pass dump: its step."""
-        match = _STEP.fullmatch(self.suffix) if self.kind.name == "hlo-pass" else None
+        match = _STEP.fullmatch(self.suffix) if self.state == "hlo-pass" else None
         if match is None:
             return None
         number, rest = int(match["number"]), match["rest"]
@@ -85,10 +107,33 @@ def read_names(paths: Iterable[str]) -> list[FileName]:
         if found is not None and found.module is not None and found.number is not None:
             known[found.folder, found.number].add(found.module)
         first.append(found)
+    modules: dict[str, set[str]] = defaultdict(set)
+    for (folder, _), names in known.items():
+        modules[folder] |= names
     return [
-        found or _read(path, known) or FileName(path, posixpath.dirname(path), None, None, OTHER)
+        found
+        or _read(path, known)
+        or _without_number(path, modules)
+        or FileName(path, posixpath.dirname(path), None, None, OTHER)
         for path, found in zip(paths, first, strict=True)
     ]
+
+
+def _without_number(path: str, modules: dict[str, set[str]]) -> FileName | None:
+    """What a path without a module's number in front tells: the module, by its name."""
+    folder, name = posixpath.split(path)
+    plain = without_packing(name)
+    if (match := _FRONT.fullmatch(plain)) is not None:
+        return FileName(path, folder, int(match["number"]), match["module"], BY_NAME["graph"], suffix=plain)
+    above, last = posixpath.split(folder)
+    kind = next((kind for kind in INPUTS if re.fullmatch(kind.suffix, plain)), None)
+    if kind is not None and (match := _INPUTS_OF.fullmatch(last)) is not None:
+        return FileName(path, above, None, match["module"], kind, suffix=plain)
+    if (match := _KERNEL_LOG.fullmatch(plain)) is not None:
+        rest = match["rest"]
+        owner = max((m for m in modules.get(folder, ()) if rest.startswith(f"{m}.")), key=len, default=None)
+        return FileName(path, folder, None, owner, BY_NAME["mlir-log"], suffix=plain)
+    return None
 
 
 def _read(path: str, known: dict[tuple[str, int], set[str]] | None) -> FileName | None:

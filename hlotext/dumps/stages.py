@@ -40,7 +40,7 @@ _STAGES = (
         "Before optimization",
         "The program as the framework made it, brought into the form that the compiler wants.",
         pipelines=r"annotate-host-compute|hlo_device_type_async_wrapper|Before_X64_rewriter|X64_elimination|After_X64_rewriter.*"
-        r"|SubbytePacker_pipeline|async-collective|host-compute|pre-optimization.*",
+        r"|SubbytePacker_pipeline|async-collective|host-compute|pre-optimization.*|Process_DebugLog_custom_call",
         kinds=("hlo-before", "input-module", "input-options", "input-topology"),
     ),
     Stage(
@@ -49,7 +49,7 @@ _STAGES = (
         "Shardings are spread over the program, and one program for all devices becomes the program of each.",
         r"(gpu-)?spmd-partitioning|tpu-spmd-partitioning|shardy-xla|sharding-(remover|propagation)|spmd-prepare"
         r"|tpu-spmd-concat-rewriter|stateful-rng-spmd-partitioner",
-        r"(pre-)?spmd-partitioner|spmd-(cleanup|simplify)|sharding-removal|xla-partitioner.*|spatial-partitioner-cleanup"
+        r"pre-spmd-pipeline|(pre-)?spmd-partitioner|spmd-(cleanup|simplify)|sharding-removal|xla-partitioner.*|spatial-partitioner-cleanup"
         r"|optimizer-tpu-spmd-collectives",
         ("shardy", "hlo-spmd"),
     ),
@@ -59,7 +59,7 @@ _STAGES = (
         "Algebra, constants, dead code and common subexpressions, on no device in particular.",
         pipelines=r"optimization|simplification.*|HLO_passes_through_layout_assignment|post_scatter_expansion_simplification"
         r"|Phase_[12]_pre-layout_assignment_passes|convolution_folding|while-loop-simplification"
-        r"|post-space-to-batch-simplification|after_conditional_code_motion.*",
+        r"|post-space-to-batch-simplification|after_conditional_code_motion.*|embedded_scatter_expansion",
     ),
     Stage(
         "collectives",
@@ -68,7 +68,7 @@ _STAGES = (
         r"(gpu-)?(all-gather|all-reduce|reduce-scatter|collective|ragged-all-to-all|all_to_all|all-to-all|ar-crs|cpu-all-reduce"
         r"|tpu-all-gather|tpu-all-reduce)[-_a-z]*|while-loop-all-reduce-code-motion|latency-bound-all-reduce-decomposer"
         r"|split-ici-dcn",
-        r"collective-optimizations|pipelining|while-loop-all-reduce-code-motion-setup",
+        r"collective-optimizations|pipelining|loop-ar-motion|Channel_id_assignment|while-loop-all-reduce-code-motion-setup",
     ),
     Stage(
         "layout",
@@ -94,7 +94,7 @@ _STAGES = (
         r"(nvptx|AMDGPU)_post-layout_assignment.*|post-layout_assignment|autotuner|dot-library-passes|JF_dot_canonicalization"
         r"|JF_after_layout_assignment|Post_layout_assignment|after_layout_assignment|simplification_after_layout_assignment"
         r"|Pre_main_fusion|dynamic-slice|pre-fusion|conv_canonicalization|.*after_conv_canonicalization|host_offloading"
-        r"|SparseCore_Offload|HLO_passes_after_layout_assignment",
+        r"|SparseCore_(Manual_)?Offload|config-assigner|autotune-fusion-emitters|HLO_passes_after_layout_assignment",
         ("autotune-results", "hlo-config", "hlo-autotuner", "cudnn-graph"),
     ),
     Stage(
@@ -112,7 +112,7 @@ _STAGES = (
         r"priority-fusion|multi_output_fusion|tpu_(multi_output_)?fusion|fusion|sort-iota-fusion|variadic-op-splitter|copy_fusion"
         r"|trivial-fusion-remover|tpu_trivial_instruction_unfuser|tpu-loop-fusion-enhancer|fusion_constant_sinking"
         r"|fusion-tuple-deduplicator|rename_fusions|rename-tensor-core-fusion-ops",
-        r"fusion|Main_fusion",
+        r"fusion|Main_fusion|horizontal_fusion|horizontal-loop-fusion.*",
         ("priority-fusion", "hlo-fusion"),
     ),
     Stage(
@@ -146,14 +146,14 @@ _STAGES = (
         r"|constant-deferring|aggregate-send-recv",
         r"async-.*|async_scheduling|apply_xla_transforms.*|latency-hiding-scheduler|pre-scheduling-passes"
         r"|collective-schedule-linearizer|final_scheduler|scheduled-gpu-module|p2p-schedule-preparation|post-sched.*"
-        r"|HLO_passes_after_scheduling|sanitize-constant-names",
+        r"|HLO_passes_after_scheduling|sanitize-constant-names|annotate-sync-collectives|pdl-launch-annotation|HLO_sanitization_after_codegen",
     ),
     Stage(
         "memory",
         "Memory",
         "What does not fit is computed twice or moved; on TPUs arrays are placed into fast memory.",
         r"remat.*|.*memory-space-assignment|pin-.*|tpu-memory-precolor",
-        r"remat-pipeline|final_rematerialization|Pre_memory_space_assignment|.*memory_space_assignment",
+        r"remat-pipeline|final_rematerialization|MSA_for_SMEM|Pre_memory_space_assignment|.*memory_space_assignment",
         ("hlo-buffers",),
     ),
     Stage(
@@ -189,6 +189,9 @@ _STAGES = (
             "ptx",
             "llvm-no-opt",
             "llvm-with-opt",
+            "llvm-pass",
+            "mlir-pass",
+            "hlo-sanitized",
             "object",
             "compiler-metadata",
             "triton",

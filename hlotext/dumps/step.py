@@ -31,7 +31,9 @@ class Step:
         """The number in the file's name: it counts the dumps of a module. None for the texts at both ends."""
         self.pipeline: str = "" if step is None else step.pipeline
         """The pipeline; empty at both ends. Inside a pass the pass that was running."""
-        self.name: str = file.name.suffix.removesuffix(".txt") if step is None else step.name
+        self.name: str = (
+            file.name.suffix.removesuffix(".txt").removesuffix(".hlo.pb") if step is None else step.name
+        )
         """The pass that had just run; at both ends what the file is called: `before_optimizations`."""
         self.next_pass: str | None = None if step is None else step.next
         """The next pass of the pipeline, run or not; None where the name does not tell."""
@@ -50,9 +52,9 @@ class Step:
     def stage(self) -> str:
         """The name of its stage (`hlotext.compiler.stages`); `unknown` for passes that the table does not know."""
         if self.number is None:
-            if self.file.kind == "hlo-final" and self.compilation.platform == "tpu":
+            if self.file.name.state == "hlo-final" and self.compilation.platform == "tpu":
                 return "memory"  # what libtpu does behind its last pass is to place arrays
-            found = stages.of_kind(self.file.kind)
+            found = stages.of_kind(self.file.name.state)
         else:
             found = stages.of(self.pipeline, self.name)
         return UNKNOWN if found is None else found.name
