@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import tarfile
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from hlotext import dumps
 from tests.cli_support import run, run_json
 from tests.support import CORPUS, DATA, read_text
 
@@ -189,3 +192,64 @@ def test_check_goes_on_behind_what_it_cannot_compare(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "nothing to compare with" in result.stderr
     assert "what is computed is what XLA wrote" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "dump",
+    [
+        DUMPS / "cpu.nested_loops.cpu_1",
+        DUMPS / "cpu.ring_attention.cpu_4",
+        DUMPS / "gpu.host_offload_remat.h100_1x1x1",
+        DUMPS / "gpu.ring_attention.h100_1x1x4",
+    ],
+    ids=lambda dump: dump.name,
+)
+def test_a_folder_knows_as_much_of_origins_as_its_text(dump: Path, tmp_path: Path) -> None:
+    """XLA's files give the places, the text says whose a loop's state is."""
+    for by in ("scope", "line"):
+        read = facts(text_of(dump), "--by", by, "--limit", "0")
+        computed = facts(alone(dump, tmp_path), "--by", by, "--limit", "0")
+        assert (read["source"], computed["source"]) == ("files", "text")
+        assert read["groups"] == computed["groups"]
+
+
+def test_the_chip_is_read_from_the_folder(tmp_path: Path) -> None:
+    """`target_arguments.txt` names it, for a text of the folder too; what is given counts more."""
+    with tarfile.open(DATA / "dumps" / "tpu.mlp_train.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    (arguments,) = tmp_path.glob("*target_arguments.txt")
+    (text,) = tmp_path.glob("*.after_optimizations.txt")
+    told = arguments.read_text()
+    for version, chip in (
+        ('TPU_VERSION_VIPERFISH\n  variant: "lite"', "v5e"),
+        ("TPU_VERSION_VIPERFISH", "v5p"),
+        ("TPU_VERSION_GHOSTLITE", "v6e"),
+        ("TPU_VERSION_JELLYFISH", "v2"),
+        ("TPU_VERSION_UNHEARD", None),
+    ):
+        arguments.write_text(re.sub(r'version: \w+(\n +variant: "\w+")?', f"version: {version}", told))
+        (compilation,) = dumps.open(tmp_path).compilations
+        assert (compilation.chip.name if compilation.chip is not None else None) == chip
+        assert facts(tmp_path)["chip"] == facts(text)["chip"] == chip
+        assert any("TPU_VERSION_UNHEARD is not known" in str(note) for note in compilation.notes) == (
+            chip is None
+        )
+    assert facts(tmp_path, "--chip", "v4")["chip"] == "v4"
+    assert "rules of TPU v5e are taken" in run("memory", tmp_path).stdout
+
+
+def test_compilations_without_a_final_text_are_passed_over(tmp_path: Path) -> None:
+    """Of a folder in which one compilation failed the others are shown; the chip of a folder is that of all in it."""
+    with tarfile.open(DATA / "dumps" / "tpu.mlp_train.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    for path in list(tmp_path.iterdir()):
+        if path.name.endswith(".after_optimizations.txt"):
+            path.rename(path.with_name(path.name.replace("module_0000", "module_0003")))
+    module = (
+        "HloModule broken\n\nENTRY e {\n  x = f32[2] parameter(0)\n  ROOT y = f32[2] call(x), to_apply=e\n}\n"
+    )
+    (tmp_path / "module_0001.broken.cl_1.before_optimizations.txt").write_text(module)
+    assert {c.chip.name for c in dumps.open(tmp_path).compilations if c.chip is not None} == {"v5e"}
+    result = run("memory", tmp_path)
+    assert result.exit_code == 0
+    assert "jit_train_step (tpu v5e)" in result.stdout

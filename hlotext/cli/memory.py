@@ -10,6 +10,7 @@ import click
 
 import hlotext as hlo
 from hlotext import dumps, memory
+from hlotext.analysis import backend_of
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, age_json, say, write_json
@@ -216,25 +217,49 @@ def _found(label: str, text: dumps.Text, platform: str | None, chip: Chip | None
         modules = text.load_all()
     except (hlo.InputError, hlo.HloSyntaxError) as error:
         raise Unreadable(str(error).splitlines()[0]) from None
+    compilation = _compilation(text)
     for module in modules:
         called = label if len(modules) == 1 else f"{label}: {module.name}"
         try:
-            computed = memory.assign(module, platform, chip, age=text.age)
+            computed = _assigned(module, text, platform, chip)
         except hlo.HloSyntaxError as error:
             raise Unreadable(str(error).splitlines()[0]) from None
         except memory.MemoryModelError as error:
+            if text.file is not None and compilation is not None and compilation.last is None:
+                say(f"{called}: the compilation left no final text, so that its memory is not known")
+                continue
             raise Unreadable(f"{called}: {error}") from None
-        yield _Found(called, module, computed, _read(label, text, chip) if len(modules) == 1 else None)
+        read = _read(label, text) if len(modules) == 1 else None
+        yield _Found(called, module, computed, memory.joined(read, computed) if read is not None else None)
 
 
-def _read(label: str, text: dumps.Text, chip: Chip | None) -> memory.Assignment | None:
+def _compilation(text: dumps.Text) -> dumps.Compilation | None:
+    """The compilation that a text is of, also where the text itself was named; None for what no compiler dumped."""
+    if text.file is not None or text.real_path is None:
+        return text.compilation
+    return next(iter(dumps.open(text.real_path).compilations), None)
+
+
+def _assigned(
+    module: hlo.Module, text: dumps.Text, platform: str | None, chip: Chip | None
+) -> memory.Assignment:
+    """The memory of a module, for the platform and chip that are given, else for those that the folder names."""
+    compilation = _compilation(text)
+    backend = backend_of(module)
+    if compilation is not None:
+        platform = platform or (compilation.platform if backend is None else None)
+        wanted = platform or (backend.value if backend is not None else None)
+        own = compilation.chip
+        chip = chip or (own if own is not None and own.backend.value == wanted else None)
+    return memory.assign(module, platform, chip, age=text.age)
+
+
+def _read(label: str, text: dumps.Text) -> memory.Assignment | None:
     """What XLA's files beside a text say; None where there are none, or they cannot be used, which is said."""
     read, why = memory.load_beside(text.real_path)
     if why:
         say(f"{label}: XLA's files beside it are not used: {why}")
-    if read is None:
-        return None
-    return attrs.evolve(read, chip=chip)
+    return read
 
 
 # ---- text

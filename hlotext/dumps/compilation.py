@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import hlotext as hlo
 from hlotext import dumps
+from hlotext.analysis.chips import Chip
+from hlotext.analysis.chips import chip as chip_named
 from hlotext.dumps import records
 from hlotext.dumps.files import DumpFile, module_name
 from hlotext.dumps.kinds import BY_NAME
@@ -241,6 +243,35 @@ class Compilation:
         if debug is None and target is None and config is None:
             return None
         return Options(debug or {}, target, config)
+
+    @functools.cached_property
+    def chip(self) -> Chip | None:
+        """The chip that the module was compiled for, as the files beside the text name it; None where none does.
+
+        Of a TPU `target_arguments.txt`, of a GPU the target's configuration: its own, else those of the compilation that it
+        goes on from. A name that this release does not know is noted.
+        """
+        if self.earlier is not None and not self.files_of("target-arguments", "gpu-target-config"):
+            return self.earlier.chip
+        names: list[str] = []
+        arguments = self._proto("target-arguments")
+        if arguments is not None:
+            topology = arguments.message("tpu_topology_args")
+            names.append(f"{topology.text('version') or ''} {topology.text('variant') or ''}".strip())
+        target = self._proto("gpu-target-config")
+        if target is not None:
+            names.append(target.message("gpu_device_info").text("name") or "")
+            names.append(target.text("device_description_str") or "")
+        for name in names:
+            try:
+                return chip_named(name)
+            except ValueError:
+                continue
+        if any(names):
+            self._notes.append(
+                Note("unknown-chip", f"the chip {' or '.join(filter(None, names))} is not known")
+            )
+        return None
 
     @functools.cached_property
     def passes(self) -> tuple[PassRun, ...]:

@@ -121,8 +121,6 @@ def _join(compilations: Sequence[Compilation]) -> None:
     waiting: dict[tuple[str, str], Compilation] = {}
     for compilation in compilations:
         kinds = {file.kind for file in compilation.files}
-        if "hlo-pass" not in kinds:
-            continue
         key = compilation.folder, compilation.name
         if "hlo-before" in kinds and "hlo-final" not in kinds:
             waiting[key] = compilation

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hlotext.memory.assignment import Assignment, assign
     from hlotext.memory.compare import Difference, differences
     from hlotext.memory.errors import MemoryModelError
+    from hlotext.memory.files.joining import joined
     from hlotext.memory.files.places import has_files
     from hlotext.memory.files.reading import load, load_beside, read
     from hlotext.memory.files.writing import texts
@@ -27,6 +28,7 @@ __getattr__ = door(
         "assignment": ("Assignment", "assign"),
         "compare": ("Difference", "differences"),
         "errors": ("MemoryModelError",),
+        "files.joining": ("joined",),
         "files.places": ("has_files",),
         "files.reading": ("load", "load_beside", "read"),
         "files.writing": ("texts",),
@@ -48,6 +50,7 @@ __all__ = [
     "assign",
     "differences",
     "has_files",
+    "joined",
     "load",
     "load_beside",
     "read",

@@ -55,7 +55,7 @@ class Assignment:
     """None where it was not named."""
     values: tuple[Value, ...]
     buffers: tuple[Buffer, ...] | None
-    """What must share memory; None where files were read, which do not tell."""
+    """What must share memory; None where files were read, which do not tell (`joined` takes it from the text)."""
     schedule: tuple[Instruction | str, ...]
     """Instructions in the order of the flattened time line; a name stands for one that is not in the text."""
     allocations: tuple[Allocation, ...]

@@ -45,21 +45,10 @@ class Subject:
 
     @functools.cached_property
     def chip(self) -> Chip | None:
-        """The chip: as given, else the GPU that the folder names."""
+        """The chip: as given, else the one that the dump folder names."""
         if self.given_chip is not None:
             return self.given_chip
-        options = self.compilation.options if self.compilation is not None else None
-        if options is None or options.target is None:
-            return None
-        for name in (
-            options.target.message("gpu_device_info").text("name"),
-            options.target.text("device_description_str"),
-        ):
-            try:
-                return chip_named(name or "")
-            except ValueError:
-                continue
-        return None
+        return self.compilation.chip if self.compilation is not None else None
 
     @functools.cached_property
     def computed(self) -> memory.Assignment:
@@ -73,7 +62,7 @@ class Subject:
     def memory(self) -> memory.Assignment:
         """Memory as XLA's files beside the text say, where they can be used, else as computed. Raises MemoryModelError."""
         found, _ = memory.load_beside(self.path)
-        return attrs.evolve(found, chip=self.computed.chip) if found is not None else self.computed
+        return memory.joined(found, self.computed) if found is not None else self.computed
 
     @functools.cached_property
     def cost(self) -> Analysis:
