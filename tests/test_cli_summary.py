@@ -375,11 +375,11 @@ def test_loops_of_unknown_count_are_told() -> None:
     assert run.is_at_least
 
 
-def test_custom_calls_of_unknown_cost_are_told_and_count_nothing() -> None:
+def test_custom_calls_of_unknown_cost_are_told_and_count_their_bytes() -> None:
     call = 'custom-call(p), custom_call_target="mine"'
     text = f"HloModule m\n\nENTRY e {{\n  p = f32[4] parameter(0)\n  a = f32[4] {call}\n  ROOT b = f32[4] {call}\n}}\n"
     run = run_figures(text)
     assert run.flops == 0
-    assert run.bytes_accessed == 0
+    assert run.bytes_accessed == 2 * (16 + 16)
     assert run.unknown_calls == 2
     assert run.is_at_least

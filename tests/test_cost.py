@@ -223,12 +223,14 @@ def test_collectives_that_are_spread_over_fusions_count_once(
     assert found.bytes_by_memory_space == {0: found.run.bytes_accessed}
 
 
-def test_unknown_custom_calls_count_nothing_and_are_named() -> None:
-    """XLA counts -1."""
+def test_unknown_custom_calls_count_their_bytes_and_are_named() -> None:
+    """XLA counts -1; operands are read and results written at least."""
     text = 'ENTRY e {\n  a = f32[4] parameter(0)\n  ROOT c = f32[4] custom-call(a), custom_call_target="mine"\n}\n'
     found = cost.analyze(hlo.parse(text))
     assert (found.flops, found.bytes_accessed) == (-1, -1)
-    assert (found.run.flops, found.run.bytes_accessed) == (0, 0)
+    assert (found.run.flops, found.run.bytes_accessed) == (0, 32)
+    assert found.run.mark == "at least (without the work of 1 custom call of unknown cost) "
+    assert found.bytes_by_memory_space == {0: 32}
     assert [call.name for call in found.run.unknown_calls] == ["c"]
     assert not found.run.is_exact
 

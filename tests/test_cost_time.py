@@ -12,6 +12,7 @@ import hlotext as hlo
 from hlotext import cost
 from hlotext.analysis import Backend, chips, parse_mesh
 from hlotext.cost import Bound
+from tests.cli_support import run, run_json
 from tests.support import ROOT
 
 DATA = Path(__file__).parent / "data" / "cost"
@@ -201,3 +202,44 @@ def test_every_figure_has_its_source(row: chips.Chip) -> None:
     assert all(figure.source and figure.value > 0 for figure in figures if figure is not None)
     if rates.peaks:
         assert all(figure.value >= rates.peaks["bf16"].value for figure in rates.peaks.values())
+
+
+KERNEL = """HloModule m, is_scheduled=true
+
+ENTRY %e (p: f32[1024,1024]) -> f32[1024,1024] {
+  %p = f32[1024,1024]{1,0} parameter(0)
+  ROOT %k = f32[1024,1024]{1,0} custom-call(%p), custom_call_target="__gpu$xla.gpu.triton"
+}
+"""
+
+
+def test_a_kernel_of_unknown_cost_takes_its_bytes_at_least(tmp_path: Path) -> None:
+    """A module that is one Triton kernel is no module that takes nothing; totals without its work are marked."""
+    path = tmp_path / "kernel.txt"
+    path.write_text(KERNEL)
+    found = cost.estimate(hlo.parse(KERNEL), "h100")
+    bandwidth = found.chip.rates.bandwidth
+    assert bandwidth is not None
+    assert found.seconds == pytest.approx(2 * (4 << 20) / bandwidth.value)
+    assert [one.name for one in found.unknown_calls] == ["k"]
+    text = run("time", path, "--chip", "h100").stdout
+    assert "least time     at least 2.5 us" in text
+    assert "1 call of unknown cost, of which only the bytes count: __gpu$xla.gpu.triton" in text
+    assert "8.00 MiB at least" in run("cost", path).stdout
+    other = tmp_path / "other.txt"
+    other.write_text(KERNEL.replace("ROOT %k", "%l = f32[1024,1024]{1,0} negate(%p)\n  ROOT %k"))
+    text = run("diff", path, other).stdout
+    assert "at least 8,388,608 B (1 call of unknown cost)" in text
+    assert run_json("diff", path, other, "--fail-on", "changes+99")["totals"]["bytes"]["unknown_calls"] == [
+        1,
+        1,
+    ]
+
+
+def test_small_operations_are_said_to_be_bound_by_what_is_not_counted(tmp_path: Path) -> None:
+    """No `overhead 58 %` beside a sentence that starting kernels is not counted."""
+    path = tmp_path / "small.txt"
+    path.write_text("HloModule m\n\nENTRY e {\n  p = f32[64] parameter(0)\n  ROOT n = f32[64] negate(p)\n}\n")
+    text = run("time", path, "--chip", "h100").stdout
+    assert "less than 5 us each, where starting them likely takes more and is not counted, 100.0 %" in text
+    assert "bound by  overhead" not in text

@@ -130,7 +130,12 @@ def _open(run: cost.RunCost) -> list[tuple[str, str]]:
         facts.append(("conditionals", f"{len(run.conditionals)}, by the costliest branch: {names}"))
     if run.unknown_calls:
         targets = dict.fromkeys(str(c.attributes.get("custom_call_target", "")) for c in run.unknown_calls)
-        facts.append(("custom calls not counted", f"{len(run.unknown_calls)}: {_names(list(targets))}"))
+        facts.append(
+            (
+                "calls of unknown cost",
+                f"{len(run.unknown_calls)}, of which only the bytes count: {_names(list(targets))}",
+            )
+        )
     if run.uncounted:
         name, why = run.uncounted[0][0].name, run.uncounted[0][1]
         facts.append(("not counted", f"{len(run.uncounted)}, such as {name}: {why}"))

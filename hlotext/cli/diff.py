@@ -122,7 +122,7 @@ def _show(found: Diff, by: str, full: bool, limit: int) -> None:
         ]
         out.table(Table("changes", columns, rows[: limit or None], _left(len(rows), limit)))
     totals = [t for t in report.totals(found) if t.difference or (t.difference is None and t.old != t.new)]
-    rows = [[t.name, report.figure(t, t.old), report.figure(t, t.new), report.difference(t)] for t in totals]
+    rows = [[t.name, *report.figures(t), report.difference(t)] for t in totals]
     columns = [
         Column("total", "bold"),
         *(Column(title, is_number=True) for title in ("before", "after", "difference")),

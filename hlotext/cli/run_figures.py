@@ -32,7 +32,7 @@ class RunFigures:
     unknown_loops: int
     """Loops that count once, for want of their trip count."""
     unknown_calls: int
-    """Custom calls of unknown cost, which count nothing."""
+    """Custom calls of unknown cost, of which only the bytes count."""
 
 
 @attrs.frozen

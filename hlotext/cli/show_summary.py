@@ -121,7 +121,10 @@ def _run_facts(run: RunFigures) -> Iterator[tuple[str, str]]:
     if run.unknown_loops:
         yield "", f"{counted(run.unknown_loops, 'loop')} of unknown count, counted as one round"
     if run.unknown_calls:
-        yield "", f"{counted(run.unknown_calls, 'custom call')} of unknown cost, counted as nothing"
+        yield (
+            "",
+            f"{counted(run.unknown_calls, 'custom call')} of unknown cost, of which only the bytes count",
+        )
 
 
 def _uses(summary: ModuleFacts) -> Iterator[str]:

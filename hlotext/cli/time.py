@@ -9,6 +9,7 @@ import click
 from hlotext import cost
 from hlotext.analysis import Backend, DeviceMesh, backend_of, parse_mesh, places
 from hlotext.analysis.chips import CHIPS, Chip
+from hlotext.analysis.quantities import counted
 from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
 from hlotext.cli.figures import amount, chip_of, place_text, seconds, share, told
 from hlotext.cli.output import Column, Output, Table, output
@@ -80,13 +81,16 @@ def _show(report: Output, found: cost.Estimate, limit: int) -> None:
 
 
 def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
-    least = f"{seconds(found.seconds)} (estimated; starting kernels and latencies are not in it)"
+    mark = "at least " if found.unknown_calls else ""
+    least = f"{mark}{seconds(found.seconds)} (estimated; starting kernels and latencies are not in it)"
     early = f"{seconds(found.seconds)} (before optimization no bound: what will be fused is charged for its bytes)"
     facts = [("least time", least) if found.is_bound else ("estimate", early)]
     bounds = found.by_bound
     core = sum(bounds.values())
     if core:
-        parts = [f"{bound.value} {share(time, core)}" for bound, time in bounds.items() if time]
+        parts = [
+            f"{_BOUNDS.get(bound, bound.value)} {share(time, core)}" for bound, time in bounds.items() if time
+        ]
         facts.append(("core bound by", ", ".join(parts)))
     busy = [f"{queue} {seconds(time)}" for queue, time in found.busy.items() if time]
     facts.append(("busy", ", ".join(busy[:6]) or "nothing"))
@@ -102,7 +106,10 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
     if found.unknown_loops:
         facts.append(("loops of unknown count", f"{len(found.unknown_loops)}, each counted once"))
     if found.unknown_calls:
-        facts.append(("custom calls", f"of {len(found.unknown_calls)} only the bytes count"))
+        targets = dict.fromkeys(str(c.attributes.get("custom_call_target", "")) for c in found.unknown_calls)
+        listed = ", ".join(list(targets)[:3]) + (", ..." if len(targets) > 3 else "")
+        calls = counted(len(found.unknown_calls), "call")
+        facts.append(("at least", f"{calls} of unknown cost, of which only the bytes count: {listed}"))
     unknown = sum(not one.is_known for one in found.transfers)
     if unknown:
         facts.append(("unknown transfers", f"{unknown} without a known size or rate, taken for nothing"))
@@ -110,6 +117,12 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
     if backend not in (None, found.chip.backend) and isinstance(backend, Backend):
         facts.append(("compiled for", f"{backend.name}, not for this chip"))
     return facts
+
+
+_BOUNDS = {
+    cost.Bound.OVERHEAD: "less than 5 us each, where starting them likely takes more and is not counted,"
+}
+"""Bounds that one word would not tell."""
 
 
 def _rates(chip: Chip) -> str:

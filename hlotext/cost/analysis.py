@@ -12,6 +12,7 @@ import attrs
 from hlotext.analysis import Scope, XlaAge, age_for, call_graph, places, scopes
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.facts import fact
+from hlotext.analysis.quantities import counted
 from hlotext.cost.counting import Amount, Counting
 from hlotext.cost.sizes import Sizes, padded_size, size_with_small_tables
 from hlotext.cost.tpu import TpuCost, as_tpu
@@ -52,7 +53,7 @@ class RunCost(Cost):
     conditionals: tuple[Instruction, ...] = ()
     """Conditionals whose branches cost differently; the costliest counts."""
     unknown_calls: tuple[Instruction, ...] = ()
-    """Custom calls of unknown cost, which count nothing."""
+    """Custom calls of unknown cost, of which only the bytes of operands and results count."""
     uncounted: tuple[tuple[Instruction, str], ...] = ()
     """Other instructions that count nothing, and why."""
     has_unsized: bool = False
@@ -73,6 +74,13 @@ class RunCost(Cost):
     def is_at_least(self) -> bool:
         """Whether the true cost may be more: not where only the branch of a conditional is open."""
         return bool(self.unknown_loops or self.unknown_calls or self.uncounted or self.has_unsized)
+
+    @property
+    def mark(self) -> str:
+        """What stands in front of a total: nothing, `at least`, with the number of calls of unknown cost, or `about`."""
+        if self.unknown_calls:
+            return f"at least (without the work of {counted(len(self.unknown_calls), 'custom call')} of unknown cost) "
+        return "" if self.is_exact else "at least " if self.is_at_least else "about "
 
 
 @attrs.frozen

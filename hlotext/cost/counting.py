@@ -137,17 +137,15 @@ class Counting:
         return _RULES_BY_OPCODE[instruction.opcode](instruction, self.sizes)
 
     def own(self, instruction: Instruction, work: Work) -> Amount:
-        """What an instruction costs once without the bodies that it runs: custom calls as far as they are known,
-        asynchronous work where it is begun.
+        """What an instruction costs once without the bodies that it runs: custom calls as far as they are known, of others
+        the bytes of operands and results; asynchronous work where it is begun.
         """
         is_begun = instruction in self._begun if instruction.opcode in KINDS else True
         if not is_begun and chain_of(instruction) is not None:
             return _ZERO  # a later part of a collective that is spread over fusions
         if work.is_unknown:
-            known = known_work(instruction, work)
-            if known is None:
-                return _ZERO
-            work = known
+            # At least, it reads its operands and writes its results.
+            work = known_work(instruction, work) or work
         flops: float = work.flops
         transcendentals: float = work.transcendentals
         for body, count in work.applied:
@@ -227,10 +225,7 @@ class Counting:
     def accesses(self, instruction: Instruction, work: Work) -> Iterator[tuple[int, float]]:
         """Memory space and bytes of everything that an instruction itself reads and writes."""
         if work.is_unknown:
-            known = known_work(instruction, work)
-            if known is None:
-                return
-            work = known
+            work = known_work(instruction, work) or work
         written, read = (work.written, work.read) if work.touched is None else work.touched
         leaves = _leaf_spaces(instruction.shape)
         for number, size in enumerate(written):

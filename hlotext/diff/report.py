@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hlotext.analysis.quantities import counted
 from hlotext.diff.changes import Change
 from hlotext.diff.compare import Diff
 from hlotext.diff.thresholds import Crossed
@@ -17,9 +18,20 @@ _ANNOTATIONS = 50
 """Changes that get an annotation each; GitHub shows no more of a step."""
 
 
-def figure(total: Total, side: float | None) -> str:
-    """One figure as text."""
-    return "unknown" if side is None else f"{side:,.0f}{' B' if total.unit == 'bytes' else ''}"
+def figures(total: Total) -> tuple[str, str]:
+    """The figures of both sides as text; `at least`, with the number of calls, where calls of unknown cost are left out."""
+    old, new = (
+        _figure(total, side, calls)
+        for side, calls in zip((total.old, total.new), total.unknown_calls, strict=True)
+    )
+    return old, new
+
+
+def _figure(total: Total, side: float | None, calls: int) -> str:
+    if side is None:
+        return "unknown"
+    text = f"{side:,.0f}{' B' if total.unit == 'bytes' else ''}"
+    return f"at least {text} ({counted(calls, 'call')} of unknown cost)" if calls else text
 
 
 def difference(total: Total) -> str:
@@ -60,7 +72,12 @@ def as_json(diff: Diff, crossed: Sequence[Crossed] = ()) -> dict[str, Any]:
             if change.old is not None and change.new is not None
         ],
         "totals": {
-            total.name: {"old": total.old, "new": total.new, "difference": total.difference}
+            total.name: {
+                "old": total.old,
+                "new": total.new,
+                "difference": total.difference,
+                "unknown_calls": list(total.unknown_calls),
+            }
             for total in totals(diff)
         },
         "crossed": [
@@ -105,7 +122,7 @@ def markdown(diff: Diff, crossed: Sequence[Crossed] = ()) -> str:
     out += ["| total | before | after | difference |", "|---|---:|---:|---:|"]
     for total in totals(diff):
         if total.difference or total.name in diff.totals.NAMES:
-            cells = (figure(total, total.old), figure(total, total.new), difference(total))
+            cells = (*figures(total), difference(total))
             out.append(f"| {md(total.name)} | {' | '.join(md(cell) for cell in cells)} |")
     return "\n".join(out) + "\n"
 

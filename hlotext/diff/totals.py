@@ -25,6 +25,8 @@ class Total:
     """`flops`, `bytes`, `operations`; for how it is written."""
     old: float | None
     new: float | None
+    unknown_calls: tuple[int, int] = (0, 0)
+    """How many calls of unknown cost each side has, of whose work nothing is in the figure: it is at least so much."""
 
     @property
     def difference(self) -> float | None:
@@ -51,15 +53,21 @@ class Totals:
         old, new = (figure(module) for module in self._modules)
         return Total(name, unit, old, new)
 
+    def _costs(self, name: str, unit: str, field: str) -> Total:
+        """A figure of costs, with the calls that it knows nothing of."""
+        old, new = (_unknown_calls(module) for module in self._modules)
+        total = self._both(name, unit, lambda module: _cost(module, field))
+        return attrs.evolve(total, unknown_calls=(old, new))
+
     @functools.cached_property
     def flops(self) -> Total:
         """Floating-point operations of one run, loops as often as they run (`hlotext.cost`)."""
-        return self._both("flops", "flops", lambda module: _cost(module, "flops"))
+        return self._costs("flops", "flops", "flops")
 
     @functools.cached_property
     def bytes(self) -> Total:
         """Bytes that one run reads and writes (`hlotext.cost`)."""
-        return self._both("bytes", "bytes", lambda module: _cost(module, "bytes_accessed"))
+        return self._costs("bytes", "bytes", "bytes_accessed")
 
     @functools.cached_property
     def collectives(self) -> Total:
@@ -117,6 +125,13 @@ def _cost(module: hlo.Module, name: str) -> float | None:
     except (ValueError, KeyError, ArithmeticError):
         return None
     return figure
+
+
+def _unknown_calls(module: hlo.Module) -> int:
+    try:
+        return len(cost.analyze(module).run.unknown_calls)
+    except (ValueError, KeyError, ArithmeticError):
+        return 0
 
 
 def _wire(module: hlo.Module) -> float | None:

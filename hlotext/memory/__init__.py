@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from hlotext.memory.assignment import Assignment, assign
     from hlotext.memory.compare import Difference, differences
     from hlotext.memory.errors import MemoryModelError
-    from hlotext.memory.files.joining import joined
     from hlotext.memory.files.places import has_files
-    from hlotext.memory.files.reading import load, load_beside, read
+    from hlotext.memory.files.reading import joined, load, load_beside, read
     from hlotext.memory.files.writing import texts
     from hlotext.memory.peaks import Peak, Statistics
     from hlotext.memory.values import Use, Value
@@ -28,9 +27,8 @@ __getattr__ = door(
         "assignment": ("Assignment", "assign"),
         "compare": ("Difference", "differences"),
         "errors": ("MemoryModelError",),
-        "files.joining": ("joined",),
         "files.places": ("has_files",),
-        "files.reading": ("load", "load_beside", "read"),
+        "files.reading": ("joined", "load", "load_beside", "read"),
         "files.writing": ("texts",),
         "peaks": ("Peak", "Statistics"),
         "values": ("Use", "Value"),

@@ -17,7 +17,7 @@ from pygments.formatters import HtmlFormatter
 from hlotext import cost, diff, layout, memory
 from hlotext.analysis import byte_text, total_of
 from hlotext.analysis.quantities import amount, counted
-from hlotext.diff.report import difference, figure, totals
+from hlotext.diff.report import difference, figures, totals
 from hlotext.findings import escape
 from hlotext.findings.finding import Finding, FindingList, ParseResult
 from hlotext.ir.nodes.computation import Computation
@@ -261,8 +261,7 @@ def _memory(one: memory.Assignment) -> str:
 
 def _cost(one: cost.Analysis) -> str:
     run = one.run
-    more = "" if run.is_exact else ", as far as they are known"
-    said = f"{amount(run.flops)} flops and {byte_text(int(run.bytes_accessed))} in one run{more}"
+    said = f"{run.mark}{amount(run.flops)} flops and {byte_text(int(run.bytes_accessed))} in one run"
     content = _head(one.module.name, said)
     for key in ("scope", "line", "opcode"):
         rows = [
@@ -277,10 +276,7 @@ def _diff(one: diff.Diff) -> str:
     counts = one.changes.counts()
     said = ", ".join(f"{counts[kind]:,} {kind}" for kind in ("added", "removed", "changed") if counts[kind])
     groups = [(title, f"{len(changes):,}", changes[0].name) for title, changes in one.changes.folded()]
-    rows = [
-        (total.name.replace("_", " "), figure(total, total.old), figure(total, total.new), difference(total))
-        for total in totals(one)
-    ]
+    rows = [(total.name.replace("_", " "), *figures(total), difference(total)) for total in totals(one)]
     return (
         _head(f"{one.old.name} and {one.new.name}", said or "equal, names and order aside")
         + _table(("what", "#operations", "for example"), groups)

@@ -13,6 +13,7 @@ from hlotext.findings.errors import HloSyntaxError
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
+from hlotext.memory.aliases import Buffer
 from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assignment import Assignment
 from hlotext.memory.errors import MemoryModelError
@@ -71,6 +72,22 @@ def load_beside(place: str | None) -> tuple[Assignment | None, str]:
     if not found.allocations or not found.schedule or found.unread:
         return None, "; ".join(found.notes) or "they are not complete"
     return found, ""
+
+
+def joined(read: Assignment, computed: Assignment) -> Assignment:
+    """An assignment read from XLA's files, with the chip, and with which values share memory, as computed from the text.
+
+    The files give places and lives. That a loop's state is written by a round of it, and so whose it is, only the text tells.
+    """
+    known = {(value.name, value.index): value for value in read.values}
+    buffers: list[Buffer] = []
+    for buffer in computed.buffers or ():
+        found = tuple(
+            known.pop((value.name, value.index)) for value in buffer if (value.name, value.index) in known
+        )
+        if found:
+            buffers.append(found)
+    return attrs.evolve(read, chip=computed.chip, buffers=tuple(buffers))
 
 
 def read(texts: Mapping[str, str], module: Module | None = None) -> Assignment:

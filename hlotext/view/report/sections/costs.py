@@ -34,8 +34,8 @@ def by_scope(subject: Subject) -> Section:
     nodes = _flat(root, seconds)
     run = found.run
     facts = [
-        ("flops", f"{amount(run.flops)} in one run" + ("" if run.is_exact else ", as far as they are known")),
-        ("bytes", f"{byte_text(int(run.bytes_accessed))} read and written"),
+        ("flops", f"{run.mark}{amount(run.flops)} in one run"),
+        ("bytes", f"{run.mark}{byte_text(int(run.bytes_accessed))} read and written"),
     ]
     if run.bytes_accessed:
         facts.append(("flops per byte", f"{run.flops / run.bytes_accessed:.3g}"))
@@ -82,7 +82,8 @@ def _unknown(run: cost.RunCost) -> list[str]:
     if run.conditionals:
         notes.append(f"{len(run.conditionals)} conditionals are counted by their costliest branch.")
     if run.unknown_calls:
-        notes.append(f"{len(run.unknown_calls)} custom calls of unknown cost count nothing.")
+        calls = len(run.unknown_calls)
+        notes.append(f"{calls} custom calls are of unknown cost: of them only the bytes count.")
     if run.uncounted:
         notes.append(f"{len(run.uncounted)} other instructions count nothing.")
     return notes

@@ -50,6 +50,10 @@ def section(subject: Subject) -> Section | Missing:
         notes.append("The text has no schedule: its order is taken for one.")
     if found.unknown_loops:
         notes.append(f"{len(found.unknown_loops)} loops of unknown count are counted once.")
+    if found.unknown_calls:
+        notes.append(
+            f"{len(found.unknown_calls)} calls are of unknown cost: only their bytes count, and a run takes at least so long."
+        )
     if not found.seconds:
         return Missing("schedule", "Schedule", f"no rate of {found.chip.name} is known, so no time")
     chart = _chart(subject, found)
