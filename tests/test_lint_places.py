@@ -98,9 +98,9 @@ ENTRY e {
         ("G112", lint.Config(), "off by default"),
         ("G102", lint.Config(ignore=("G",)), "not selected"),
         ("G102", lint.Config(min_bytes=0, rules={"G102": {"min_bytes": 1}}), "is not silent"),
-        ("M105", lint.Config(), "nothing in 3 instructions"),
-        ("M108", lint.Config(), "nothing in 3 instructions"),
-        ("M109", lint.Config(), "nothing in 3 instructions"),
+        ("M105", lint.Config(), "of the kind"),
+        ("M108", lint.Config(), "of the kind"),
+        ("M109", lint.Config(), "of the kind"),
         ("M110", lint.Config(), "off by default"),
         ("S105", lint.Config(), "is for gpu, and this module is for cpu"),
         ("D108", lint.Config(extend_select=("D108",)), "is for tpu"),
@@ -133,5 +133,27 @@ def test_silence_on_the_command_line() -> None:
     """One line for each module, what it would say below; an unknown code is refused."""
     result = run("lint", DUMP, "--explain-silence", "c102")
     assert result.exit_code == 0
-    assert "none of the" in result.stdout
+    assert "nothing is of the kind: the nearest, all_gather.3, stops where `" in result.stdout
     assert run("lint", DUMP, "--explain-silence", "C999").exit_code == 2
+
+
+ONE_HOT = """HloModule m, is_scheduled=true
+
+ENTRY %e (x: f32[64,64]) -> f32[64,64] {
+  %x = f32[64,64]{1,0} parameter(0)
+  ROOT %d = f32[64,64]{1,0} dot(%x, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+
+
+def test_the_condition_that_failed_is_named() -> None:
+    """With the values that it compares; a product without a one-hot matrix is no one-hot matrix of 0 classes."""
+    (silence,) = lint.explain_silence(Source(ONE_HOT), "D107")
+    assert silence.reason == (
+        "nothing is of the kind: the nearest, d, stops where `classes < min_classes` holds (classes is 0, min_classes is 128)"
+    )
+    assert silence.details == ()
+    sharded = (support.CORPUS / "tpu" / "mlp_train.v4_2x2x1.after_optimizations.txt").read_text()
+    (silence,) = lint.explain_silence(Source(sharded), "C110")
+    assert "devices < 2" in silence.reason
+    assert "devices is 1" in silence.reason

@@ -15,12 +15,15 @@ from hlotext.lint.codes import INTERNAL
 from hlotext.lint.config import Config
 from hlotext.lint.engine import run
 from hlotext.lint.registry import all_rules
-from hlotext.lint.rule import Rule, make_context
+from hlotext.lint.rule import Context, Rule, make_context
+from hlotext.lint.stopping import stops
 from hlotext.semantics.infer import infer_shape
 from hlotext.syntax.read import read_tolerantly
 
 _MOST = 5
-"""Findings below a threshold that are told."""
+"""Findings below a threshold that are told, and candidates with the condition at which they stop."""
+_COSTS = frozenset({"bytes", "copied", "flops", "host", "peak", "percent", "saved", "some", "total"})
+"""Thresholds that keep what costs little away, by the end of their names. Others say of what kind a finding is."""
 
 
 @attrs.frozen
@@ -73,7 +76,7 @@ def _silence(module: Module, code: str, config: Config) -> Silence:
         )
     if any(finding.code == INTERNAL for finding in run(module, alone)):
         return Silence(module.name, "the rule failed: run it with --debug")
-    return Silence(module.name, _candidates(rule, module))
+    return _at_its_conditions(made, context)
 
 
 def _not_for(rule: type[Rule], backend: str, module: Module) -> str | None:
@@ -93,27 +96,31 @@ def _lowest(rule: type[Rule]) -> dict[str, Any]:
     return {
         field.name: type(field.default)(0)
         for field in attrs.fields(rule)
-        if field.name.startswith("min_") or field.name in ("ratio", "share", "count")
+        if field.name.startswith("min_") and field.name.rpartition("_")[2] in _COSTS
     }
 
 
-def _candidates(rule: type[Rule], module: Module) -> str:
-    """What the rule looked at."""
-    context = make_context(module)
-    if rule.code.startswith("C") and not rule.opcodes:
-        count = len(context.communications)
-        return (
-            f"none of the {count:,} communications is of the kind it looks for"
-            if count
-            else "nothing communicates"
+def _at_its_conditions(rule: Rule, context: Context) -> Silence:
+    """Which condition the nearest candidates do not fulfil."""
+    name = context.module.name
+    candidates = sum(len(context.census.by_opcode.get(opcode, ())) for opcode in rule.opcodes)
+    opcodes = ", ".join(sorted(rule.opcodes))
+    if rule.opcodes and not candidates:
+        return Silence(name, f"the module has none of {opcodes}")
+    nearest = stops(rule, context)
+    if not nearest and rule.code.startswith("C") and not rule.opcodes and not context.communications:
+        return Silence(name, "nothing communicates")
+    if not nearest:
+        others = (
+            f"another rule says more ({', '.join(sorted(rule.yields_to))}), or " if rule.yields_to else ""
         )
-    if rule.opcodes:
-        count = sum(len(context.census.by_opcode.get(opcode, ())) for opcode in rule.opcodes)
-        opcodes = ", ".join(sorted(rule.opcodes))
-        if not count:
-            return f"the module has none of {opcodes}"
-        return f"none of the {count:,} instructions it looks at ({opcodes}) is of the kind, or a comment suppresses it"
-    return f"nothing in {len(context.census.instructions):,} instructions is of the kind, or a comment suppresses it"
+        count = candidates if rule.opcodes else len(context.census.instructions)
+        looked = f"{count:,} instructions" + (f" ({opcodes})" if rule.opcodes else "")
+        return Silence(name, f"nothing in {looked} is of the kind, or {others}a comment suppresses it")
+    first, *more = dict.fromkeys(nearest)
+    details = dict.fromkeys(f"{stop.candidate or 'the module'}: {stop.condition}" for stop in more)
+    about = f"the nearest, {first.candidate}, stops" if first.candidate else "it stops"
+    return Silence(name, f"nothing is of the kind: {about} where {first.condition}", tuple(details)[:_MOST])
 
 
 def _told(findings: list[Finding]) -> tuple[str, ...]:
