@@ -78,6 +78,25 @@ ENTRY e {
   ROOT r = (f32[4]{0}, f32[4]{0}) tuple(s, b)
 }
 """
+FORWARDED = """HloModule m
+changed { p = (f32[8]{0}, s32[]) parameter(0)  x = f32[8]{0} get-tuple-element(p), index=0  k = s32[] get-tuple-element(p), index=1
+  v = f32[1]{0} constant({7})  u = f32[8]{0} dynamic-update-slice(x, v, k)  ROOT t = (f32[8]{0}) tuple(u) }
+kept { p = (f32[8]{0}) parameter(0)  x = f32[8]{0} get-tuple-element(p), index=0  ROOT t = (f32[8]{0}) tuple(x) }
+body { s = (s32[], pred[], f32[8]{0}) parameter(0)  k = s32[] get-tuple-element(s), index=0  c = pred[] get-tuple-element(s), index=1
+  x = f32[8]{0} get-tuple-element(s), index=2  a = (f32[8]{0}, s32[]) tuple(x, k)  b = (f32[8]{0}) tuple(x)
+  one = s32[] constant(1)  n = s32[] add(k, one)
+  r = (f32[8]{0}) conditional(c, a, b), true_computation=changed, false_computation=kept
+  y = f32[8]{0} get-tuple-element(r), index=0  ROOT t = (s32[], pred[], f32[8]{0}) tuple(n, c, y) }
+more { s = (s32[], pred[], f32[8]{0}) parameter(0)  k = s32[] get-tuple-element(s), index=0  five = s32[] constant(5)
+  ROOT l = pred[] compare(k, five), direction=LT }
+ENTRY e {
+  c = pred[] parameter(0)
+  x = f32[8]{0} parameter(1)
+  zero = s32[] constant(0)
+  i = (s32[], pred[], f32[8]{0}) tuple(zero, c, x)
+  ROOT w = (s32[], pred[], f32[8]{0}) while(i), condition=more, body=body
+}
+"""
 
 CASES = [
     (
@@ -154,3 +173,17 @@ def test_what_is_marked_is_plain_whatever_runs_beside_it() -> None:
 def test_words_for_the_order_of_floats() -> None:
     assert "order=TOTAL" in str(made("topk-decomposer", "", None, TOPK))
     assert "type=TOTALORDER" in str(made("topk-decomposer", "", date(2026, 6, 14), TOPK))
+
+
+def test_copies_of_a_branch_that_changes_nothing() -> None:
+    """Since a day the array of a loop is copied no more because one branch of a conditional hands it on."""
+    day = xla_changes.COPIES_OF_ALL_BRANCHES
+
+    def copies(day: date | None) -> list[str]:
+        module = made("copy-insertion", "platform=cpu", day, FORWARDED)
+        return sorted(
+            str(i.shape) for c in module.computations if not c.is_entry for i in c if i.opcode == "copy"
+        )
+
+    assert copies(day - timedelta(1)).count("f32[8]{0}") > 0
+    assert copies(day).count("f32[8]{0}") == copies(None).count("f32[8]{0}") == 0

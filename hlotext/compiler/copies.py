@@ -11,13 +11,15 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis import Backend
+from hlotext.analysis.age import age_for
 from hlotext.compiler.adding_copies import add_copies, tidy
 from hlotext.compiler.decision import Decision, Outcome
 from hlotext.compiler.platforms import platform_of
 from hlotext.compiler.removing_copies import remove_copies
 from hlotext.compiler.special_copies import add_special_copies
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.ir.values.age import XlaAge
+from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 
 
@@ -35,11 +37,13 @@ class CopyInsertion(Pass):
 
     platform: str = ""
     """`cpu`, `gpu` or `tpu`; empty: as the text tells."""
+    age: Age = attrs.field(default="", validator=is_age)
+    """How old the XLA is that is followed; empty: as the text tells, else the newest."""
 
     def run(self, module: Module) -> PassResult:
         """Changes the module."""
         before = sum(i.opcode == "copy" for i in module.instructions())
-        _all_steps(module, platform_of(module, self.platform))
+        _all_steps(module, platform_of(module, self.platform), age_for(module, self.age or None))
         return PassResult.of({"copies": abs(sum(i.opcode == "copy" for i in module.instructions()) - before)})
 
 
@@ -53,18 +57,21 @@ class PostSchedulingCopies(Pass):
     name: ClassVar[str] = "post-scheduling-copies"
     summary: ClassVar[str] = "Takes out copies that the schedule makes needless, as XLA's GPU compiler does."
 
+    age: Age = attrs.field(default="", validator=is_age)
+    """How old the XLA is that is followed; empty: as the text tells, else the newest."""
+
     def run(self, module: Module) -> PassResult:
         """Changes the module."""
         before = sum(i.opcode == "copy" for i in module.instructions())
-        _after_schedule(module)
+        _after_schedule(module, age_for(module, self.age or None))
         return PassResult.of({"copies": abs(sum(i.opcode == "copy" for i in module.instructions()) - before)})
 
 
-def _all_steps(module: Module, platform: Backend) -> list[Decision]:
+def _all_steps(module: Module, platform: Backend, age: XlaAge) -> list[Decision]:
     """The three steps; of the copies that are left why they were added and why they stay, then what became of the others."""
     added = {d.instruction: d for d in add_copies(module, platform)}
     decisions = []
-    for found in remove_copies(module, platform):
+    for found in remove_copies(module, platform, age):
         origin = added.pop(found.instruction, None)
         if origin is None:
             decisions.append(found)
@@ -80,10 +87,10 @@ def _all_steps(module: Module, platform: Backend) -> list[Decision]:
     return decisions
 
 
-def _after_schedule(module: Module) -> list[Decision]:
+def _after_schedule(module: Module, age: XlaAge) -> list[Decision]:
     if not module.is_scheduled:
         raise ValueError("the module has no schedule")
-    decisions = remove_copies(module, Backend.GPU)
+    decisions = remove_copies(module, Backend.GPU, age)
     DeadCodeElimination().run(module)
     decisions += add_special_copies(module, Backend.GPU)
     DeadCodeElimination().run(module)
@@ -97,14 +104,16 @@ def _on_copy(module: Module, work: Callable[[Module], list[Decision]]) -> Outcom
     return Outcome(copy, tuple(decisions))
 
 
-def copy_insertion(module: Module, platform: str | None = None) -> Outcome:
+def copy_insertion(module: Module, platform: str | None = None, *, age: Age | None = None) -> Outcome:
     """What copy insertion makes of a module, and of every copy why it was added, and why it stays or went.
 
     `platform` (`cpu`, `gpu`, `tpu`) says which operations are in place and what may be written over what; without it the text
-    tells. The module should be as at that point of a compilation: optimized, without a schedule, and each computation called
-    from one place (`flatten-call-graph`). Raises MemoryModelError, ValueError.
+    tells; so with `age`, of which XLA. The module should be as at that point of a compilation: optimized, without a schedule,
+    and each computation called from one place (`flatten-call-graph`). Raises MemoryModelError, ValueError.
     """
-    return _on_copy(module, lambda copy: _all_steps(copy, platform_of(module, platform)))
+    return _on_copy(
+        module, lambda copy: _all_steps(copy, platform_of(module, platform), age_for(module, age))
+    )
 
 
 def adding_copies(module: Module, platform: str | None = None) -> Outcome:
@@ -112,9 +121,11 @@ def adding_copies(module: Module, platform: str | None = None) -> Outcome:
     return _on_copy(module, lambda copy: add_copies(copy, platform_of(module, platform)))
 
 
-def removing_copies(module: Module, platform: str | None = None) -> Outcome:
+def removing_copies(module: Module, platform: str | None = None, *, age: Age | None = None) -> Outcome:
     """Step 2 alone: which copies go, and which stay for what. Raises MemoryModelError, ValueError."""
-    return _on_copy(module, lambda copy: remove_copies(copy, platform_of(module, platform)))
+    return _on_copy(
+        module, lambda copy: remove_copies(copy, platform_of(module, platform), age_for(module, age))
+    )
 
 
 def special_copies(module: Module, platform: str | None = None) -> Outcome:
@@ -122,6 +133,6 @@ def special_copies(module: Module, platform: str | None = None) -> Outcome:
     return _on_copy(module, lambda copy: add_special_copies(copy, platform_of(module, platform)))
 
 
-def post_scheduling_copies(module: Module) -> Outcome:
+def post_scheduling_copies(module: Module, *, age: Age | None = None) -> Outcome:
     """What GPU does once more with the schedule known. Raises MemoryModelError, ValueError without a schedule."""
-    return _on_copy(module, _after_schedule)
+    return _on_copy(module, lambda copy: _after_schedule(copy, age_for(module, age)))

@@ -11,6 +11,8 @@ from enum import Enum
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import xla_changes
+from hlotext.ir.values.age import XlaAge
 from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.sharing import Sharing
 from hlotext.memory.values import Use, Value
@@ -233,8 +235,10 @@ def _writer(value: Value) -> Instruction:
 class UsesBefore:
     """Whether all uses of a value come before another is written (`UsesBeforeValueDefinition`)."""
 
-    def __init__(self, ordering: Ordering, flow: Dataflow, sharing: Sharing) -> None:
+    def __init__(self, ordering: Ordering, flow: Dataflow, sharing: Sharing, age: XlaAge) -> None:
         self.ordering, self.flow, self.sharing = ordering, flow, sharing
+        self._is_even_handed = age.has(xla_changes.COPIES_OF_ALL_BRANCHES)
+        """Whether it is the same for all branches which of them hands on what it is given."""
 
     def late_use(self, uses: list[Use], value: Value, known: int = 0) -> Use | None:
         """The first use that is not before the value is written; None where all are. Of so many it is known that they are."""
@@ -302,7 +306,7 @@ class UsesBefore:
             is_new = given is not None and given.instruction is operand and not given.index
             if not is_new and any(u.instruction is not None and u.instruction.is_root for u in value.uses):
                 self._escapes = True
-            if not self._in_other_branch:
+            if not (self._escapes if self._is_even_handed else self._in_other_branch):
                 return True
         return False
 

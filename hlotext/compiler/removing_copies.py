@@ -17,6 +17,7 @@ import attrs
 
 from hlotext import layout
 from hlotext.analysis import Backend
+from hlotext.analysis.age import age_for
 from hlotext.analysis.chips import CHIPS
 from hlotext.compiler.adding_copies import in_place_pairs
 from hlotext.compiler.decision import Decision
@@ -27,12 +28,14 @@ from hlotext.compiler.rows import Node, Rows
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import xla_changes
+from hlotext.ir.values.age import XlaAge
 from hlotext.memory import platforms
 from hlotext.memory.aliases import Buffer, find_buffers
 from hlotext.memory.dataflow import Dataflow, analyse
 from hlotext.memory.sharing import Sharing
 from hlotext.memory.values import Value
-from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age
 from hlotext.rewrite.passes.editor import set_control
 
 SOURCE = "CopyRemover::TryElideCopy"
@@ -55,10 +58,13 @@ class RemovingCopies(Pass):
 
     platform: str = ""
     """`cpu`, `gpu` or `tpu`; empty: as the text tells."""
+    age: Age = attrs.field(default="", validator=is_age)
+    """How old the XLA is that is followed; empty: as the text tells, else the newest."""
 
     def run(self, module: Module) -> PassResult:
         """Changes the module."""
-        decisions = remove_copies(module, platform_of(module, self.platform))
+        age = age_for(module, self.age or None)
+        decisions = remove_copies(module, platform_of(module, self.platform), age)
         return PassResult.of({"removed": sum(d.rule == REMOVED for d in decisions)})
 
 
@@ -74,9 +80,9 @@ def sharing_of(flow: Dataflow, platform: Backend) -> Sharing:
     return Sharing(flow, in_place_pairs(platform), rules_of(platform).hint)
 
 
-def remove_copies(module: Module, platform: Backend) -> list[Decision]:
+def remove_copies(module: Module, platform: Backend, age: XlaAge) -> list[Decision]:
     """Takes the copies of the module itself out of use; a decision for each copy. Raises MemoryModelError, ValueError."""
-    remover = _Remover(module, platform)
+    remover = _Remover(module, platform, age)
     copies = list(_copies(module))
     reasons: dict[Instruction, Decision] = {}
     removed: list[Decision] = []
@@ -133,8 +139,8 @@ def _take_out_of_use(copy: Instruction) -> None:
 
 
 class _Remover:
-    def __init__(self, module: Module, platform: Backend) -> None:
-        self.module, self.platform = module, platform
+    def __init__(self, module: Module, platform: Backend, age: XlaAge) -> None:
+        self.module, self.platform, self.age = module, platform, age
         self.flow = analyse(module)
         self.ordering = Ordering(module)
         self.pairs = in_place_pairs(platform)
@@ -160,7 +166,9 @@ class _Remover:
 
     def forget_edits(self) -> None:
         """Looks at the graph anew after an edit."""
-        self.uses_before = UsesBefore(self.ordering, self.flow, sharing_of(self.flow, self.platform))
+        self.uses_before = UsesBefore(
+            self.ordering, self.flow, sharing_of(self.flow, self.platform), self.age
+        )
 
     def _add_row(self, buffer: Buffer) -> None:
         """Puts the values of a buffer into a row, in the order in which they are written (`AddValueList`)."""
@@ -215,14 +223,42 @@ class _Remover:
             if late is not None and self._meet(copy, source, result, MERGE_LAST_SOURCE):
                 return late
             self.rows.splice(source.next, before)
+        elif self.age.has(xla_changes.COPIES_OF_ALL_BRANCHES) and self.rows.row(source) is self.rows.row(
+            result
+        ):
+            late = self._is_written_between(copy, source, result)
+            if late is not None:
+                return late
         else:
             return self._kept(
                 copy, "in the middle of two rows",
                 f"{copy.operands[0].name} is followed by {source.next.writer.name} in its memory, and {copy.name} follows "
                 f"{result.prev.writer.name} in its own: they cannot be one", source.next.writer, result.prev.writer,
             )  # fmt: skip
-        self._remove(result, copy)
+        self._remove(result, copy, source)
         self.gone.add(copy)
+        return None
+
+    def _is_written_between(self, copy: Instruction, source: Node, result: Node) -> Decision | None:
+        """Why a copy within one row stays: what reads it is not certain to come before all that stands between."""
+        readers = [use for use in source.uses if use.instruction is not copy] + result.uses
+        node = self.rows.next(source)
+        while node is not result:
+            if node is None:
+                because = f"{copy.name} stands before what it copies"
+                return self._kept(copy, "order unknown", because, source.writer)
+            if self._is_root_of(source.value, node.writer.computation) or (
+                not readers and not self.ordering.is_defined_before(source.value, node.value)
+            ):
+                because = f"{_shown(source)} is not certain to be over when {node.writer.name} writes"
+                return self._kept(copy, "order unknown", because, node.writer)
+            use = self.uses_before.late_use(readers, node.value)
+            if use is not None and use.instruction is not None:
+                because = (
+                    f"{use.instruction.name} may read {copy.name} after {node.writer.name} wrote over it"
+                )
+                return self._kept(copy, "written in between", because, node.writer, use.instruction)
+            node = self.rows.next(node)
         return None
 
     def _meet(self, copy: Instruction, source: Node, result: Node, where: int) -> bool:
@@ -328,10 +364,12 @@ class _Remover:
 
     # ---- rows
 
-    def _remove(self, node: Node, copy: Instruction) -> None:
-        """Takes the value of a copy out of its row; who read it reads the one before (`RemoveCopyValue`)."""
-        operand = node.prev
+    def _remove(self, node: Node, copy: Instruction, operand: Node) -> None:
+        """Takes the value of a copy out of its row; who read it reads what was copied (`RemoveCopyValue`)."""
+        before = node.prev
         self.rows.remove(node)
+        if before is not operand:
+            self.rows.look_again(before)
         operand.forget_use(copy)
         for use in node.uses:
             operand.uses.append(use)

@@ -74,3 +74,5 @@ TUPLES_GO_FROM_ORDER = date(2026, 9, 18)
 """The tuple simplifier takes out a tuple that other operations only wait for. Seen in 0.12.0.1."""
 STARTS_NUMBERED_FIRST = date(2026, 8, 12)
 """GPU: a kAsyncStart has a lower number than what it holds. Seen from here on: in 0.11.2, not in 0.10.2."""
+COPIES_OF_ALL_BRANCHES = date(2026, 7, 29)
+"""Copy insertion treats a branch that hands on what it is given alike, wherever it stands, and takes copies within a row."""
