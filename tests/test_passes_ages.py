@@ -79,10 +79,12 @@ ENTRY e {
 }
 """
 FORWARDED = """HloModule m
-changed { p = (f32[8]{0}, s32[]) parameter(0)  x = f32[8]{0} get-tuple-element(p), index=0  k = s32[] get-tuple-element(p), index=1
+changed { p = (f32[8]{0}, s32[]) parameter(0)  x = f32[8]{0} get-tuple-element(p), index=0
+  k = s32[] get-tuple-element(p), index=1
   v = f32[1]{0} constant({7})  u = f32[8]{0} dynamic-update-slice(x, v, k)  ROOT t = (f32[8]{0}) tuple(u) }
 kept { p = (f32[8]{0}) parameter(0)  x = f32[8]{0} get-tuple-element(p), index=0  ROOT t = (f32[8]{0}) tuple(x) }
-body { s = (s32[], pred[], f32[8]{0}) parameter(0)  k = s32[] get-tuple-element(s), index=0  c = pred[] get-tuple-element(s), index=1
+body { s = (s32[], pred[], f32[8]{0}) parameter(0)  k = s32[] get-tuple-element(s), index=0
+  c = pred[] get-tuple-element(s), index=1
   x = f32[8]{0} get-tuple-element(s), index=2  a = (f32[8]{0}, s32[]) tuple(x, k)  b = (f32[8]{0}) tuple(x)
   one = s32[] constant(1)  n = s32[] add(k, one)
   r = (f32[8]{0}) conditional(c, a, b), true_computation=changed, false_computation=kept
