@@ -6,6 +6,7 @@ Each is made ready for a size outside of the time measured.
 from __future__ import annotations
 
 import functools
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import hlotext as hlo
-from hlotext import proto, rewrite
+from hlotext import diff, proto, rewrite
 from hlotext.compiler.models import MODELS
 from hlotext.edit.cloning import clone_computation
 from tests import cli_support
@@ -259,6 +260,13 @@ def _layouts(n: int) -> Ready:
     return _plain(lambda: _command("layout", "-", text=lines))
 
 
+def _differing(kind: str, n: int) -> Ready:
+    """Two modules of which one operation differs: equal texts are not looked into."""
+    text = kinds.MODULES[kind][1](n)
+    before, after = hlo.parse(text), hlo.parse(re.sub(r" sine\(", " cosine(", text, count=1))
+    return _plain(lambda: list(diff.compare(before, after).changes))
+
+
 DUMPS = (
     ("dump list DIR", 50, False),
     ("dump timeline DIR --all", 50, False),
@@ -284,6 +292,10 @@ EXPLAINED = (
 def _others() -> Iterator[tuple[str, str, int, Callable[[int], Ready]]]:
     for line, n, is_wide in DUMPS:
         yield line, "a wide module" if is_wide else "many steps", n, functools.partial(_folder, line, is_wide)
+    for kind in (*EXPLAINED, "control"):
+        if kind in kinds.MODULES:
+            n = kinds.MODULES[kind][0] // 2
+            yield "diff of one operation", kind, n, functools.partial(_differing, kind)
     for name, platform in MODELS:
         for kind in EXPLAINED:
             if kind in kinds.MODULES:
