@@ -88,6 +88,12 @@ def test_a_header_behind_a_comment_is_printed_in_its_place() -> None:
     assert "\n// more\nENTRY e {\n" in str(m)
 
 
+def test_a_bounded_size_in_the_first_signature_of_a_text_without_header() -> None:
+    body = " {\n  p = f32[<=4] parameter(0)\n}\n"
+    m = hlo.parse(f"c (p: f32[<=4]) -> f32[<=4]{body}\nENTRY e (p: f32[<=4]) -> f32[<=4]{body}")
+    assert [c.name for c in m.computations] == ["c", "e"]
+
+
 def test_a_renamed_entry_leaves_the_name_of_a_module_without_header() -> None:
     m = hlo.parse(f"ENTRY e {{\n{PLAIN}")
     m.entry.name = "other"

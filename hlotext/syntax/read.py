@@ -271,7 +271,7 @@ class _Reading:
 
 _FORM = "HLO text begins with `HloModule NAME`; one op line reads `NAME = SHAPE OPCODE(...)`"
 _WORD = rf"%?{patterns.IDENTIFIER}"
-_HEADERLESS = late(rf"ENTRY{patterns.WORD_END}|{_WORD}\s*\{{|{_WORD}\s*\([^=]*\)\s*->", re.DOTALL)
+_HEADERLESS = late(rf"ENTRY{patterns.WORD_END}|{_WORD}\s*\{{|{_WORD}\s*\((?:[^=<]|<=?)*\)\s*->", re.DOTALL)
 _OP_LINE = late(rf"(?:ROOT\s+)?(?:{_WORD}\s*=\s|\(|[a-z]\w*\s*\[|[a-z][\w\-]*\s*\()")
 _COMPUTATION_LINE = late(
     rf"^(?:ENTRY[ \t]+{_WORD}|{_WORD}[ \t]*\((?=[^\r\n]*->[^\r\n]*\{{[ \t]*\r?$)|{_WORD} \{{[ \t]*\r?$)",
