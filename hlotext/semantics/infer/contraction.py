@@ -10,7 +10,7 @@ import attrs
 
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
-from hlotext.ir.values.sparsity import SparsityConfig
+from hlotext.ir.values.sparsity import OperandSparsity, SparsityConfig
 from hlotext.ir.values.types import ElementType
 from hlotext.ir.values.window import Window
 from hlotext.semantics.infer.errors import ShapeInferenceError
@@ -83,7 +83,9 @@ def _sides(op: Op) -> _Sides:
 def _full_size(op: Op, side: str, shape: Shape, dimension: int) -> int:
     """The size of a dimension with the elements that structured sparsity leaves out."""
     size = shape.dimensions[dimension]
-    sparsity = getattr(op.get("sparsity_config", SparsityConfig, SparsityConfig()), side)
+    sparsity: OperandSparsity | None = getattr(
+        op.get("sparsity_config", SparsityConfig, SparsityConfig()), side
+    )
     if (
         sparsity is None
         or sparsity.dimension != dimension
