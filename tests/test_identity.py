@@ -198,3 +198,23 @@ def test_a_pass_shows_what_its_pipelines_did(tmp_path: Path) -> None:
     assert counts["changed"] > counts["added"] > 10
     later = next(step for step in c.steps if step.name == "priority-fusion")
     assert previous(later).index == later.index - 1
+
+
+def test_what_the_partitioner_marked_is_its_own(tmp_path: Path) -> None:
+    """Since June 2026 a collective may say it itself, where no pass was dumped too; what says nothing stays unknown."""
+    head = "HloModule m, num_partitions=2\n\nENTRY e {\n  x = f32[2]{0} parameter(0)\n"
+    gathered = (
+        "all-gather(x), channel_id=1, replica_groups={{0,1}}, dimensions={0}, use_global_device_ids=true"
+    )
+    mark = ', frontend_attributes={is_spmd_generated="true"}'
+    (tmp_path / "module_0000.m.before_optimizations.txt").write_text(
+        f"{head}  ROOT n = f32[2]{{0}} negate(x)\n}}\n"
+    )
+    (tmp_path / "module_0000.m.cpu_after_optimizations.txt").write_text(
+        f"{head}  g = f32[4]{{0}} {gathered}{mark}\n  h = f32[4]{{0}} {gathered}\n"
+        "  ROOT a = f32[4]{0} add(g, h)\n}\n"
+    )
+    c = compilation(tmp_path)
+    assert c.why("g").cause == "partitioning"
+    assert "is_spmd_generated" in c.why("g").evidence[0]
+    assert c.why("h").cause == "unknown"

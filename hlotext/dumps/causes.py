@@ -142,9 +142,18 @@ def _told(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Caus
     if step is compilation.first:
         name = f", as {birth.name}" if birth.name != node.name else ""
         return Cause(node, step, PROGRAM, f"it was in the program before optimization{name}")
+    if _is_marked(node):
+        because = "the shardings of what it reads and of who reads it need communication: the partitioner marked it so"
+        return Cause(node, step, "partitioning", because, ('frontend_attributes={is_spmd_generated="true"}',))
     if not compilation.identity.shows_passes:
         return Cause(node, step, UNKNOWN, f"no pass was dumped; compile with {ASK_FOR_PASSES}")
     return _fused(compilation, node, birth) or _first(compilation, node, step)
+
+
+def _is_marked(node: hlo.Instruction) -> bool:
+    """Whether the partitioner says that it made a collective, as it does since June 2026; without it nothing follows."""
+    inner = node.async_wrapped_instruction
+    return (inner or node).opcode in KINDS and node.frontend_attributes.get("is_spmd_generated") == "true"
 
 
 def _first(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause:
