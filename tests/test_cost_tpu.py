@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 import hlotext as hlo
-from hlotext import cost
+from hlotext import cost, memory
 from hlotext.analysis.chips import CHIPS
 from tests.support import DATA
 
@@ -47,3 +47,22 @@ def test_a_chip_without_rates_of_its_compiler_is_refused() -> None:
     chip = attrs.evolve(CHIPS["v5e"], rates=attrs.evolve(CHIPS["v5e"].rates, compiler_limits=None))
     with pytest.raises(ValueError, match="rates are known"):
         cost.analyze(hlo.parse(ROWS[0]["text"])).as_tpu(chip)
+
+
+def test_fast_memory_lies_within_its_bounds() -> None:
+    """Of each program that uses it; the estimate is XLA's own total in most."""
+    rows = [row for row in ROWS if row.get("vmem")]
+    exact = 0
+    for row in rows:
+        found = memory.assign(hlo.parse(row["text"]), chip=row["chip"], age="0.10.2").fast_memory
+        assert found is not None
+        assert found.at_least <= row["vmem"] <= found.at_most, (row["program"], row["chip"])
+        assert found.at_least <= found.estimate <= found.at_most
+        exact += found.estimate == row["vmem"]
+    assert len(rows) > 20
+    assert exact > 0.7 * len(rows)
+
+
+def test_no_fast_memory_where_the_chip_has_none() -> None:
+    (row, *_) = (row for row in ROWS if row["chip"] == "v2")
+    assert memory.assign(hlo.parse(row["text"]), chip="v2").fast_memory is None

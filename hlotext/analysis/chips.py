@@ -42,8 +42,6 @@ class CompilerLimits:
     """Cycles per second: whatever computes takes one at least."""
     accesses: float | None
     """Accesses to memory per second: whatever moves takes one at least. None where it never shows."""
-    table_alignment: int
-    """Bytes that the table of a tuple is rounded up to."""
 
 
 @attrs.frozen
@@ -151,17 +149,17 @@ def _compiler(peak: float, bandwidth: float, *limits: Any) -> dict[str, Any]:
 _ROWS = (
     Chip(
         "v2", Backend.TPU, ("TPU v2", "TPU_VERSION_JELLYFISH"), 8_000_000_000, source=JAX,
-        rates=Rates(**_compiler(2.28e13, 295 * _GIB, 7.17e11, 0.70e9, None, 1024)),
+        rates=Rates(**_compiler(2.28e13, 295 * _GIB, 7.17e11, 0.70e9, None)),
     ),
     Chip(
         "v3", Backend.TPU, ("TPU v3", "TPU_VERSION_DRAGONFISH"), 17_200_000_000, source=JAX,
-        rates=Rates(**_compiler(6.14e13, 400 * _GIB, 9.63e11, 0.94e9, None, 1024)),
+        rates=Rates(**_compiler(6.14e13, 400 * _GIB, 9.63e11, 0.94e9, None)),
     ),
     Chip(
         "v4", Backend.TPU, ("TPU v4", "TPU_VERSION_PUFFERFISH"), 34_400_000_000, 134_000_000, 3, JAX,
         Rates(
             _peaks(JAX, 2.75e14), Figure(1.23e12, JAX),
-            **_compiler(1.37e14, 457.5 * _GIB, 5.3775e11, 1.05e9, None, 512),
+            **_compiler(1.37e14, 457.5 * _GIB, 5.3775e11, 1.05e9, None),
             **_torus(45e9, 6),
         ),
     ),
@@ -170,7 +168,7 @@ _ROWS = (
         17_200_000_000, 128 * _MIB, 1, JAX,
         Rates(
             _peaks(JAX, 1.97e14, 3.94e14), Figure(8.20e11, JAX),
-            **_compiler(1.97e14, 687 * _GIB, 1.536e12, 1.5e9, None, 512),
+            **_compiler(1.97e14, 687 * _GIB, 1.536e12, 1.5e9, None),
             **_torus(45e9, 4),
             clock=Figure(1.5e9, "the peak over 4 units of 128 x 128 products a cycle"),
         ),
@@ -179,7 +177,7 @@ _ROWS = (
         "v5p", Backend.TPU, ("TPU v5p", "TPU v5", "TPU_VERSION_VIPERFISH"), 103_000_000_000, 64 * _MIB, 1, JAX,
         Rates(
             _peaks(JAX, 4.59e14, 9.18e14), Figure(2.46e12, JAX),
-            **_compiler(3.94e14, 2_189 * _GIB, 3.072e12, 1.75e9, 3.6e9, 32),
+            **_compiler(3.94e14, 2_189 * _GIB, 3.072e12, 1.75e9, 3.6e9),
             **_torus(90e9, 6),
         ),
     ),
@@ -188,7 +186,7 @@ _ROWS = (
         34_400_000_000, 128 * _MIB, 1, JAX,
         Rates(
             _peaks(JAX, 9.20e14, 1.84e15), Figure(1.64e12, JAX),
-            **_compiler(9.18e14, 1.638e12, 1.792e12, 1.75e9, 6.4e9, 32),
+            **_compiler(9.18e14, 1.638e12, 1.792e12, 1.75e9, 6.4e9),
             **_torus(90e9, 4),
         ),
     ),
@@ -196,7 +194,7 @@ _ROWS = (
         "tpu7x", Backend.TPU, ("TPU7x", "7x", "v7x", "ironwood", "TPU_VERSION_6acc60406"), 103_000_000_000, 64 * _MIB, 1, JAX,
         Rates(
             _peaks(JAX, 1.155e15, fp8=2.3e15), Figure(3.7e12, JAX),
-            **_compiler(9.96e14, 3.686e12, 1.9456e12, 1.9e9, 7.2e9, 32),
+            **_compiler(9.96e14, 3.686e12, 1.9456e12, 1.9e9, 7.2e9),
             **_torus(100e9, 6),
         ),
     ),

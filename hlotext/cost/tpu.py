@@ -27,6 +27,7 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import host_shape_size, xla_array_size
 from hlotext.layout.checks import element_bits, layout_of
+from hlotext.memory.platforms import table_alignment
 
 _ALIGNMENT = 1024
 """Elements that an array without tiles is rounded up to."""
@@ -90,7 +91,7 @@ def _rates_of(chip: Chip) -> _Rates:
         limits.transcendentals,
         1 / limits.clock,
         1 / limits.accesses if limits.accesses is not None else 0.0,
-        limits.table_alignment,
+        table_alignment(chip),
     )
 
 

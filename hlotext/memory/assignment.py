@@ -22,6 +22,7 @@ from hlotext.memory.allocations import Allocation
 from hlotext.memory.assigner import Assigner, Heap
 from hlotext.memory.dataflow import Dataflow, analyse
 from hlotext.memory.errors import MemoryModelError
+from hlotext.memory.fast_bounds import FastMemory, fast_memory
 from hlotext.memory.in_place import InPlacePairs
 from hlotext.memory.live_ranges import LiveRanges, find_live_ranges
 from hlotext.memory.parts import ShapeIndex
@@ -94,6 +95,15 @@ class Assignment:
     def timeline(self, memory_space: int = 0) -> tuple[tuple[int, int], ...]:
         """(moment, live bytes) for every moment of the schedule, static ones included."""
         return tuple(enumerate(peaks.timeline(self, memory_space)))
+
+    @property
+    def fast_memory(self) -> FastMemory | None:
+        """Bounds of XLA's allocation in the chip's fast memory; None without one, and for what was read from files."""
+        if self.model is None or self.platform is None or self.buffers is None:
+            return None
+        estimate = sum(heap.bytes for heap in self.heaps if heap.is_assigned_before)
+        model = self.model
+        return fast_memory(self.values, self.buffers, model.flow, model.schedule, self.platform, estimate)
 
     @property
     def xla_peak(self) -> int | None:

@@ -29,9 +29,9 @@ def trace_of_fast_space(values: Iterable[Value], flow: Dataflow, schedule: Sched
     rows: list[tuple[int, int, int, Value]] = []
     for value in values:
         instruction = value.instruction
-        if value.live_range is None or instruction is None or _is_joined(instruction):
+        if value.live_range is None or instruction is None or is_joined(instruction):
             continue
-        for start, stop in _stretches(value, flow, schedule):
+        for start, stop in stretches(value, flow, schedule):
             rows.append((start, 0, value.number, value))
             rows.append((stop, 1, value.number, value))
     rows.sort(key=lambda row: row[:3])
@@ -46,7 +46,7 @@ def with_slices_in_place(simulation: Simulation, flow: Dataflow) -> Simulation:
     at = {interval.value: interval for interval in simulation.intervals}
     pieces: set[Interval] = set()
     for value, interval in at.items():
-        if value.instruction is None or not _is_joined(value.instruction):
+        if value.instruction is None or not is_joined(value.instruction):
             continue
         slices = [at.get(found) for o in value.instruction.operands if (found := flow.at[o][0]) is not None]
         own = [each for each in slices if each is not None and not each.members and each not in pieces]
@@ -68,7 +68,7 @@ def with_results_over_operands(simulation: Simulation, flow: Dataflow) -> Simula
     over: dict[Interval, Interval] = {}
     for value, interval in at.items():
         instruction = value.instruction
-        for place, index in _written_over(instruction) if instruction is not None else ():
+        for place, index in written_over(instruction) if instruction is not None else ():
             if index != value.index or instruction is None or interval.pieces:
                 continue
             operand = flow.at[instruction.operands[place]][0]
@@ -93,7 +93,7 @@ _ALIASING = re.compile(r'"aliasing_operands":\{"lists":\[((?:\{"indices":\[[^\]]
 _INDICES = re.compile(r'"indices":\["([0-9]{1,9})","([0-9]{1,9})"\]')
 
 
-def _written_over(instruction: Instruction) -> Iterator[tuple[int, tuple[int, ...]]]:
+def written_over(instruction: Instruction) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Operands and parts of the result that a fusion's configuration says are one buffer.
 
     Results are numbered there by their leaves, behind the operands. Inferred from what the compiler wrote.
@@ -112,7 +112,8 @@ def _written_over(instruction: Instruction) -> Iterator[tuple[int, tuple[int, ..
             yield place, leaves[leaf]
 
 
-def _is_joined(instruction: Instruction) -> bool:
+def is_joined(instruction: Instruction) -> bool:
+    """Whether an instruction makes one array of the slices of a prefetch, which copies nothing."""
     return (
         instruction.opcode == "custom-call"
         and instruction.attributes.get("custom_call_target") == _JOINS_SLICES
@@ -126,7 +127,7 @@ def _users(value: Value, flow: Dataflow) -> Iterable[Instruction]:
         for user in stack.pop().flat_uses()[::3]:
             if isinstance(user, str | int | tuple):
                 continue
-            if _is_joined(user):
+            if is_joined(user):
                 joined = flow.at[user][0]
                 if joined is not None and joined not in seen:
                     seen.add(joined)
@@ -135,7 +136,8 @@ def _users(value: Value, flow: Dataflow) -> Iterable[Instruction]:
                 yield user
 
 
-def _stretches(value: Value, flow: Dataflow, schedule: Schedule) -> list[tuple[int, int]]:
+def stretches(value: Value, flow: Dataflow, schedule: Schedule) -> list[tuple[int, int]]:
+    """From when to when a value lives: to its last use, and in the branches of a conditional each to its own."""
     assert value.live_range is not None
     first, end = value.live_range
     times = schedule.times

@@ -45,6 +45,8 @@ class Platform:
     """Memory spaces whose heap is packed by time (fast merge), not by size."""
     fast_space: int | None = None
     """The memory space that is filled before buffers are assigned (memory space assignment)."""
+    scoped_floor: int = 0
+    """Bytes of it that are kept for instructions while they run."""
     keeps_traces: bool = True
     """Whether XLA's peak counts the heap; on CPU its traces are dropped before, so that the static part alone is left."""
     knows_temporaries: bool = True
@@ -89,6 +91,8 @@ class _TpuChip:
     """A tuple's table is rounded up to a multiple of this."""
     sync_alignment: int = 512
     """Alignment in memory space 6."""
+    scoped_floor: int = 0
+    """Bytes from 0 up of the fast memory that are kept for instructions while they run, whatever these ask for."""
 
 
 _TPU_CHIPS = {
@@ -98,8 +102,14 @@ _TPU_CHIPS = {
     "v5e": _TpuChip(512),
     "v5p": _TpuChip(32),
     "v6e": _TpuChip(32),
-    "tpu7x": _TpuChip(32),
+    "tpu7x": _TpuChip(32, scoped_floor=1 << 25),
 }
+
+
+def table_alignment(chip: Chip) -> int:
+    """Bytes that a TPU rounds the table of a tuple up to. Raises KeyError for another chip."""
+    return _TPU_CHIPS[chip.name].table_alignment
+
 
 ASSUMED_TPU = "v5e"
 """The chip whose rules are taken where none is named."""
@@ -189,6 +199,7 @@ def tpu(chip: Chip) -> Platform:
         hint=_tpu_hint,
         merged_spaces=frozenset({0}),
         fast_space=chip.fast_memory_space,
+        scoped_floor=rules.scoped_floor,
         knows_temporaries=False,
         cannot_live_out=_tpu_cannot_live_out,
     )
