@@ -41,6 +41,10 @@ def field(key: int, value: bytes | int) -> bytes:
     return number(key << 3 | 2) + number(len(value)) + value
 
 
+Event = tuple[str, int, int, dict[str, int | str]]
+"""Name, start and length in microseconds, and statistics."""
+
+
 @attrs.define
 class Plane:
     """One `XPlane`; names get their numbers as they come."""
@@ -56,8 +60,8 @@ class Plane:
             names.append(name)
         return names.index(name) + 1
 
-    def line(self, name: str, events: Iterable[tuple[str, int, int, dict[str, int | str]]]) -> None:
-        """Name, start and length in microseconds, and statistics of each event."""
+    def line(self, name: str, events: Iterable[Event]) -> None:
+        """Adds a line."""
         data = field(2, name.encode())
         for title, start, length, values in events:
             body = field(1, self._number(self.events, title))
@@ -100,7 +104,7 @@ def on_gpus(devices: int) -> bytes:
     planes, host = [], Plane("/host:CPU")
     for device in range(devices):
         plane = Plane(f"/device:GPU:{device}")
-        stream = []
+        stream: list[Event] = []
         for start in (0, 1000):
             stream += [
                 ("im2col", start, 10 + device, op("conv.1")),
@@ -110,7 +114,7 @@ def on_gpus(devices: int) -> bytes:
             ]
         plane.line("Stream #1", stream)
         # What the profiler derives from the streams tells the same a second time.
-        plane.line("XLA Ops", [(title, start, length, values) for title, start, length, values in stream])
+        plane.line("XLA Ops", stream)
         planes.append(plane)
         calls = [("hipLaunchKernel", 5 * n, 3, op("conv.1" if n % 3 else "sine")) for n in range(6)]
         host.line(f"Host Threads/{device}", calls)
@@ -123,7 +127,8 @@ def on_cpu() -> bytes:
     """Three runs on two devices; what is begun is done later, on another thread, for one of the two operations."""
     plane = Plane("/host:CPU")
     for device in range(2):
-        begun, done = [], []
+        begun: list[Event] = []
+        done: list[Event] = []
         for turn in range(3):
             start, context = 1000 * turn, 100 * device + 10 * turn
             known = {"run_id": 40 + turn, "device_ordinal": device}
