@@ -81,6 +81,12 @@ def _check_state(start: Instruction, users: list[Instruction], findings: Finding
                 user, "V403", f"{start.name} is a started {start.opcode}, which only async-update or async-done may take",
                 user.operands.index(start), related=[("started here", start)],
             )  # fmt: skip
+    following = [user for user in users if user.opcode in ("async-update", "async-done")]
+    if len(following) > 1:
+        findings.at(
+            start, "V401", f"{start.opcode} needs one async-update or async-done, but {len(following)} take it",
+            related=[("taken here", user) for user in following],
+        )  # fmt: skip
 
 
 def _check_dones(start: Instruction, dones: list[tuple[Instruction, bool]], findings: Findings) -> None:
@@ -88,8 +94,8 @@ def _check_dones(start: Instruction, dones: list[tuple[Instruction, bool]], find
     if computation is not None and computation.is_implicit and start.is_root:
         return  # a pasted op line
     own = [done for done, is_shared in dones if not is_shared]
-    if dones and len(own) < 2:
-        return
+    if dones and (len(own) < 2 or all(done.operands[:1] == (start,) for done in own)):
+        return  # of several that take the start itself has been told
     how = "nothing finishes it" if not dones else f"{len(own)} instructions finish it"
     findings.at(
         start, "V401", f"async-start needs one async-done, but {how}",
