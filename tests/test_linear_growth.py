@@ -85,8 +85,7 @@ def test_explain() -> None:
 def test_extract(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parameters that are not needed any more go all at once: nobody counts them again for each."""
     asked = 0
-    listed = Computation.parameters.fget
-    assert listed is not None
+    listed: Callable[[Computation], tuple[hlo.Instruction, ...]] = vars(Computation)["parameters"].fget
 
     def counted(computation: Computation) -> tuple[hlo.Instruction, ...]:
         nonlocal asked

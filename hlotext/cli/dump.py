@@ -246,13 +246,15 @@ def _round_cells(group: Rounds, has_times: bool) -> list[str]:
         for parts in zip(*((c.added, c.removed, c.changed, c.renamed) for c in found), strict=True)
     ] or [0] * 4
     times = [row.milliseconds for row in group.others if row.milliseconds is not None]
+    sizes = [changes.bytes for changes in found]
+    known = [size for size in sizes if size is not None]
     what = "the same" if len(group.rows) == 1 else f"the same {len(group.rows)} passes"
     return [
         f"{min(steps)}-{max(steps)}",
         group.rows[0].step.stage,
         f"{what} {counted(group.count - 1, 'time')} more",
         *(f"{n:,}" if n else "" for n in numbers),
-        _signed(sum(c.bytes for c in found)),
+        _signed(sum(known) if len(known) == len(sizes) else None),
         *([f"{sum(times):,.1f}" if times else ""] if has_times else []),
     ]
 

@@ -48,7 +48,8 @@ def _wide_types() -> AbstractContextManager[Any]:
         return found
     from jax import experimental  # releases before jax.enable_x64
 
-    return experimental.enable_x64()
+    found = experimental.enable_x64()
+    return found
 
 
 def _without_bitcasts(module: Module) -> Module:
