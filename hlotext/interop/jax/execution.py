@@ -43,12 +43,13 @@ def _wide_types() -> AbstractContextManager[Any]:
     """JAX made to keep 64-bit arrays as they are: the module says which types its arguments have, not `JAX_ENABLE_X64`."""
     import jax
 
+    found: AbstractContextManager[Any]
     if hasattr(jax, "enable_x64"):
-        found: AbstractContextManager[Any] = jax.enable_x64(True)
-        return found
-    from jax import experimental  # releases before jax.enable_x64
+        found = jax.enable_x64(True)
+    else:
+        from jax import experimental  # releases before jax.enable_x64
 
-    found = experimental.enable_x64()
+        found = experimental.enable_x64()
     return found
 
 
