@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
+import hlotext as hlo
 from hlotext import compiler, dumps
 from hlotext.compiler.explaining import previous
+from hlotext.dumps.identity import paired
 from hlotext.dumps.identity.states import State, stem
 from tests.support import DATA
 
@@ -218,3 +220,27 @@ def test_what_the_partitioner_marked_is_its_own(tmp_path: Path) -> None:
     assert c.why("g").cause == "partitioning"
     assert "is_spmd_generated" in c.why("g").evidence[0]
     assert c.why("h").cause == "unknown"
+
+
+def test_elements_without_a_line() -> None:
+    """From XLA 0.11 on `TUPLE#K` stands for an element: it is an operation, named as the readers name it."""
+    text = """HloModule m
+
+ENTRY %e (t: (f32[2], (f32[3], s32[]))) -> f32[3] {
+  %t = (f32[2]{0:T(8,128)}, /*index=1*/(f32[3]{0}, s32[])) parameter(0)
+  %a = f32[2]{0} negate(%t#0)
+  ROOT %b = f32[3]{0} negate(%t#1#0)
+}
+"""
+    state = State(text)
+    found = [(op.name, op.shape, op.operands) for op in state.ops.values()]
+    assert found[1:] == [
+        ("t_0", "f32[2]{0:T(8,128)}", ("t",)),
+        ("a", "f32[2]{0}", ("t_0",)),
+        ("t_1", "(f32[3]{0}, s32[])", ("t",)),
+        ("t_1_0", "f32[3]{0}", ("t_1",)),
+        ("b", "f32[3]{0}", ("t_1_0",)),
+    ]
+    assert [i.name for i in hlo.parse(text).instructions()] == list(state.ops)
+    pairing = paired(state, State(text.replace("%b", "%b.1").replace("%a", "%a.1")))
+    assert {name: edge.before for name, edge in pairing.edges.items()} == {"a.1": ("a",), "b.1": ("b",)}

@@ -108,7 +108,7 @@ def causes(compilation: Compilation, names: Iterable[str]) -> list[Cause]:
             raise LookupError(f"there is no instruction {name} in the final text of {compilation.name}")
         nodes.append(node)
     born = compilation.births(node.name for node in nodes)
-    return [_cause(compilation, node, born[node.name]) for node in nodes]
+    return [_cause(compilation, node, born.get(node.name)) for node in nodes]
 
 
 def copies(compilation: Compilation) -> list[Cause]:
@@ -119,7 +119,9 @@ def copies(compilation: Compilation) -> list[Cause]:
     return causes(compilation, names)
 
 
-def _cause(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Cause:
+def _cause(compilation: Compilation, node: hlo.Instruction, birth: Birth | None) -> Cause:
+    if birth is None:
+        return Cause(node, None, UNKNOWN, "the text gives it no name of its own", confidence=LOW)
     found = _told(compilation, node, birth)
     refused = tuple(
         f"priority fusion left it alone: {decision.reason}"

@@ -20,6 +20,7 @@ class Op:
         "attributes",
         "base",
         "callees",
+        "elements",
         "frame",
         "inner",
         "is_root",
@@ -44,12 +45,14 @@ class Op:
         self.plain: str = _plain(shape)
         """Without layouts."""
         self.base: str = base_opcode(opcode)
-        if operands is not None:
-            self.operands: tuple[str, ...] = tuple(_NAME.findall(f"%{operands}"))
-        elif "%" in inner:
-            self.operands = tuple(_NAME.findall(inner))
-        else:
-            self.operands = ()
+        self.elements: tuple[tuple[str, str, int], ...] = ()
+        """Of operands that are written `TUPLE#K` the elements: name, tuple and index."""
+        self.operands: tuple[str, ...] = ()
+        text = f"%{operands}" if operands is not None else inner
+        if "#" in text:
+            self.operands, self.elements = _with_elements(text)
+        elif "%" in text:
+            self.operands = tuple(_NAME.findall(text))
         self.op_name: str = ""
         self.frame: str = ""
         if "metadata=" in tail and (metadata := _metadata().search(tail)) is not None:
@@ -75,6 +78,15 @@ class Op:
             self.number = int(inner)
         elif self.opcode == "get-tuple-element" and (found := _INDEX.search(tail)) is not None:
             self.number = int(found[1])
+
+    @classmethod
+    def element(cls, name: str, of: Op, index: int) -> Op:
+        """The element of a tuple that a text writes as `TUPLE#K`, without a line of its own."""
+        line = _op_line().match(
+            f"\n  %{name} = {_element_shape(of.shape, index)} get-tuple-element(%{of.name}), index={index}"
+        )
+        assert line is not None
+        return cls(line)
 
     def __repr__(self) -> str:
         return f"<Op {self.name} = {self.opcode}>"
@@ -128,11 +140,15 @@ class State:
                 self.head, chunk = chunk[: header.start()], chunk[header.start() :]
             part = known.get(chunk)
             if part is None:
-                own = []
+                own: dict[str, Op] = {}
                 for line, op in _read(chunk, lines, header.end() - (header.start() if not index else 0)):
                     self.lines[line] = op
-                    own.append(op)
-                part = Part(header[2], own, is_entry=header[1] is not None)
+                    for name, of, number in op.elements:
+                        if name not in own and of in own:
+                            key = f"{own[of].shape} {of}#{number}"
+                            self.lines[key] = own[name] = lines.get(key) or Op.element(name, own[of], number)
+                    own[op.name] = op
+                part = Part(header[2], list(own.values()), is_entry=header[1] is not None)
             self.chunks[chunk] = part
             self.parts[part.name] = part
             if part.is_entry:
@@ -180,6 +196,8 @@ class State:
 _END = "\n}"
 """Where a computation ends."""
 _NAME = re.compile(r"%([A-Za-z_][\w.\-]*)", re.ASCII)
+_OPERAND = re.compile(r"%([A-Za-z_][\w.\-]*)((?:#\d+)*)", re.ASCII)
+_COMMENT = re.compile(r"/\*[^*]*\*/")
 _HEADER = re.compile(r"(?:\A|(?<=\n))(ENTRY )?%?([A-Za-z_][\w.\-]*) [^\n]*\{(?=\n|\Z)", re.ASCII)
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _FRAME = re.compile(r'stack_frame_id=\d+|source_file="[^"]*"(?: source_line=\d+)?|source_line=\d+')
@@ -205,6 +223,34 @@ def _metadata() -> re.Pattern[str]:
 @functools.lru_cache(1 << 12)
 def _plain(shape: str) -> str:
     return _LAYOUT.sub("", shape)
+
+
+def _with_elements(text: str) -> tuple[tuple[str, ...], tuple[tuple[str, str, int], ...]]:
+    """Operands some of which are written `TUPLE#K`, named as XLA names them: `TUPLE_K`."""
+    names, elements = [], []
+    for match in _OPERAND.finditer(text):
+        name = match[1]
+        for number in match[2].split("#")[1:]:
+            elements.append((f"{name}_{number}", name, int(number)))
+            name = f"{name}_{number}"
+        names.append(name)
+    return tuple(names), tuple(elements)
+
+
+@functools.lru_cache(1 << 12)
+def _element_shape(shape: str, index: int) -> str:
+    """The shape of an element of a tuple; `token[]` for one that is not there."""
+    depth, at, number = 0, 1, 0
+    for place, character in enumerate(shape):
+        if character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+        if (character == "," and depth == 1) or not depth:
+            if number == index:
+                return _COMMENT.sub("", shape[at:place]).strip()
+            at, number = place + 1, number + 1
+    return "token[]"
 
 
 @functools.lru_cache(1 << 10)
