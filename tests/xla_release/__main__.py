@@ -141,6 +141,7 @@ def main() -> int:
                 folder = place / version / platform / name
                 if (folder / "facts.json").exists() or compiled(python, platform, name, topology, folder):
                     survey(folder, found)
+                    print(f"{platform} {name}: looked through", flush=True)
             for name, where in records.news(version, platform, found):
                 found.news[(where, name)] = News(where, name, f"{version} {platform}")
             report(version, platform, found)

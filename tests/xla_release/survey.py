@@ -65,7 +65,7 @@ def survey(folder: Path, found: Survey) -> None:
     for compilation in dump.compilations:
         if compilation.last is None:
             continue
-        _steps(compilation, found)
+        _steps(compilation, facts["jax"], found)
         for question in (_memory, _thunks):
             _guarded(question.__name__.strip("_"), compilation, question, found)
     if final is not None and facts.get("cost"):
@@ -111,7 +111,7 @@ def _text(place: Path | str, text: str, found: Survey) -> hlo.Module | None:
     return module
 
 
-def _steps(compilation: dumps.Compilation, found: Survey) -> None:
+def _steps(compilation: dumps.Compilation, release: str, found: Survey) -> None:
     """Every step: its text, its stage, and our counterpart of its pass."""
     before: str | None = None
     has_layouts = False
@@ -128,7 +128,7 @@ def _steps(compilation: dumps.Compilation, found: Survey) -> None:
         has_layouts = has_layouts or step.name == "layout-assignment"
         if ours is not None and before is not None and changed:
             pair = pass_pairs.Pair(
-                step.name, compilation.platform or "", compilation.name, has_layouts, before, text
+                step.name, compilation.platform or "", compilation.name, has_layouts, before, text, release
             )
             try:
                 found.score("passes", pair.is_equal())
