@@ -38,6 +38,7 @@ LINES: dict[str, tuple[str, ...]] = {
         *(f"lint FILE --isolated --select ALL --format {kind}" for kind in FORMATS),
         "lint FILE --isolated --select ALL --statistics",
     ),
+    "message": ("message FILE", "message FILE --format json"),
     "grep": ("grep add FILE", "grep *a*a*a*b FILE", "grep dot(...) FILE --format json"),
     "rewrite": ("rewrite -p dce,cse FILE",),
     "extract": ("extract FILE -i x", "extract FILE -i x --whole"),
@@ -113,7 +114,9 @@ def _print(style: hlo.PrintOptions, module: hlo.Module) -> None:
 
 
 def _pass(kind: type[Pass], module: hlo.Module) -> None:
-    with suppress(PassLimitError, BrokenModuleError):
+    """A module whose headers were guessed takes no edits, and says so."""
+    refusals = (PassLimitError, BrokenModuleError, *([hlo.EditError] if module._is_guess else []))
+    with suppress(*refusals):
         kind().run(module)
     WRITTEN.count = len(str(module))
 

@@ -23,7 +23,7 @@ def check(module: hlo.Module) -> None:
     text = str(module)
     for (name, platform), model in MODELS.items():
         try:
-            outcome = model(module, None, "")
+            outcome = model(module, None, "", None)
         except (ValueError, LookupError, hlo.EditError):
             continue
         assert str(module) == text, (name, platform)

@@ -58,9 +58,10 @@ def agree(shown: list[dict[str, Any]], told: list[Mapping[str, Any]], *keys: str
 
 def module_of(path: Path, tmp_path: Path) -> Path:
     """The final text of a packed folder as a file, for commands that take files."""
-    text = subject(path).module
-    place = tmp_path / "module.txt"
-    place.write_text(str(text))
+    module = subject(path).module
+    # Under its own name, which tells that it was dumped and so how old the XLA is.
+    place = tmp_path / Path(module.source.name if module.source is not None else "module.txt").name
+    place.write_text(str(module))
     return place
 
 

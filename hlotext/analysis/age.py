@@ -158,7 +158,7 @@ def age_of(module: Module) -> XlaAge:
     source = module.source
     if source is None:
         return joined(text_marks(str(module)))
-    return joined(text_marks(source.text, is_dumped=_DUMPED.search(source.name) is not None))
+    return joined(text_marks(str(source.text), is_dumped=_DUMPED.search(source.name) is not None))
 
 
 def age_for(module: Module, age: XlaAge | date | str | None = None) -> XlaAge:

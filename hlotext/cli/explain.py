@@ -17,6 +17,7 @@ from hlotext.compiler import Decision, Explanation, Group
 from hlotext.compiler.explaining import previous
 from hlotext.diff import Change
 from hlotext.dumps import Step
+from hlotext.ir.values.age import XlaAge, as_age
 
 _ROWS = 20
 _NAMES = 3
@@ -34,6 +35,7 @@ _NUMBERS = frozenset({"bytes", "clones", "before", "after", "difference"})
     "-i", "--instruction", "names", metavar="NAME", multiple=True, help="Only about this instruction."
 )
 @click.option("--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Where the text does not tell.")
+@click.option("--age", metavar="RELEASE|DATE", help="Of which XLA, where the texts do not tell: 0.10.2.")
 @click.option("-m", "--module", metavar="NAME|NUMBER", help="Of several compilations which one.")
 @click.option("--step", type=int, metavar="N", help="Of several runs of the pass which one.")
 @click.option(
@@ -46,6 +48,7 @@ def command(
     name: str | None,
     names: tuple[str, ...],
     platform: str | None,
+    age: str | None,
     module: str | None,
     step: int | None,
     limit: int,
@@ -66,7 +69,11 @@ def command(
     """
     found: list[tuple[Step | None, Explanation]]
     if after is not None:
-        found = [(None, _explained(before, after, name, platform))]
+        try:
+            known = as_age(age)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+        found = [(None, _explained(before, after, name, platform, age=known))]
     else:
         if name is None:
             raise click.UsageError(
@@ -87,9 +94,16 @@ def command(
             _show(one, where, limit)
 
 
-def _explained(before: Any, after: Any, name: str | None, platform: str | None, log: str = "") -> Explanation:
+def _explained(
+    before: Any,
+    after: Any,
+    name: str | None,
+    platform: str | None,
+    log: str = "",
+    age: XlaAge | None = None,
+) -> Explanation:
     try:
-        return compiler.explain(before, after, name, platform=platform, log=log)
+        return compiler.explain(before, after, name, platform=platform, log=log, age=age)
     except (hlo.InputError, hlo.HloSyntaxError, ValueError, TypeError) as error:
         raise Unreadable(" ".join(str(error).split())[:300]) from None
 
@@ -112,7 +126,7 @@ def _of_folder(
             texts = previous(step).file.text(), step.file.text()
         except hlo.InputError as error:
             raise Unreadable(str(error)) from None
-        yield step, _explained(texts[0], texts[1], name, c.platform, log)
+        yield step, _explained(texts[0], texts[1], name, c.platform, log, c.age)
 
 
 def _check(names: tuple[str, ...], explanations: Iterable[Explanation]) -> None:

@@ -79,7 +79,7 @@ def _explained(compilation: Compilation, step: Step) -> Explanation | None:
     try:
         before, after = previous(step).module, step.module
         log = files[0].text() if files else ""
-        return explain(before, after, step.name, platform=compilation.platform, log=log)
+        return explain(before, after, step.name, platform=compilation.platform, log=log, age=compilation.age)
     except (hlo.InputError, hlo.HloSyntaxError, ValueError):
         return None
 
@@ -98,7 +98,7 @@ def _answers(module: hlo.Module, i: hlo.Instruction, backend: Backend) -> Iterat
         if model is None:
             continue
         try:
-            outcome = model(module, None, "")
+            outcome = model(module, None, "", None)
         except (ValueError, LookupError, hlo.EditError):
             continue
         decisions = outcome.of(i.name)

@@ -29,6 +29,7 @@ from hlotext.dumps import Step
 from hlotext.dumps.identity import owner
 from hlotext.dumps.identity.owners import START
 from hlotext.dumps.stages import stages
+from hlotext.rewrite.passes.base import Age
 
 AGREES, DIFFERS = "agrees", "differs"
 _ORDER_ALONE = ("SCHEDULE",)
@@ -185,19 +186,26 @@ class Explanation:
 
 
 def explain(
-    before: Any, after: Any, name: str | None = None, *, platform: str | None = None, log: str = ""
+    before: Any,
+    after: Any,
+    name: str | None = None,
+    *,
+    platform: str | None = None,
+    log: str = "",
+    age: Age | None = None,
 ) -> Explanation:
     """What changed between two texts of one pass, grouped, with the rule where a model of the pass has it.
 
     `before` and `after` are modules, paths or texts; `name` is XLA's name of the pass, `platform` (`cpu`, `gpu`, `tpu`) is
-    told from the text where it is not given, and `log` is what the pass wrote itself (`priority_fusion_dump.txt`). Works
-    for any pass, also without a model. Raises HloSyntaxError, InputError; TypeError for what is no module; ValueError for
+    told from the text where it is not given, `log` is what the pass wrote itself (`priority_fusion_dump.txt`), and `age` of
+    which XLA it is: a release of jaxlib, a day; None: as the text tells, else the newest. Works for any
+    pass, also without a model. Raises HloSyntaxError, InputError; TypeError for what is no module; ValueError for
     an unknown platform.
     """
     old, new = module_of(before), module_of(after)
     known = platform or platform_of(old).value
     platform_of(old, known)
-    outcome, notes = _ask(name, known, old, new, log)
+    outcome, notes = _ask(name, known, old, new, log, age)
     accounting = Accounting(old, new, name or "")
     views = tuple(views_of(name, accounting, known))
     if views:
@@ -225,7 +233,7 @@ def previous(step: Step) -> Step:
 
 
 def _ask(
-    name: str | None, platform: str, before: hlo.Module, after: hlo.Module, log: str
+    name: str | None, platform: str, before: hlo.Module, after: hlo.Module, log: str, age: Age | None
 ) -> tuple[Outcome | None, list[str]]:
     """What a model of the pass answers, and why none does."""
     if name is None:
@@ -234,7 +242,7 @@ def _ask(
     if model is None:
         return None, [f"there is no model of {name} on {platform}: what changed is shown without reasons"]
     try:
-        return model(before, after, log), []
+        return model(before, after, log, age), []
     except (ValueError, LookupError, hlo.EditError) as error:
         return None, [f"the model of {name} cannot tell: {' '.join(str(error).split())[:200]}"]
 

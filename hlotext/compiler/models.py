@@ -19,32 +19,39 @@ from hlotext.compiler.priority import priority_fusion
 from hlotext.compiler.scheduling import schedule
 from hlotext.compiler.wrapping import fusion_wrapper
 from hlotext.ir.nodes.module import Module
+from hlotext.rewrite.passes.base import Age
 
-Model = Callable[[Module, Module | None, str], Outcome]
-"""Takes the module before a pass, the one after it where there is one, and the pass's own log, "" where it wrote none."""
+Model = Callable[[Module, Module | None, str, Age | None], Outcome]
+"""Takes the module before a pass, the one after it where there is one, the pass's own log, "" where it wrote none, and of
+which XLA it is; None: as the text tells, else the newest."""
 
 
 def _alone(work: Callable[[Module], Outcome]) -> Model:
     """A model that looks at the module before the pass, and at nothing else."""
-    return lambda before, after, log: work(before)
+    return lambda before, after, log, age: work(before)
 
 
-def _priority_fusion(before: Module, after: Module | None, log: str) -> Outcome:
+def _by_age(work: Callable[..., Outcome]) -> Model:
+    """The same for one that tells releases apart."""
+    return lambda before, after, log, age: work(before, age=age)
+
+
+def _priority_fusion(before: Module, after: Module | None, log: str, age: Age | None) -> Outcome:
     return priority_fusion(before, log) if log else Outcome(before)
 
 
 MODELS: dict[tuple[str, str | None], Model] = {
     ("adding_copies_to_resolve_interference", None): _alone(adding_copies),
     ("adding_special-case_copies", None): _alone(special_copies),
-    ("async-collective-creator", "gpu"): _alone(async_collective_creator),
-    ("copy-insertion", None): _alone(copy_insertion),
-    ("fusion", "cpu"): _alone(cpu_fusion),
-    ("fusion-wrapper", None): _alone(fusion_wrapper),
-    ("gpu-convert-async-collectives-to-sync", None): _alone(convert_async_collectives_to_sync),
-    ("post-scheduling-copies", None): _alone(post_scheduling_copies),
+    ("async-collective-creator", "gpu"): _by_age(async_collective_creator),
+    ("copy-insertion", None): _by_age(copy_insertion),
+    ("fusion", "cpu"): _by_age(cpu_fusion),
+    ("fusion-wrapper", None): _by_age(fusion_wrapper),
+    ("gpu-convert-async-collectives-to-sync", None): _by_age(convert_async_collectives_to_sync),
+    ("post-scheduling-copies", None): _by_age(post_scheduling_copies),
     ("SCHEDULE", "cpu"): _alone(schedule),
     ("SCHEDULE", "gpu"): _alone(schedule),
-    ("removing_unnecessary_copies", None): _alone(removing_copies),
+    ("removing_unnecessary_copies", None): _by_age(removing_copies),
     ("layout-assignment", "cpu"): _alone(layout_assignment),
     ("priority-fusion", "gpu"): _priority_fusion,
 }

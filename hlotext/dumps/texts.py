@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import posixpath
 import re
@@ -19,6 +18,7 @@ from hlotext.dumps.folder import DumpFolder, open, opened
 from hlotext.dumps.kinds import is_loose_final
 from hlotext.dumps.step import Step
 from hlotext.dumps.storage import Storage, is_archive, without_packing
+from hlotext.ir.memo import remembered
 from hlotext.syntax.source.inputs import InputError, read_source
 
 Which = Literal["last", "ends", "all"]
@@ -102,7 +102,7 @@ def age_beside(path: str) -> XlaAge | None:
     return folder.compilations[0].age if folder.compilations else None
 
 
-@functools.lru_cache(maxsize=2)
+@remembered(2)
 def _packed(archive: str, _: int) -> dict[str, Compilation]:
     """The compilations of a packed folder by the paths of their files: unpacked once, not for each text."""
     return {file.path: file.compilation for file in open(archive).files if file.compilation is not None}

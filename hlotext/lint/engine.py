@@ -21,6 +21,7 @@ from hlotext.lint.checkout import Checkout
 from hlotext.lint.config import Config
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
 from hlotext.lint.helpers import operation
+from hlotext.lint.registry import RuleError
 from hlotext.lint.rule import Context, Report, Rule, make_context
 from hlotext.lint.suppress import is_suppressed
 from hlotext.semantics.infer import infer_shape
@@ -44,6 +45,8 @@ def _run(module: Module, config: Config, file: str) -> list[Finding]:
     try:
         context = make_context(module, config.profile, checkout)
         rules = [rule for rule in config.active_rules() if rule.applies_to(context)]
+    except RuleError:  # a plugin that is no rule fails every file alike
+        raise
     except Exception as error:
         return FindingList([_failure("what the rules read of the module", error, module.name, file)])
     found: list[Finding] = []

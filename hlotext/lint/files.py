@@ -14,6 +14,7 @@ from hlotext.dumps.texts import Text, module_texts
 from hlotext.ir.nodes.source import Source
 from hlotext.lint.config import Config
 from hlotext.lint.engine import Linted, failed_file, lint_proto, lint_source
+from hlotext.lint.registry import RuleError
 from hlotext.lint.workers import Pool
 from hlotext.syntax.source.inputs import InputError, decode, is_binary, read_data
 
@@ -51,6 +52,8 @@ def lint_file(config: Config, file: str | Text) -> FileResult:
         linted = _lint_place(file, config) if isinstance(file, str) else lint_source(file.source(), config)
     except (InputError, ImportError) as error:  # a proto, and the extra for it is not installed
         return FileResult(name, None, str(error))
+    except RuleError:
+        raise
     except Exception as error:
         return FileResult(name, failed_file(name, error))
     findings = tuple(finding.detached() for finding in linted.findings)

@@ -149,13 +149,19 @@ def _memory(compilation: dumps.Compilation) -> bool | None:
 
 
 def _thunks(compilation: dumps.Compilation) -> bool | None:
-    """Whether the thunks that the text predicts are those that XLA listed; None where it listed none."""
-    listed = compilation.thunks
+    """Whether the thunks that the text predicts are those that XLA listed as emitted; None where it listed none."""
     module = compilation.after
-    if listed is None or module is None or not listed.thunks:
+    files = compilation.files_of("thunk-sequence")
+    if not files or module is None:
         return None
+    listed = thunks.parse(files[0].text(), files[0].path)
+    if not listed.thunks:
+        return None
+    named = compilation.files_of("thunk-metadata")
+    metadata = thunks.parse(named[0].text(), named[0].path).thunks if named else ()
+    names = {thunk.number: thunk.name for thunk in metadata if thunk.number and thunk.name}
     predicted = thunks.predict(module, compilation.options, age=compilation.age)
-    return not checking.differences(listed, predicted)
+    return not checking.differences(listed, predicted, names)
 
 
 _FIGURES = {"flops": "flops", "transcendentals": "transcendentals", "bytes accessed": "bytes_accessed"}
