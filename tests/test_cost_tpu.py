@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -12,6 +13,7 @@ import pytest
 import hlotext as hlo
 from hlotext import cost, memory
 from hlotext.analysis.chips import CHIPS
+from tests.cli_support import run
 from tests.support import DATA
 
 ROWS: list[dict[str, Any]] = json.loads(lzma.decompress((DATA / "cost" / "tpu.json.xz").read_bytes()))
@@ -66,3 +68,20 @@ def test_fast_memory_lies_within_its_bounds() -> None:
 def test_no_fast_memory_where_the_chip_has_none() -> None:
     (row, *_) = (row for row in ROWS if row["chip"] == "v2")
     assert memory.assign(hlo.parse(row["text"]), chip="v2").fast_memory is None
+
+
+def test_the_command_gives_the_figures_of_the_chip(tmp_path: Path) -> None:
+    """Of the chip that is named, or that the folder names; else it says which one is assumed."""
+    row = next(row for row in ROWS if row["chip"] == "v6e")
+    text = tmp_path / "module_0001.jit_f.cl_1.after_optimizations.txt"
+    text.write_text(row["text"])
+    assert "unknown; assuming v5e" in run("cost", str(text), "--as-xla").stdout
+    named = run("cost", str(text), "--as-xla", "--chip", "v6e").stdout
+    assert f"{row['cost']['bytes accessed']:.0f}" in named
+    target = 'tpu_topology_args { version: "TPU_VERSION_GHOSTLITE" }'
+    text.with_name("module_0001.jit_f.cl_1.target_arguments.txt").write_text(target)
+    beside = run("cost", str(text), "--as-xla").stdout
+    assert [line for line in beside.splitlines() if line.split()[0] != "age"] == [
+        line for line in named.splitlines() if line.split()[0] != "age"
+    ]
+    assert run("cost", str(text), "--as-xla", "--chip", "moon").exit_code == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
@@ -11,10 +11,13 @@ import click
 import hlotext as hlo
 from hlotext import cost
 from hlotext.analysis import Backend, Phase, backend_of, byte_text
+from hlotext.analysis.chips import Chip
+from hlotext.analysis.chips import chip as chip_named
 from hlotext.cli.common import FILES, FORMAT, Inputs, age_json, write_json
 from hlotext.cli.figures import amount, share
 from hlotext.cli.output import Column, Kind, Output, Table, output
-from hlotext.dumps.texts import age_beside
+from hlotext.dumps.texts import compilation_beside
+from hlotext.memory.platforms import ASSUMED_TPU
 
 _SPACES = {0: "main memory", 5: "host"}
 _TPU_SPACES = {0: "HBM", 1: "VMEM", 5: "host"}
@@ -30,7 +33,10 @@ _KINDS = {"scope": Kind.SCOPE, "line": Kind.PLACE}
 @click.option(
     "--depth", type=click.IntRange(min=1), default=_DEPTH, show_default=True, help="Levels of the tree."
 )
-@click.option("--as-xla", is_flag=True, help="XLA's own figures: loop bodies once, custom calls -1.")
+@click.option("--as-xla", is_flag=True, help="XLA's own figures: loop bodies once, unknown calls -1.")
+@click.option(
+    "--chip", metavar="NAME", help="With --as-xla of a TPU's text, where the folder does not name it."
+)
 @click.option("--padded", is_flag=True, help="Also bytes with the padding that layouts ask for.")
 @click.option("--no-fold", is_flag=True, help="Keep repeated layers apart.")
 @click.option(
@@ -42,6 +48,7 @@ def command(
     by: cost.Key | None,
     depth: int,
     as_xla: bool,
+    chip: str | None,
     padded: bool,
     no_fold: bool,
     limit: int,
@@ -58,21 +65,27 @@ def command(
       hlotext cost dump.txt --by line --limit 30
       hlotext cost dump.txt --as-xla
     """
+    try:
+        known_chip = chip_named(chip) if chip is not None else None
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
     inputs = Inputs(files)
     texts = {text.label: text for text in inputs.texts if not isinstance(text, str)}
     documents = []
     report = output()
     for place, result in inputs:
         for module in result.modules:
-            age = texts[place].age if place in texts else age_beside(place)
-            found = cost.analyze(module, age=age)
+            compilation = texts[place].compilation if place in texts else compilation_beside(place)
+            found = cost.analyze(module, age=compilation.age if compilation is not None else None)
             if output_format == "json":
                 documents.append(_json(place, found, by, padded))
                 continue
             report.heading(f"{place}: {module.name}")
-            _show(report, found, as_xla, padded)
             if as_xla:
+                own = compilation.chip if compilation is not None else None
+                report.facts(_as_xla(found, known_chip or own))
                 continue
+            _show(report, found, padded)
             if by is None:
                 _show_tree(report, found, depth, limit, fold=not no_fold)
             else:
@@ -82,18 +95,30 @@ def command(
     inputs.finish()
 
 
-def _show(report: Output, found: cost.Analysis, as_xla: bool, padded: bool) -> None:
-    run: cost.Cost = found.run
-    if as_xla:
-        report.facts(
-            [
-                ("flops", f"{found.flops:.0f}"),
-                ("transcendentals", f"{found.transcendentals:.0f}"),
-                ("bytes accessed", f"{found.bytes_accessed:.0f}"),
-                *([("age", str(found.age))] if found.age.is_known else []),
-            ]
+def _as_xla(found: cost.Analysis, chip: Chip | None) -> Iterator[tuple[str, str]]:
+    """XLA's own figures: on TPU those of its own analysis, else those of the open one."""
+    if backend_of(found.module) is Backend.TPU and (chip is None or chip.backend is Backend.TPU):
+        tpu = found.as_tpu(chip or ASSUMED_TPU)
+        yield "flops", f"{tpu.flops:.0f}"
+        yield "transcendentals", f"{tpu.transcendentals:.0f}"
+        yield "bytes accessed", f"{tpu.bytes_accessed:.0f}"
+        yield "optimal seconds", f"{'at least ' if tpu.unknown_calls else ''}{tpu.least_seconds:.6g}"
+        if tpu.unknown_calls:
+            yield "calls of unknown cost", f"{tpu.unknown_calls}, -1 each in XLA's figures"
+        assumed = (
+            f"unknown; assuming {ASSUMED_TPU} (set --chip): the seconds and the tables of tuples depend on it"
         )
-        return
+        yield "chip", tpu.chip.name if chip is not None else assumed
+    else:
+        yield "flops", f"{found.flops:.0f}"
+        yield "transcendentals", f"{found.transcendentals:.0f}"
+        yield "bytes accessed", f"{found.bytes_accessed:.0f}"
+    if found.age.is_known:
+        yield "age", str(found.age)
+
+
+def _show(report: Output, found: cost.Analysis, padded: bool) -> None:
+    run: cost.Cost = found.run
     more = " at least" if found.run.is_at_least else ""
     facts = [
         *([("age", str(found.age))] if found.age.is_known else []),

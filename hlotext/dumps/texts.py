@@ -85,21 +85,26 @@ class Text:
 
 
 def age_beside(path: str) -> XlaAge | None:
-    """The age of XLA as a file's name and the other files of its compilation tell it; None for what no compiler dumped.
+    """The age of XLA as a file's name and the other files of its compilation tell it; None for what no compiler dumped."""
+    found = compilation_beside(path)
+    return None if found is None else found.age
+
+
+def compilation_beside(path: str) -> Compilation | None:
+    """The compilation that a file is of, with the files beside it; None for what no compiler dumped.
 
     `path` is a file, or a text in a packed folder by its label (`Text.label`).
     """
     archive, colon, inner = path.rpartition(":")
     try:
         if colon and is_archive(archive) and os.path.isfile(archive):
-            found = _packed(archive, os.stat(archive).st_mtime_ns).get(inner)
-            return None if found is None else found.age
+            return _packed(archive, os.stat(archive).st_mtime_ns).get(inner)
         if path == "-" or not _DUMPED.match(os.path.basename(path)) or not os.path.isfile(path):
             return None
         folder = open(path)
     except InputError:
         return None
-    return folder.compilations[0].age if folder.compilations else None
+    return folder.compilations[0] if folder.compilations else None
 
 
 @remembered(2)
