@@ -153,6 +153,41 @@ def test_a_text_whose_structure_is_a_guess_is_not_edited() -> None:
     assert str(m) == text
 
 
+TABLES = (
+    'HloModule m\n\nFileNames\n1 "a.py"\n\nFunctionNames\n1 "f"\n\nFileLocations\n1 {file_name_id=1 function_name_id=1 '
+    "line=1 end_line=1 column=1 end_column=2}\n\nStackFrames\n1 {file_location_id=1 parent_frame_id=?}\n\n"
+)
+
+
+def test_a_text_of_which_a_row_of_a_table_could_not_be_read_is_edited() -> None:
+    m = hlo.parse_tolerant(f"{TABLES}ENTRY e {{\n{PLAIN}").module
+    m.entry["a"].name = "x"
+    assert str(m) == f"{TABLES}ENTRY e {{\n{PLAIN.replace('a =', 'x =').replace('(a)', '(x)')}"
+    m.attributes["num_partitions"] = 8
+    m.name = "n"
+    text = str(m)
+    assert text.startswith("HloModule n, ")
+    assert "parent_frame_id=?}\n\nENTRY e {" in text
+    assert styled_edits.difference(m, hlo.parse_tolerant(text).module) is None
+
+
+@pytest.mark.parametrize("name", ["c", "%c"])
+@pytest.mark.parametrize("gap", ["\n ", "\r\n ", "\n\n", " \r"])
+def test_a_first_computation_is_not_read_as_a_table_behind_a_new_header(name: str, gap: str) -> None:
+    m = hlo.parse(f"// RUN\n{name}{gap}{{\n{PLAIN}\nENTRY e {{\n{PLAIN}")
+    m.entry["b"].name = "d"
+    assert f"{name}{gap}{{\n" in as_text(m)
+    m.attributes["num_partitions"] = 8
+    assert f"\n\nc {{\n{PLAIN}" in as_text(m)  # in the style of the text, which has few %
+
+
+@pytest.mark.parametrize("gap", ["\r\n ", "\n\n"])
+def test_a_computation_that_comes_first_is_not_read_as_a_table(gap: str) -> None:
+    m = hlo.parse(f"HloModule m\n\na {{\n{PLAIN}\nc{gap}{{\n{PLAIN}\nENTRY e {{\n{PLAIN}")
+    m.remove(m.computations[0])
+    assert "c {\n" in as_text(m)
+
+
 def test_a_line_that_could_not_be_read_stays_as_it_stands() -> None:
     m = hlo.parse_tolerant(
         "HloModule m\n\nENTRY e {\n  a = f32[] parameter(0)\n  b = f32[] ?(a)\n  ROOT c = f32[] negate(b)\n}\n"

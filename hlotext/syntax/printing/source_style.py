@@ -95,6 +95,8 @@ class _Copier:
         self.run = _Run(source.text, start=module._start, end=module._start)
         self.unmarked_entry: Computation | None = None
         """The entry, where the source does not call it so and it has ceased to be the last computation."""
+        self.on_one_line: Computation | None = None
+        """The computation that comes first now, where the name that stands alone on its line would be read as a table's."""
 
     def text(self) -> str:
         module, run = self.module, self.run
@@ -105,13 +107,15 @@ class _Copier:
         read = [c for c in module._computations if not (c._is_inline or (c._is_implicit and c._start < 0))]
         if read and read[-1] is not module._entry:
             self.unmarked_entry = self._unmarked_entry()
+        if read and self._reads_as_table(read[0]):
+            self.on_one_line = read[0]
         starts = [c._start for c in read]
         if module._removed or (starts and min(starts) < 0) or starts != sorted(starts):
             self._moved_computations(read)
         else:  # what was not edited need not be looked at
             position = module._header_end
             for computation in read:
-                if computation.is_touched or computation is self.unmarked_entry:
+                if computation.is_touched or computation in (self.unmarked_entry, self.on_one_line):
                     run.copy(position, computation._start)
                     self.computation(computation)
                     position = computation._end
@@ -174,6 +178,15 @@ class _Copier:
         starts = [c._start for c in listed if c._start >= 0 and not c._is_inline]
         return min(starts, default=self.module._end)
 
+    def _reads_as_table(self, first: Computation) -> bool:
+        """Whether a header comes to stand before a name alone on its line, as tables begin."""
+        module = self.module
+        if module._header_start >= 0:
+            is_new = first._start != self._first_start()
+        else:
+            is_new = module.is_header_touched or not self.names_module()
+        return is_new and first._start >= 0 and _ALONE.match(self.source, first._start) is not None
+
     def _unmarked_entry(self) -> Computation | None:
         """The entry, where the source does not call it so; for a module whose last computation it is not."""
         entry = self.module._entry
@@ -199,12 +212,13 @@ class _Copier:
     def computation(self, computation: Computation) -> None:
         """One computation that was read."""
         run = self.run
-        if computation is self.unmarked_entry and not computation._is_signature_touched:
+        is_header_new = computation._is_signature_touched or computation is self.on_one_line
+        if computation is self.unmarked_entry and not is_header_new:
             run.add("ENTRY ")
-        if not computation.is_touched:
+        if not (computation.is_touched or is_header_new):
             run.copy(computation._start, computation._end)
             return
-        if computation._is_signature_touched:
+        if is_header_new:
             run.add(self.style.computation_header(computation))
             run.copy(computation._brace, computation._brace + 1)
         else:
@@ -325,6 +339,10 @@ def unmarked_root(computation: Computation, source: str) -> Instruction | None:
     ):
         return None
     return None if _is_word(source, root._start, "ROOT") else root
+
+
+_ALONE = re.compile(r"(?:ENTRY[ \t]+)?+%?+[\w.-]++[ \t]*+[\r\n]")
+"""The name of a computation whose header goes on in another line."""
 
 
 def _is_word(source: str, start: int, word: str) -> bool:

@@ -36,12 +36,14 @@ def recover_head(module: Module, reporter: Reporter, start: int, end: int, repor
 
     `reported` is the place of an error that has been reported.
     """
-    module._is_guess = True
     text = reporter.source.text
     name = _NAME.match(text, start, end)
     module._name = name[1] if name is not None else ""
     line = _LINE.match(text, start, end)
     position = end if line is None else line.end()
+    is_guess = (
+        name is None or reported < position
+    )  # not where the header can be read and a row of a table cannot
     module._attributes = _attributes(text[start:position])
     rows: dict[str, list[Any]] = {}
     table = ""
@@ -60,9 +62,13 @@ def recover_head(module: Module, reporter: Reporter, start: int, end: int, repor
             rows[table].append(_MISSING[table] if row is None else row)
         elif word and _BEHIND.match(line[0]):
             break
+        elif word:
+            is_guess = True
         position = line.end()
     if rows:
         module._stack_frames = StackFrameIndex(*(tuple(rows.get(table, ())) for table in _TABLES))
+    module._is_guess = is_guess
+    module._header_start = -1 if name is None else start
     return _without_blanks(text, start, position)
 
 
