@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 import hlotext as hlo
@@ -25,5 +27,8 @@ BROKEN = [
 def test_broken_modules(kind: type[Pass], part: int) -> None:
     for text in BROKEN[part::3]:
         module = hlo.parse_tolerant(text).module
-        if module is not None:
+        if module is None:
+            continue
+        # One whose headers were guessed takes no edits, and says so.
+        with contextlib.suppress(*([hlo.EditError] if module._is_guess else [])):
             kind().run(module)

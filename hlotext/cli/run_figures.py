@@ -60,7 +60,7 @@ class ModuleFacts(Summary):
     """What `hlotext show` shows of a module."""
 
     age: AgeFacts | None
-    """None where nothing tells, and for what is read as it is touched."""
+    """None where nothing tells; of what is too large for a summary the text is not asked."""
 
     run: RunFigures | None
     """None for what is too large for a summary."""
@@ -71,16 +71,17 @@ class ModuleFacts(Summary):
 def module_facts(module: Module) -> ModuleFacts:
     """The facts of a module with at least one computation. Of a large file that is read as it is touched nothing stays."""
     summary = summarize(module)
-    age = None if isinstance(module.source, FileSource) else _age(module)
+    age = _age(module, summary.instructions)
     run, peak_memory = _run_and_peak(module, summary.instructions, age)
     return ModuleFacts(
         **attrs.asdict(summary, recurse=False), age=_age_facts(age), run=run, peak_memory=peak_memory
     )
 
 
-def _age(module: Module) -> XlaAge:
-    """As the folder tells that the text lies in, else as the text does."""
-    return (age_beside(module.source.name) if module.source is not None else None) or age_of(module)
+def _age(module: Module, instructions: int) -> XlaAge | None:
+    """As the folder tells that the text lies in, else as the text does; a text too large for a summary is not searched."""
+    beside = age_beside(module.source.name) if module.source is not None else None
+    return beside or (age_of(module) if instructions <= _MOST_COUNTED else None)
 
 
 def _age_facts(age: XlaAge | None) -> AgeFacts | None:
