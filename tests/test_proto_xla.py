@@ -49,9 +49,14 @@ def test_reading_prints_what_xla_prints(number: int) -> None:
             continue
         proto, printed = answer
         module = hlo.proto.read_module(proto)
-        assert module.to_text(hlo.PrintOptions(print_large_constants=True)) == printed, path
+        ours = module.to_text(hlo.PrintOptions(print_large_constants=True))
+        if "is_stable=" not in printed:  # to 0.10.2 XLA has no such field: its protos mean the unstable one of today
+            ours = ours.replace(", is_stable=false", "")
+        assert ours == printed, path
         if any(i.opcode == "async-start" for i in module.instructions()):
             continue  # the short spelling hides names that the proto has
+        if any(i.opcode == "topk" for i in module.instructions()) and "is_stable=" not in printed:
+            continue  # text without the word means the stable one
         found = difference(module, hlo.parse(printed))
         # The text has six digits of epsilon, the proto all bits.
         assert found is None or "attribute epsilon" in found, (path, found)
