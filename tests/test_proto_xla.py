@@ -50,7 +50,8 @@ def test_reading_prints_what_xla_prints(number: int) -> None:
         proto, printed = answer
         module = hlo.proto.read_module(proto)
         ours = module.to_text(hlo.PrintOptions(print_large_constants=True))
-        if "is_stable=" not in printed:  # to 0.10.2 XLA has no such field: its protos mean the unstable one of today
+        # To 0.10.2 XLA has no such field: its protos mean the unstable one of today.
+        if "is_stable=" not in printed:
             ours = ours.replace(", is_stable=false", "")
         assert ours == printed, path
         if any(i.opcode == "async-start" for i in module.instructions()):
