@@ -209,7 +209,8 @@ def written(seed: int, most: int = 4000) -> Written:
     reader = chance.choice(READERS)
     try:
         found = reader(text, chance)
-    except (hlo.HloSyntaxError, ValueError, IndexError):  # a pasted line that names what is not there
+    except (hlo.HloSyntaxError, ValueError, IndexError, proto.MissingProtobuf):
+        # a pasted line that names what is not there; no protos where their package is not installed
         found = _parsed(text, chance)
     return attrs.evolve(found, style=", ".join([*names, found.style or "parsed"]))
 

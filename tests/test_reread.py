@@ -96,6 +96,7 @@ def test_circles_and_unknown_things_are_kept() -> None:
 @pytest.mark.parametrize("group", range(len(GROUPS)))
 def test_as_xla(group: int) -> None:
     """Byte for byte; constants whose numbers the text leaves out aside, which XLA fills from a counter."""
+    pytest.importorskip("jaxlib")
     paths, release = GROUPS[group], metadata.version("jaxlib")
     texts = [support.read_text(path).decode("utf-8", "surrogateescape") for path in paths]
     for path, text, prints in zip(paths, texts, xla_rereads(texts), strict=True):

@@ -137,6 +137,7 @@ def test_tables_of_tuples_cost_what_that_release_counts() -> None:
 
 def test_a_dump_of_protos_alone_has_steps(tmp_path: Path) -> None:
     """A proto stands for the text of its name, and for none where the text is there."""
+    pytest.importorskip("google.protobuf")
     module = hlo.parse(
         "HloModule jit_f\n\nENTRY %e (p: f32[4]) -> f32[4] {\n  ROOT %p = f32[4]{0} parameter(0)\n}\n"
     )
