@@ -38,7 +38,8 @@ def find_live_ranges(
     From its definition (parameters: from the start of their computation) to its last position or use; a root lives to the
     end of its computation, an entry parameter in which no output lies to the end of all. Values of one buffer follow each
     other without overlap. With `async_results_begin_late` the result of an asynchronous body begins with its async-start, as
-    in XLA since 2026-09-18, not with the instruction of the body, which stands before that on the time line.
+    in XLA since 2026-09-18, not with the instruction of the body, which stands before that on the time line; and the
+    async-done is then the position that ends it, so that what takes the result may be written over it.
     """
     times, spans, end_of_all = schedule.times, schedule.spans, schedule.end
     ends: dict[Value, tuple[Instruction, ShapeIndex]] = {}
@@ -69,16 +70,20 @@ def find_live_ranges(
         computation = instruction.computation
         if instruction.opcode == "parameter" and computation is not None:
             start = spans[computation][0]
+        floor = last
         if last_of_async and computation in last_of_async:
+            floor = max(last, last_of_async[computation])
             if async_results_begin_late and computation.root is instruction:
                 start = times.get(schedule.async_bodies[computation], start)
-            last = max(last, last_of_async[computation])
+            else:
+                last = floor
         flat = value.flat_positions()
         for place in range(0, len(flat), 2):
             time = position_time.get(flat[place], -1)  # type: ignore[arg-type]
             if time > last:
                 last = time
                 ends[value] = flat[place], flat[place + 1]  # type: ignore[assignment]
+        last = max(last, floor)
         if (
             instruction.opcode == "parameter"
             and computation is entry
