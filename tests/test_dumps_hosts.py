@@ -192,3 +192,65 @@ def test_exact_counts_names(folder: Path) -> None:
     (pair,) = diff.folders(folder / "host_0", folder / "host_1").pairs
     (exact,) = diff.folders(folder / "host_0", folder / "host_1", exact=True).pairs
     assert (pair.before, exact.before) == ("same", "different")
+
+
+def test_another_order_of_operations_is_no_other_program(folder: Path) -> None:
+    """What depends on nothing may stand elsewhere; collectives may not."""
+    edit(folder / "host_1", "after", swapped)
+    (pair,) = diff.folders(folder / "host_0", folder / "host_1").pairs
+    assert pair.after == "different"
+
+    def moved(text: str) -> str:
+        """The constant in front of the parameter."""
+        lines = re.search(r"^(  %p = .*\n)(  %rate = .*\n)", text, re.MULTILINE)
+        assert lines is not None
+        return text.replace(lines[0], lines[2] + lines[1])
+
+    edit(folder / "host_2", "after", moved)
+    (pair,) = diff.folders(folder / "host_0", folder / "host_2").pairs
+    assert (pair.after, pair.is_same) == ("reordered", False)
+
+
+def test_the_command_compares_folders(folder: Path) -> None:
+    """In every form, with exit status 1 for what differs."""
+    old, new = folder / "host_0", folder / "host_1"
+    assert run("diff", old, new).exit_code == 0
+    edit(new, "debug_options", lambda text: text + "xla_cpu_enable_fast_math: true\n")
+    result = run("diff", old, new)
+    assert result.exit_code == 1
+    assert "no operation differs" in result.stdout
+    assert "xla_cpu_enable_fast_math" in result.stdout
+    edit(new, "before", lambda text: text.replace("constant(0.5)", "constant(0.25)"))
+    table = run("diff", old, new, "--format", "markdown").stdout
+    assert "| `xla_cpu_enable_fast_math` | default | true |" in table
+    (pair,) = json.loads(run("diff", old, new, "--format", "json").stdout)["pairs"]
+    assert pair["before"]["instruction"] == "rate"
+    assert run("diff", old / "nothing", new, "--exact").exit_code == 2
+
+
+LOG = """DEBUG:jax._src.cache_key:get_cache_key hash of serialized computation: {0}
+DEBUG:jax._src.cache_key:get_cache_key hash of serialized jax_lib version: {2}
+DEBUG:jax._src.cache_key:get_cache_key hash of serialized XLA flags: {1}
+"""
+
+
+def log(program: str, flags: str) -> str:
+    """What JAX logs of one key."""
+    return LOG.format(program * 64, flags * 64, "7" * 64)
+
+
+def test_keys_of_the_cache(tmp_path: Path) -> None:
+    """The part that made it miss; a key that only one log has shifts nothing."""
+    old, new = tmp_path / "old.log", tmp_path / "new.log"
+    old.write_text(log("a", "1") + log("b", "1"))
+    new.write_text(log("c", "2") + log("a", "2") + log("b", "1"))
+    found = diff.cache_keys(old.read_text(), new.read_text())
+    assert found is not None
+    assert [dict(pair.parts) for pair in found.pairs] == [{"XLA flags": ("1" * 64, "2" * 64)}, {}]
+    assert (found.only_old, found.only_new) == (0, 1)
+    result = run("diff", old, new, "--exact")
+    assert result.exit_code == 1
+    assert "XLA flags" in result.stdout
+    assert "XLA flags" in run("diff", old, new, "--exact", "--format", "markdown").stdout
+    assert json.loads(run("diff", old, new, "--exact", "--format", "json").stdout)["keys_only_new"] == 1
+    assert diff.cache_keys("", new.read_text()) is None

@@ -21,6 +21,7 @@ FLOORS = (
         "schemas",
         "layout",
         "findings",
+        "messages",
         "semantics",
         "edit",
         "textproto",

@@ -10,7 +10,7 @@ from hlotext import cost
 from hlotext.analysis import DeviceMesh, Link, byte_text, parse_mesh
 from hlotext.analysis.quantities import counted
 from hlotext.analysis.wire import ALGORITHMS, Algorithm, latency_steps
-from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
+from hlotext.cli.common import FILES, FORMAT, Inputs, limit_option, write_json
 from hlotext.cli.figures import place_text, told
 from hlotext.cli.output import Column, Output, Table, output
 
@@ -24,9 +24,7 @@ _LIMIT = 12
 @click.option(
     "--algorithm", type=click.Choice(ALGORITHMS), default="ring", show_default=True, help="How sums are made."
 )
-@click.option(
-    "--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, help="Rows; 0 for all."
-)
+@limit_option(_LIMIT)
 @FORMAT
 def command(
     files: tuple[str, ...],

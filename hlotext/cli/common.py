@@ -59,6 +59,17 @@ def which_option(default: Which) -> Callable[[Callable[..., Any]], Callable[...,
     )
 
 
+def limit_option(default: int, what: str = "Rows") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--limit`: how many rows are shown."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(min=0),
+        default=default,
+        show_default=True,
+        help=f"{what}; 0 for all.",
+    )
+
+
 FORMAT = click.option(
     "--format",
     "output_format",

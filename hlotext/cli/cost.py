@@ -13,7 +13,7 @@ from hlotext import cost
 from hlotext.analysis import Backend, Phase, backend_of, byte_text
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
-from hlotext.cli.common import FILES, FORMAT, Inputs, age_json, write_json
+from hlotext.cli.common import FILES, FORMAT, Inputs, age_json, limit_option, write_json
 from hlotext.cli.figures import amount, share
 from hlotext.cli.output import Column, Kind, Output, Table, output
 from hlotext.dumps.texts import compilation_beside
@@ -39,9 +39,7 @@ _KINDS = {"scope": Kind.SCOPE, "line": Kind.PLACE}
 )
 @click.option("--padded", is_flag=True, help="Also bytes with the padding that layouts ask for.")
 @click.option("--no-fold", is_flag=True, help="Keep repeated layers apart.")
-@click.option(
-    "--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, help="Rows; 0 for all."
-)
+@limit_option(_LIMIT)
 @FORMAT
 def command(
     files: tuple[str, ...],

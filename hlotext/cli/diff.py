@@ -8,7 +8,8 @@ import click
 
 import hlotext as hlo
 from hlotext import dumps
-from hlotext.cli.common import Unreadable, say, write_json
+from hlotext.cli import diff_folders
+from hlotext.cli.common import Unreadable, is_folder, limit_option, say, write_json
 from hlotext.cli.output import Column, Table, echo, emit_report, output
 from hlotext.diff import Diff, ThresholdError, compare, crossed, golden_text, parse_thresholds, report
 from hlotext.diff.changes import Change
@@ -33,6 +34,11 @@ _ROWS = 20
     help="Write OLD to a file as a golden text, and end.",
 )
 @click.option(
+    "--exact",
+    is_flag=True,
+    help="What makes JAX's compilation cache miss: names count; of two logs the parts of its keys.",
+)
+@click.option(
     "--by",
     type=click.Choice(["kind", "scope", "computation"]),
     default="kind",
@@ -40,9 +46,7 @@ _ROWS = 20
     help="How changes are grouped.",
 )
 @click.option("--full", is_flag=True, help="Every change with what differs, instead of groups.")
-@click.option(
-    "--limit", type=click.IntRange(min=0), default=_ROWS, show_default=True, help="Rows; 0 for all."
-)
+@limit_option(_ROWS)
 @click.option(
     "--format",
     "output_format",
@@ -55,6 +59,7 @@ def command(
     new: str | None,
     fail_on: str | None,
     write_golden: Path | None,
+    exact: bool,
     by: str,
     full: bool,
     limit: int,
@@ -63,12 +68,15 @@ def command(
     """What differs between OLD and NEW: two versions of a compiler, two commits of a model, with a flag and without.
 
     Fusions, calls and loops are entered. Names, ids, metadata and the order of independent operations do not count. Each is
-    a file, or a dump folder of one compilation. Of one folder alone, before optimization and after.
+    a file, or a dump folder: of two folders the compilations are paired by what they are, and settings, age, chip and the
+    programs before and after optimization compared. Of one folder alone, before optimization and after.
 
     \b
     Examples:
       hlotext diff old.txt new.txt
       hlotext diff old.txt new.txt --fail-on collectives+0,bytes+1%
+      hlotext diff dumps_tuesday/ dumps_today/
+      hlotext diff first.log second.log --exact
       hlotext diff module.txt --write-golden golden.hlo
       hlotext diff golden.hlo module.txt --format github
 
@@ -79,6 +87,12 @@ def command(
             raise click.UsageError("--write-golden takes one module")
         _write(write_golden, golden_text(_load(old)))
         return
+    if new is not None and fail_on is None and output_format != "github":
+        is_same = _of_more_than_modules(old, new, exact, limit, output_format)
+        if is_same is not None:
+            raise click.exceptions.Exit(0 if is_same else _DIFFERENT)
+    if exact:
+        raise click.UsageError("--exact takes two folders, or two logs with keys of JAX's compilation cache")
     try:
         bounds = parse_thresholds(fail_on) if fail_on is not None else ()
         found = compare(*_both(old, new))
@@ -97,6 +111,29 @@ def command(
             say(str(one))
     if beyond or (fail_on is None and not found.is_equal):
         raise click.exceptions.Exit(_DIFFERENT)
+
+
+def _of_more_than_modules(old: str, new: str, exact: bool, limit: int, output_format: str) -> bool | None:
+    """Whether two folders, or the keys in two logs, are the same, after saying how they differ; None for what is a module."""
+    if is_folder(old) and is_folder(new):
+        found = diff_folders.compare_folders(old, new, exact)
+        if output_format == "json":
+            write_json(diff_folders.json_of(found))
+        elif output_format == "markdown":
+            emit_report(diff_folders.markdown_of(found))
+        else:
+            diff_folders.show(found, limit)
+        return found.is_same
+    keys = diff_folders.compare_logs(old, new) if exact else None
+    if keys is None:
+        return None
+    if output_format == "json":
+        write_json(diff_folders.keys_json(keys))
+    elif output_format == "markdown":
+        emit_report(diff_folders.keys_markdown(keys))
+    else:
+        diff_folders.show_keys(keys)
+    return keys.is_same
 
 
 def _show(found: Diff, by: str, full: bool, limit: int) -> None:

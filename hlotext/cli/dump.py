@@ -13,7 +13,7 @@ import hlotext as hlo
 from hlotext import compiler, dumps
 from hlotext.analysis.quantities import counted
 from hlotext.cli import answers, dump_hosts
-from hlotext.cli.common import FORMAT, NotFound, Unreadable, age_json, read, write_json
+from hlotext.cli.common import FORMAT, NotFound, Unreadable, age_json, limit_option, read, write_json
 from hlotext.cli.folders import chosen, opened
 from hlotext.cli.output import Column, Table, echo, output
 from hlotext.dumps.causes import Cause
@@ -29,9 +29,7 @@ MODULE = click.option("-m", "--module", metavar="NAME|NUMBER", help="Of several 
 NAME = click.option(
     "-i", "--instruction", "names", metavar="NAME", multiple=True, required=True, help="The instruction."
 )
-LIMIT = click.option(
-    "--limit", type=click.IntRange(min=0), default=_ROWS, show_default=True, help="Rows; 0 for all."
-)
+LIMIT = limit_option(_ROWS)
 
 
 @click.group()

@@ -10,7 +10,7 @@ import click
 import hlotext as hlo
 from hlotext import compiler
 from hlotext.cli.answers import decisions_json
-from hlotext.cli.common import FORMAT, NotFound, Unreadable, write_json
+from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, write_json
 from hlotext.cli.folders import chosen
 from hlotext.cli.output import Column, Table, echo, output
 from hlotext.compiler import Decision, Explanation, Group
@@ -38,9 +38,7 @@ _NUMBERS = frozenset({"bytes", "clones", "before", "after", "difference"})
 @click.option("--age", metavar="RELEASE|DATE", help="Of which XLA, where the texts do not tell: 0.10.2.")
 @click.option("-m", "--module", metavar="NAME|NUMBER", help="Of several compilations which one.")
 @click.option("--step", type=int, metavar="N", help="Of several runs of the pass which one.")
-@click.option(
-    "--limit", type=click.IntRange(min=0), default=_ROWS, show_default=True, help="Rows; 0 for all."
-)
+@limit_option(_ROWS)
 @FORMAT
 def command(
     before: str,

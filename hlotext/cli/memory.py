@@ -13,7 +13,7 @@ from hlotext import dumps, memory
 from hlotext.analysis import backend_of
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
-from hlotext.cli.common import FORMAT, NotFound, Unreadable, age_json, say, write_json
+from hlotext.cli.common import FORMAT, NotFound, Unreadable, age_json, limit_option, say, write_json
 from hlotext.cli.memory_tables import (
     moment_text,
     show_arrays,
@@ -66,9 +66,7 @@ _DEFAULT_LIMIT = 12
     help="A picture of offsets over time; with --by of padding. - is standard output.",
 )
 @click.option("--check", is_flag=True, help="Compare what is computed with XLA's files beside the text.")
-@click.option(
-    "--limit", type=click.IntRange(min=0), default=_DEFAULT_LIMIT, show_default=True, help="Rows; 0 for all."
-)
+@limit_option(_DEFAULT_LIMIT)
 @FORMAT
 def command(
     paths: tuple[str, ...],

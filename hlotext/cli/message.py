@@ -9,7 +9,7 @@ import click
 
 from hlotext import messages
 from hlotext.analysis import byte_text
-from hlotext.cli.common import FORMAT, NotFound, Unreadable, write_json
+from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, write_json
 from hlotext.cli.output import Column, Kind, Output, Table, output
 from hlotext.syntax.source.inputs import InputError, decode, read_data
 
@@ -33,13 +33,7 @@ _FACTS = {
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=_LIMIT,
-    show_default=True,
-    help="Rows of allocations; 0 for all.",
-)
+@limit_option(_LIMIT, "Rows of allocations")
 @FORMAT
 def command(files: tuple[str, ...], limit: int, output_format: str) -> None:
     """What messages of XLA's compilers and of JAX say, in logs with or without prefixes, tracebacks, lines of JSON:

@@ -13,7 +13,7 @@ import hlotext as hlo
 from hlotext import analysis
 from hlotext.analysis import Shard, byte_text
 from hlotext.analysis.shards import waste_of
-from hlotext.cli.common import FORMAT, Inputs, Unreadable, say, write_json
+from hlotext.cli.common import FORMAT, Inputs, Unreadable, limit_option, say, write_json
 from hlotext.cli.figures import told
 from hlotext.cli.output import Column, Output, Table, echo, emit_report, output
 from hlotext.ir.files import write_text
@@ -35,9 +35,7 @@ _LIMIT = 16
     "--devices", "num_devices", type=click.IntRange(1, MOST_DEVICES), metavar="N", help="How many there are."
 )
 @click.option("--svg", metavar="FILE", help="A picture of the first two dimensions. - is standard output.")
-@click.option(
-    "--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, help="Rows; 0 for all."
-)
+@limit_option(_LIMIT)
 @FORMAT
 def command(
     what: str,

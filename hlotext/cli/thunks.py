@@ -12,7 +12,7 @@ import click
 import hlotext as hlo
 from hlotext import analysis, dumps, thunks
 from hlotext.cli import thunks_executables, thunks_tpu
-from hlotext.cli.common import FORMAT, Unreadable, age_json, say, write_json
+from hlotext.cli.common import FORMAT, Unreadable, age_json, limit_option, say, write_json
 from hlotext.cli.output import Column, Output, Table, echo, output
 from hlotext.cli.thunks_tpu import OnTpu
 from hlotext.dumps.storage import is_archive
@@ -38,9 +38,7 @@ _MOST = 40
     "--executable", is_flag=True, help="What the executables of dump folders consist of, and what is missing."
 )
 @click.option("--platform", type=click.Choice(["gpu", "cpu"]), help="Where the text alone does not tell.")
-@click.option(
-    "--limit", type=click.IntRange(min=0), default=_MOST, show_default=True, help="Rows; 0 for all."
-)
+@limit_option(_MOST)
 @click.option("--rules", "show_rules", is_flag=True, help="What becomes which thunk, and where XLA says so.")
 @FORMAT
 def command(

@@ -10,7 +10,7 @@ from hlotext import cost
 from hlotext.analysis import Backend, DeviceMesh, backend_of, parse_mesh, places
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.quantities import counted
-from hlotext.cli.common import FILES, FORMAT, Inputs, write_json
+from hlotext.cli.common import FILES, FORMAT, Inputs, limit_option, write_json
 from hlotext.cli.figures import amount, chip_of, place_text, seconds, share, told
 from hlotext.cli.output import Column, Output, Table, output
 
@@ -30,9 +30,7 @@ _LIMIT = 10
     help="Another figure: bandwidth=8e11, bf16=2e14.",
 )
 @click.option("--mesh", metavar="NAME=SIZE,...", help="The mesh, the most major axis first: dp=2,tp=4.")
-@click.option(
-    "--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, help="Rows; 0 for all."
-)
+@limit_option(_LIMIT)
 @FORMAT
 def command(
     files: tuple[str, ...],

@@ -7,6 +7,7 @@
 (False, [('changed', 'negate -> abs')])
 """
 
+from hlotext.diff.cache_keys import CacheKeyDiff, CacheKeyPair, cache_keys
 from hlotext.diff.changes import Change, Changes, Part
 from hlotext.diff.compare import Diff, compare, golden_text
 from hlotext.diff.folders import FolderDiff, FolderPair, folders
@@ -14,6 +15,8 @@ from hlotext.diff.thresholds import Crossed, Threshold, ThresholdError, crossed,
 from hlotext.diff.totals import Total, Totals
 
 __all__ = [
+    "CacheKeyDiff",
+    "CacheKeyPair",
     "Change",
     "Changes",
     "Crossed",
@@ -25,6 +28,7 @@ __all__ = [
     "ThresholdError",
     "Total",
     "Totals",
+    "cache_keys",
     "compare",
     "crossed",
     "folders",

@@ -11,13 +11,15 @@ import attrs
 
 from hlotext import dumps
 from hlotext.analysis import XlaAge
-from hlotext.dumps.fingerprints import fingerprint
+from hlotext.diff.compare import compare
+from hlotext.dumps.fingerprints import collective_order, fingerprint
 from hlotext.dumps.settings import changed_settings, header_settings, settings
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.ir.nodes.module import Module
 from hlotext.syntax.source.inputs import InputError
 
 Same = Literal["same", "different"]
+SameFinal = Literal["same", "reordered", "different"]
 
 
 @attrs.frozen
@@ -30,8 +32,8 @@ class FolderPair:
     """Settings that differ, with both values; None is the default."""
     before: Same | None
     """The program before optimization; None where one of the texts is not there or cannot be read."""
-    after: Same | None
-    """The final program."""
+    after: SameFinal | None
+    """The final program; `reordered`: the same operations and meetings with other devices, in another order."""
 
     @property
     def age(self) -> tuple[XlaAge, XlaAge]:
@@ -41,7 +43,7 @@ class FolderPair:
     @property
     def is_same(self) -> bool:
         """Whether nothing changed: no setting and neither program."""
-        return not self.settings and self.before != "different" and self.after != "different"
+        return not self.settings and self.before != "different" and self.after in ("same", None)
 
 
 @attrs.frozen
@@ -138,8 +140,19 @@ def _pair(one: dumps.Compilation, other: dumps.Compilation, old: _Side, new: _Si
         other,
         changes,
         _same(old.before(one), new.before(other)),
-        _same(old.after(one), new.after(other)),
+        _same_final(one, other, _same(old.after(one), new.after(other))),
     )
+
+
+def _same_final(one: dumps.Compilation, other: dumps.Compilation, known: Same | None) -> SameFinal | None:
+    """Whether programs with other fingerprints have the same operations, and devices meet in the same order."""
+    if known != "different":
+        return known
+    old, new = one.after, other.after
+    if old is None or new is None or not compare(old, new).is_equal:
+        return known
+    meetings = ([c.meeting for c in collective_order(module)] for module in (old, new))
+    return "reordered" if next(meetings) == next(meetings) else known
 
 
 def _same(old: str | None, new: str | None) -> Same | None:

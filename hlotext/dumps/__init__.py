@@ -12,6 +12,7 @@ from hlotext.ir.doors import door
 if TYPE_CHECKING:
     from hlotext.dumps import age as age
     from hlotext.dumps import causes as causes
+    from hlotext.dumps import fingerprints as fingerprints
     from hlotext.dumps import identity as identity
     from hlotext.dumps.across_hosts import HostFinding, HostReport, hosts
     from hlotext.dumps.compilation import Compilation
@@ -27,6 +28,7 @@ __getattr__ = door(
     __name__,
     "age",
     "causes",
+    "fingerprints",
     "identity",
     across_hosts=("HostFinding", "HostReport", "hosts"),
     compilation=("Compilation",),

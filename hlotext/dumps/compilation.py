@@ -236,7 +236,7 @@ class Compilation:
     @functools.cached_property
     def options(self) -> Options | None:
         """The options and the device; None where no file tells."""
-        target, config = self._proto("gpu-target-config"), self._proto("module-config")
+        target, config = self.proto("gpu-target-config"), self.proto("module-config")
         debug = self._read("debug-options", records.read_options)
         if debug is None and config is not None:
             debug = _debug_options(config)
@@ -254,11 +254,11 @@ class Compilation:
         if self.earlier is not None and not self.files_of("target-arguments", "gpu-target-config"):
             return self.earlier.chip
         names: list[str] = []
-        arguments = self._proto("target-arguments")
+        arguments = self.proto("target-arguments")
         if arguments is not None:
             topology = arguments.message("tpu_topology_args")
             names.append(f"{topology.text('version') or ''} {topology.text('variant') or ''}".strip())
-        target = self._proto("gpu-target-config")
+        target = self.proto("gpu-target-config")
         if target is not None:
             names.append(target.message("gpu_device_info").text("name") or "")
             names.append(target.text("device_description_str") or "")
@@ -276,25 +276,25 @@ class Compilation:
     @functools.cached_property
     def passes(self) -> tuple[PassRun, ...]:
         """Every pass that ran, dumped or not, with its time; empty without `metadata.textproto`."""
-        metadata = self._proto("pass-metadata")
+        metadata = self.proto("pass-metadata")
         return () if metadata is None else records.pass_runs(metadata)
 
     @functools.cached_property
     def fusion_steps(self) -> tuple[FusionStep, ...]:
         """What GPU's priority fusion decided, in order; empty where it was not dumped."""
-        dump = self._proto("priority-fusion")
+        dump = self.proto("priority-fusion")
         return () if dump is None else tuple(records.fusion_steps(dump))
 
     @functools.cached_property
     def tuned(self) -> tuple[Tuned, ...]:
         """What autotuning chose; empty where there was nothing to try on, or no file tells."""
-        results = self._proto("autotune-results")
+        results = self.proto("autotune-results")
         return () if results is None else records.tuned(results)
 
     @functools.cached_property
     def host_transfers(self) -> tuple[HostTransfer, ...]:
         """A TPU's transfers to and from its host; empty where there are none, or no file tells."""
-        transfers = self._proto("host-transfers")
+        transfers = self.proto("host-transfers")
         return () if transfers is None else records.host_transfers(transfers)
 
     @functools.cached_property
@@ -346,7 +346,9 @@ class Compilation:
                 self._notes.append(Note("unreadable", str(error), file.path))
         return None
 
-    def _proto(self, kind: str) -> Message | None:
+    def proto(self, kind: str) -> Message | None:
+        """The first file of a kind, a proto in text format; None without one. Where it breaks off is noted."""
+
         def read(text: str) -> Message:
             message, problem = records.read_proto(text)
             if problem:

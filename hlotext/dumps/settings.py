@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from hlotext.dumps.records import read_options
 from hlotext.syntax.source.inputs import InputError
 from hlotext.textproto import Message
 
@@ -23,8 +24,7 @@ def settings(compilation: Compilation) -> dict[str, str]:
     compilation, counts where there is no environment.
     """
     found: dict[str, str] = {}
-    environment = dict(_lines(compilation, "tpu-environment", ":"))
-    found.update(environment or dict(_lines(compilation, "flagfile", "=")))
+    found.update(_lines(compilation, "tpu-environment") or _lines(compilation, "flagfile"))
     options = compilation.options
     if options is not None:
         found.update({name: ",".join(values) for name, values in options.debug.items()})
@@ -54,22 +54,21 @@ def changed_settings(
     }
 
 
-def _lines(compilation: Compilation, kind: str, separator: str) -> Iterator[tuple[str, str]]:
-    """`name: value` or `--name=value`, one a line; comments are not taken."""
+def _lines(compilation: Compilation, kind: str) -> dict[str, str]:
+    """The options of the files of a kind, one a line; comments are not taken."""
+    found: dict[str, str] = {}
     for file in compilation.files_of(kind):
         try:
-            text = file.text()
+            options = read_options(file.text())
         except InputError:
             continue
-        for line in text.splitlines():
-            name, found, value = line.strip().removeprefix("--").partition(separator)
-            if found and name and not name.startswith("#") and " " not in name:
-                yield name, value.strip().strip('"')
+        found.update({name: ",".join(values) for name, values in options.items()})
+    return found
 
 
 def _autotuning(compilation: Compilation, kind: str) -> dict[str, str]:
     """What autotuning chose; the version alone is no choice."""
-    message = compilation._proto(kind)
+    message = compilation.proto(kind)
     if message is None:
         return {}
     return {name: value for name, value in _flat(kind, message).items() if not name.endswith(".version")}

@@ -1,0 +1,279 @@
+"""`hlotext diff` of two dump folders, and of two logs of JAX's cache key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlotext import diff, dumps
+from hlotext.analysis.quantities import counted
+from hlotext.cli.common import Unreadable, age_json
+from hlotext.cli.output import Column, Kind, Table, output
+from hlotext.diff import CacheKeyDiff, FolderDiff, FolderPair
+from hlotext.diff.changes import Changes
+from hlotext.findings.errors import HloSyntaxError
+from hlotext.findings.escape import markdown, markdown_code
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.syntax.source.inputs import InputError, decode, read_data
+
+_DEFAULT = "default"
+_UNKNOWN = "unknown"
+
+
+def compare_folders(old: str, new: str, exact: bool) -> FolderDiff:
+    """The compilations of both. Raises Unreadable."""
+    try:
+        return diff.folders(old, new, exact=exact)
+    except InputError as error:
+        raise Unreadable(str(error)) from None
+
+
+def compare_logs(old: str, new: str) -> CacheKeyDiff | None:
+    """The keys of JAX's cache in two logs; None where one has none. Raises Unreadable."""
+    try:
+        texts = [data if isinstance(data, str) else decode(data) for data, _ in map(read_data, (old, new))]
+    except InputError as error:
+        raise Unreadable(str(error)) from None
+    return diff.cache_keys(texts[0], texts[1])
+
+
+# ---- folders
+
+
+def show(found: FolderDiff, limit: int) -> None:
+    """For a terminal: settings of each pair first, then what differs in its programs."""
+    out = output()
+    out.heading(summary(found))
+    for pair in found.pairs:
+        facts = _facts(pair)
+        if not pair.is_same or len(found.pairs) == 1:
+            out.heading(_title(pair))
+            rows = [[name, *_values(values)] for name, values in pair.settings.items()]
+            columns = [Column("setting", "bold"), Column("before"), Column("after")]
+            if rows:
+                left = max(0, len(rows) - limit) if limit else 0
+                out.table(Table("settings that differ", columns, rows[: limit or None], left))
+            out.facts(facts)
+    same = [_title(pair) for pair in found.pairs if pair.is_same]
+    facts = [("the same", ", ".join(same))] if same and len(found.pairs) > 1 else []
+    facts += [
+        (title, ", ".join(_label(one) for one in some))
+        for title, some in (("only in the first", found.only_old), ("only in the second", found.only_new))
+        if some
+    ]
+    if facts:
+        out.heading("others")
+        out.facts(facts)
+
+
+def summary(found: FolderDiff) -> str:
+    """One line: what is paired, and what of it changed."""
+    settings = sum(bool(pair.settings) for pair in found.pairs)
+    programs = sum("different" in (pair.before, pair.after) for pair in found.pairs)
+    text = f"{counted(len(found.pairs), 'compilation')} in both folders"
+    alone = len(found.only_old) + len(found.only_new)
+    if alone:
+        text += f", {alone:,} in one"
+    if found.is_same:
+        return f"{text}: no setting and no operation differs"
+    what = [
+        *([f"settings differ in {settings:,}"] if settings else []),
+        *([f"programs differ in {programs:,}"] if programs else []),
+    ]
+    if any(pair.after == "reordered" for pair in found.pairs):
+        what.append("operations stand in another order")
+    if settings and not programs:
+        what.append("no operation differs")
+    return f"{text}: {', '.join(what)}" if what else text
+
+
+def _title(pair: FolderPair) -> str:
+    return (
+        _label(pair.old)
+        if pair.old.name == pair.new.name and pair.old.number == pair.new.number
+        else f"{_label(pair.old)} -> {_label(pair.new)}"
+    )
+
+
+def _label(one: dumps.Compilation) -> str:
+    return f"{one.name} (module {one.number})"
+
+
+def _values(values: tuple[str | None, str | None]) -> list[str]:
+    return [_DEFAULT if value is None else value for value in values]
+
+
+def _facts(pair: FolderPair) -> list[tuple[str, str]]:
+    facts = [("XLA", _both(*(str(age) if age.is_known else _UNKNOWN for age in pair.age)))]
+    chips = _chips(pair)
+    if any(chips):
+        facts.append(("chip", _both(*(chip or _UNKNOWN for chip in chips))))
+    facts.append(("before optimization", _program(pair, "before")))
+    facts.append(("after optimization", _program(pair, "after")))
+    return facts
+
+
+def _both(old: str, new: str) -> str:
+    return old if old == new else f"{old} -> {new}"
+
+
+def _chips(pair: FolderPair) -> tuple[str | None, str | None]:
+    old, new = (one.chip.name if one.chip is not None else None for one in (pair.old, pair.new))
+    return old, new
+
+
+def _program(pair: FolderPair, end: str) -> str:
+    state = pair.before if end == "before" else pair.after
+    if state is None:
+        return "not known: a text is not there, or cannot be read"
+    if state == "same":
+        return "the same"
+    if state == "reordered":
+        return "the same operations, otherwise named or ordered"
+    changes, first = _changes(pair, end)
+    text = _counts(changes) if changes is not None else "different"
+    if first is None:
+        return text
+    return f"{text}; first {first.opcode} {first.name}"
+
+
+def _counts(changes: Changes) -> str:
+    if not len(changes):
+        return "the same operations, and the devices meet in another order"
+    counts = changes.counts()
+    parts = [f"{counts[kind]:,} {kind}" for kind in ("added", "removed", "changed") if counts[kind]]
+    return f"operations {', '.join(parts)}"
+
+
+def _changes(pair: FolderPair, end: str) -> tuple[Changes | None, Instruction | None]:
+    """What differs between the programs, and the first instruction that does."""
+    try:
+        old, new = (one.before if end == "before" else one.after for one in (pair.old, pair.new))
+    except (InputError, HloSyntaxError):
+        return None, None
+    if old is None or new is None:
+        return None, None
+    ours, theirs = dumps.fingerprints.first_difference(old, new)
+    return diff.compare(old, new).changes, theirs if theirs is not None else ours
+
+
+def markdown_of(found: FolderDiff) -> str:
+    """A summary for an issue or a pull request."""
+    md, code = markdown, markdown_code
+    out = [f"### hlotext diff: {md(summary(found))}", ""]
+    for pair in found.pairs:
+        if pair.is_same and len(found.pairs) > 1:
+            continue
+        out += [f"**{md(_title(pair))}**", ""]
+        if pair.settings:
+            out += ["| setting | before | after |", "|---|---|---|"]
+            out += [
+                f"| {code(name)} | {' | '.join(md(value) for value in _values(values))} |"
+                for name, values in pair.settings.items()
+            ]
+            out.append("")
+        out += [f"- {title}: {md(text)}" for title, text in _facts(pair)]
+        out.append("")
+    for title, some in (("only in the first", found.only_old), ("only in the second", found.only_new)):
+        if some:
+            out.append(f"- {title}: {md(', '.join(_label(one) for one in some))}")
+    return "\n".join(out).rstrip() + "\n"
+
+
+def json_of(found: FolderDiff) -> dict[str, Any]:
+    """Everything, as JSON values."""
+    return {
+        "is_same": found.is_same,
+        "pairs": [
+            {
+                "old": _compilation(pair.old),
+                "new": _compilation(pair.new),
+                "settings": {name: {"old": old, "new": new} for name, (old, new) in pair.settings.items()},
+                "before": _end(pair, "before"),
+                "after": _end(pair, "after"),
+            }
+            for pair in found.pairs
+        ],
+        "only_old": [_compilation(one) for one in found.only_old],
+        "only_new": [_compilation(one) for one in found.only_new],
+    }
+
+
+def _compilation(one: dumps.Compilation) -> dict[str, Any]:
+    return {
+        "module": one.name,
+        "number": one.number,
+        "folder": one.folder,
+        "chip": one.chip.name if one.chip is not None else None,
+        "age": age_json(one.age),
+    }
+
+
+def _end(pair: FolderPair, end: str) -> dict[str, Any]:
+    state = pair.before if end == "before" else pair.after
+    changes, first = _changes(pair, end) if state == "different" else (None, None)
+    return {
+        "state": state,
+        "changes": dict(changes.counts()) if changes is not None else None,
+        "instruction": first.name if first is not None else None,
+        "opcode": first.opcode if first is not None else None,
+    }
+
+
+# ---- logs
+
+
+def show_keys(found: CacheKeyDiff) -> None:
+    """For a terminal: the parts of the keys that differ."""
+    out = output()
+    out.heading(keys_summary(found))
+    rows = [
+        [pair.module or "", part, *(hash_ or "not there" for hash_ in hashes)]
+        for pair in found.pairs
+        for part, hashes in pair.parts.items()
+    ]
+    columns = [
+        Column("module", "bold", kind=Kind.NAME),
+        Column("part of the key", "bold"),
+        Column("before", kind=Kind.WORD),
+        Column("after", kind=Kind.WORD),
+    ]
+    if rows:
+        out.table(Table("parts that differ", columns, rows))
+
+
+def keys_summary(found: CacheKeyDiff) -> str:
+    """One line: how many keys have a partner, and which parts differ."""
+    names = dict.fromkeys(part for pair in found.pairs for part in pair.parts)
+    text = f"{counted(len(found.pairs), 'key')} of JAX's compilation cache in both logs"
+    if found.only_old or found.only_new:
+        text += f", {found.only_old:,} in the first alone, {found.only_new:,} in the second alone"
+    return f"{text}: {', '.join(names)}" if names else f"{text}: the same parts"
+
+
+def keys_json(found: CacheKeyDiff) -> dict[str, Any]:
+    """Everything, as JSON values."""
+    return {
+        "is_same": found.is_same,
+        "keys": [
+            {
+                "module": pair.module,
+                "parts": {name: {"old": old, "new": new} for name, (old, new) in pair.parts.items()},
+            }
+            for pair in found.pairs
+        ],
+        "keys_only_old": found.only_old,
+        "keys_only_new": found.only_new,
+    }
+
+
+def keys_markdown(found: CacheKeyDiff) -> str:
+    """A summary for an issue."""
+    out = [f"### hlotext diff: {markdown(keys_summary(found))}", ""]
+    rows = [
+        f"| {markdown(pair.module or '')} | {markdown(part)} | {' | '.join(markdown(h or '') for h in hashes)} |"
+        for pair in found.pairs
+        for part, hashes in pair.parts.items()
+    ]
+    if rows:
+        out += ["| module | part of the key | before | after |", "|---|---|---|---|", *rows]
+    return "\n".join(out).rstrip() + "\n"

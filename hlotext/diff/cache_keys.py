@@ -1,0 +1,90 @@
+"""Two logs of JAX's compilation cache side by side: which part of a key made the cache miss."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+
+import attrs
+
+from hlotext import messages
+from hlotext.messages import Message
+
+
+@attrs.frozen
+class CacheKeyPair:
+    """The keys of one module in both logs."""
+
+    module: str | None
+    """None where the log does not name it."""
+    parts: Mapping[str, tuple[str | None, str | None]]
+    """The parts that differ, with the hashes of both; None for a part that one log lacks."""
+
+
+@attrs.frozen
+class CacheKeyDiff:
+    """What differs between the keys that two logs tell of."""
+
+    pairs: tuple[CacheKeyPair, ...]
+    """In the order of the old log."""
+    only_old: int
+    """Keys of the old log without a partner."""
+    only_new: int
+
+    @property
+    def is_same(self) -> bool:
+        """Whether each key is in both logs, with the same parts."""
+        return not self.only_old and not self.only_new and not any(pair.parts for pair in self.pairs)
+
+
+def cache_keys(old: str, new: str) -> CacheKeyDiff | None:
+    """Compares the keys of JAX's compilation cache in two logs (`jax._src.cache_key` at level DEBUG).
+
+    Keys are paired by module where the logs name it, and of one module by the program that is hashed, then in order.
+
+    Args:
+        old: The text of a log.
+        new: The text of the other one.
+
+    Returns:
+        The keys in pairs; None where one of the logs has none.
+    """
+    first, second = (messages.read(text).of("cache-key") for text in (old, new))
+    if not first or not second:
+        return None
+    by_program = _grouped(second, lambda key: (key.module, _program(key)))
+    partners: list[Message | None] = []
+    for message in first:  # those with the same program first, so that a key more on one side shifts nothing
+        same = by_program[message.module, _program(message)]
+        partners.append(same.pop() if same else None)
+    taken = {id(partner) for partner in partners}
+    left = _grouped((key for key in second if id(key) not in taken), lambda key: key.module)
+    pairs = []
+    for message, partner in zip(first, partners, strict=True):
+        if partner is None and left[message.module]:
+            partner = left[message.module].pop()
+        if partner is not None:
+            pairs.append(_pair(message, partner))
+    return CacheKeyDiff(tuple(pairs), len(first) - len(pairs), len(second) - len(pairs))
+
+
+def _grouped(keys: Iterable[Message], group: Callable[[Message], Hashable]) -> dict[Hashable, list[Message]]:
+    """By a group, the first of each last, to be taken from the end."""
+    found: dict[Hashable, list[Message]] = defaultdict(list)
+    for key in keys:
+        found[group(key)].append(key)
+    for some in found.values():
+        some.reverse()
+    return found
+
+
+def _program(key: Message) -> Hashable:
+    program: str | None = key.facts["parts"].get("computation")
+    return program
+
+
+def _pair(old: Message, new: Message) -> CacheKeyPair:
+    ours, theirs = old.facts["parts"], new.facts["parts"]
+    names = [*ours, *(name for name in theirs if name not in ours)]
+    parts = {name: (ours.get(name), theirs.get(name)) for name in names if ours.get(name) != theirs.get(name)}
+    return CacheKeyPair(old.module, parts)
