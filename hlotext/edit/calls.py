@@ -13,6 +13,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 
 
 def check(
@@ -57,7 +58,7 @@ def check(
 OWNERS = frozenset({"async-start", "fusion"})
 """Opcodes whose computation nothing else may call."""
 
-_ON_ONE_THREAD = frozenset({"async-start", "conditional", "fusion", "while"})
+_ON_ONE_THREAD = traits.CALLEE_ON_SAME_THREAD | {"async-start"}
 """Opcodes that say on which thread they run what they call, most of them by standing on it."""
 
 

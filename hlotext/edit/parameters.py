@@ -14,10 +14,11 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
+from hlotext.ir.tables import traits
 from hlotext.ir.values.aliasing import BufferDonorConfig, InputOutputAliasConfig
 from hlotext.ir.values.shape import ComputationLayout, Shape
 
-BY_OPERANDS = frozenset({"call", "fusion", "async-start"})
+BY_OPERANDS = traits.BINDS_OPERANDS
 """Opcodes whose operands are, one by one, the parameters of the computation that they call."""
 
 

@@ -8,14 +8,14 @@ from typing import Any
 from hlotext import syntax
 from hlotext.edit import values
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.tables import opcodes
+from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.tables.opcode import Derived, Printing
 from hlotext.ir.values.configs import BackendConfig
 from hlotext.ir.values.replica_groups import ReplicaGroupList, ReplicaGroups
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import Sharding
 
-COMMUTATIVE = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
+COMMUTATIVE = traits.COMMUTATIVE
 """Opcodes whose operands may be swapped (`HloOpcodeIsBinaryCommutative`)."""
 
 
@@ -42,7 +42,7 @@ def is_effective_scalar(instruction: Instruction) -> bool:
 
 def dot_dims(instruction: Instruction, kind: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """The `contracting` or `batch` dimensions of a dot's operands; None for what is no dot."""
-    if instruction.opcode not in ("dot", "ragged-dot", "scaled-dot"):
+    if instruction.opcode not in traits.DOTS:
         return None
     attributes = instruction.attributes
     lhs, rhs = (tuple(attributes.get(f"{side}_{kind}_dims", ())) for side in ("lhs", "rhs"))

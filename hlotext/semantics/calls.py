@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.values.sparsity import BlockScalingConfig, DotSparsity, SparsityConfig
 from hlotext.semantics.facts import Facts
 from hlotext.semantics.infer.shapes import is_scalar, same_type_or_floats
 from hlotext.semantics.problems import Callee, Problem
 from hlotext.semantics.words import plural
 
-REDUCING = frozenset({"all-reduce", "all-reduce-start", "reduce-scatter"})
+REDUCING = traits.REDUCES_ACROSS_DEVICES - {"collective-reduce"}
 """Collectives that combine elements with `to_apply`, and of which XLA's verifier looks at that."""
 
 

@@ -12,7 +12,7 @@ from hlotext.ir.memo import memoised
 from hlotext.ir.nodes.async_ops import async_starts
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.instruction import Form, Instruction
-from hlotext.ir.tables import opcodes
+from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.tables.opcode import Arity, Count, Opcode
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
@@ -331,16 +331,10 @@ BY_OPCODE: dict[str, Any] = {
     "tuple": _tuple,
     "reshape": _reshape,
     "conditional": _conditional,
-    "async-start": _async,
-    "async-update": _async,
-    "async-done": _async,
+    **dict.fromkeys(traits.GENERIC_ASYNC, _async),
     "send-done": _done,
     "recv-done": _done,
-    **{
-        name: _native_done
-        for name in opcodes.NATIVE_ASYNC
-        if name.endswith("-done") and name not in ("send-done", "recv-done")
-    },
+    **dict.fromkeys(traits.NATIVE_PAIRS.values(), _native_done),
     "concatenate": _one_dimension,
     "sort": _one_dimension,
     "all-to-all": _one_dimension,
@@ -353,8 +347,9 @@ BY_OPCODE: dict[str, Any] = {
 
 LOOK_FURTHER = frozenset(
     {row.name for row in opcodes.OPCODES.values() if row.arity.count is Count.CALLED_PARAMETERS}
-    | {"conditional", "async-start", "async-update", "async-done"}
-    | {name for name in opcodes.NATIVE_ASYNC if name.endswith("-done")}
+    | {"conditional"}
+    | traits.GENERIC_ASYNC
+    | traits.DONES
 )
 """Opcodes whose conditions depend on more than shape, attributes, and the shapes of the operands."""
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.values.aliasing import OutputToOperandAliasing, ShapeIndex
 from hlotext.ir.values.shape import Shape, holds_buffer
 from hlotext.ir.values.types import ELEMENT_TYPES
@@ -74,10 +75,14 @@ _SIGNATURES = {
 """The signatures by target, and what each does in words."""
 
 
+_WITHOUT_BUFFERS = traits.GENERIC_ASYNC | traits.TUPLES
+"""Opcodes that hand on the buffers they get."""
+
+
 def buffer_problems(instruction: Instruction) -> Iterator[Problem]:
     """The buffers that one instruction takes and gives."""
     opcode, shape = instruction.opcode, instruction.shape
-    if shape is None or opcode in ("async-start", "async-update", "async-done", "get-tuple-element", "tuple"):
+    if shape is None or opcode in _WITHOUT_BUFFERS:
         return
     if opcode == "call" and "_xla_stream_annotation" in instruction.frontend_attributes:
         return
@@ -172,7 +177,5 @@ def _writers(instruction: Instruction, index: ShapeIndex) -> list[Instruction]:
     return found
 
 
-_WRITING = frozenset(
-    {"async-start", "call", "conditional", "custom-call", "dynamic-update-slice", "fusion", "while"}
-)
+_WRITING = traits.RUNS_CALLEE | {"fusion"} | {"custom-call", "dynamic-update-slice"}
 """Opcodes that are taken to write every buffer they get."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.values.mesh import check_axes
 from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList, ReplicaGroupList, ReplicaGroups
 from hlotext.ir.values.shape import Shape
@@ -14,16 +15,8 @@ from hlotext.semantics.facts import Facts
 from hlotext.semantics.problems import Problem
 from hlotext.semantics.words import plural, some
 
-_UNEVEN = frozenset({"all-reduce", "all-reduce-start", "collective-broadcast", "collective-reduce"})
-"""Opcodes whose groups may differ in size."""
-
-
-_SOME = frozenset({"collective-broadcast", "collective-reduce"})
-"""Opcodes that some devices may stay out of; XLA does not check their groups."""
-
-
-_BY_PARTITION = frozenset({"all-to-all", "ragged-all-to-all", "collective-broadcast"})
-"""Opcodes whose groups count partitions once they have a channel."""
+_BY_PARTITION = traits.COUNTS_PARTITIONS - traits.of_kind("collective-permute")
+"""Opcodes with groups, which count partitions once they have a channel."""
 
 
 def check_groups(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
@@ -59,7 +52,7 @@ def check_groups(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
     if devices is not None:
         yield from _device_problems(instruction, devices)
     wanted = _wanted(instruction, facts)
-    if instruction.opcode not in _SOME and wanted not in (1, count):
+    if instruction.opcode not in traits.HAS_PARTIAL_GROUPS and wanted not in (1, count):
         yield Problem(
             "V504", f"the groups hold {plural(count, 'device')}, but the module has {wanted}", "replica_groups",
             "replica_groups={} means all devices" if "channel_id" not in instruction.attributes else "",
@@ -81,7 +74,7 @@ def _list_problems(instruction: Instruction, groups: ReplicaGroupList) -> Iterat
     sizes = Counter(map(len, groups.replica_groups))
     if sizes[0]:
         yield Problem("V502", f"{plural(sizes[0], 'group')} without a device", "replica_groups")
-    elif len(sizes) > 1 and instruction.opcode not in _UNEVEN:
+    elif len(sizes) > 1 and instruction.opcode not in traits.HAS_UNEVEN_GROUPS:
         found = " and ".join(map(str, sorted(sizes)))
         yield Problem(
             "V503", f"{instruction.opcode} needs groups of one size, not of {found}", "replica_groups"
@@ -92,7 +85,7 @@ def _device_problems(instruction: Instruction, devices: tuple[int, ...]) -> Iter
     twice = sorted(device for device, count in Counter(devices).items() if count > 1)
     if twice:
         yield Problem("V501", f"device {some(twice)} stands more than once in the groups", "replica_groups")
-    elif instruction.opcode not in _SOME:
+    elif instruction.opcode not in traits.HAS_PARTIAL_GROUPS:
         beyond = sorted(device for device in devices if not 0 <= device < len(devices))
         if beyond:
             yield Problem(

@@ -9,6 +9,7 @@ import attrs
 from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Layout, Shape
 from hlotext.layout import (
     LayoutError,
@@ -273,21 +274,9 @@ _PAIRS: dict[str, Callable[[Instruction, Facts], Iterator[Pair]]] = {
 
 # ---- opcodes that compute and keep the layout
 
-KEEP_LAYOUT = frozenset(
-    [
-        *("abs", "acos", "acosh", "add", "add-dependency", "all-gather", "all-reduce", "all-to-all", "and"),
-        *("asin", "asinh", "atan2", "atanh", "bitcast-convert", "cbrt", "ceil", "cholesky", "clamp"),
-        *("collective-broadcast", "collective-permute", "compare", "complex", "concatenate", "convert"),
-        *("cosh", "cosine", "count-leading-zeros", "divide", "dynamic-slice", "dynamic-update-slice"),
-        *("erf", "exponential", "exponential-minus-one", "fft", "floor", "imag", "is-finite", "log"),
-        *("log-plus-one", "logistic", "map", "maximum", "minimum", "mulhi", "multiply", "negate", "not"),
-        *("or", "pad", "popcnt", "power", "ragged-all-to-all", "real", "reduce-precision", "reduce-scatter"),
-        *("reduce-window", "remainder", "reverse", "round-nearest-afz", "round-nearest-even", "rsqrt"),
-        *("scan", "scatter", "select", "select-and-scatter", "set-dimension-size", "shift-left"),
-        *("shift-right-arithmetic", "shift-right-logical", "sign", "sine", "sinh", "slice", "sort", "sqrt"),
-        *("stochastic-convert", "subtract", "tan", "tanh", "topk", "triangular-solve", "xor"),
-    ]
-)
+KEEP_LAYOUT = (
+    traits.KEEPS_LAYOUT - traits.COLLECTIVE_STARTS - traits.COLLECTIVE_DONES - {"exp2", "log2"}
+) - {"opt-barrier", "while"}
 """Opcodes whose arrays of one rank all have one layout (not `LayoutAssignment::InstructionCanChangeLayout`)."""
 
 _OTHER_WIDTH = frozenset({"compare", "convert", "is-finite", "scatter"})

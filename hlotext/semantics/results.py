@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.tables import opcodes
+from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.tables.comparison import default_order, order_of
 from hlotext.ir.tables.opcode import Calls
 from hlotext.ir.values.enums import ComparisonOrder, PrecisionAlgorithm, RandomAlgorithm
@@ -32,20 +32,7 @@ DIMENSION_NUMBERS = frozenset(
 )
 """Attributes that say what the dimensions of a dot, a convolution, a gather or a scatter mean."""
 
-_WITH_DIMENSION_NUMBERS = frozenset({"dot", "ragged-dot", "scaled-dot", "convolution", "gather", "scatter"})
-
-MAY_MIX = frozenset(
-    [
-        *("call", "conditional", "constant", "convolution", "dot", "ragged-dot", "scaled-dot"),
-        *("all-reduce", "all-reduce-start", "all-reduce-done", "all-gather", "all-gather-start"),
-        *("all-gather-done", "async-start", "async-update", "async-done", "collective-permute"),
-        *("collective-permute-start", "collective-permute-done", "copy-start", "copy-done"),
-        *("custom-call", "domain", "fusion", "get-tuple-element", "opt-barrier", "infeed", "outfeed"),
-        *("parameter", "recv", "recv-done", "reduce-precision", "reduce-window", "send", "send-done"),
-        *("sort", "tuple", "while"),
-    ]
-)
-"""Opcodes whose operands may be floats of different precision in any case (`CheckMixedPrecisionOperands`)."""
+_WITH_DIMENSION_NUMBERS = traits.CONTRACTIONS | {"gather", "scatter"}
 
 
 def check_result(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
@@ -125,7 +112,7 @@ def check_precision(instruction: Instruction, facts: Facts) -> Iterator[Problem]
     if facts.mixed_precision:
         return
     opcode = instruction.opcode
-    if opcode not in MAY_MIX:
+    if opcode not in traits.MIXES_PRECISION:
         first: tuple[int, ElementType] | None = None
         for number, operand in enumerate(instruction.operands):
             for found in _float_types(operand.shape):

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from hlotext.ir.tables.opcodes import NATIVE_ASYNC
+from hlotext.ir.tables import traits
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.computation import Computation
     from hlotext.ir.nodes.instruction import Instruction
 
-Role = Literal["start", "update", "done"]
-
-ROLES: dict[str, Role] = {
-    "async-start": "start",
-    "async-update": "update",
-    "async-done": "done",
-    "send": "start",
-    "send-done": "done",
-    "recv": "start",
-    "recv-done": "done",
-}
+ROLES = traits.ASYNC_ROLES
 """Every opcode that is part of an asynchronous operation, and which part."""
-for _name in NATIVE_ASYNC:
-    ROLES[_name] = "start" if _name.endswith("-start") else "done"
 
 CARRIERS = frozenset({"copy", "get-tuple-element", "opt-barrier", "tuple", "while"})
 """What may stand between an async-start and its update or done (`TraceAsyncChain`): the state passes through."""
@@ -32,22 +20,18 @@ CARRIERS = frozenset({"copy", "get-tuple-element", "opt-barrier", "tuple", "whil
 FINISHERS = {
     "async-start": ("async-update", "async-done", *sorted(CARRIERS)),
     "async-update": ("async-update", "async-done", *sorted(CARRIERS)),
-    "all-gather-start": ("all-gather-done",),
-    "all-reduce-start": ("all-reduce-done",),
-    "collective-permute-start": ("collective-permute-done",),
-    "copy-start": ("copy-done",),
+    **{start: (done,) for start, done in traits.NATIVE_PAIRS.items()},
     "recv": ("recv-done", "tuple"),
     "send": ("send-done", "tuple"),
 }
 """What may consume each start (`VerifySingleUser`); pipelined loops carry sends and receives in tuples."""
 
 STARTS = {
-    "async-update": ("async-start", "async-update", *sorted(CARRIERS - {"tuple"}), "parameter"),
-    "async-done": ("async-start", "async-update", *sorted(CARRIERS - {"tuple"}), "parameter"),
-    "all-gather-done": ("all-gather-start",),
-    "all-reduce-done": ("all-reduce-start",),
-    "collective-permute-done": ("collective-permute-start",),
-    "copy-done": ("copy-start",),
+    **dict.fromkeys(
+        ("async-update", "async-done"),
+        ("async-start", "async-update", *sorted(CARRIERS - {"tuple"}), "parameter"),
+    ),
+    **{done: (start,) for start, done in traits.NATIVE_PAIRS.items()},
     "recv-done": ("recv", "get-tuple-element"),
     "send-done": ("send", "get-tuple-element"),
 }
@@ -160,4 +144,4 @@ def extra_operation(
     return None if is_group else others[0]
 
 
-_TRANSFERS = frozenset({"parameter", "tuple", "get-tuple-element", "send", "recv", "send-done", "recv-done"})
+_TRANSFERS = traits.TRANSFERS | traits.TUPLES | {"parameter"}

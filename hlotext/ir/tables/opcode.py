@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
+from typing import Literal
 
 import attrs
 
+from hlotext.ir.values.types import TypeKind
 from hlotext.ir.values.value import Value
 
 
@@ -81,6 +83,91 @@ class Arity(Value):
         else:
             bound = f"{self.minimum} to {self.maximum}"
         return bound if self.count is Count.ANY else f"{bound}, {self.count.value}"
+
+
+class Elements(enum.Enum):
+    """Where the elements of a result come from."""
+
+    POINTWISE = "computed from the elements in the same place"
+    CONVERT = "the elements in the same place, as another type"
+    FORWARD = "those of operand 0, in its buffer"
+    VIEW = "those of operand 0, its buffer seen as another shape"
+    COPY = "those of operand 0, in another buffer"
+    RESHAPE = "those of operand 0 in row-major order, as another shape"
+    PERMUTE = "those of operand 0 with its dimensions reordered"
+    REVERSE = "those of operand 0, moved within its dimensions"
+    SLICE = "a block of operand 0"
+    GATHER = "slices of operand 0 at the indices of another operand"
+    REPEAT = "those of operand 0, repeated"
+    ASSEMBLE = "those of the operands, side by side"
+    UPDATE = "those of operand 0 but for some places"
+    RESIZE = "those of operand 0 as far as sizes known at run time reach"
+    PACK = "the operands as a tuple"
+    UNPACK = "one element of a tuple"
+    REDUCE = "several elements combined by a computation"
+    CONTRACT = "sums of products"
+    GIVEN = "known before the computation runs"
+    GENERATED = "counted from zero"
+    DEVICE_ID = "the number of the device"
+    TOKEN = "none: a token"
+    CALL = "the result of a computation that binds the operands to its parameters, or of several"
+    SEND = "those of other devices, or of the host"
+    OTHER = "another computation"
+
+
+class Effect(enum.Enum):
+    """When an instruction does more than compute its result (`HloInstruction::HasSideEffectNoRecurse`)."""
+
+    NONE = "never"
+    ALWAYS = "always"
+    CHANNEL = "with a channel, unless one program runs on all partitions"
+    CHANNEL_OR_LAYOUT = "with such a channel, or with `constrain_layout`"
+    DECLARED = "if it says so (`custom_call_has_side_effect`)"
+
+
+class CallContext(enum.Enum):
+    """How an opcode uses the computations it calls (`GetInstructionCallContext`)."""
+
+    NONE = "calls none"
+    CONTROL_FLOW = "runs them as a part of the schedule"
+    EMBEDDED = "applies them to elements, or is compiled from them"
+
+
+AsyncRole = Literal["start", "update", "done"]
+"""Position of an opcode in an asynchronous operation."""
+
+
+@attrs.frozen(repr=False)
+class WireRule(Value):
+    """What a device sends of D bytes of operands and R bytes of results, in a group of n."""
+
+    counts: Literal["operands", "results"] = "operands"
+    """Whether the share is one of D or of R."""
+    is_shared: bool = False
+    """Whether a device keeps its own part: (n - 1) / n of it is sent."""
+    rounds: int = 1
+    """Number of times everything goes around: 2 where a reduction is followed by the distribution of its result."""
+    is_at_most: bool = False
+    """Whether the real figure is known only at run time."""
+    steps: Literal["one", "chain", "exchange"] = "one"
+    """Messages that follow each other in a round: one; a chain of n - 1 (a tree: log n); n / 2 exchanges."""
+
+
+@attrs.frozen(repr=False)
+class Communication(Value):
+    """One kind of communication; its synchronous opcode and its halves share it."""
+
+    kind: str
+    """The synchronous opcode; of transfers the opcode that begins them."""
+    wire: WireRule
+    is_reduction: bool = False
+    """Combines the elements of several devices with a computation."""
+    has_uneven_groups: bool = False
+    """Groups may differ in size."""
+    has_partial_groups: bool = False
+    """Some devices may be in no group; XLA does not check the groups."""
+    counts_partitions: bool = False
+    """With a channel the groups always count partitions: there is no `use_global_device_ids`."""
 
 
 class Printing(enum.Enum):
@@ -166,6 +253,25 @@ class Opcode(Value):
     """Sets of attributes of which exactly one set is required (conditional: by operand 0's type)."""
     new: bool = False
     """Unknown to the XLA release whose printing is imitated."""
+    elements: Elements = Elements.OTHER
+    effect: Effect = Effect.NONE
+    call_context: CallContext = CallContext.NONE
+    binds_operands: bool = False
+    """Operand n is parameter n of the computation that it calls."""
+    async_role: AsyncRole | None = None
+    """None: not a part of an asynchronous operation."""
+    communication: Communication | None = None
+    """None: elements stay on the device."""
+    keeps_layout: bool = False
+    """Arrays of one rank all have one layout (`LayoutAssignment::InstructionCanChangeLayout` is false)."""
+    mixes_precision: bool = False
+    """Operands may be floats of different precision in any case (`CheckMixedPrecisionOperands`)."""
+    keeps_types: bool = False
+    """Element types of the result are exactly the inferred ones, also where precisions mix (`ShapeVerifier`)."""
+    operand_types: frozenset[TypeKind] | None = None
+    """Kinds of element type that an elementwise opcode accepts; None where its rule says more than kinds."""
+    commutes: bool = False
+    """Two operands may be exchanged."""
 
     def __str__(self) -> str:
         return self.name

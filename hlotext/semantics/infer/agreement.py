@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import enum
 
+from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.semantics.infer.shapes import compatible, without_layout
-
-EXACT_TYPES = frozenset(
-    [
-        *("bitcast", "call", "conditional", "constant", "copy-done", "copy-start", "custom-call", "fusion"),
-        *("get-tuple-element", "infeed", "opt-barrier", "outfeed", "parameter", "recv", "recv-done", "send"),
-        *("send-done", "tuple", "while"),
-    ]
-)
-"""Opcodes that hand values on as they are, so that types may not change (`ShapeVerifier::CheckShape`)."""
 
 
 class Agreement(enum.Enum):
@@ -29,13 +21,13 @@ class Agreement(enum.Enum):
 def agreement(opcode: str, stated: Shape, inferred: Shape) -> Agreement:
     """What differs between the shape that an instruction states and the inferred one.
 
-    A mixed precision counts as another shape for opcodes that compute nothing (`EXACT_TYPES`).
+    A mixed precision counts as another shape for opcodes that compute nothing (`traits.KEEPS_TYPES`).
     """
     stated = without_layout(stated)
     if stated == inferred:
         return Agreement.EQUAL
     if compatible(stated, inferred):
         return Agreement.DYNAMIC
-    if opcode not in EXACT_TYPES and compatible(stated, inferred, any_float=True):
+    if opcode not in traits.KEEPS_TYPES and compatible(stated, inferred, any_float=True):
         return Agreement.FLOAT_PRECISION
     return Agreement.NONE

@@ -6,6 +6,7 @@ any. Real float types may mix; the result then has the more precise one.
 
 from __future__ import annotations
 
+from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType, TypeKind
 from hlotext.semantics.infer.errors import ShapeInferenceError
@@ -24,49 +25,13 @@ from hlotext.semantics.infer.shapes import (
     with_type,
 )
 
-Kinds = frozenset[TypeKind]
-
-_PREDICATE = TypeKind.PREDICATE
-_FLOAT: Kinds = frozenset({TypeKind.FLOAT})
-_FLOAT_OR_COMPLEX: Kinds = _FLOAT | {TypeKind.COMPLEX}
-_INTEGRAL: Kinds = frozenset({TypeKind.SIGNED, TypeKind.UNSIGNED})
-_BITS: Kinds = _INTEGRAL | {_PREDICATE}
-_SIGNED: Kinds = _FLOAT_OR_COMPLEX | {TypeKind.SIGNED}
-_ARITHMETIC: Kinds = _FLOAT_OR_COMPLEX | _INTEGRAL
-_ANY: Kinds = _ARITHMETIC | {_PREDICATE}
-
-_UNARY: dict[str, Kinds] = {
-    **dict.fromkeys(("cbrt", "ceil", "erf", "floor", "round-nearest-afz", "round-nearest-even"), _FLOAT),
-    **dict.fromkeys(("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "cosine"), _FLOAT_OR_COMPLEX),
-    **dict.fromkeys(
-        ("exp2", "exponential", "exponential-minus-one", "log", "log-plus-one", "log2"), _FLOAT_OR_COMPLEX
-    ),
-    **dict.fromkeys(("logistic", "rsqrt", "sine", "sinh", "sqrt", "tan", "tanh"), _FLOAT_OR_COMPLEX),
-    **dict.fromkeys(("imag", "real"), _FLOAT_OR_COMPLEX),
-    **dict.fromkeys(("count-leading-zeros", "popcnt"), _INTEGRAL),
-    **dict.fromkeys(("abs", "sign"), _SIGNED),
-    "is-finite": _FLOAT,
-    "negate": _ARITHMETIC,
-    "not": _BITS,
-}
-"""Which kinds of element type each opcode takes (`ShapeInference::InferUnaryOpShape`)."""
-
-_BINARY: dict[str, Kinds] = {
-    **dict.fromkeys(("add", "compare", "maximum", "minimum", "mulhi", "multiply"), _ANY),
-    **dict.fromkeys(("divide", "power", "remainder", "subtract"), _ARITHMETIC),
-    **dict.fromkeys(("shift-left", "shift-right-arithmetic", "shift-right-logical"), _ARITHMETIC),
-    **dict.fromkeys(("and", "or", "xor"), _BITS),
-    "atan2": _FLOAT_OR_COMPLEX,
-    "complex": _FLOAT,
-}
-"""Which kinds of element type each opcode takes (`ShapeInference::InferBinaryOpShape`)."""
-
 _COMPLEX_OF = {ELEMENT_TYPES["f32"]: ELEMENT_TYPES["c64"], ELEMENT_TYPES["f64"]: ELEMENT_TYPES["c128"]}
 
 
-def _check_kind(op: Op, number: int, kinds: Kinds) -> None:
-    """Raises ShapeInferenceError unless that operand's element type is of one of these kinds."""
+def _check_kind(op: Op, number: int) -> None:
+    """Raises ShapeInferenceError unless the opcode takes that operand's element type (its row says which kinds)."""
     found = op.operands[number].element_type
+    kinds = OPCODES[op.opcode].operand_types or frozenset(TypeKind)
     if found.kind not in kinds and found.kind is not TypeKind.UNKNOWN:
         wanted = ", ".join(sorted(kind.value for kind in kinds))
         raise ShapeInferenceError(f"{op.opcode} takes {wanted}, not {found}", operand=number)
@@ -79,7 +44,7 @@ def infer_unary(op: Op) -> Shape:
     As `ShapeInference::InferUnaryOpShape`.
     """
     operand = op.array(0)
-    _check_kind(op, 0, _UNARY[op.opcode])
+    _check_kind(op, 0)
     if op.opcode == "is-finite":
         return with_type(operand, PRED)
     if op.opcode in ("abs", "imag", "real"):
@@ -95,7 +60,7 @@ def infer_binary(op: Op) -> Shape:
     """
     lhs, rhs = op.array(0), op.array(1)
     for number in (0, 1):
-        _check_kind(op, number, _BINARY[op.opcode])
+        _check_kind(op, number)
     if not same_type_or_floats(lhs.element_type, rhs.element_type):
         raise ShapeInferenceError(f"{op.opcode} of different element types: {lhs} and {rhs}")
     sizes = _common_dimensions(op, lhs, rhs)
@@ -180,7 +145,7 @@ def infer_convert(op: Op) -> Shape:
 def infer_reduce_precision(op: Op) -> Shape:
     """`ShapeInference::InferReducePrecisionShape`: the operand's shape, which must be floating."""
     operand = op.array(0)
-    _check_kind(op, 0, _FLOAT)
+    _check_kind(op, 0)
     for name, least in (("exponent_bits", 1), ("mantissa_bits", 0)):
         if op.get(name, int) < least:
             raise ShapeInferenceError(f"{name} must be at least {least}", attribute=name)
@@ -191,7 +156,7 @@ def infer_reduce_precision(op: Op) -> Shape:
 def infer_stochastic_convert(op: Op) -> Shape:
     """`ShapeInference::InferStochasticConvertShape`: operand 0's sizes with the stated element type."""
     operand, bits = op.array(0), op.array(1)
-    _check_kind(op, 0, _FLOAT)
+    _check_kind(op, 0)
     if bits.element_type.kind is not TypeKind.UNSIGNED or bits.element_type.bits != operand.element_type.bits:
         raise ShapeInferenceError(
             f"the random bits for {operand} must be unsigned and as wide, not {bits}", operand=1

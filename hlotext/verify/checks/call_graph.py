@@ -8,13 +8,11 @@ from hlotext.ir.nodes.async_ops import COLLECTIVES_GROUP, extra_operation
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.semantics.effects import has_side_effect
 from hlotext.semantics.words import plural
 from hlotext.verify.findings import Findings
 from hlotext.verify.survey import Survey
-
-_ONE_THREAD = frozenset({"conditional", "fusion", "while"})
-"""Opcodes that run what they call on their own thread (`CheckCallableInstructionThreadName`)."""
 
 
 def check_calls(module: Module, survey: Survey, findings: Findings) -> None:
@@ -44,7 +42,7 @@ def check_calls(module: Module, survey: Survey, findings: Findings) -> None:
 
 def _check_thread(caller: Instruction, attribute: str, callee: Computation, findings: Findings) -> None:
     own = caller.computation.execution_thread if caller.computation is not None else "main"
-    if caller.opcode in _ONE_THREAD and callee.execution_thread != own:
+    if caller.opcode in traits.CALLEE_ON_SAME_THREAD and callee.execution_thread != own:
         findings.at(
             caller, "V310", f"{callee.name} runs on {callee.execution_thread}, but its caller on {own}", attribute,
             "only async-start moves work to another thread",

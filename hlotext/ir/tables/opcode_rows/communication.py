@@ -3,8 +3,46 @@
 from __future__ import annotations
 
 from hlotext.ir.tables import opcode_attributes as a
-from hlotext.ir.tables.opcode import Arity, AttributeUse, Count, Derived, Family, Opcode, Printing
+from hlotext.ir.tables.opcode import (
+    Arity,
+    AttributeUse,
+    CallContext,
+    Communication,
+    Count,
+    Derived,
+    Effect,
+    Elements,
+    Family,
+    Opcode,
+    Printing,
+    WireRule,
+)
 from hlotext.ir.tables.opcode_rows.examples import ADD
+
+ALL_GATHER = Communication("all-gather", WireRule("results", is_shared=True, steps="chain"))
+ALL_REDUCE = Communication(
+    "all-reduce", WireRule(is_shared=True, rounds=2, steps="chain"), is_reduction=True, has_uneven_groups=True
+)
+ALL_TO_ALL = Communication("all-to-all", WireRule(is_shared=True, steps="exchange"), counts_partitions=True)
+COLLECTIVE_BROADCAST = Communication(
+    "collective-broadcast",
+    WireRule(steps="chain"),
+    has_uneven_groups=True,
+    has_partial_groups=True,
+    counts_partitions=True,
+)
+COLLECTIVE_PERMUTE = Communication("collective-permute", WireRule(), counts_partitions=True)
+COLLECTIVE_REDUCE = Communication(
+    "collective-reduce", WireRule(), is_reduction=True, has_uneven_groups=True, has_partial_groups=True
+)
+INFEED = Communication("infeed", WireRule("results", rounds=0))
+OUTFEED = Communication("outfeed", WireRule())
+RAGGED_ALL_TO_ALL = Communication(
+    "ragged-all-to-all", WireRule(is_shared=True, is_at_most=True), counts_partitions=True
+)
+RECV = Communication("recv", WireRule("results", rounds=0))
+REDUCE_SCATTER = Communication("reduce-scatter", WireRule(is_shared=True, steps="chain"), is_reduction=True)
+SEND = Communication("send", WireRule())
 
 ROWS: tuple[Opcode, ...] = (
     Opcode(
@@ -16,6 +54,11 @@ ROWS: tuple[Opcode, ...] = (
         attributes=a.ALL_GATHER,
         shape_rule="all_gather",
         cost_rule="moved",
+        elements=Elements.SEND,
+        effect=Effect.CHANNEL_OR_LAYOUT,
+        communication=ALL_GATHER,
+        keeps_layout=True,
+        mixes_precision=True,
     ),
     Opcode(
         "all-gather-done",
@@ -25,6 +68,12 @@ ROWS: tuple[Opcode, ...] = (
         "f32[8] all-gather-done((f32[4], f32[8]) start)",
         shape_rule="started_result",
         cost_rule="finished",
+        elements=Elements.SEND,
+        effect=Effect.ALWAYS,
+        async_role="done",
+        communication=ALL_GATHER,
+        keeps_layout=True,
+        mixes_precision=True,
     ),
     Opcode(
         "all-gather-start",
@@ -35,6 +84,12 @@ ROWS: tuple[Opcode, ...] = (
         attributes=a.ALL_GATHER,
         shape_rule="all_gather_start",
         cost_rule="started",
+        elements=Elements.SEND,
+        effect=Effect.ALWAYS,
+        async_role="start",
+        communication=ALL_GATHER,
+        keeps_layout=True,
+        mixes_precision=True,
     ),
     Opcode(
         "all-reduce",
@@ -45,6 +100,12 @@ ROWS: tuple[Opcode, ...] = (
         attributes=a.ALL_REDUCE,
         shape_rule="all_reduce",
         cost_rule="all_reduce",
+        elements=Elements.SEND,
+        effect=Effect.CHANNEL_OR_LAYOUT,
+        call_context=CallContext.EMBEDDED,
+        communication=ALL_REDUCE,
+        keeps_layout=True,
+        mixes_precision=True,
     ),
     Opcode(
         "all-reduce-done",
@@ -54,6 +115,12 @@ ROWS: tuple[Opcode, ...] = (
         "f32[4] all-reduce-done(f32[4] start)",
         shape_rule="same_as_operand",
         cost_rule="finished",
+        elements=Elements.SEND,
+        effect=Effect.ALWAYS,
+        async_role="done",
+        communication=ALL_REDUCE,
+        keeps_layout=True,
+        mixes_precision=True,
     ),
     Opcode(
         "all-reduce-start",
@@ -64,6 +131,13 @@ ROWS: tuple[Opcode, ...] = (
         attributes=a.ALL_REDUCE,
         shape_rule="all_reduce",
         cost_rule="all_reduce",
+        elements=Elements.SEND,
+        effect=Effect.ALWAYS,
+        call_context=CallContext.EMBEDDED,
+        async_role="start",
+        communication=ALL_REDUCE,
+        keeps_layout=True,
+        mixes_precision=True,
     ),
     Opcode(
         "all-to-all",
@@ -75,6 +149,10 @@ ROWS: tuple[Opcode, ...] = (
         attributes=(a.CHANNEL_ID, a.REPLICA_GROUPS, a.CONSTRAIN_LAYOUT, AttributeUse("dimensions")),
         shape_rule="all_to_all",
         cost_rule="moved",
+        elements=Elements.SEND,
+        effect=Effect.CHANNEL_OR_LAYOUT,
+        communication=ALL_TO_ALL,
+        keeps_layout=True,
     ),
     Opcode(
         "collective-broadcast",
@@ -85,6 +163,10 @@ ROWS: tuple[Opcode, ...] = (
         attributes=(a.CHANNEL_ID, a.REPLICA_GROUPS, a.HAS_DYNAMIC_ROOT),
         shape_rule="collective_broadcast",
         cost_rule="moved",
+        elements=Elements.SEND,
+        effect=Effect.ALWAYS,
+        communication=COLLECTIVE_BROADCAST,
+        keeps_layout=True,
     ),
     Opcode(
         "collective-permute",
@@ -95,6 +177,11 @@ ROWS: tuple[Opcode, ...] = (
         attributes=a.COLLECTIVE_PERMUTE,
         shape_rule="collective_permute",
         cost_rule="moved",
+        elements=Elements.SEND,
+        effect=Effect.CHANNEL,
+        communication=COLLECTIVE_PERMUTE,
+        keeps_layout=True,
+        mixes_precision=True,
     ),
     Opcode(
         "collective-permute-done",
@@ -104,6 +191,11 @@ ROWS: tuple[Opcode, ...] = (
         "f32[4] collective-permute-done((f32[4], f32[4], u32[], u32[]) start)",
         shape_rule="started_result",
         cost_rule="finished",
+        elements=Elements.SEND,
+        effect=Effect.ALWAYS,
+        async_role="done",
+        communication=COLLECTIVE_PERMUTE,
+        mixes_precision=True,
     ),
     Opcode(
         "collective-permute-start",
@@ -115,6 +207,11 @@ ROWS: tuple[Opcode, ...] = (
         attributes=a.COLLECTIVE_PERMUTE,
         shape_rule="collective_permute_start",
         cost_rule="started",
+        elements=Elements.SEND,
+        effect=Effect.ALWAYS,
+        async_role="start",
+        communication=COLLECTIVE_PERMUTE,
+        mixes_precision=True,
     ),
     Opcode(
         "collective-reduce",
@@ -134,6 +231,9 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="collective_reduce",
         cost_rule="moved",
         new=True,
+        elements=Elements.SEND,
+        call_context=CallContext.EMBEDDED,
+        communication=COLLECTIVE_REDUCE,
     ),
     Opcode(
         "infeed",
@@ -144,6 +244,11 @@ ROWS: tuple[Opcode, ...] = (
         attributes=(a.listed("infeed_config"),),
         shape_rule="infeed",
         cost_rule="infeed",
+        elements=Elements.SEND,
+        effect=Effect.ALWAYS,
+        communication=INFEED,
+        mixes_precision=True,
+        keeps_types=True,
     ),
     Opcode(
         "outfeed",
@@ -157,6 +262,11 @@ ROWS: tuple[Opcode, ...] = (
         ),
         shape_rule="outfeed",
         cost_rule="outfeed",
+        elements=Elements.SEND,
+        effect=Effect.ALWAYS,
+        communication=OUTFEED,
+        mixes_precision=True,
+        keeps_types=True,
     ),
     Opcode(
         "ragged-all-to-all",
@@ -169,6 +279,9 @@ ROWS: tuple[Opcode, ...] = (
         attributes=(a.CHANNEL_ID, a.REPLICA_GROUPS, a.ignored("dimensions")),
         shape_rule="ragged_all_to_all",
         cost_rule="moved",
+        elements=Elements.SEND,
+        communication=RAGGED_ALL_TO_ALL,
+        keeps_layout=True,
     ),
     Opcode(
         "recv",
@@ -179,6 +292,12 @@ ROWS: tuple[Opcode, ...] = (
         attributes=a.TRANSFER,
         shape_rule="recv",
         cost_rule="started",
+        elements=Elements.SEND,
+        effect=Effect.ALWAYS,
+        async_role="start",
+        communication=RECV,
+        mixes_precision=True,
+        keeps_types=True,
     ),
     Opcode(
         "recv-done",
@@ -189,6 +308,12 @@ ROWS: tuple[Opcode, ...] = (
         attributes=a.TRANSFER,
         shape_rule="recv_done",
         cost_rule="finished",
+        elements=Elements.SEND,
+        effect=Effect.ALWAYS,
+        async_role="done",
+        communication=RECV,
+        mixes_precision=True,
+        keeps_types=True,
     ),
     Opcode(
         "reduce-scatter",
@@ -207,6 +332,11 @@ ROWS: tuple[Opcode, ...] = (
         ),
         shape_rule="reduce_scatter",
         cost_rule="moved",
+        elements=Elements.SEND,
+        effect=Effect.CHANNEL_OR_LAYOUT,
+        call_context=CallContext.EMBEDDED,
+        communication=REDUCE_SCATTER,
+        keeps_layout=True,
     ),
     Opcode(
         "send",
@@ -217,6 +347,12 @@ ROWS: tuple[Opcode, ...] = (
         attributes=a.TRANSFER,
         shape_rule="send",
         cost_rule="started",
+        elements=Elements.SEND,
+        effect=Effect.ALWAYS,
+        async_role="start",
+        communication=SEND,
+        mixes_precision=True,
+        keeps_types=True,
     ),
     Opcode(
         "send-done",
@@ -227,5 +363,11 @@ ROWS: tuple[Opcode, ...] = (
         attributes=a.TRANSFER,
         shape_rule="send_done",
         cost_rule="finished",
+        elements=Elements.SEND,
+        effect=Effect.ALWAYS,
+        async_role="done",
+        communication=SEND,
+        mixes_precision=True,
+        keeps_types=True,
     ),
 )

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from hlotext.ir.tables import opcode_attributes as a
-from hlotext.ir.tables.opcode import Arity, AttributeUse, Count, Family, Opcode, Printing
+from hlotext.ir.tables.opcode import (
+    Arity,
+    AttributeUse,
+    CallContext,
+    Count,
+    Effect,
+    Elements,
+    Family,
+    Opcode,
+    Printing,
+)
 from hlotext.ir.tables.opcode_rows.examples import ADD, LESS, SCAN_STEP
 
 ROWS: tuple[Opcode, ...] = (
@@ -53,6 +63,7 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="cholesky",
         cost_rule="cholesky",
         shape_optional=True,
+        keeps_layout=True,
     ),
     Opcode(
         "convolution",
@@ -77,6 +88,8 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="convolution",
         cost_rule="convolution",
         shape_optional=True,
+        elements=Elements.CONTRACT,
+        mixes_precision=True,
     ),
     Opcode(
         "dot",
@@ -97,6 +110,8 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="dot",
         cost_rule="dot",
         shape_optional=True,
+        elements=Elements.CONTRACT,
+        mixes_precision=True,
     ),
     Opcode(
         "fft",
@@ -108,6 +123,7 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="fft",
         cost_rule="fft",
         shape_optional=True,
+        keeps_layout=True,
     ),
     Opcode(
         "ragged-dot",
@@ -126,6 +142,8 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="ragged_dot",
         cost_rule="ragged_dot",
         shape_optional=True,
+        elements=Elements.CONTRACT,
+        mixes_precision=True,
     ),
     Opcode(
         "reduce",
@@ -137,6 +155,8 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="reduce",
         cost_rule="reduce",
         shape_optional=True,
+        elements=Elements.REDUCE,
+        call_context=CallContext.EMBEDDED,
     ),
     Opcode(
         "reduce-window",
@@ -148,6 +168,10 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="reduce_window",
         cost_rule="reduce_window",
         shape_optional=True,
+        elements=Elements.REDUCE,
+        call_context=CallContext.EMBEDDED,
+        keeps_layout=True,
+        mixes_precision=True,
     ),
     Opcode(
         "rng",
@@ -158,6 +182,7 @@ ROWS: tuple[Opcode, ...] = (
         attributes=(a.required("distribution"),),
         shape_rule="rng",
         cost_rule="rng",
+        effect=Effect.ALWAYS,
     ),
     Opcode(
         "rng-bit-generator",
@@ -178,6 +203,7 @@ ROWS: tuple[Opcode, ...] = (
         attributes=(a.required("delta"),),
         shape_rule="rng_state",
         cost_rule="moved",
+        effect=Effect.ALWAYS,
     ),
     Opcode(
         "scaled-dot",
@@ -191,6 +217,8 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="scaled_dot",
         cost_rule="dot",
         shape_optional=True,
+        elements=Elements.CONTRACT,
+        mixes_precision=True,
     ),
     Opcode(
         "scan",
@@ -210,6 +238,9 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="scan",
         cost_rule="scan",
         shape_optional=True,
+        elements=Elements.REDUCE,
+        call_context=CallContext.EMBEDDED,
+        keeps_layout=True,
     ),
     Opcode(
         "select-and-scatter",
@@ -222,6 +253,9 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="select_and_scatter",
         cost_rule="select_and_scatter",
         shape_optional=True,
+        elements=Elements.REDUCE,
+        call_context=CallContext.EMBEDDED,
+        keeps_layout=True,
     ),
     Opcode(
         "sort",
@@ -233,6 +267,9 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="sort",
         cost_rule="sort",
         shape_optional=True,
+        call_context=CallContext.EMBEDDED,
+        keeps_layout=True,
+        mixes_precision=True,
     ),
     Opcode(
         "topk",
@@ -248,6 +285,7 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="topk",
         cost_rule="moved",
         shape_optional=True,
+        keeps_layout=True,
     ),
     Opcode(
         "triangular-solve",
@@ -265,5 +303,6 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="triangular_solve",
         cost_rule="triangular_solve",
         shape_optional=True,
+        keeps_layout=True,
     ),
 )

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from hlotext.ir.tables import opcode_attributes as a
-from hlotext.ir.tables.opcode import Arity, AttributeUse, Calls, Count, Derived, Family, Opcode, Printing
+from hlotext.ir.tables.opcode import (
+    Arity,
+    AttributeUse,
+    CallContext,
+    Calls,
+    Count,
+    Derived,
+    Effect,
+    Elements,
+    Family,
+    Opcode,
+    Printing,
+)
 from hlotext.ir.tables.opcode_rows.examples import ADD, NEGATE, WHILE_BODY, WHILE_CONDITION
 
 ROWS: tuple[Opcode, ...] = (
@@ -16,6 +28,8 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="add_dependency",
         cost_rule="free",
         shape_optional=True,
+        elements=Elements.FORWARD,
+        keeps_layout=True,
     ),
     Opcode(
         "after-all",
@@ -26,6 +40,7 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="token",
         cost_rule="free",
         shape_optional=True,
+        elements=Elements.TOKEN,
     ),
     Opcode(
         "async-done",
@@ -36,6 +51,10 @@ ROWS: tuple[Opcode, ...] = (
         attributes=a.ASYNC_LATER,
         shape_rule="async_done",
         cost_rule="finished",
+        elements=Elements.CALL,
+        call_context=CallContext.CONTROL_FLOW,
+        async_role="done",
+        mixes_precision=True,
     ),
     Opcode(
         "async-start",
@@ -46,6 +65,11 @@ ROWS: tuple[Opcode, ...] = (
         attributes=(a.ASYNC_GROUP_ID, a.ASYNC_EXECUTION_THREAD, a.ALIASING, a.CALLS),
         shape_rule="async_start",
         cost_rule="async_start",
+        elements=Elements.CALL,
+        call_context=CallContext.CONTROL_FLOW,
+        binds_operands=True,
+        async_role="start",
+        mixes_precision=True,
     ),
     Opcode(
         "async-update",
@@ -57,6 +81,10 @@ ROWS: tuple[Opcode, ...] = (
         attributes=(*a.ASYNC_LATER, a.NEW_ALIASING),
         shape_rule="async_update",
         cost_rule="finished",
+        elements=Elements.CALL,
+        call_context=CallContext.CONTROL_FLOW,
+        async_role="update",
+        mixes_precision=True,
     ),
     Opcode(
         "call",
@@ -68,6 +96,11 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="call",
         cost_rule="call",
         shape_optional=True,
+        elements=Elements.CALL,
+        call_context=CallContext.CONTROL_FLOW,
+        binds_operands=True,
+        mixes_precision=True,
+        keeps_types=True,
     ),
     Opcode(
         "conditional",
@@ -86,6 +119,10 @@ ROWS: tuple[Opcode, ...] = (
         cost_rule="conditional",
         shape_optional=True,
         alternatives=(("true_computation", "false_computation"), ("branch_computations",)),
+        elements=Elements.CALL,
+        call_context=CallContext.CONTROL_FLOW,
+        mixes_precision=True,
+        keeps_types=True,
     ),
     Opcode(
         "copy-done",
@@ -95,6 +132,9 @@ ROWS: tuple[Opcode, ...] = (
         "f32[4] copy-done((f32[4], f32[4], u32[]) start)",
         shape_rule="copy_done",
         cost_rule="finished",
+        async_role="done",
+        mixes_precision=True,
+        keeps_types=True,
     ),
     Opcode(
         "copy-start",
@@ -105,6 +145,9 @@ ROWS: tuple[Opcode, ...] = (
         attributes=(AttributeUse("cross_program_prefetch_index"), a.obsolete("is_cross_program_prefetch")),
         shape_rule="copy_start",
         cost_rule="started",
+        async_role="start",
+        mixes_precision=True,
+        keeps_types=True,
     ),
     Opcode(
         "custom-call",
@@ -114,6 +157,10 @@ ROWS: tuple[Opcode, ...] = (
         'f32[4] custom-call(f32[4] x), custom_call_target="Target"',
         attributes=a.CUSTOM_CALL,
         cost_rule="custom_call",
+        effect=Effect.DECLARED,
+        call_context=CallContext.EMBEDDED,
+        mixes_precision=True,
+        keeps_types=True,
     ),
     Opcode(
         "domain",
@@ -125,6 +172,8 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="same_as_operand",
         cost_rule="free",
         shape_optional=True,
+        elements=Elements.FORWARD,
+        mixes_precision=True,
     ),
     Opcode(
         "fusion",
@@ -135,6 +184,11 @@ ROWS: tuple[Opcode, ...] = (
         attributes=(a.required("kind"), a.ALIASING, a.CALLS),
         shape_rule="fusion",
         cost_rule="fusion",
+        elements=Elements.CALL,
+        call_context=CallContext.EMBEDDED,
+        binds_operands=True,
+        mixes_precision=True,
+        keeps_types=True,
     ),
     Opcode(
         "map",
@@ -149,6 +203,8 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="map",
         cost_rule="map",
         shape_optional=True,
+        call_context=CallContext.EMBEDDED,
+        keeps_layout=True,
     ),
     Opcode(
         "opt-barrier",
@@ -159,6 +215,10 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="same_as_operand",
         cost_rule="moved",
         shape_optional=True,
+        elements=Elements.FORWARD,
+        keeps_layout=True,
+        mixes_precision=True,
+        keeps_types=True,
     ),
     Opcode(
         "while",
@@ -171,5 +231,10 @@ ROWS: tuple[Opcode, ...] = (
         cost_rule="while",
         shape_optional=True,
         stored_calls=("body", "condition"),
+        elements=Elements.CALL,
+        call_context=CallContext.CONTROL_FLOW,
+        keeps_layout=True,
+        mixes_precision=True,
+        keeps_types=True,
     ),
 )

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from hlotext.ir.tables import opcode_attributes as a
-from hlotext.ir.tables.opcode import Arity, Family, Opcode
+from hlotext.ir.tables.opcode import Arity, Elements, Family, Opcode
+from hlotext.ir.values.types import TypeKind
+
+_Kinds = frozenset[TypeKind]
+
+_FLOAT: _Kinds = frozenset({TypeKind.FLOAT})
+_FLOAT_OR_COMPLEX: _Kinds = _FLOAT | {TypeKind.COMPLEX}
+_INTEGRAL: _Kinds = frozenset({TypeKind.SIGNED, TypeKind.UNSIGNED})
+_BITS: _Kinds = _INTEGRAL | {TypeKind.PREDICATE}
+_SIGNED: _Kinds = _FLOAT_OR_COMPLEX | {TypeKind.SIGNED}
+_ARITHMETIC: _Kinds = _FLOAT_OR_COMPLEX | _INTEGRAL
+_ANY: _Kinds = _ARITHMETIC | {TypeKind.PREDICATE}
 
 
 def _unary(
@@ -14,6 +25,8 @@ def _unary(
     sample: str = "f32",
     new: bool = False,
     cost: str = "elementwise",
+    types: _Kinds = _FLOAT_OR_COMPLEX,
+    keeps_layout: bool = True,
 ) -> Opcode:
     """An elementwise opcode of one operand; `sample` is the element type of its example."""
     return Opcode(
@@ -27,10 +40,21 @@ def _unary(
         shape_optional=True,
         result_accuracy=accuracy,
         new=new,
+        elements=Elements.POINTWISE,
+        keeps_layout=keeps_layout,
+        operand_types=types,
     )
 
 
-def _binary(name: str, doc: str, sample: str = "f32", cost: str = "elementwise") -> Opcode:
+def _binary(
+    name: str,
+    doc: str,
+    sample: str = "f32",
+    cost: str = "elementwise",
+    *,
+    types: _Kinds = _ANY,
+    commutes: bool = False,
+) -> Opcode:
     """An elementwise opcode of two operands of one shape; `sample` is the element type of its example."""
     return Opcode(
         name,
@@ -41,22 +65,29 @@ def _binary(name: str, doc: str, sample: str = "f32", cost: str = "elementwise")
         shape_rule="binary",
         cost_rule=cost,
         shape_optional=True,
+        elements=Elements.POINTWISE,
+        keeps_layout=True,
+        operand_types=types,
+        commutes=commutes,
     )
 
 
 ROWS: tuple[Opcode, ...] = (
-    _unary("abs", "Absolute value; of a complex number its magnitude, so the result is real."),
+    _unary("abs", "Absolute value; of a complex number its magnitude, so the result is real.", types=_SIGNED),
     _unary("acos", "Inverse cosine.", accuracy=True, cost="transcendental"),
     _unary("acosh", "Inverse hyperbolic cosine.", accuracy=True, cost="transcendental"),
-    _binary("add", "Sum; for pred the logical or."),
-    _binary("and", "Bitwise, for pred logical, and.", "s32"),
+    _binary("add", "Sum; for pred the logical or.", commutes=True),
+    _binary("and", "Bitwise, for pred logical, and.", "s32", types=_BITS, commutes=True),
     _unary("asin", "Inverse sine.", accuracy=True, cost="transcendental"),
     _unary("asinh", "Inverse hyperbolic sine.", accuracy=True, cost="transcendental"),
-    _unary("atan", "Inverse tangent.", accuracy=True, new=True, cost="transcendental"),
-    _binary("atan2", "Angle of the point (operand 1, operand 0).", cost="transcendental"),
+    # InstructionCanChangeLayout leaves it out.
+    _unary("atan", "Inverse tangent.", accuracy=True, new=True, cost="transcendental", keeps_layout=False),
+    _binary(
+        "atan2", "Angle of the point (operand 1, operand 0).", cost="transcendental", types=_FLOAT_OR_COMPLEX
+    ),
     _unary("atanh", "Inverse hyperbolic tangent.", accuracy=True, cost="transcendental"),
-    _unary("cbrt", "Cube root.", accuracy=True, cost="transcendental"),
-    _unary("ceil", "Rounds up to an integer."),
+    _unary("cbrt", "Cube root.", accuracy=True, cost="transcendental", types=_FLOAT),
+    _unary("ceil", "Rounds up to an integer.", types=_FLOAT),
     Opcode(
         "clamp",
         Family.ELEMENTWISE_TERNARY,
@@ -66,6 +97,8 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="clamp",
         cost_rule="elementwise",
         shape_optional=True,
+        elements=Elements.POINTWISE,
+        keeps_layout=True,
     ),
     Opcode(
         "compare",
@@ -77,6 +110,9 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="binary",
         cost_rule="elementwise",
         shape_optional=True,
+        elements=Elements.POINTWISE,
+        keeps_layout=True,
+        operand_types=_ANY,
     ),
     Opcode(
         "complex",
@@ -87,6 +123,9 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="binary",
         cost_rule="elementwise",
         shape_optional=True,
+        elements=Elements.POINTWISE,
+        keeps_layout=True,
+        operand_types=_FLOAT,
     ),
     Opcode(
         "convert",
@@ -96,12 +135,19 @@ ROWS: tuple[Opcode, ...] = (
         "s32[4] convert(f32[4] x)",
         shape_rule="convert",
         cost_rule="elementwise",
+        elements=Elements.CONVERT,
+        keeps_layout=True,
     ),
     _unary("cosine", "Cosine.", accuracy=True, cost="transcendental"),
     _unary("cosh", "Hyperbolic cosine.", accuracy=True, cost="transcendental"),
-    _unary("count-leading-zeros", "Number of zero bits in front of the highest one bit.", sample="s32"),
-    _binary("divide", "Quotient; for integers rounded towards zero."),
-    _unary("erf", "Error function.", accuracy=True, cost="transcendental"),
+    _unary(
+        "count-leading-zeros",
+        "Number of zero bits in front of the highest one bit.",
+        sample="s32",
+        types=_INTEGRAL,
+    ),
+    _binary("divide", "Quotient; for integers rounded towards zero.", types=_ARITHMETIC),
+    _unary("erf", "Error function.", accuracy=True, cost="transcendental", types=_FLOAT),
     _unary("exp2", "2 to the power of the operand.", accuracy=True, new=True, cost="transcendental"),
     _unary("exponential", "e to the power of the operand.", accuracy=True, cost="transcendental"),
     _unary(
@@ -110,7 +156,7 @@ ROWS: tuple[Opcode, ...] = (
         accuracy=True,
         cost="transcendental",
     ),
-    _unary("floor", "Rounds down to an integer."),
+    _unary("floor", "Rounds down to an integer.", types=_FLOAT),
     _unary("imag", "Imaginary part; zero for real operands."),
     Opcode(
         "is-finite",
@@ -121,6 +167,9 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="unary",
         cost_rule="elementwise",
         shape_optional=True,
+        elements=Elements.POINTWISE,
+        keeps_layout=True,
+        operand_types=_FLOAT,
     ),
     _unary("log", "Natural logarithm.", accuracy=True, cost="transcendental"),
     _unary("log2", "Logarithm to the base 2.", accuracy=True, new=True, cost="transcendental"),
@@ -131,15 +180,15 @@ ROWS: tuple[Opcode, ...] = (
         cost="transcendental",
     ),
     _unary("logistic", "1 / (1 + exp(-x)).", accuracy=True, cost="transcendental"),
-    _binary("maximum", "The greater element; NaN if either is."),
-    _binary("minimum", "The lesser element; NaN if either is."),
+    _binary("maximum", "The greater element; NaN if either is.", commutes=True),
+    _binary("minimum", "The lesser element; NaN if either is.", commutes=True),
     _binary("mulhi", "High half of the product of two integers.", "s32"),
-    _binary("multiply", "Product; for pred the logical and."),
-    _unary("negate", "Minus the operand."),
-    _unary("not", "Every bit inverted; for pred the logical not.", sample="s32"),
-    _binary("or", "Bitwise, for pred logical, or.", "s32"),
-    _unary("popcnt", "Number of one bits.", sample="s32"),
-    _binary("power", "Operand 0 to the power of operand 1.", cost="transcendental"),
+    _binary("multiply", "Product; for pred the logical and.", commutes=True),
+    _unary("negate", "Minus the operand.", types=_ARITHMETIC),
+    _unary("not", "Every bit inverted; for pred the logical not.", sample="s32", types=_BITS),
+    _binary("or", "Bitwise, for pred logical, or.", "s32", types=_BITS, commutes=True),
+    _unary("popcnt", "Number of one bits.", sample="s32", types=_INTEGRAL),
+    _binary("power", "Operand 0 to the power of operand 1.", cost="transcendental", types=_ARITHMETIC),
     _unary("real", "Real part; a real operand unchanged."),
     Opcode(
         "reduce-precision",
@@ -150,10 +199,14 @@ ROWS: tuple[Opcode, ...] = (
         attributes=(a.required("exponent_bits"), a.required("mantissa_bits")),
         shape_rule="reduce_precision",
         cost_rule="elementwise",
+        elements=Elements.POINTWISE,
+        operand_types=_FLOAT,
+        keeps_layout=True,
+        mixes_precision=True,
     ),
-    _binary("remainder", "Remainder of the division, with the sign of operand 0."),
-    _unary("round-nearest-afz", "Rounds to the nearest integer, halves away from zero."),
-    _unary("round-nearest-even", "Rounds to the nearest integer, halves to even."),
+    _binary("remainder", "Remainder of the division, with the sign of operand 0.", types=_ARITHMETIC),
+    _unary("round-nearest-afz", "Rounds to the nearest integer, halves away from zero.", types=_FLOAT),
+    _unary("round-nearest-even", "Rounds to the nearest integer, halves to even.", types=_FLOAT),
     _unary("rsqrt", "1 / square root.", accuracy=True, cost="transcendental"),
     Opcode(
         "select",
@@ -164,11 +217,13 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="select",
         cost_rule="elementwise",
         shape_optional=True,
+        elements=Elements.POINTWISE,
+        keeps_layout=True,
     ),
-    _binary("shift-left", "Bits moved up; zero once the amount reaches the width.", "s32"),
-    _binary("shift-right-arithmetic", "Bits moved down, the sign bit repeated.", "s32"),
-    _binary("shift-right-logical", "Bits moved down, zeros from above.", "s32"),
-    _unary("sign", "-1, 0 or 1; of a complex number its direction."),
+    _binary("shift-left", "Bits moved up; zero once the amount reaches the width.", "s32", types=_ARITHMETIC),
+    _binary("shift-right-arithmetic", "Bits moved down, the sign bit repeated.", "s32", types=_ARITHMETIC),
+    _binary("shift-right-logical", "Bits moved down, zeros from above.", "s32", types=_ARITHMETIC),
+    _unary("sign", "-1, 0 or 1; of a complex number its direction.", types=_SIGNED),
     _unary("sine", "Sine.", accuracy=True, cost="transcendental"),
     _unary("sinh", "Hyperbolic sine.", accuracy=True, cost="transcendental"),
     _unary("sqrt", "Square root.", accuracy=True, cost="transcendental"),
@@ -180,9 +235,12 @@ ROWS: tuple[Opcode, ...] = (
         "bf16[4] stochastic-convert(f32[4] x, u32[4] bits)",
         shape_rule="stochastic_convert",
         cost_rule="elementwise",
+        elements=Elements.POINTWISE,
+        operand_types=_FLOAT,
+        keeps_layout=True,
     ),
-    _binary("subtract", "Difference."),
+    _binary("subtract", "Difference.", types=_ARITHMETIC),
     _unary("tan", "Tangent.", accuracy=True, cost="transcendental"),
     _unary("tanh", "Hyperbolic tangent.", accuracy=True, cost="transcendental"),
-    _binary("xor", "Bitwise, for pred logical, exclusive or.", "s32"),
+    _binary("xor", "Bitwise, for pred logical, exclusive or.", "s32", types=_BITS, commutes=True),
 )

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from hlotext.ir.tables import opcode_attributes as a
-from hlotext.ir.tables.opcode import Arity, AttributeUse, Count, Family, Opcode, Payload, Printing
+from hlotext.ir.tables.opcode import (
+    Arity,
+    AttributeUse,
+    CallContext,
+    Count,
+    Elements,
+    Family,
+    Opcode,
+    Payload,
+    Printing,
+)
 from hlotext.ir.tables.opcode_rows.examples import ADD
 
 ROWS: tuple[Opcode, ...] = (
@@ -15,6 +25,8 @@ ROWS: tuple[Opcode, ...] = (
         "f32[2,2] bitcast(f32[4] x)",
         shape_rule="bitcast",
         cost_rule="free",
+        elements=Elements.VIEW,
+        keeps_types=True,
     ),
     Opcode(
         "bitcast-convert",
@@ -25,6 +37,8 @@ ROWS: tuple[Opcode, ...] = (
         "s32[4] bitcast-convert(f32[4] x)",
         shape_rule="bitcast_convert",
         cost_rule="elementwise",
+        elements=Elements.CONVERT,
+        keeps_layout=True,
     ),
     Opcode(
         "broadcast",
@@ -36,6 +50,7 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="broadcast",
         cost_rule="moved",
         shape_optional=True,
+        elements=Elements.REPEAT,
     ),
     Opcode(
         "concatenate",
@@ -47,6 +62,8 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="concatenate",
         cost_rule="moved",
         shape_optional=True,
+        elements=Elements.ASSEMBLE,
+        keeps_layout=True,
     ),
     Opcode(
         "constant",
@@ -57,6 +74,9 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="constant",
         cost_rule="free",
         payload=Payload.LITERAL,
+        elements=Elements.GIVEN,
+        mixes_precision=True,
+        keeps_types=True,
     ),
     Opcode(
         "copy",
@@ -67,6 +87,7 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="same_as_operand",
         cost_rule="moved",
         shape_optional=True,
+        elements=Elements.COPY,
     ),
     Opcode(
         "dynamic-reshape",
@@ -76,6 +97,7 @@ ROWS: tuple[Opcode, ...] = (
         "f32[<=2,2] dynamic-reshape(f32[4] x, s32[] m, s32[] n)",
         shape_rule="dynamic_reshape",
         cost_rule="moved",
+        elements=Elements.RESIZE,
     ),
     Opcode(
         "dynamic-slice",
@@ -86,6 +108,8 @@ ROWS: tuple[Opcode, ...] = (
         attributes=(a.required("dynamic_slice_sizes"),),
         shape_rule="dynamic_slice",
         cost_rule="dynamic_slice",
+        elements=Elements.SLICE,
+        keeps_layout=True,
     ),
     Opcode(
         "dynamic-update-slice",
@@ -95,6 +119,8 @@ ROWS: tuple[Opcode, ...] = (
         "f32[4] dynamic-update-slice(f32[4] x, f32[2] u, s32[] i)",
         shape_rule="dynamic_update_slice",
         cost_rule="dynamic_update_slice",
+        elements=Elements.UPDATE,
+        keeps_layout=True,
     ),
     Opcode(
         "gather",
@@ -108,6 +134,7 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="gather",
         cost_rule="gather",
         shape_optional=True,
+        elements=Elements.GATHER,
     ),
     Opcode(
         "get-dimension-size",
@@ -130,6 +157,9 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="get_tuple_element",
         cost_rule="free",
         shape_optional=True,
+        elements=Elements.UNPACK,
+        mixes_precision=True,
+        keeps_types=True,
     ),
     Opcode(
         "iota",
@@ -140,6 +170,7 @@ ROWS: tuple[Opcode, ...] = (
         attributes=(a.required("iota_dimension"),),
         shape_rule="iota",
         cost_rule="moved",
+        elements=Elements.GENERATED,
     ),
     Opcode(
         "pad",
@@ -152,6 +183,8 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="pad",
         cost_rule="moved",
         shape_optional=True,
+        elements=Elements.ASSEMBLE,
+        keeps_layout=True,
     ),
     Opcode(
         "parameter",
@@ -162,6 +195,9 @@ ROWS: tuple[Opcode, ...] = (
         attributes=(a.listed("parameter_replication"),),
         payload=Payload.PARAMETER_NUMBER,
         cost_rule="free",
+        elements=Elements.GIVEN,
+        mixes_precision=True,
+        keeps_types=True,
     ),
     Opcode(
         "partition-id",
@@ -172,6 +208,7 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="u32_scalar",
         cost_rule="moved",
         shape_optional=True,
+        elements=Elements.DEVICE_ID,
     ),
     Opcode(
         "replica-id",
@@ -182,6 +219,7 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="u32_scalar",
         cost_rule="moved",
         shape_optional=True,
+        elements=Elements.DEVICE_ID,
     ),
     Opcode(
         "reshape",
@@ -192,6 +230,7 @@ ROWS: tuple[Opcode, ...] = (
         attributes=(AttributeUse("inferred_dimension", Printing.IF_NOT_DEFAULT, default=-1),),
         shape_rule="reshape",
         cost_rule="moved",
+        elements=Elements.RESHAPE,
     ),
     Opcode(
         "reverse",
@@ -203,6 +242,8 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="reordered",
         cost_rule="moved",
         shape_optional=True,
+        elements=Elements.REVERSE,
+        keeps_layout=True,
     ),
     Opcode(
         "scatter",
@@ -217,6 +258,9 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="scatter",
         cost_rule="scatter",
         shape_optional=True,
+        elements=Elements.UPDATE,
+        call_context=CallContext.EMBEDDED,
+        keeps_layout=True,
     ),
     Opcode(
         "set-dimension-size",
@@ -228,6 +272,8 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="set_dimension_size",
         cost_rule="moved",
         shape_optional=True,
+        elements=Elements.RESIZE,
+        keeps_layout=True,
     ),
     Opcode(
         "shuffle",
@@ -240,6 +286,7 @@ ROWS: tuple[Opcode, ...] = (
         cost_rule="moved",
         shape_optional=True,
         new=True,
+        elements=Elements.REVERSE,
     ),
     Opcode(
         "slice",
@@ -250,6 +297,8 @@ ROWS: tuple[Opcode, ...] = (
         attributes=(a.required("slice"),),
         shape_rule="slice",
         cost_rule="slice",
+        elements=Elements.SLICE,
+        keeps_layout=True,
     ),
     Opcode(
         "transpose",
@@ -261,6 +310,7 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="transpose",
         cost_rule="transpose",
         shape_optional=True,
+        elements=Elements.PERMUTE,
     ),
     Opcode(
         "tuple",
@@ -271,5 +321,8 @@ ROWS: tuple[Opcode, ...] = (
         shape_rule="tuple",
         cost_rule="tuple",
         shape_optional=True,
+        elements=Elements.PACK,
+        mixes_precision=True,
+        keeps_types=True,
     ),
 )

@@ -1,0 +1,146 @@
+"""Traits of opcodes: sets made once from the columns of the opcode table.
+
+Where attributes decide, a function does: `hlotext.ir.nodes.effects`.
+
+An opcode that the table does not have is in none of these sets.
+"""
+
+from __future__ import annotations
+
+from hlotext.ir.tables.opcode import AsyncRole, CallContext, Communication, Effect, Elements, Family, WireRule
+from hlotext.ir.tables.opcodes import COLLECTIVES as COLLECTIVES
+from hlotext.ir.tables.opcodes import ELEMENTWISE as ELEMENTWISE
+from hlotext.ir.tables.opcodes import NATIVE_ASYNC, OPCODES
+
+_ROWS = tuple(OPCODES.values())
+
+
+def _with_elements(*values: Elements) -> frozenset[str]:
+    return frozenset(row.name for row in _ROWS if row.elements in values)
+
+
+# ---- where elements come from
+CONVERSIONS = _with_elements(Elements.CONVERT)
+SLICES = _with_elements(Elements.SLICE)
+TUPLES = _with_elements(Elements.PACK, Elements.UNPACK)
+CONTRACTIONS = _with_elements(Elements.CONTRACT)
+DOTS = frozenset(row.name for row in _ROWS if row.attribute("lhs_contracting_dims") is not None)
+DEVICE_IDS = _with_elements(Elements.DEVICE_ID)
+SOURCES = _with_elements(Elements.GIVEN, Elements.GENERATED, Elements.DEVICE_ID)
+"""Opcodes without operands whose value is the same whenever it is asked for."""
+FORWARDS_BUFFER = _with_elements(Elements.FORWARD, Elements.VIEW)
+"""Opcodes whose result is the buffer of operand 0."""
+NAMES_VALUE = _with_elements(Elements.GIVEN, Elements.VIEW, Elements.PACK, Elements.UNPACK)
+"""Opcodes for which no compiler emits code, since they only name values."""
+IS_FREE = NAMES_VALUE | _with_elements(Elements.FORWARD, Elements.TOKEN)
+"""Opcodes that take no time, those that only order others included."""
+KEEPS_ELEMENTS = _with_elements(Elements.VIEW, Elements.COPY, Elements.RESHAPE)
+"""Opcodes whose result has the elements of operand 0 in the same row-major order, or the same bytes."""
+REARRANGES_ELEMENTS = KEEPS_ELEMENTS | _with_elements(Elements.PERMUTE)
+"""Opcodes whose result has the elements of operand 0, each once."""
+REPEATS_ELEMENTS = REARRANGES_ELEMENTS | _with_elements(Elements.REPEAT)
+"""Opcodes whose result has no elements but those of operand 0, and all of them."""
+ASSEMBLES_ELEMENTS = _with_elements(Elements.ASSEMBLE)
+UPDATES_ELEMENTS = _with_elements(Elements.UPDATE)
+MOVES_ELEMENTS = REPEATS_ELEMENTS | _with_elements(
+    Elements.SLICE, Elements.GATHER, Elements.ASSEMBLE, Elements.REVERSE
+)
+"""Opcodes whose result has elements of the operands, unchanged, in other places."""
+REDUCTIONS = _with_elements(Elements.REDUCE)
+
+# ---- computations that are called
+CONTROL_FLOW = frozenset(
+    row.name for row in _ROWS if row.call_context is CallContext.CONTROL_FLOW and row.async_role is None
+)
+"""Calls, branches and loops."""
+RUNS_CALLEE = CONTROL_FLOW | frozenset(
+    row.name for row in _ROWS if row.call_context is CallContext.CONTROL_FLOW and row.async_role == "start"
+)
+"""Opcodes that run computations as a part of the schedule."""
+BINDS_OPERANDS = frozenset(row.name for row in _ROWS if row.binds_operands)
+"""Opcodes whose operand n is parameter n of the computation that they call."""
+CALLEE_ON_SAME_THREAD = frozenset(
+    row.name
+    for row in _ROWS
+    if row.family is Family.CONTROL_FLOW and row.name != "call" and row.elements is Elements.CALL
+)
+"""Opcodes that call computations of their own execution thread only."""
+APPLIES_CALLEE = frozenset(
+    row.name
+    for row in _ROWS
+    if row.call_context is CallContext.EMBEDDED and row.elements not in (Elements.CALL, Elements.SEND)
+) - {"custom-call"}
+"""Opcodes that apply a computation to elements of their operands."""
+
+# ---- communication
+COMMUNICATION: dict[str, Communication] = {
+    row.name: row.communication for row in _ROWS if row.communication is not None
+}
+"""Opcodes that exchange elements with other devices or the host, and how."""
+WIRE_RULES: dict[str, WireRule] = {one.kind: one.wire for one in COMMUNICATION.values()}
+"""Bytes that a device sends, by kind of communication."""
+COLLECTIVE_KINDS = frozenset(
+    row.name for row in _ROWS if row.family is Family.COLLECTIVE and row.async_role is None
+)
+"""Collectives, their halves left out."""
+_BEGUN = tuple(
+    (row.name, row.communication) for row in _ROWS if row.communication and row.async_role != "done"
+)
+REDUCES_ACROSS_DEVICES = frozenset(name for name, one in _BEGUN if one.is_reduction)
+"""Collectives that combine elements of several devices; what only waits for them is left out here and below."""
+HAS_UNEVEN_GROUPS = frozenset(name for name, one in _BEGUN if one.has_uneven_groups)
+"""Collectives whose groups may differ in size."""
+HAS_PARTIAL_GROUPS = frozenset(name for name, one in _BEGUN if one.has_partial_groups)
+"""Collectives that some devices may stay out of."""
+COUNTS_PARTITIONS = frozenset(name for name, one in _BEGUN if one.counts_partitions)
+"""Collectives whose groups count partitions once they have a channel."""
+
+
+def of_kind(*kinds: str) -> frozenset[str]:
+    """Opcodes of these kinds of communication: the synchronous one and its halves."""
+    return frozenset(name for name, one in COMMUNICATION.items() if one.kind in kinds)
+
+
+HOST_QUEUES = frozenset(
+    row.name for row in _ROWS if row.family is Family.POINT_TO_POINT and row.async_role is None
+)
+"""Opcodes that use the queues of the host: infeed and outfeed."""
+TRANSFERS = frozenset(row.name for row in _ROWS if row.family is Family.POINT_TO_POINT) - HOST_QUEUES
+"""Sends, receives, and what waits for them."""
+
+# ---- asynchronous operations
+ASYNC_ROLES: dict[str, AsyncRole] = {row.name: row.async_role for row in _ROWS if row.async_role is not None}
+"""Every opcode that is a part of an asynchronous operation, and its position in it."""
+STARTS = frozenset(name for name, role in ASYNC_ROLES.items() if role == "start")
+DONES = frozenset(name for name, role in ASYNC_ROLES.items() if role == "done")
+GENERIC_ASYNC = frozenset(
+    row.name for row in _ROWS if row.async_role and row.call_context is CallContext.CONTROL_FLOW
+)
+"""async-start, async-update and async-done, which run a computation."""
+NATIVE_PAIRS: dict[str, str] = {
+    name: f"{stem}-done" for name, stem in NATIVE_ASYNC.items() if name in STARTS and f"{stem}-done" in DONES
+}
+"""Starts that are opcodes of their own, each with the opcode that waits for it; sends and receives left out."""
+COPY_HALVES = frozenset(name for name, stem in NATIVE_ASYNC.items() if stem == "copy")
+COLLECTIVE_STARTS = frozenset(STARTS & COLLECTIVES)
+COLLECTIVE_DONES = frozenset(DONES & COLLECTIVES)
+
+# ---- effects
+STATEFUL = frozenset(row.name for row in _ROWS if row.effect is Effect.ALWAYS)
+"""Opcodes that always have a side effect."""
+NO_EFFECT = frozenset(row.name for row in _ROWS if row.effect is Effect.NONE)
+"""Opcodes that never have a side effect of their own."""
+LAYOUT_CONSTRAINED = frozenset(row.name for row in _ROWS if row.effect is Effect.CHANNEL_OR_LAYOUT)
+CHANNELLED = frozenset(row.name for row in _ROWS if row.effect is Effect.CHANNEL) | LAYOUT_CONSTRAINED
+HOST_EFFECTS = STATEFUL - COLLECTIVES
+"""Opcodes that change the state of the device, or exchange data outside of collectives."""
+
+# ---- types, layouts, algebra
+KEEPS_LAYOUT = frozenset(row.name for row in _ROWS if row.keeps_layout)
+"""Opcodes whose arrays of one rank all have one layout."""
+MIXES_PRECISION = frozenset(row.name for row in _ROWS if row.mixes_precision)
+"""Opcodes whose operands may be floats of different precision in any case."""
+KEEPS_TYPES = frozenset(row.name for row in _ROWS if row.keeps_types)
+"""Opcodes whose element types are exactly the inferred ones."""
+COMMUTATIVE = frozenset(row.name for row in _ROWS if row.commutes)
+"""Opcodes of two operands that may be exchanged."""

@@ -1,0 +1,163 @@
+"""Sets of opcodes in the sources of hlotext: collects them, and compares them with the recorded ones.
+
+`tests/data/opcode_sets.json` has the sets as they were when opcodes were still listed where they were asked for. A set that
+became an expression over `hlotext.ir.tables.traits` must evaluate to the recorded opcodes. `python -m tests.opcode_sets`
+prints the literal sets that are left; with `--record` it writes the file anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from hlotext.ir.tables import traits
+from hlotext.ir.tables.opcodes import OPCODES
+
+ROOT = Path(__file__).parent.parent
+RECORDED = ROOT / "tests" / "data" / "opcode_sets.json"
+TABLES = "hlotext/ir/tables/"
+FEWEST = 3
+"""Minimum number of opcodes of a set that counts."""
+
+
+@attrs.frozen
+class OpcodeSet:
+    """A set of opcodes in the sources."""
+
+    module: str
+    scope: str
+    """Name of the variable, or of the function that holds the set, with those around it."""
+    opcodes: tuple[str, ...]
+    line: int = 0
+    is_table: bool = False
+    """True for the keys of a mapping, which says something else of each opcode."""
+
+
+@functools.cache
+def trees() -> dict[str, ast.Module]:
+    """Syntax tree of every module outside the tables, by name."""
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): ast.parse(
+            path.read_text("utf-8")
+        )
+        for path in sorted((ROOT / "hlotext").rglob("*.py"))
+        if TABLES not in path.as_posix()
+    }
+
+
+def literal_sets() -> list[OpcodeSet]:
+    """Every literal set, tuple or list of three or more opcodes outside the tables, and the keys of such mappings."""
+    return [found for module, tree in trees().items() for found in _in_node(tree, module, ())]
+
+
+def _in_node(node: ast.AST, module: str, scope: tuple[str, ...]) -> Iterator[OpcodeSet]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        scope = (*scope, node.name)
+    elif isinstance(node, ast.Assign | ast.AnnAssign):
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        scope = (*scope, ast.unparse(target)) if "self" not in ast.unparse(target) else scope
+    elif isinstance(node, ast.Set | ast.Tuple | ast.List | ast.Dict):
+        strings = list(_strings(node))
+        opcodes = sorted({text for text in strings if text in OPCODES})
+        if len(opcodes) >= FEWEST and 2 * len(opcodes) >= len(set(strings)):
+            is_table = isinstance(node, ast.Dict)
+            yield OpcodeSet(module, ".".join(scope), tuple(opcodes), node.lineno, is_table)
+            if not is_table:
+                return
+    for child in ast.iter_child_nodes(node):
+        yield from _in_node(child, module, scope)
+
+
+def _strings(node: ast.Set | ast.Tuple | ast.List | ast.Dict) -> Iterator[str]:
+    for element in node.keys if isinstance(node, ast.Dict) else node.elts:
+        if isinstance(element, ast.Starred) and isinstance(element.value, ast.Tuple | ast.List | ast.Set):
+            yield from _strings(element.value)
+        elif isinstance(element, ast.Constant) and isinstance(element.value, str):
+            yield element.value
+
+
+def value_sets() -> list[OpcodeSet]:
+    """Every set of opcodes with a name of its own, as it is at run time, and the literal sets inside functions."""
+    found = []
+    for module, tree in trees().items():
+        names = [
+            ast.unparse(target)
+            for node in tree.body
+            if isinstance(node, ast.Assign | ast.AnnAssign)
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        ]
+        for name in dict.fromkeys(names):
+            value = vars(importlib.import_module(module)).get(name)
+            if isinstance(value, frozenset | set | tuple | list | dict) and all(
+                isinstance(element, str) for element in value
+            ):
+                opcodes = sorted(set(value) & OPCODES.keys())
+                if len(opcodes) >= FEWEST and 2 * len(opcodes) >= len(value):
+                    found.append(OpcodeSet(module, name, tuple(opcodes)))
+        found += [one for one in _in_node(tree, module, ()) if one.scope not in names]
+    return found
+
+
+def evaluated(module: str) -> set[tuple[str, ...]]:
+    """The sets of opcodes that the expressions over traits in a module evaluate to."""
+    known = {**vars(importlib.import_module(module)), "traits": traits}
+    found = set()
+    for node in ast.walk(trees()[module]):
+        if isinstance(node, ast.BinOp | ast.Attribute | ast.Call) and _is_of_traits(node):
+            try:
+                value = eval(ast.unparse(node), known)
+            except NameError:
+                continue
+            if isinstance(value, frozenset | set | tuple):
+                found.add(tuple(sorted(value)))
+    return found
+
+
+def _is_of_traits(node: ast.AST) -> bool:
+    names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    return "traits" in names and all(name in ("traits", "frozenset") or name.isupper() for name in names)
+
+
+def differences() -> list[str]:
+    """Recorded sets that became expressions over traits and have other opcodes now."""
+    found = []
+    literal = {(one.module, one.scope) for one in literal_sets()}
+    for row in json.loads(RECORDED.read_text("utf-8")):
+        module, scope, opcodes = row["module"], row["scope"], tuple(row["opcodes"])
+        if (module, scope) in literal or (module not in trees() and "now" not in row):
+            continue  # still listed, or the file has moved
+        if "now" in row:
+            values: set[tuple[str, ...]] = {tuple(sorted(eval(row["now"], {"traits": traits})))}
+        else:
+            value: Any = vars(importlib.import_module(module)).get(scope)
+            is_set = isinstance(value, frozenset | set | tuple | list | dict)
+            values = {tuple(sorted(OPCODES.keys() & set(value)))} if is_set else evaluated(module)
+        if opcodes not in values:
+            found.append(f"{module}: {scope} was {opcodes}")
+    return found
+
+
+def main() -> None:
+    """Prints the literal sets, or records the sets as they are."""
+    if "--record" in sys.argv:
+        rows = [
+            {"module": one.module, "scope": one.scope, "opcodes": list(one.opcodes)} for one in value_sets()
+        ]
+        lines = ",\n".join(json.dumps(row) for row in rows)
+        RECORDED.write_text(f"[\n{lines}\n]\n", "utf-8")
+    sets = [one for one in literal_sets() if not one.is_table]
+    for one in sets:
+        print(f"{one.module}:{one.line}: {one.scope}: {' '.join(one.opcodes)}")
+    print(f"{len(sets)} sets, {len(literal_sets()) - len(sets)} mappings", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
