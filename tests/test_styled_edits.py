@@ -208,3 +208,52 @@ def test_a_clone_prints_every_preset_alike() -> None:
     text = 'HloModule m\n\nENTRY %e (a: f32[]) -> f32[] {\n  ROOT %a = f32[] parameter(0), metadata={op_name="x"}\n}\n'
     options = hlo.PrintOptions(print_metadata=False)
     assert hlo.parse(text).clone().to_text(options) == hlo.parse(text).to_text(options)
+
+
+BODIES = (
+    "ENTRY e {\n  p = s32[] parameter(0)\n  a = s32[] call(p), to_apply={ x = s32[] parameter(0) }\n"
+    "  w = s32[] while(p), condition={ y = s32[] parameter(0) ROOT k = pred[] constant(true) }, "
+    "body={ z = s32[] parameter(0) ROOT g = s32[] call(z), to_apply={ v = s32[] parameter(0) } }\n"
+    "  n = s32[] negate(p)\n  ROOT t = (s32[], s32[], s32[]) tuple(a, n, w)\n}\n"
+)
+STARTED = (
+    "HloModule m\n\nENTRY e {\n  p = f32[4] parameter(0)\n  r = ((f32[4]), f32[4], u32[]) all-to-all-start(p), "
+    "replica_groups={}\n"
+    "  g = ((f32[4]), f32[8], u32[]) collective-broadcast-start(p), replica_groups={}\n"
+    "  s = f32[4] all-to-all-done(r)\n  ROOT h = f32[8] collective-broadcast-done(g)\n}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "moved", "before"),
+    [(BODIES, "w", "a"), (BODIES, "a", "n"), (BODIES, "a", "t"), (STARTED, "g", "r"), (STARTED, "r", "s")],
+)
+def test_bodies_inside_of_a_line_move_with_it(text: str, moved: str, before: str) -> None:
+    m = hlo.parse(text)
+    with m.transaction() as record:
+        m.entry[moved].move_before(m.entry[before])
+    assert "inline_body" not in as_text(m)
+    record.undo()
+    assert str(m) == text
+    assert styled_edits.difference(m, hlo.parse(text)) is None
+
+
+def test_a_damaged_line_before_one_that_begins_with_a_comment() -> None:
+    text = "ENTRY e {\n  a = f32[] ?parameter(0)\n  b = f32[] parameter(1)\n  /* c, d */ ROOT c = f32[] add(a, b)\n}\n"
+    m = hlo.parse_tolerant(text).module
+    m.entry["b"].move_before(m.entry["a"])
+    again = hlo.parse_tolerant(str(m)).module
+    assert [i.name for i in again.entry] == ["b", "a", "c"]
+
+
+def test_an_op_line_calls_nothing_of_its_own() -> None:
+    m = hlo.parse("ROOT t = f32[] reduce(f32[4] a, f32[] b), dimensions={0}, to_apply=_")
+    assert m.entry.root.called_computations[0] is not m.entry
+    with pytest.raises(hlo.EditError, match="names _, which is not there"):
+        m.entry.execution_thread = "host"
+
+
+def test_what_an_op_line_only_names_is_not_inlined() -> None:
+    m = hlo.parse("t = f32[4] call(f32[4] a), to_apply=b")
+    with pytest.raises(hlo.EditError, match="has no instructions"):
+        rewrite.inline(m.entry.root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -102,13 +103,42 @@ def _come_before_inside(journal: Journal, module: Module, computation: Computati
     for one in reversed(listed[start:place]):
         if any(caller._computation in own for caller in one.calls):
             own.add(one)
-    for one in [c for c in listed[start : place + 1] if c in own]:
+    _put_before(journal, module, [c for c in listed[start : place + 1] if c in own], listed[start])
+
+
+def _put_before(
+    journal: Journal, module: Module, computations: Iterable[Computation], other: Computation
+) -> None:
+    """Gives computations, in this order, the place before another one (nothing happens to that one itself)."""
+    order = module.order
+    for one in computations:
+        if one is other:
+            continue
         before = order.place(one)
         order.remove(one)
         journal.did(order.insert, before, one)
-        order.insert(start, one)
+        order.insert(order.place(other), one)
         journal.did(order.remove, one)
-        start += 1
+
+
+def bring_inside(journal: Journal, computation: Computation, moved: Instruction) -> None:
+    """Gives the bodies inside of a moved instruction's line the place in which they will be read."""
+    module = computation._module
+    own = _inside(moved)
+    if not own or module is None or computation._is_draft:
+        return
+    instructions, place = computation._instructions, computation.order.place(moved) + 1
+    following = next(filter(None, map(_inside, itertools.islice(instructions, place, None))), [computation])
+    in_order = module.order.__getitem__
+    _put_before(journal, module, sorted(own, key=in_order), min(following, key=in_order))
+
+
+def _inside(instruction: Instruction) -> list[Computation]:
+    """The bodies inside of an instruction's line, those inside of another body too."""
+    found = [c for c in instruction.called_computations if c.is_inside]
+    for body in found:
+        found += (c for i in body._instructions for c in i.called_computations if c.is_inside)
+    return found
 
 
 def touch_signature(journal: Journal, computation: Computation) -> None:

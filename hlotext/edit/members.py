@@ -117,6 +117,7 @@ def move_all(
         put_in(journal, computation, computation.order.place(before), one)
         journal.note("modified", one)
         marks.touch_computation(journal, computation)
+        marks.bring_inside(journal, computation, one)
 
 
 def know_root(journal: Journal, computation: Computation) -> None:

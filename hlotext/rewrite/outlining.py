@@ -117,6 +117,8 @@ def inline(call: Instruction) -> dict[Instruction, Instruction]:
     if not call.called_computations:
         raise EditError(f"{call.name} calls no computation")
     callee = call.called_computations[0]
+    if not len(callee):
+        raise EditError(f"{callee.name}, which {call.name} calls, has no instructions")
     module = computation.module
     if len(callee.parameters) != len(call.operands):
         raise EditError(f"{callee.name} does not take what {call.name} gives")

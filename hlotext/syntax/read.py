@@ -250,6 +250,7 @@ class _Reading:
         module._start, module._header_end = 0, 0
         linker = Linker(module, self.reporter, self.infer)
         scope = linker.begin("_", -1, is_entry=True)
+        del linker.computations["_"]  # a line that names `_` means one that stands elsewhere
         scope.takes_unknown = True
         scope.computation._is_implicit = True
         module._attributes["is_scheduled"] = True

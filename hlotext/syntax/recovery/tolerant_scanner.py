@@ -41,8 +41,10 @@ _NAMED_LINE = re.compile(rf"(?P<root>ROOT[ \t]++)?+(?P<name>%{patterns.IDENTIFIE
 """How one begins whose `=` is missing."""
 _USUAL_LINE = re.compile(rf"(?P<indent>(?:\r?\n|\A) *+)(?:ROOT )?(?P<mark>%?){patterns.IDENTIFIER} = ")
 """How one begins as XLA writes it."""
+_COMMENTS = r"(?:/\*(?:[^*\r\n]|\*(?![/\r\n]))*+\*/[ \t]*+)*+"
+"""Comments that end on their line."""
 _KNOWN_LINE = re.compile(
-    rf"{_START}(?:{OP_LINE.pattern.replace('?P<root>', '?:').replace('?P<name>', '?:')}"
+    rf"{_START}{_COMMENTS}(?:{OP_LINE.pattern.replace('?P<root>', '?:').replace('?P<name>', '?:')}"
     rf"|\}}|ENTRY\b|HloModule[ \t\r\n]|{_HEADER.pattern.replace('?P<entry>', '?:').replace('?P<name>', '?:')})"
 )
 _GUESS = re.compile(rf"ENTRY[ \t]++({_NAME})|(%{patterns.IDENTIFIER})")
