@@ -7,6 +7,7 @@ prints     what the value prints; the text itself if absent
 canonical  what its canonical form prints, which is XLA's; `prints` if absent
 xla        what XLA prints, where that differs: "" for nothing at all; false where its release takes no such
            text, or takes what is an error here
+newest     what jaxlib 0.12.0.1 prints where that differs from `xla`, in the same way
 fields     path -> value: "dimensions.0.size", "[key]" for a mapping, "" for the value itself
 full       the group list written out, of replica groups
 reference  names of the computations or instructions that are named

@@ -369,10 +369,26 @@ def grad_of_scan() -> None:
     assert np.allclose(before, after, rtol=1e-5), (before, after)
     undo.remove()
     jax.clear_caches()
-    # It takes a copy away that keeps elements of the loop's state apart.
+
+
+def equal_states() -> None:
+    """CSE takes a copy away that keeps elements of a loop's state apart: three arrays that are zero when the loop begins."""
+    import jax
+    import numpy as np
+
+    from hlotext.interop.jax import register_pass
+    from hlotext.rewrite import Pipeline, parse_passes
+
+    def loop(x: Any) -> Any:
+        def body(i: Any, state: Any) -> Any:
+            a, b, c = state
+            return a.at[i].add(x[i]), b.at[i].add(2 * x[i]), c.at[i].set(a[i] - b[i])
+
+        return jax.lax.fori_loop(0, 5, body, (jax.numpy.zeros_like(x),) * 3)
+
     register_pass(Pipeline(parse_passes("cse")))
     with pytest.raises(Exception, match=r"CopyError: copy\S* is gone, and with it a buffer"):
-        jax.jit(jax.grad(loss))(w, x)
+        jax.jit(loop)(np.ones((5, 8), np.float32))
 
 
 def four_devices() -> None:

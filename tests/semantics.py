@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import hlotext as hlo
 from hlotext.rewrite.outlining import inline
@@ -38,6 +39,12 @@ EXACT = frozenset(
     }
 )
 """Passes after which even floats must be the same to the bit."""
+
+
+SUMMED_IN_BF16 = frozenset({"automatic_layouts"})
+"""Programs with a dot of bf16 that is no product of matrices: the CPU compiler of jaxlib 0.12.0.1 sums it in bf16 (3.3 off in
+71.5), and in f32 the product of matrices that passes make of it (0.24 off, as in both cases with jaxlib 0.10.2). Of -1, 0 and
+1 every sum is exact."""
 
 
 LAYOUT_PASSES = ("layout-normalization", "reshape-decomposer", "bitcast-simplifier")
@@ -78,6 +85,16 @@ def with_ascending_layouts(module: hlo.Module) -> hlo.Module:
     return copy
 
 
+def inputs_of(path: Path, module: hlo.Module) -> Sequence[Any]:
+    """Random arguments, or small whole ones for the programs in SUMMED_IN_BF16."""
+    from hlotext.interop import jax as interop
+
+    arrays = interop.random_inputs(module, seed=7)
+    if path.name.partition(".")[0] in SUMMED_IN_BF16:
+        return [(array > 0).astype(array.dtype) - (array < 0).astype(array.dtype) for array in arrays]
+    return arrays
+
+
 def passes_of(case: Path) -> list[Pass]:
     """The passes that the first line of a case names."""
     return parse_passes(case.read_text(encoding="utf-8").splitlines()[0].removeprefix("// passes: "))
@@ -109,7 +126,7 @@ def main(which: str, *files: str) -> None:
             print(json.dumps({"file": Path(file).name}), flush=True)
             continue
         before = hlo.load(Path(file))
-        inputs = interop.random_inputs(before, seed=7)
+        inputs = inputs_of(Path(file), before)
         for name, after, passes in candidates(which, before):
             steps = Pipeline(passes).run(after)
             changed = any(step.result.changed for step in steps)

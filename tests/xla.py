@@ -5,8 +5,29 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib import metadata
 
 import pytest
+
+from hlotext.ir.tables import xla_changes
+from hlotext.ir.values.age import XlaAge, as_age
+
+
+def installed_age() -> XlaAge:
+    """The age of the jaxlib that is installed, as `age=` takes it; skips the test where there is none."""
+    pytest.importorskip("jaxlib")
+    age = as_age(metadata.version("jaxlib"))
+    assert age is not None
+    return age
+
+
+def is_newest() -> bool:
+    """Whether the installed jaxlib prints the words of 0.12 (from 0.11.2 on) and not those of 0.10.2.
+
+    Expectations are recorded for these two, and tests run with both.
+    """
+    return installed_age().has(xla_changes.COMPARISON_ORDER)
+
 
 _SERVER = """
 import json, os, sys

@@ -45,7 +45,15 @@ class Copies:
 
 
 def _doubled(module: Module) -> list[Instruction]:
-    """The tuples that hold one array twice."""
+    """The tuples that hold one buffer twice: an array, or an array and what a bitcast makes of it."""
     return [
-        i for i in module.instructions() if i.opcode == "tuple" and len(set(i.operands)) < len(i.operands)
+        i
+        for i in module.instructions()
+        if i.opcode == "tuple" and len({_behind_bitcasts(value) for value in i.operands}) < len(i.operands)
     ]
+
+
+def _behind_bitcasts(value: Instruction) -> Instruction:
+    while value.opcode == "bitcast":
+        value = value.operands[0]
+    return value

@@ -60,6 +60,8 @@ STABLE_TOPK = date(2026, 6, 26)
 """topk prints `is_stable=`; without it, it is stable."""
 DYNAMIC_ROOT = date(2026, 7, 8)
 """collective-broadcast prints `has_dynamic_root=`."""
+NAMED_UNREDUCED = date(2026, 7, 6)
+"""The short `unreduced` names its axes where the mesh has others, of size 1."""
 SPARSITY_OPERANDS = date(2026, 8, 17)
 """`sparsity_config` prints the operand that says which elements are kept: `idx=`, 0 where it is not given."""
 SINGLE_DEVICE = date(2026, 8, 23)

@@ -51,6 +51,9 @@ class NamedSharding(Sharding):
     metadata: tuple[Metadata, ...] = ()
     unreduced_kind: str = ""
     """`max` or `min` where `unreduced_axes` are not summed; for a sum `sum`, or empty where the text has no word."""
+    names_unreduced: bool = attrs.field(default=False, eq=False)
+    """Whether a short `unreduced` names its axes where the mesh has others, of size 1: XLA does since July 2026, and before
+    does not read it."""
 
     @property
     def is_replicated(self) -> bool:
@@ -190,11 +193,11 @@ class NamedSharding(Sharding):
         return parts
 
     def _unreduced_text(self) -> str:
-        if not self.unreduced_kind:
-            return "unreduced"
+        word = f"unreduced={self.unreduced_kind}" if self.unreduced_kind else "unreduced"
         is_partial = len(self.unreduced_axes) < len(self.mesh.axes)
-        axes = f"{{{', '.join(map(str, self.unreduced_axes))}}}" if is_partial else ""
-        return f"unreduced={self.unreduced_kind}{axes}"
+        if not is_partial or not (self.unreduced_kind or self.names_unreduced):
+            return word
+        return f"{word}{{{', '.join(map(str, self.unreduced_axes))}}}"
 
 
 def with_mesh(sharding: OpSharding) -> NamedSharding:

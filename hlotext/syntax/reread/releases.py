@@ -97,6 +97,7 @@ class _Changes:
     def __init__(self, age: XlaAge) -> None:
         self._age = age
         self._is_old = not age.has(xla_changes.SINGLE_DEVICE)
+        self._names_unreduced = age.has(xla_changes.NAMED_UNREDUCED)
         self._known: dict[int, tuple[Any, Any]] = {}
 
     def value(self, value: Any) -> Any:
@@ -130,6 +131,8 @@ class _Changes:
             mesh = sharding.mesh
             if mesh.is_maximal and mesh.is_old_spelling != self._is_old:
                 return attrs.evolve(sharding, mesh=attrs.evolve(mesh, is_old_spelling=self._is_old))
+            if sharding.is_unreduced and sharding.names_unreduced != self._names_unreduced:
+                return attrs.evolve(sharding, names_unreduced=self._names_unreduced)
         elif isinstance(sharding, OpSharding) and self._age.has(xla_changes.TILED_REDUCTIONS):
             return _with_reduction(sharding)
         return sharding

@@ -234,6 +234,7 @@ class ShardingBuilder:
             _renamed(mesh, axes["manual"].axes),
             fields.get("metadata", ()),
             axes["unreduced"].reduction,
+            names_unreduced=word == "unreduced" and named is not None,
         )
         _check_axes(parsed, mesh, sharding.all_axes())
         return sharding
