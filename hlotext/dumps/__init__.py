@@ -12,9 +12,11 @@ from hlotext.ir.doors import door
 if TYPE_CHECKING:
     from hlotext.dumps import age as age
     from hlotext.dumps import causes as causes
+    from hlotext.dumps import collectives as collectives
     from hlotext.dumps import fingerprints as fingerprints
     from hlotext.dumps import identity as identity
     from hlotext.dumps.across_hosts import HostFinding, HostReport, hosts
+    from hlotext.dumps.collectives.records import CollectiveCause, Place, Reason, Suggestion
     from hlotext.dumps.compilation import Compilation
     from hlotext.dumps.files import DumpFile
     from hlotext.dumps.folder import DumpFolder, open
@@ -28,6 +30,7 @@ __getattr__ = door(
     __name__,
     "age",
     "causes",
+    "collectives",
     "fingerprints",
     "identity",
     across_hosts=("HostFinding", "HostReport", "hosts"),
@@ -39,9 +42,11 @@ __getattr__ = door(
     step=("Step",),
     texts=("Text", "module_texts"),
     timeline=("Row",),
+    **{"collectives.records": ("CollectiveCause", "Place", "Reason", "Suggestion")},
 )
 
 __all__ = [
+    "CollectiveCause",
     "Compilation",
     "DumpFile",
     "DumpFolder",
@@ -50,8 +55,11 @@ __all__ = [
     "Note",
     "Options",
     "PassRun",
+    "Place",
+    "Reason",
     "Row",
     "Step",
+    "Suggestion",
     "Text",
     "hosts",
     "module_texts",

@@ -25,8 +25,9 @@ from hlotext.syntax.source.inputs import InputError
 from hlotext.textproto import Message
 
 if TYPE_CHECKING:
-    from hlotext.analysis import XlaAge
+    from hlotext.analysis import DeviceMesh, XlaAge
     from hlotext.dumps.causes import Cause
+    from hlotext.dumps.collectives import CollectiveCause
     from hlotext.dumps.identity import Birth, Identity, Link
     from hlotext.memory import Assignment
     from hlotext.thunks import Thunks
@@ -64,6 +65,7 @@ class Compilation:
         self.earlier: Compilation | None = None
         """The compilation that this one goes on from: a pass made a new module, with a number of its own."""
         self._notes: list[Note] = []
+        self._causes: dict[DeviceMesh | str | None, tuple[CollectiveCause, ...]] = {}
 
     @functools.cached_property
     def name(self) -> str:
@@ -230,6 +232,25 @@ class Compilation:
     def copies(self) -> list[Cause]:
         """The pass and the cause of each copy of the final text. Raises as `why` does."""
         return dumps.causes.copies(self)
+
+    def collectives(self, mesh: DeviceMesh | str | None = None) -> tuple[CollectiveCause, ...]:
+        """Why each collective of the final text is there, and which annotation would spare it.
+
+        In the order of `analysis.communications(self.after)`. Reads the texts right before and right after partitioning,
+        or tells what both ends tell where these were not dumped.
+
+        Args:
+            mesh: The mesh of the program, `dp=2,tp=4` as `parse_mesh` reads it, or a `DeviceMesh`; None for the one that the
+                texts name. Without one, axes and PartitionSpecs are not told.
+
+        Raises:
+            LookupError: The compilation has no final text.
+            ValueError: The mesh is none, or has another number of devices than the module.
+            InputError, HloSyntaxError: The final text cannot be read.
+        """
+        if mesh not in self._causes:
+            self._causes[mesh] = dumps.collectives.collectives(self, mesh)
+        return self._causes[mesh]
 
     # ---- what other files say
 

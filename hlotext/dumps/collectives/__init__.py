@@ -1,0 +1,17 @@
+"""Why each collective of a compilation is there, and which annotation would spare it."""
+
+from typing import TYPE_CHECKING
+
+from hlotext.ir.doors import door
+
+if TYPE_CHECKING:
+    from hlotext.dumps.collectives.answers import collectives
+    from hlotext.dumps.collectives.records import CollectiveCause, Place, Reason, Suggestion
+
+__getattr__ = door(
+    __name__,
+    answers=("collectives",),
+    records=("CollectiveCause", "Place", "Reason", "Suggestion"),
+)
+
+__all__ = ["CollectiveCause", "Place", "Reason", "Suggestion", "collectives"]

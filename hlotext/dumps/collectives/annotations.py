@@ -1,0 +1,197 @@
+"""The annotations of the program that a sharding comes from: arguments, constraints and results."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+
+import hlotext as hlo
+from hlotext.dumps.collectives.following import sources
+from hlotext.dumps.collectives.partitioner import Partitioner
+from hlotext.dumps.collectives.places import Places, is_constraint, op_name_of
+from hlotext.dumps.collectives.specs import Spec, dimensions_of
+from hlotext.ir.tables import opcodes
+
+_MOST = 2048
+"""How many arrays are looked at on the way to an annotation."""
+_MOST_SITES = 8
+_COMPUTING = frozenset({"dot", "convolution", "reduce", "gather", "scatter", "reduce-window", "sort"})
+
+
+@attrs.frozen
+class Site:
+    """One place where the program annotates an array."""
+
+    kind: Literal["argument", "constraint", "result"]
+    name: str
+    line: int | None
+    node: hlo.Instruction
+    """The array, in the text before partitioning."""
+    spec: Spec
+    dimensions: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        """How sentences call it."""
+        if self.kind == "constraint":
+            return f"the constraint in line {self.line}" if self.line else "a constraint"
+        return f"{self.kind} {self.name}" if self.kind == "argument" else self.name
+
+
+@attrs.frozen
+class Origin:
+    """An annotation that an axis comes from, and which dimension of it that is."""
+
+    site: Site
+    dimension: int
+    computed: tuple[hlo.Instruction, ...]
+    """Operations on the way that compute, the nearest to the array first."""
+
+
+class Annotations:
+    """Finds annotations in the text before partitioning, and follows shardings to them."""
+
+    def __init__(self, partitioner: Partitioner, places: Places) -> None:
+        self._partitioner = partitioner
+        self._places = places
+        self.module = partitioner.sides.before.module
+        self._results = self._fixed_results()
+        self._known: dict[tuple[hlo.Instruction, int, str | None], tuple[Origin, ...]] = {}
+
+    # ---- sites
+
+    def site(self, node: hlo.Instruction) -> Site | None:
+        """The annotation that an array before partitioning has itself: an argument's or a constraint's."""
+        spec, dimensions = self._partitioner.spec(node), dimensions_of(node)
+        if spec is None or dimensions is None:
+            return None
+        if node.opcode == "parameter" and node.computation is not None and node.computation.is_entry:
+            name = op_name_of(node) or f"argument {node.parameter_number}"
+            return Site("argument", name, None, node, spec, dimensions)
+        if is_constraint(node):
+            frame = self._places.frame(node)
+            line = frame.line if frame is not None and frame.line else None
+            return Site("constraint", op_name_of(node), line, node, spec, dimensions)
+        return None
+
+    def is_fixed(self, result: int) -> bool:
+        """True if the program says how a result is to be sharded."""
+        return self._results is None or (result < len(self._results) and self._results[result])
+
+    def _fixed_results(self) -> list[bool] | None:
+        """Which results the program annotates; None for all."""
+        free = self.module.attributes.get("allow_spmd_sharding_propagation_to_output")
+        if free is None:
+            return None
+        values = free if isinstance(free, tuple) else (free,)
+        flags = [value is False for value in values]
+        root = self.module.entry.root
+        count = len(root.shape.tuple_shapes) if root.shape is not None and root.shape.is_tuple else 1
+        return flags * count if len(flags) == 1 else flags
+
+    # ---- backwards
+
+    def origins(self, node: hlo.Instruction, dimension: int, axis: str | None) -> tuple[Origin, ...]:
+        """The annotations that an axis on a dimension of an array comes from, through operations that keep it.
+
+        Without an axis the annotated arrays that the dimension runs along, however they are sharded.
+        """
+        key = node, dimension, axis
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = tuple(self._walk(node, dimension, axis))
+        return found
+
+    def _walk(self, node: hlo.Instruction, dimension: int, axis: str | None) -> list[Origin]:
+        found: dict[tuple[hlo.Instruction, int], Origin] = {}
+        seen = {(node, dimension)}
+        stack: list[tuple[hlo.Instruction, int, tuple[hlo.Instruction, ...]]] = [(node, dimension, ())]
+        while stack and len(seen) < _MOST and len(found) < _MOST_SITES:
+            one, at, computed = stack.pop()
+            site = self.site(one)
+            if site is not None:
+                found.setdefault((one, at), Origin(site, at, computed))
+                continue
+            if one.opcode in _COMPUTING:
+                computed = (*computed, one)
+            for operand, place in sources(one, at):
+                if (operand, place) in seen or not self._has(operand, place, axis):
+                    continue
+                seen.add((operand, place))
+                stack.append((operand, place, computed))
+        return list(found.values())
+
+    def _has(self, node: hlo.Instruction, dimension: int, axis: str | None) -> bool:
+        if axis is None:
+            return True
+        spec = self._partitioner.spec(node)
+        return spec is not None and dimension < spec.rank and axis in spec.axes[dimension]
+
+    # ---- forwards
+
+    def asked_by(self, node: hlo.Instruction) -> tuple[Site, tuple[int, ...]] | None:
+        """The constraint or the result behind an operation that has its sharding, and the order of its dimensions there.
+
+        Through operations that keep the placement: elementwise ones, transposes, elements of tuples.
+        """
+        spec = self._partitioner.spec(node)
+        if spec is None:
+            return None
+        seen = {node}
+        queue = [(node, tuple(range(spec.rank)))]
+        at = 0
+        while at < len(queue) and at < _MOST:
+            one, order = queue[at]
+            at += 1
+            if is_constraint(one) and one is not node:
+                site = self.site(one)
+                return (site, order) if site is not None else None
+            result = self._result(one, order)
+            if result is not None:
+                return result, order
+            for user in one.user_view:
+                if user in seen:
+                    continue
+                turned = self._kept(one, user, order, spec)
+                if turned is not None:
+                    seen.add(user)
+                    queue.append((user, turned))
+        return None
+
+    def _kept(
+        self, node: hlo.Instruction, user: hlo.Instruction, order: tuple[int, ...], spec: Spec
+    ) -> tuple[int, ...] | None:
+        """The order of dimensions behind an operation that keeps the placement; None for one that does not."""
+        if user.opcode == "transpose":
+            turned = user.attributes.get("dimensions")
+            order = tuple(order[d] for d in turned) if isinstance(turned, tuple) else order
+        elif (user.opcode not in opcodes.ELEMENTWISE and user.opcode != "copy") or dimensions_of(
+            user
+        ) != dimensions_of(node):
+            return None
+        found = self._partitioner.spec(user)
+        if found is None or found.axes != tuple(spec.axes[d] for d in order):
+            return None
+        return order
+
+    def _result(self, node: hlo.Instruction, order: tuple[int, ...]) -> Site | None:
+        """The result of the program that an array is, where the program annotates it."""
+        home = node.computation
+        if home is None or not home.is_entry:
+            return None
+        number = None
+        if home.root is node:
+            number = 0
+        else:
+            for user in node.user_view:
+                if user.opcode == "tuple" and user is home.root:
+                    number = user.operands.index(node)
+                elif user.opcode == "tuple" and any(
+                    g is home.root for g in user.user_view if g.opcode == "get-tuple-element"
+                ):
+                    number = 0
+        spec, dimensions = self._partitioner.spec(node), dimensions_of(node)
+        if number is None or not self.is_fixed(number) or spec is None or dimensions is None:
+            return None
+        return Site("result", f"result[{number}]", None, node, spec, dimensions)

@@ -1,0 +1,167 @@
+"""`Compilation.collectives`: why each collective of the final text is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+import hlotext as hlo
+from hlotext.analysis import Communication, DeviceMesh, axes_of, communications
+from hlotext.dumps.collectives import ends, wording
+from hlotext.dumps.collectives.advice import Advice, Where
+from hlotext.dumps.collectives.annotations import Annotations
+from hlotext.dumps.collectives.finals import Match, item, match
+from hlotext.dumps.collectives.keys import Keys, Text
+from hlotext.dumps.collectives.pairing import Sides
+from hlotext.dumps.collectives.partitioner import Partitioner, Written
+from hlotext.dumps.collectives.places import Places
+from hlotext.dumps.collectives.records import (
+    HALO,
+    HIGH,
+    LOW,
+    MEDIUM,
+    PARTIAL,
+    PASS,
+    PROGRAM,
+    RESHARD,
+    UNKNOWN,
+    CollectiveCause,
+    Confidence,
+    Place,
+    Reason,
+)
+from hlotext.dumps.collectives.schemes import Schemes
+from hlotext.dumps.collectives.steps import DUMP_THE_REST, mesh_for, partitioning_of, read
+
+if TYPE_CHECKING:
+    from hlotext.dumps.compilation import Compilation
+    from hlotext.dumps.step import Step
+
+_MISSING = "the texts around partitioning were not dumped; for shardings and suggestions compile with"
+
+
+def collectives(
+    compilation: Compilation, mesh: DeviceMesh | str | None = None
+) -> tuple[CollectiveCause, ...]:
+    """Why each collective of the final text is there. See `Compilation.collectives`."""
+    after = compilation.after
+    if after is None:
+        raise LookupError(f"{compilation.name} has no final text")
+    begun = communications(after)
+    if not begun:
+        return ()
+    around = partitioning_of(compilation)
+    before = read(around.before) if around is not None else None
+    parted = read(around.after) if around is not None else None
+    program = read(compilation.first)
+    known = mesh_for(mesh, after, (program, before))
+    if before is None or parted is None:
+        return ends.collectives(after, program, begun, known, f"{_MISSING} {DUMP_THE_REST}")
+    assert around is not None
+    return _Answers(compilation, after, around.before, Sides(before, parted, Keys()), known).all(begun)
+
+
+class _Answers:
+    """The answers of a compilation whose partitioning was dumped."""
+
+    def __init__(
+        self,
+        compilation: Compilation,
+        after: hlo.Module,
+        before_step: Step,
+        sides: Sides,
+        mesh: DeviceMesh | None,
+    ) -> None:
+        self.compilation = compilation
+        self.sides = sides
+        self.mesh = mesh
+        self.final = Text(after, sides.before.keys)
+        self.partitioner = Partitioner(sides, mesh)
+        self.places = Places(sides.before)
+        annotations = Annotations(self.partitioner, self.places)
+        self.advice = Advice(self.partitioner, annotations, self.places, _where(compilation, before_step))
+        self.schemes = Schemes(self.partitioner, annotations)
+        self._written = {one.part: one for one in self.partitioner.written}
+
+    def all(self, begun: tuple[Communication, ...]) -> tuple[CollectiveCause, ...]:
+        """One answer for each communication, in order."""
+        parts = [item(one.communication, self.sides.after) for one in self.partitioner.written]
+        matches = match([item(one, self.final) for one in begun], parts)
+        notes = () if self.mesh is not None else (wording.NO_MESH,)
+        return tuple(
+            CollectiveCause(one.item.node, one.item.communication, self._reasons(one), notes)
+            for one in matches
+        )
+
+    def _reasons(self, found: Match) -> tuple[Reason, ...]:
+        if not found.parts:
+            return (self._unmatched(found),)
+        return tuple(self._reason(self._written[part.node], found) for part in found.parts)
+
+    def _unmatched(self, found: Match) -> Reason:
+        """A collective that is none of the partitioner's."""
+        one = found.item.communication
+        axes = axes_of(self.final.module, one, self.mesh) or ()
+        is_device = one.link.name == "DEVICE"
+        cause = PASS if is_device else UNKNOWN
+        because = wording.by_a_pass(None) if is_device else wording.UNTOLD
+        return Reason(cause, None, None, None, axes, None, None, LOW, because)
+
+    def _place(self, node: hlo.Instruction | None, is_exact: bool = True) -> Place | None:
+        return self.places.of(node, is_exact) if node is not None else None
+
+    def _reason(self, part: Written, found: Match) -> Reason:
+        user = self._place(part.users[0], part.user is not None) if part.users else None
+        tensor = self._place(part.tensor)
+        if tensor is None and part.cause == PARTIAL:
+            tensor = user
+        made = Reason(
+            cause=part.cause,
+            wanted_by=part.wanted_by,
+            user=user,
+            tensor=tensor,
+            axes=part.axes,
+            have=str(part.have) if part.have is not None else None,
+            want=str(part.want) if part.want is not None else None,
+            confidence=_confidence(part, found, self.mesh is not None),
+            because="",
+            part=part.part.name,
+            readers=part.readers,
+            is_rematerialized=part.is_rematerialized,
+            have_sharding=str(part.have_sharding) if part.have_sharding is not None else None,
+            want_sharding=str(part.want_sharding) if part.want_sharding is not None else None,
+            result=part.result,
+            origin=self.schemes.origin(part),
+            scheme=self.schemes.scheme(part),
+            suggestions=self.advice.suggestions(part),
+        )
+        return attrs.evolve(made, because=wording.sentence(made, part))
+
+
+def _where(compilation: Compilation, before: Step) -> Where:
+    """Which of the compilers that suggestions were measured on this one is."""
+    if "shardy" not in before.name and not compilation.files_of("shardy"):
+        program = compilation.before
+        if program is None or "xla.sdy.meshes" not in program.attributes.get("frontend_attributes", {}):
+            return "gspmd"
+    return {"tpu": "tpu", "gpu": "gpu"}.get(compilation.platform or "", "cpu")  # type: ignore[return-value]
+
+
+def _confidence(part: Written, found: Match, has_mesh: bool) -> Confidence:
+    """High where every item of the answer was found and nothing else fits."""
+    if part.cause == UNKNOWN:
+        return LOW
+    sure = not part.doubts and not found.is_any and found.is_sure
+    if part.cause == RESHARD:
+        told = part.side == "result" or part.want is not None
+        known = part.tensor is not None and told and (part.have is not None or part.side == "result")
+    elif part.cause == HALO:
+        known = part.tensor is not None and part.have is not None
+    elif part.cause == PARTIAL:
+        known = bool(part.users) and part.have is not None
+    else:
+        known = part.cause == PROGRAM and bool(part.users)
+    if sure and known and has_mesh:
+        return HIGH
+    return MEDIUM if part.users or part.tensor is not None else LOW

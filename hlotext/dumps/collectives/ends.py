@@ -1,0 +1,209 @@
+"""Why collectives are there when only the texts before and after optimization were dumped."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import attrs
+
+import hlotext as hlo
+from hlotext.analysis import Communication, DeviceMesh, axes_of
+from hlotext.analysis.communication import KINDS
+from hlotext.dumps.collectives import wording
+from hlotext.dumps.collectives.keys import Key, Keys, Text
+from hlotext.dumps.collectives.partitioner import SUMMING, SUMS, WINDOWED
+from hlotext.dumps.collectives.places import Places, is_constraint, op_name_of
+from hlotext.dumps.collectives.records import (
+    CONSTRAINT,
+    HALO,
+    HIGH,
+    LOW,
+    MEDIUM,
+    OPERATION,
+    PARTIAL,
+    PROGRAM,
+    RESHARD,
+    RESULT,
+    CollectiveCause,
+    Confidence,
+    Place,
+    Reason,
+)
+from hlotext.dumps.collectives.specs import Specs
+
+_VIEWS = frozenset({"bitcast", "copy", "reshape", "transpose", "convert", "copy-done"})
+_MOST = 64
+
+
+def collectives(
+    after: hlo.Module,
+    before: hlo.Module | None,
+    begun: tuple[Communication, ...],
+    mesh: DeviceMesh | None,
+    note: str,
+) -> tuple[CollectiveCause, ...]:
+    """Why each collective is there, as far as both ends tell."""
+    keys = Keys()
+    told = _Ends(Text(after, keys), Text(before, keys) if before is not None else None, mesh)
+    notes = (note,) if mesh is not None else (note, wording.NO_MESH)
+    return tuple(CollectiveCause(one.instruction, one, told.reasons(one), notes) for one in begun)
+
+
+class _Ends:
+    def __init__(self, final: Text, program: Text | None, mesh: DeviceMesh | None) -> None:
+        self.final = final
+        self.program = program
+        self.mesh = mesh
+        self.specs = Specs(mesh) if mesh is not None else None
+        self.places = Places(final)
+        self.program_places = Places(program) if program is not None else None
+        self._by_short: dict[object, list[hlo.Instruction]] = defaultdict(list)
+        for node in program.key if program is not None else ():
+            self._by_short[self._short(node)].append(node)
+
+    @staticmethod
+    def _short(node: hlo.Instruction) -> object:
+        """The last part of the op_name and the line: calls are not inlined before optimization."""
+        frame = node.innermost_frame
+        return op_name_of(node).rpartition("/")[2], frame.line if frame else 0, frame.file if frame else ""
+
+    def reasons(self, one: Communication) -> tuple[Reason, ...]:
+        """One reason, or one for each operand of a combined collective."""
+        node = one.instruction
+        axes = axes_of(self.final.module, one, self.mesh) or ()
+        data = [n for n in node.operands if n.shape is not None and n.shape.is_array]
+        if len(data) > 1 and one.kind != "all-to-all":  # one exchange may have an operand for each device
+            return tuple(self._of_operand(one, operand, axes) for operand in data)
+        joined = self._joined(data[0]) if data else []
+        if len(joined) > 1 and op_name_of(node) == "":
+            return tuple(self._of_operand(one, operand, axes) for operand in joined)
+        return (self._single(one, data[0] if data else None, axes),)
+
+    def _joined(self, node: hlo.Instruction) -> list[hlo.Instruction]:
+        """What a pass put into one array."""
+        for _ in range(_MOST):
+            if node.opcode == "fusion" and node.called_computations and len(node.called_computations[0]):
+                node = node.called_computations[0].root
+            elif node.opcode == "concatenate":
+                return list(node.operands)
+            elif node.opcode in _VIEWS and node.operands:
+                node = node.operands[0]
+            else:
+                break
+        return []
+
+    def _of_operand(self, one: Communication, operand: hlo.Instruction, axes: tuple[str, ...]) -> Reason:
+        """One part of a combined collective: what makes the operand is the operation that sums, or the tensor."""
+        made = self._maker(operand)
+        if one.kind in SUMS:
+            place = self._place(made)
+            return _worded(PARTIAL, None, place, place, axes, None, MEDIUM if place is not None else LOW)
+        return _worded(RESHARD, OPERATION, None, self._place(made), axes, self._have(made), LOW)
+
+    def _single(self, one: Communication, operand: hlo.Instruction | None, axes: tuple[str, ...]) -> Reason:
+        node = one.instruction
+        key = self.final.key.get(node) or self.final.key.get(one.start)
+        named = node if self.final.key.get(node) is not None else one.start
+        made = self._maker(operand) if operand is not None else None
+        tensor = self._place(made)
+        have = self._have(made)
+        if key is None:
+            if one.kind in SUMS:
+                return _worded(PARTIAL, None, tensor, tensor, axes, None, LOW)
+            return _worded(RESHARD, RESULT, None, tensor, axes, have, MEDIUM if have else LOW)
+        candidates = self._candidates(named, key)
+        exact = candidates[0] if len(candidates) == 1 else None
+        user = attrs.evolve(self.places.of(named), opcode=_opcode(candidates), instruction=exact)
+        is_unique = exact is not None or len({one.opcode for one in candidates}) == 1
+        if any(KINDS.get(c.opcode) == one.kind for c in candidates):
+            return _worded(PROGRAM, None, user, tensor, axes, None, HIGH if is_unique else MEDIUM)
+        if one.kind in SUMS:
+            summing = [c for c in candidates if c.opcode in SUMMING]
+            sure: Confidence = HIGH if len(summing) == 1 else MEDIUM
+            return _worded(PARTIAL, None, user, user, axes, None, sure if candidates else LOW)
+        if one.kind == "collective-permute" and any(c.opcode in WINDOWED for c in candidates):
+            return _worded(HALO, None, user, tensor, axes, have, MEDIUM)
+        wanted = CONSTRAINT if exact is not None and is_constraint(exact) else OPERATION
+        sure = HIGH if have is not None and exact is not None and self._reads(exact, made) else MEDIUM
+        return _worded(RESHARD, wanted, user, tensor, axes, have, sure if candidates else LOW)
+
+    def _reads(self, user: hlo.Instruction, made: hlo.Instruction | None) -> bool:
+        """True if an operation of the program reads an argument itself, with nothing in between."""
+        if made is None or made.opcode != "parameter":
+            return False
+        return any(
+            one.opcode == "parameter"
+            and one.parameter_number == made.parameter_number
+            and one.computation is not None
+            and one.computation.is_entry
+            for one in user.operands
+        )
+
+    def _candidates(self, node: hlo.Instruction, key: Key) -> list[hlo.Instruction]:
+        if self.program is None:
+            return []
+        found = self.program.by_key.get(key, [])
+        return found or self._by_short.get(self._short(node), [])
+
+    def _maker(self, node: hlo.Instruction) -> hlo.Instruction:
+        """What makes a value: through views, and of fusions their roots."""
+        for _ in range(_MOST):
+            if node.opcode == "fusion" and node.called_computations and len(node.called_computations[0]):
+                node = node.called_computations[0].root
+            elif node.opcode == "get-tuple-element" and node.operands[0].opcode == "fusion":
+                body, index = node.operands[0].called_computations, node.attributes.get("index")
+                if not body or not isinstance(index, int) or index >= len(body[0].root.operands):
+                    break
+                node = body[0].root.operands[index]
+            elif node.opcode in _VIEWS and node.operands:
+                node = node.operands[0]
+            elif (
+                node.opcode == "parameter"
+                and node.computation is not None
+                and node.computation.is_fusion_body
+            ):
+                caller = next(iter(node.computation.callers), None)
+                number = node.parameter_number
+                if caller is None or number is None or number >= len(caller.operands):
+                    break
+                node = caller.operands[number]
+            else:
+                break
+        return node
+
+    def _place(self, node: hlo.Instruction | None) -> Place | None:
+        if node is None:
+            return None
+        key = self.final.key.get(node)
+        if key is None and node.opcode not in ("parameter", "get-tuple-element"):
+            return None
+        found = self._candidates(node, key) if key is not None else []
+        same = [one for one in found if one.opcode == node.opcode] or found
+        return attrs.evolve(self.places.of(node), instruction=same[0] if len(same) == 1 else None)
+
+    def _have(self, node: hlo.Instruction | None) -> str | None:
+        """The sharding of an argument, which the final text keeps."""
+        if node is None or node.opcode != "parameter" or self.specs is None or node.sharding is None:
+            return None
+        if node.computation is None or not node.computation.is_entry or node.shape is None:
+            return None
+        found = self.specs.of(node.sharding, len(node.shape.dimensions))
+        return str(found) if found is not None else None
+
+
+def _opcode(candidates: list[hlo.Instruction]) -> str:
+    opcodes = {one.opcode for one in candidates}
+    return opcodes.pop() if len(opcodes) == 1 else ""
+
+
+def _worded(
+    cause: str,
+    wanted_by: str | None,
+    user: Place | None,
+    tensor: Place | None,
+    axes: tuple[str, ...],
+    have: str | None,
+    confidence: Confidence,
+) -> Reason:
+    made = Reason(cause, wanted_by, user, tensor, axes, have, None, confidence, "")
+    return attrs.evolve(made, because=wording.sentence(made))

@@ -1,0 +1,173 @@
+"""Which operation of the text before partitioning one of the text after it is the shard of."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+import hlotext as hlo
+from hlotext.dumps.collectives.keys import Key, Keys, Path, Text
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.values.sharding import Sharding
+
+Leaves = tuple[tuple[int, ...], ...]
+
+
+def leaves_of(node: hlo.Instruction) -> Leaves:
+    """The sizes of each array of a result."""
+    shape = node.shape
+    if shape is None:
+        return ()
+    return (
+        tuple(tuple(leaf.dimensions) for _, leaf in shape.leaves())
+        if shape.is_tuple
+        else ((tuple(shape.dimensions),) if shape.is_array else ())
+    )
+
+
+class Sides:
+    """The texts right before and right after partitioning, and how their operations belong together."""
+
+    def __init__(self, before: hlo.Module, after: hlo.Module, keys: Keys) -> None:
+        self.before = Text(before, keys)
+        self.after = Text(after, keys)
+        self._homes: dict[Path, Computation] = {}
+        for path, computation in self.before.computations:
+            self._homes.setdefault(path, computation)
+        self._found: dict[hlo.Instruction, hlo.Instruction | None] = {}
+        self._local: dict[hlo.Instruction, Leaves] = {}
+        self._after_twins: dict[object, list[hlo.Instruction]] | None = None
+
+    # ---- before
+
+    def sharding(self, node: hlo.Instruction, index: int | None = None) -> Sharding | None:
+        """The sharding of an array before partitioning; None means replicated. Of a tuple that of one of its arrays."""
+        found = node.sharding
+        if found is None or node.shape is None:
+            return None
+        if not node.shape.is_tuple:
+            return found.tuple_elements[0] if found.is_tuple and len(found.tuple_elements) == 1 else found
+        each = found.for_shape(node.shape).tuple_elements
+        return each[index] if index is not None and index < len(each) else None
+
+    def local(self, node: hlo.Instruction) -> Leaves:
+        """What one device holds of an operation of the text before partitioning."""
+        found = self._local.get(node)
+        if found is None:
+            shape = node.shape
+            if shape is not None and node.sharding is not None:
+                try:
+                    shape = node.sharding.for_shape(shape).shard_shape(shape)
+                except ValueError:
+                    shape = node.shape
+            if shape is None:
+                found = ()
+            elif shape.is_tuple:
+                found = tuple(tuple(leaf.dimensions) for _, leaf in shape.leaves())
+            else:
+                found = (tuple(shape.dimensions),) if shape.is_array else ()
+            self._local[node] = found
+        return found
+
+    # ---- across
+
+    def counterpart(self, node: hlo.Instruction) -> hlo.Instruction | None:
+        """The operation before partitioning that an operation after it is the shard of; None where nothing tells."""
+        if node not in self._found:
+            self._found[node] = None  # a cycle through tuples ends here
+            self._found[node] = self._counterpart(node)
+        return self._found[node]
+
+    def _counterpart(self, node: hlo.Instruction) -> hlo.Instruction | None:
+        home = self._homes.get(self.after.path(node.computation))
+        if node.opcode == "parameter":
+            number = node.parameter_number
+            return next((p for p in home.parameters if p.parameter_number == number), None) if home else None
+        if node.opcode == "constant":
+            return self._named(node)
+        key = self.after.key[node]
+        if key is not None:
+            # What the partitioner added at an operation's end, such as the sum of partial products, stands for the operation.
+            candidates = self.candidates(node, key) or self.narrowed(self.before.by_key.get(key, ()), node)
+            if len(candidates) == 1:
+                return candidates[0]
+            if candidates:
+                return self._ordinal(node, candidates)
+        if node.opcode == "get-tuple-element" and node.operands:
+            source = self.counterpart(node.operands[0])
+            if source is not None:
+                index = node.attributes.get("index")
+                taken = [
+                    user
+                    for user in source.user_view
+                    if user.opcode == "get-tuple-element" and user.attributes.get("index") == index
+                ]
+                return taken[0] if taken else None
+        if key is None and home is not None:
+            return self._unnamed(node, home)
+        return None
+
+    def _named(self, node: hlo.Instruction) -> hlo.Instruction | None:
+        found = self.before.module.find(node.name.removesuffix(".clone"))
+        return found if isinstance(found, hlo.Instruction) and found.opcode == node.opcode else None
+
+    def _unnamed(self, node: hlo.Instruction, home: Computation) -> hlo.Instruction | None:
+        """An operation that says nothing of itself, by opcode, shape and what it depends on."""
+        mine = leaves_of(node)
+        wanted = self.after.reach(node)
+        found = [
+            one
+            for one in home.instructions
+            if one.opcode == node.opcode
+            and self.before.key[one] is None
+            and self.local(one) == mine
+            and self.before.reach(one) == wanted
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def candidates(self, node: hlo.Instruction, key: Key | None = None) -> list[hlo.Instruction]:
+        """Operations before partitioning that have the opcode and the key, narrowed by shape, place and dependences."""
+        key = self.after.key[node] if key is None else key
+        return self.narrowed(
+            [one for one in self.before.by_key.get(key, ()) if one.opcode == node.opcode], node
+        )
+
+    def narrowed(self, candidates: Sequence[hlo.Instruction], node: hlo.Instruction) -> list[hlo.Instruction]:
+        """Those of several operations that fit an operation after partitioning best, test by test."""
+        path, mine, reach = self.after.path(node.computation), leaves_of(node), self.after.reach(node)
+        tests: tuple[Callable[[hlo.Instruction], bool], ...] = (
+            lambda one: self.before.path(one.computation) == path,
+            lambda one: self.before.reach(one) == reach,
+            lambda one: self.local(one) == mine,
+            lambda one: self.before.reach(one)[0] == reach[0],
+            lambda one: self.before.reach(one)[1] == reach[1],
+        )
+        left = list(candidates)
+        for test in tests:
+            if len(left) < 2:
+                break
+            left = [one for one in left if test(one)] or left
+        return left
+
+    def _ordinal(
+        self, node: hlo.Instruction, candidates: Sequence[hlo.Instruction]
+    ) -> hlo.Instruction | None:
+        """Of several that nothing tells apart the one in the same place, where there are as many on both sides."""
+        if self._after_twins is None:
+            self._after_twins = defaultdict(list)
+            for one in self.after.key:
+                if self.after.key[one] is not None:
+                    self._after_twins[self._twin(one)].append(one)
+        mine = self._after_twins[self._twin(node)]
+        if len(mine) != len(candidates):
+            return None
+        return candidates[mine.index(node)]
+
+    def _twin(self, node: hlo.Instruction) -> object:
+        return (
+            self.after.key[node],
+            node.opcode,
+            self.after.path(node.computation),
+            self.after.reach(node),
+            leaves_of(node),
+        )

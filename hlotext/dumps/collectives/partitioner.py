@@ -1,0 +1,364 @@
+"""Why the partitioner wrote each of its collectives, told from the texts right before and right after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+import hlotext as hlo
+from hlotext.analysis import Communication, DeviceMesh, axes_of, communications
+from hlotext.analysis.communication import KINDS
+from hlotext.dumps.collectives.keys import Key
+from hlotext.dumps.collectives.pairing import Sides, leaves_of
+from hlotext.dumps.collectives.places import is_constraint
+from hlotext.dumps.collectives.records import (
+    CONSTRAINT,
+    HALO,
+    LOOP,
+    OPERATION,
+    PARTIAL,
+    PROGRAM,
+    RESHARD,
+    RESULT,
+    UNKNOWN,
+)
+from hlotext.dumps.collectives.specs import Spec, Specs, dimensions_of, placements
+from hlotext.dumps.collectives.walking import MOVES, Way, backward, forward, last_of
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Family
+from hlotext.ir.values.sharding import Sharding
+
+SUMS = frozenset({"all-reduce", "reduce-scatter", "collective-reduce"})
+WINDOWED = frozenset({"convolution", "reduce-window", "select-and-scatter", "slice", "concatenate", "pad"})
+"""Readers that read over the edge of a shard."""
+SUMMING = frozenset(
+    row.name
+    for row in opcodes.OPCODES.values()
+    if row.family in (Family.CONTRACTION, Family.REDUCTION, Family.INDEXING)
+) - {"dynamic-slice", "dynamic-update-slice"}
+"""Opcodes that sum over a dimension of an operand, or find elements in one."""
+_CUTS = frozenset({"pad", "slice", "dynamic-slice"})
+_SLICES = frozenset({"slice", "dynamic-slice"})
+
+
+@attrs.define(eq=False)
+class Written:
+    """One collective right after partitioning, and what is known of it."""
+
+    part: hlo.Instruction
+    communication: Communication
+    key: Key | None
+    axes: tuple[str, ...] = ()
+    cause: str = UNKNOWN
+    wanted_by: str | None = None
+    side: str = ""
+    """`operand` or `result`, of a reshard."""
+    users: tuple[hlo.Instruction, ...] = ()
+    """The operations before partitioning that it may be written for: one where that is sure."""
+    tensor: hlo.Instruction | None = None
+    """The operation before partitioning whose result is moved."""
+    tensor_end: hlo.Instruction | None = None
+    """The shard of it after partitioning."""
+    have: Spec | None = None
+    want: Spec | None = None
+    have_sharding: Sharding | None = None
+    want_sharding: Sharding | None = None
+    readers: int = 1
+    result: int | None = None
+    is_rematerialized: bool = False
+    shifted: int | None = None
+    """Of a halo the elements that are read over the edge."""
+    dimension: int | None = None
+    """Of a halo the dimension whose edge it is."""
+    doubts: list[str] = attrs.field(factory=list)
+    """What is not sure, in a few words each."""
+
+    @property
+    def user(self) -> hlo.Instruction | None:
+        """The operation that it is written for; None for results of the program, and where several fit."""
+        return self.users[0] if len(self.users) == 1 else None
+
+
+class Partitioner:
+    """What the partitioner wrote, collective by collective."""
+
+    def __init__(self, sides: Sides, mesh: DeviceMesh | None) -> None:
+        self.sides = sides
+        self.mesh = mesh
+        self.specs = Specs(mesh) if mesh is not None else None
+        self.written: list[Written] = []
+        for one in communications(sides.after.module):
+            if one.kind in ("infeed", "outfeed") or one.kind.startswith("host "):
+                continue
+            part = Written(one.instruction, one, sides.after.key[one.instruction])
+            part.axes = self._axes(one)
+            self.written.append(part)
+        for part in self.written:
+            self._explain(part)
+
+    def _axes(self, one: Communication) -> tuple[str, ...]:
+        return axes_of(self.sides.after.module, one, self.mesh) or ()
+
+    def spec(self, node: hlo.Instruction) -> Spec | None:
+        """The spec of an array before partitioning; None without a mesh, and where no PartitionSpec says it."""
+        dimensions = dimensions_of(node)
+        if self.specs is None or dimensions is None:
+            return None
+        return self.specs.of(self.sides.sharding(node), len(dimensions))
+
+    # ---- one collective
+
+    def _explain(self, part: Written) -> None:
+        key, sides = part.key, self.sides
+        if key is None:
+            self._for_result(part)
+            return
+        named = sides.before.by_key.get(key, [])
+        if not named:
+            part.doubts.append("the operation it was written for is not in the text before partitioning")
+            return
+        asked = [one for one in named if KINDS.get(one.opcode) == part.communication.kind]
+        if asked:
+            self._asked_for(part, asked)
+            return
+        own = {one.opcode for one in named}
+        if part.communication.kind in SUMS:
+            self._summed(part, named, own)
+        else:
+            self._moved(part, named, own)
+
+    def _asked_for(self, part: Written, asked: list[hlo.Instruction]) -> None:
+        """The program itself has the collective."""
+        part.cause = PROGRAM
+        part.users = tuple(self.sides.narrowed(asked, part.part))
+        user = part.users[0]
+        part.tensor = user.operands[0] if user.operands else None
+
+    def _summed(self, part: Written, named: list[hlo.Instruction], own: set[str]) -> None:
+        """An operation sums over a dimension that is cut."""
+        part.cause = PARTIAL
+        computing = own & SUMMING or own - MOVES
+        way = backward(self.sides, part.part, part.key, computing or own)
+        found = way.own[0] if way.own else None
+        if found is not None:
+            part.users = tuple(self._candidates(found, named))
+        else:
+            summing = [one for one in named if one.opcode in SUMMING]
+            part.users = tuple(self.sides.narrowed(summing or named, part.part))
+            part.doubts.append("the operation that sums was not found on the way")
+        part.tensor = part.user
+        if part.users:
+            self._placed(part, part.users[0])
+
+    def _placed(self, part: Written, node: hlo.Instruction) -> None:
+        part.have_sharding = self.sides.sharding(node)
+        part.have = self.spec(node)
+
+    def _candidates(self, found: hlo.Instruction, named: list[hlo.Instruction]) -> list[hlo.Instruction]:
+        """The operations before partitioning that one after it, with the same key, may be."""
+        same = [one for one in named if one.opcode == found.opcode] or named
+        left = self.sides.narrowed(same, found)
+        if len(left) > 1:
+            counterpart = self.sides.counterpart(found)
+            if counterpart is not None and counterpart in left:
+                return [counterpart]
+        return left
+
+    # ---- moved
+
+    def _moved(self, part: Written, named: list[hlo.Instruction], own: set[str]) -> None:
+        back = backward(self.sides, part.part, part.key, own - MOVES)
+        on = forward(self.sides, part.part, part.key, own)
+        if back.own and not self._is_another(back, on):
+            self._of_result(part, back.own[0], named)
+            return
+        reader = last_of(self.sides, on.own)
+        if reader is not None:
+            part.users = tuple(self._candidates(reader, named))
+        else:
+            part.users = tuple(self.sides.narrowed(named, part.part))
+            part.doubts.append("the operation that reads it was not found on the way")
+        self._find_tensor(part, back)
+        opcode = part.users[0].opcode if part.users else ""
+        if (
+            part.communication.kind == "collective-permute"
+            and opcode in WINDOWED
+            and self._is_slice(part, back)
+        ):
+            part.cause, part.side = HALO, "operand"
+            return
+        part.cause, part.side = RESHARD, "operand"
+        part.wanted_by = _wanted_by(part.users)
+        if reader is not None and reader.opcode not in MOVES:
+            part.readers += len({self.sides.after.key[one] for one in on.ends})
+        self._want(part, back, on, reader)
+
+    def _is_another(self, back: Way, on: Way) -> bool:
+        """True where what is met on the way back is another operation of the program than the one that reads it."""
+        if not on.own:
+            return False
+        made, read = self.sides.counterpart(back.own[0]), last_of(self.sides, on.own)
+        if made is None or read is None or self.sides.local(made) != leaves_of(back.own[0]):
+            return False
+        reading = self.sides.counterpart(read)
+        return reading is not None and reading is not made
+
+    def _of_result(self, part: Written, found: hlo.Instruction, named: list[hlo.Instruction]) -> None:
+        """The operation was carried out in another sharding than its result has."""
+        part.cause, part.side, part.wanted_by = RESHARD, "result", OPERATION
+        same = [one for one in named if one.opcode == found.opcode] or named
+        part.users = tuple(self.sides.narrowed(same, found))
+        part.tensor = part.user
+        if part.users and dimensions_of(part.users[0]) is not None:
+            part.want = self.spec(part.users[0])
+            part.want_sharding = self.sides.sharding(part.users[0])
+
+    def _find_tensor(self, part: Written, back: Way) -> None:
+        """The tensor that is moved: what makes the data that comes to the collective."""
+        ends = [*back.own, *back.ends]
+        found: dict[hlo.Instruction, hlo.Instruction] = {}
+        for end in ends:
+            one = self.sides.counterpart(end)
+            if one is not None:
+                found.setdefault(one, end)
+        if len(found) == 1 and len(set(ends)) >= 1:
+            part.tensor, part.tensor_end = next(iter(found.items()))
+            if len(ends) > 1:
+                part.doubts.append("part of the data is made elsewhere")
+            self._placed(part, part.tensor)
+        else:
+            part.doubts.append(
+                f"{len(found)} tensors are joined before it is moved" if found else "the tensor is not known"
+            )
+
+    def _is_slice(self, part: Written, back: Way) -> bool:
+        """True where only a slice of the tensor is sent."""
+        node = part.part.operands[0] if part.part.operands else None
+        while node is not None and node in back.passed:
+            if node.opcode in _SLICES:
+                sizes, whole = leaves_of(node), leaves_of(node.operands[0])
+                if sizes and whole and len(sizes[0]) == len(whole[0]):
+                    cut = [n for n, (a, b) in enumerate(zip(sizes[0], whole[0], strict=True)) if a < b]
+                    part.dimension = cut[0] if len(cut) == 1 else None
+                    part.shifted = sizes[0][cut[0]] if len(cut) == 1 else None
+                return True
+            node = node.operands[0] if node.operands else None
+        return False
+
+    # ---- the sharding that is wanted
+
+    def _want(self, part: Written, back: Way, on: Way, reader: hlo.Instruction | None) -> None:
+        tensor = part.tensor
+        user = part.users[0] if part.users else None
+        if tensor is None or user is None:
+            return
+        if _is_placed_alike(user, tensor):
+            part.want, part.want_sharding = self.spec(user), self.sides.sharding(user)
+        elif reader is not None and part.have is not None and self.mesh is not None:
+            part.want = self._told_by_shape(part, back, on, reader)
+        if part.have is not None and part.want is not None:
+            part.is_rematerialized = self._is_cut_again(part, on)
+
+    def _told_by_shape(self, part: Written, back: Way, on: Way, reader: hlo.Instruction) -> Spec | None:
+        """The one nearest placement whose local shape is that of the value that reaches the operation."""
+        assert part.tensor is not None
+        assert part.have is not None
+        assert self.mesh is not None
+        dimensions = dimensions_of(part.tensor)
+        reached = {part.part, *on.passed}
+        values = [one for one in reader.operands if one in reached]
+        if dimensions is None or len(values) != 1:
+            return None
+        value: hlo.Instruction | None = values[0]
+        chain = [part.part, *back.passed, *on.passed]
+        axes = dict.fromkeys(
+            axis.partition(":")[0] for one in chain if one.opcode in KINDS for axis in self._axes_at(one)
+        )
+        others: tuple[str, ...] = ()
+        if any(one.opcode == "dynamic-slice" for one in on.passed):
+            others = tuple(name for name in self.mesh.names if name not in part.have.used)
+        near = list(placements(part.have, tuple(axes), others))
+        while value is not None and value in reached:
+            local = leaves_of(value)
+            if len(local) == 1 and len(local[0]) == len(dimensions):
+                best: list[Spec] = []
+                least = 0
+                for cost, spec in near:
+                    if best and cost > least:
+                        break
+                    if spec.local(dimensions, self.mesh) == local[0]:
+                        best.append(spec)
+                        least = cost
+                if best:
+                    return best[0] if len(best) == 1 else None
+            # What is cut or padded for the operation alone has no placement of its own: it is that of what was cut.
+            value = value.operands[0] if value.opcode in _CUTS and value.operands else None
+        return None
+
+    def _axes_at(self, node: hlo.Instruction) -> tuple[str, ...]:
+        return next((one.axes for one in self.written if one.part is node), ())
+
+    def _is_cut_again(self, part: Written, on: Way) -> bool:
+        """True for a gather whose result each device cuts along a dimension that was whole."""
+        if part.communication.kind != "all-gather" or part.have is None or part.want is None:
+            return False
+        if not any(one.opcode == "dynamic-slice" for one in on.passed):
+            return False
+        return (
+            any(cut and not had for had, cut in zip(part.have.axes, part.want.axes, strict=True))
+            if part.have.rank == part.want.rank
+            else False
+        )
+
+    # ---- results
+
+    def _for_result(self, part: Written) -> None:
+        """A collective without metadata: one for the results of the program, or for the state of a loop."""
+        home = part.part.computation
+        back = backward(self.sides, part.part, None, ())
+        part.cause, part.side = RESHARD, "operand"
+        self._find_tensor(part, back)
+        if home is None or not home.is_entry:
+            part.wanted_by = LOOP
+            part.doubts.append("it stands in a loop without metadata")
+            return
+        part.wanted_by = RESULT
+        results = self.sides.after.reach(part.part)[1]
+        if results and not results & (results - 1):
+            part.result = results.bit_length() - 1
+            part.want_sharding = self._result_sharding(part.result)
+            if part.tensor is not None and self.specs is not None:
+                dimensions = dimensions_of(part.tensor)
+                if dimensions is not None and self._has_result_sharding():
+                    part.want = self.specs.of(part.want_sharding, len(dimensions))
+        if part.want is None:
+            part.doubts.append("the sharding of the result is not known")
+
+    def _has_result_sharding(self) -> bool:
+        return len(self.sides.before.module.entry) > 0
+
+    def _result_sharding(self, number: int) -> Sharding | None:
+        root = self.sides.before.module.entry.root
+        if root.shape is not None and root.shape.is_tuple:
+            found = self.sides.sharding(root, number)
+            if found is None and root.sharding is None and root.opcode == "tuple":
+                return self.sides.sharding(root.operands[number])
+            return found
+        return self.sides.sharding(root)
+
+
+def _wanted_by(users: Iterable[hlo.Instruction]) -> str:
+    for user in users:
+        if is_constraint(user):
+            return CONSTRAINT
+        if user.opcode in ("while", "tuple"):
+            return LOOP
+    return OPERATION
+
+
+def _is_placed_alike(user: hlo.Instruction, tensor: hlo.Instruction) -> bool:
+    """True for an operation that takes its operands placed as its result is."""
+    if user.opcode not in opcodes.ELEMENTWISE and user.opcode != "copy":
+        return False
+    return dimensions_of(user) == dimensions_of(tensor) is not None

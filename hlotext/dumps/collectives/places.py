@@ -1,0 +1,66 @@
+"""Operations as places of the program: op_name and line."""
+
+from __future__ import annotations
+
+import hlotext as hlo
+from hlotext.dumps.collectives.keys import Key, Text
+from hlotext.dumps.collectives.records import Place
+from hlotext.ir.values.frames import StackFrame
+
+
+def is_constraint(node: hlo.Instruction) -> bool:
+    """True for a sharding constraint of the program, in any text."""
+    return node.opcode in ("copy", "custom-call") and _is_named_so(node)
+
+
+def _is_named_so(node: hlo.Instruction) -> bool:
+    """True for what a constraint brought, whatever it became."""
+    return op_name_of(node).rpartition("/")[2] == "sharding_constraint"
+
+
+def op_name_of(node: hlo.Instruction) -> str:
+    metadata = node.metadata
+    return metadata.op_name if metadata is not None else ""
+
+
+class Places:
+    """Makes places of instructions of one text."""
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+        self._files: set[str] | None = None
+
+    def of(self, node: hlo.Instruction, is_exact: bool = True) -> Place:
+        """The place of an instruction; without itself where it is one of several."""
+        frame = self.frame(node)
+        return Place(
+            op_name_of(node),
+            frame.line if frame is not None and frame.line else None,
+            frame.file if frame is not None else "",
+            node.opcode,
+            node if is_exact else None,
+        )
+
+    def frame(self, node: hlo.Instruction) -> StackFrame | None:
+        """The innermost frame; of a constraint that of whoever calls a helper that only annotates.
+
+        Programs often put constraints through one function, whose line then says nothing. It is known by its file: no
+        operation that computes has its innermost frame there.
+        """
+        frame = node.innermost_frame
+        if frame is None or not _is_named_so(node) or frame.file in self._computing_files():
+            return frame
+        return next((one for one in node.frames if one.file in self._computing_files()), frame)
+
+    def _computing_files(self) -> set[str]:
+        if self._files is None:
+            seen: set[Key] = set()
+            self._files = set()
+            for node, key in self._text.key.items():
+                if key is None or key in seen or is_constraint(node):
+                    continue
+                seen.add(key)
+                frame = node.innermost_frame
+                if frame is not None:
+                    self._files.add(frame.file)
+        return self._files

@@ -1,0 +1,145 @@
+"""The answer to "why is this collective there?": one record for each collective, reason, place and suggestion."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+
+import hlotext as hlo
+from hlotext.analysis import Communication
+
+Confidence = Literal["high", "medium", "low"]
+HIGH: Confidence = "high"
+MEDIUM: Confidence = "medium"
+LOW: Confidence = "low"
+
+RESHARD, PARTIAL, HALO, PROGRAM, PASS, UNKNOWN = "reshard", "partial", "halo", "program", "pass", "unknown"
+OPERATION, CONSTRAINT, RESULT, LOOP = "operation", "constraint", "result", "loop"
+ARGUMENT = "argument"
+
+
+@attrs.frozen
+class Place:
+    """An operation of the program that a collective has to do with."""
+
+    op_name: str
+    """Empty where the text gives none."""
+    line: int | None
+    """The line of its innermost frame; None where the text gives none, as for arguments."""
+    file: str
+    """The file of that line; empty where the text gives none."""
+    opcode: str
+    """Empty where the instruction is not known."""
+    instruction: hlo.Instruction | None
+    """Of the text before partitioning, or of `Compilation.before` where that was not dumped; None where several fit."""
+
+    @property
+    def label(self) -> str:
+        """The operation as sentences call it: the last part of its op_name, else its opcode."""
+        if self.opcode == "parameter" and self.op_name:
+            return self.op_name
+        return self.op_name.rpartition("/")[2] or self.op_name or self.opcode
+
+    def __str__(self) -> str:
+        return f"{self.label} (line {self.line})" if self.line else self.label
+
+
+@attrs.frozen
+class Suggestion:
+    """One annotation whose change may spare a collective."""
+
+    kind: Literal["argument", "constraint", "result"]
+    name: str
+    """`params['w1']`, the op_name of the constrained operation, or `result[0]`."""
+    line: int | None
+    """Of a constraint the line where it is, or is to be put; None for others."""
+    spec: str
+    """The annotation to write there: `P('dp', None)`."""
+    now: str | None
+    """The annotation that is there now; None for a constraint that would be new, and where no PartitionSpec says it."""
+    confidence: Confidence
+    because: str
+    """The change and its price, in one sentence."""
+    rule: str
+    """The rule that found it, one of `hlotext.dumps.collectives.advice.RULES`."""
+    measured: tuple[int, int]
+    """How often changes by this rule were recompiled where this compilation ran, and how many spared the collective:
+    `(57, 62)` is 57 of 62."""
+    measured_on: str
+    """The compilers of these recompilations, such as `CPU with Shardy`."""
+    bytes_spared: int | None
+    """Bytes that each device no longer sends per run of the module; None where a size or a trip count is not known."""
+    bytes_per_device: int | None
+    """Bytes by which the annotated array grows on each device, negative where it shrinks; None where not known."""
+
+
+@attrs.frozen
+class Reason:
+    """Why the partitioner wrote a collective, or one of those that were combined into it."""
+
+    cause: str
+    """`reshard`, `partial`, `halo`, `program`, `pass` or `unknown`."""
+    wanted_by: str | None
+    """Of a reshard what wants the other sharding: `operation`, `constraint`, `result` or `loop`; else None."""
+    user: Place | None
+    """The operation that needs it, one of several where a resharded tensor is shared; None for results of the program."""
+    tensor: Place | None
+    """The tensor that is moved. Of a partial sum and of a reshard of a result the operation itself; None where unknown."""
+    axes: tuple[str, ...]
+    """Names of the mesh axes that it goes along, the most major first; empty where they are not known."""
+    have: str | None
+    """The tensor's sharding, `P('dp', 'tp')`; None where it is not known or no PartitionSpec says it."""
+    want: str | None
+    """The sharding in which the operation takes it; None where it is not known or no PartitionSpec says it."""
+    confidence: Confidence
+    because: str
+    """The reason in one sentence."""
+    origin: str = ""
+    """Where the sharding comes from, in one sentence; empty where nothing tells."""
+    scheme: str = ""
+    """The partitioning scheme that it belongs to, in one sentence, where it is no mistake: a gather of an FSDP weight, a
+    sum of gradients over the batch, Megatron's second product."""
+    suggestions: tuple[Suggestion, ...] = ()
+    """At most four, the surest first."""
+    part: str = ""
+    """The collective right after partitioning; empty where that text was not dumped or tells none."""
+    readers: int = 1
+    """How many operations read the tensor in the new sharding."""
+    is_rematerialized: bool = False
+    """True where the tensor is gathered and cut again along another dimension (XLA's "involuntary full
+    rematerialization")."""
+    have_sharding: str | None = None
+    """The tensor's HLO sharding, also where no PartitionSpec says it."""
+    want_sharding: str | None = None
+    """The HLO sharding that is wanted, where the text before partitioning has it."""
+    result: int | None = None
+    """Of a reshard that a result of the program wants the number of the result."""
+
+
+@attrs.frozen
+class CollectiveCause:
+    """Why one collective of the final text is there."""
+
+    instruction: hlo.Instruction
+    communication: Communication
+    reasons: tuple[Reason, ...]
+    """One, or one for each collective that was combined into it."""
+    notes: tuple[str, ...] = ()
+    """What was missing to tell more, and what to dump for it."""
+
+    @property
+    def why(self) -> str:
+        """The sentences of all reasons, each once."""
+        return "; ".join(dict.fromkeys(reason.because for reason in self.reasons))
+
+    @property
+    def confidence(self) -> Confidence:
+        """That of the least sure reason."""
+        order: tuple[Confidence, ...] = (HIGH, MEDIUM, LOW)
+        return max((reason.confidence for reason in self.reasons), key=order.index, default=LOW)
+
+    @property
+    def suggestions(self) -> tuple[Suggestion, ...]:
+        """Those of all reasons, each once."""
+        return tuple(dict.fromkeys(one for reason in self.reasons for one in reason.suggestions))

@@ -1,0 +1,166 @@
+"""Where shardings come from, and collectives that belong to a partitioning scheme: they are expected, not mistakes."""
+
+from __future__ import annotations
+
+import hlotext as hlo
+from hlotext.dumps.collectives.annotations import Annotations, Site
+from hlotext.dumps.collectives.partitioner import Partitioner, Written
+from hlotext.dumps.collectives.places import op_name_of
+from hlotext.dumps.collectives.records import HALO, PARTIAL, RESHARD, RESULT
+from hlotext.dumps.collectives.specs import Spec, dimensions_of
+
+FSDP = "expected of a weight that is sharded along the axis of the batch (FSDP): every use gathers it"
+GRADIENT = "expected of data parallelism: it sums the gradient of a weight over the batch"
+CONTRACTED = (
+    "inherent to sharding the contracted dimension of both factors (as in Megatron's second product): one changed"
+    " annotation mostly exchanges it for other traffic"
+)
+PROPAGATED = "propagated; no annotation found"
+
+
+class Schemes:
+    """What stands around the collectives of one compilation."""
+
+    def __init__(self, partitioner: Partitioner, annotations: Annotations) -> None:
+        self._partitioner = partitioner
+        self._annotations = annotations
+        entry = partitioner.sides.before.module.entry
+        shape = entry.root.shape
+        results = [leaf for _, leaf in shape.leaves()] if shape is not None else []
+        sizes = {tuple(leaf.dimensions) for leaf in results}
+        self._weights: dict[tuple[int, ...], Spec] = {}
+        """Arguments that come back as results of the same size: what a step updates."""
+        for parameter in entry.parameters:
+            dimensions, spec = dimensions_of(parameter), partitioner.spec(parameter)
+            if dimensions is not None and spec is not None and dimensions in sizes and len(dimensions) > 1:
+                self._weights.setdefault(dimensions, spec)
+
+    # ---- where a sharding comes from
+
+    def origin(self, part: Written) -> str:
+        """Where the tensor's sharding comes from, in one sentence; empty for what the program asks for itself."""
+        told = []
+        if part.cause in (RESHARD, HALO) and part.tensor is not None and part.have is not None:
+            told.append(self._of(part.tensor, part.have))
+        elif part.cause == PARTIAL and part.users:
+            told.append(self._of_summed(part))
+        if part.wanted_by == RESULT and part.result is not None and self._annotations.is_fixed(part.result):
+            told.append(f"result[{part.result}] is annotated so")
+        elif part.cause == RESHARD and part.users and part.want is not None:
+            told.append(self._asked(part.users[0], part.want))
+        return "; ".join(filter(None, told))
+
+    def _of(self, node: hlo.Instruction, have: Spec) -> str:
+        if not have.used:
+            return ""
+        own = self._annotations.site(node)
+        if own is not None and own.kind == "argument":
+            return f"{have} is the annotation of argument {own.name}"
+        sites: dict[Site, None] = {}
+        missing = []
+        for dimension, cut in enumerate(have.axes):
+            for axis in cut:
+                found = self._annotations.origins(node, dimension, axis)
+                sites.update(dict.fromkeys(origin.site for origin in found))
+                if not found:
+                    missing.append(axis)
+        if not sites:
+            return f"{have} is {PROPAGATED}"
+        text = f"{have} comes from {_listed(list(sites))}"
+        return text + (f" ({' and '.join(missing)}: {PROPAGATED})" if missing else "")
+
+    def _of_summed(self, part: Written) -> str:
+        user = part.users[0]
+        sites: dict[Site, None] = {}
+        for operand, dimension in _contracted(user):
+            spec = self._partitioner.spec(operand)
+            if spec is None or dimension >= spec.rank:
+                continue
+            for axis in spec.axes[dimension]:
+                if axis in {one.partition(":")[0] for one in part.axes}:
+                    found = self._annotations.origins(operand, dimension, axis)
+                    sites.update(dict.fromkeys(origin.site for origin in found))
+        axes = " and ".join(part.axes)
+        if not part.axes:
+            return ""
+        return f"{axes} comes from {_listed(list(sites))}" if sites else f"{axes} is {PROPAGATED}"
+
+    def _asked(self, user: hlo.Instruction, want: Spec) -> str:
+        if self._partitioner.spec(user) != want:
+            return ""
+        asked = self._annotations.asked_by(user)
+        return f"{want} is asked for by {asked[0].label}" if asked is not None else ""
+
+    # ---- schemes
+
+    def scheme(self, part: Written) -> str:
+        """The scheme that a collective belongs to; empty for none that is known."""
+        if part.cause == RESHARD and part.side == "operand" and part.communication.kind == "all-gather":
+            return FSDP if self._is_fsdp(part) else ""
+        if part.cause == PARTIAL and part.users and part.users[0].opcode in ("dot", "reduce"):
+            if self._is_gradient(part):
+                return GRADIENT
+            return CONTRACTED if self._is_both(part) else ""
+        return ""
+
+    def _is_fsdp(self, part: Written) -> bool:
+        """True for an argument whose axes cut another dimension of the product that reads it."""
+        tensor, user = part.tensor, part.users[0] if part.users else None
+        if tensor is None or user is None or part.have is None or user.opcode not in ("dot", "convolution"):
+            return False
+        axes = {axis.partition(":")[0] for axis in part.axes}
+        held = [(d, a) for d, cut in enumerate(part.have.axes) for a in cut if a in axes]
+        found = [o for d, a in held for o in self._annotations.origins(tensor, d, a)]
+        if not found or any(o.site.kind != "argument" or o.computed for o in found):
+            return False
+        others = [self._partitioner.spec(one) for one in user.operands if one is not tensor]
+        result = self._partitioner.spec(user)
+        if result is None or not axes <= set(result.used):
+            return False
+        return any(spec is not None and axes <= set(spec.used) for spec in others)
+
+    def _is_gradient(self, part: Written) -> bool:
+        user = part.users[0]
+        dimensions = dimensions_of(user)
+        if dimensions is None or "transpose(" not in op_name_of(user):
+            return False
+        axes = {axis.partition(":")[0] for axis in part.axes}
+        for sizes in (dimensions, dimensions[::-1]):
+            spec = self._weights.get(sizes)
+            if spec is not None and not axes & set(spec.used):
+                return True
+        return False
+
+    def _is_both(self, part: Written) -> bool:
+        axes = {axis.partition(":")[0] for axis in part.axes}
+        cut = set()
+        for operand, dimension in _contracted(part.users[0]):
+            spec = self._partitioner.spec(operand)
+            if spec is not None and dimension < spec.rank and axes & set(spec.axes[dimension]):
+                cut.add(operand)
+        user = part.users[0]
+        return user.opcode == "dot" and cut == set(user.operands[:2])
+
+
+def _contracted(user: hlo.Instruction) -> list[tuple[hlo.Instruction, int]]:
+    """The operands and their dimensions that an operation sums over."""
+    if user.opcode == "dot":
+        return [
+            (operand, dimension)
+            for side, operand in zip(("lhs", "rhs"), user.operands, strict=False)
+            for dimension in user.attributes.get(f"{side}_contracting_dims") or ()
+        ]
+    if user.opcode in ("reduce", "gather") and user.operands:
+        name = "start_index_map" if user.opcode == "gather" else "dimensions"
+        return [(user.operands[0], dimension) for dimension in user.attributes.get(name) or ()]
+    return []
+
+
+def _listed(sites: list[Site]) -> str:
+    """Annotations as sentences list them."""
+    arguments = [f"{one.name}: {one.spec}" for one in sites if one.kind == "argument"]
+    others = [f"{one.label}: {one.spec}" for one in sites if one.kind != "argument"]
+    parts = []
+    if arguments:
+        parts.append(f"argument{'s' if len(arguments) > 1 else ''} {' and '.join(arguments)}")
+    return " and ".join(parts + others)

@@ -1,0 +1,78 @@
+"""The texts of a compilation that tell why collectives are there, and its mesh."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import attrs
+
+import hlotext as hlo
+from hlotext.analysis import DeviceMesh, mesh_of, parse_mesh
+from hlotext.findings.errors import HloSyntaxError
+from hlotext.syntax.source.inputs import InputError
+
+if TYPE_CHECKING:
+    from hlotext.dumps.compilation import Compilation
+    from hlotext.dumps.step import Step
+
+_PARTITIONING = re.compile(r"((tpu|gpu)-)?spmd-partitioning|stateful-rng-spmd-partitioner")
+DUMP_THE_REST = (
+    "XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*(spmd-partition|shardy|sharding-prop).*'"
+)
+"""What to set to have the texts dumped that are missing."""
+
+
+@attrs.frozen
+class Partitioning:
+    """The texts right before and right after partitioning."""
+
+    before: Step
+    after: Step
+
+
+def partitioning_of(compilation: Compilation) -> Partitioning | None:
+    """The steps around the partitioner; None where they were not dumped.
+
+    The one before is the last of the same pipeline: pipelines that run inside the partitioner are dumped in between, and
+    where propagation changes nothing it has no dump of its own.
+    """
+    steps = compilation.steps
+    for step in steps:
+        if not step.is_pass or not _PARTITIONING.fullmatch(step.name.replace(" ", "_")):
+            continue
+        for earlier in reversed(steps[: step.index]):
+            if earlier.is_pass and earlier.pipeline == step.pipeline:
+                return Partitioning(earlier, step)
+    return None
+
+
+def read(step: Step | None) -> hlo.Module | None:
+    """The module of a step, not kept by it; None where it cannot be read."""
+    if step is None:
+        return None
+    known = step.__dict__.get("module")
+    if isinstance(known, hlo.Module):
+        return known
+    try:
+        return step.file.load()
+    except (InputError, HloSyntaxError):
+        return None
+
+
+def mesh_for(
+    given: DeviceMesh | str | None, after: hlo.Module, others: tuple[hlo.Module | None, ...]
+) -> DeviceMesh | None:
+    """The mesh as given, else the one whose axes a text names as the program does.
+
+    Raises ValueError where the given one is no mesh, or has another number of devices than the module.
+    """
+    if given is not None:
+        mesh = parse_mesh(given) if isinstance(given, str) else given
+        mesh_of(after, mesh)
+        return mesh
+    for module in (*others, after):
+        found = mesh_of(module) if module is not None else None
+        if found is not None and found.has_names:
+            return found.mesh
+    return None

@@ -1,0 +1,138 @@
+"""The way of a tensor through what the partitioner wrote: back to where it is made, on to the operation that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import attrs
+
+import hlotext as hlo
+from hlotext.dumps.collectives.keys import Key
+from hlotext.dumps.collectives.pairing import Sides, leaves_of
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Family
+
+_SOURCES = frozenset({"constant", "iota", "partition-id", "replica-id"})
+_MOST = 4096
+"""How many operations are looked at on the way to a tensor, which is a few."""
+MOVES = frozenset(
+    row.name
+    for row in opcodes.OPCODES.values()
+    if row.family in (Family.DATA_MOVEMENT, Family.TUPLE)
+    or row.name in ("dynamic-slice", "dynamic-update-slice")
+) | {"select", "convert", "bitcast-convert"}
+"""Opcodes that the partitioner writes around a collective to move data, so that they do not show the reader."""
+
+
+@attrs.frozen
+class Way:
+    """What is found walking from a collective along operations with its own key."""
+
+    own: tuple[hlo.Instruction, ...]
+    """The reader's own operations, the nearest first."""
+    ends: tuple[hlo.Instruction, ...]
+    """The first operations with another key: backward what makes the data."""
+    passed: tuple[hlo.Instruction, ...]
+    """Everything on the way."""
+
+
+def backward(sides: Sides, collective: hlo.Instruction, key: Key | None, own: Collection[str]) -> Way:
+    """Where the data of a collective comes from; the walk stops at operations whose opcode is in `own`."""
+    found: list[hlo.Instruction] = []
+    ends: list[hlo.Instruction] = []
+    passed: list[hlo.Instruction] = []
+    seen: set[hlo.Instruction] = set()
+    stack = list(reversed(_data(collective)))
+    while stack and len(seen) < _MOST:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.opcode in _SOURCES:
+            continue
+        if sides.after.key[node] != key or (key is None and _is_end(node)):
+            if not _is_plain(node):
+                ends.append(node)
+            continue
+        if key is not None and _is_state(node):
+            ends.append(node)
+            continue
+        if node.opcode in own:
+            found.append(node)
+            continue
+        passed.append(node)
+        stack.extend(reversed(_data(node)))
+    return Way(tuple(found), tuple(ends), tuple(passed))
+
+
+def _is_end(node: hlo.Instruction) -> bool:
+    """True for what makes data and has no key by nature."""
+    return node.opcode == "parameter" or _is_state(node)
+
+
+def _is_state(node: hlo.Instruction) -> bool:
+    return node.opcode == "get-tuple-element" and node.operands[0].opcode in (
+        "parameter",
+        "while",
+        "conditional",
+        "call",
+    )
+
+
+def _is_plain(node: hlo.Instruction) -> bool:
+    """True for a constant in any shape, and for values of a device's own number."""
+    while node.opcode in ("broadcast", "reshape", "convert", "bitcast", "copy") and node.operands:
+        node = node.operands[0]
+    return node.opcode in _SOURCES
+
+
+def _data(node: hlo.Instruction) -> list[hlo.Instruction]:
+    """The operands that hold data, without masks and indices."""
+    operands = list(node.operands)
+    if node.opcode == "select":
+        return operands[1:]
+    if node.opcode in ("dynamic-slice", "pad", "gather"):
+        return operands[:1]
+    if node.opcode == "dynamic-update-slice":
+        return operands[:2]
+    if node.opcode == "get-tuple-element" and operands and operands[0].opcode == "tuple":
+        index = node.attributes.get("index")
+        return list(operands[0].operands[index : index + 1]) if isinstance(index, int) else operands
+    return operands
+
+
+def forward(sides: Sides, collective: hlo.Instruction, key: Key | None, own: Collection[str]) -> Way:
+    """The way of what a collective gives; the walk goes on behind operations whose opcode is in `own` and moves data."""
+    found: list[hlo.Instruction] = []
+    ends: list[hlo.Instruction] = []
+    passed: list[hlo.Instruction] = []
+    seen: set[hlo.Instruction] = set()
+    queue = list(collective.user_view)
+    at = 0
+    while at < len(queue) and len(seen) < _MOST:
+        node = queue[at]
+        at += 1
+        if node in seen:
+            continue
+        seen.add(node)
+        if sides.after.key[node] != key:
+            ends.append(node)
+            continue
+        if node.opcode in own:
+            found.append(node)
+            if node.opcode not in MOVES:
+                continue
+        passed.append(node)
+        queue.extend(node.user_view)
+    return Way(tuple(found), tuple(ends), tuple(passed))
+
+
+def last_of(sides: Sides, nodes: Collection[hlo.Instruction]) -> hlo.Instruction | None:
+    """The reader's own operation of several with its opcode: one that computes, else the last that has its local shape."""
+    for node in nodes:
+        if node.opcode not in MOVES:
+            return node
+    fitting = [
+        node for node in nodes if any(sides.local(c) == leaves_of(node) for c in sides.candidates(node))
+    ]
+    return next(reversed(fitting or list(nodes)), None)

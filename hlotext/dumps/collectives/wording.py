@@ -1,0 +1,103 @@
+"""The sentences of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hlotext.dumps.collectives.records import (
+    CONSTRAINT,
+    HALO,
+    LOOP,
+    PARTIAL,
+    PROGRAM,
+    RESHARD,
+    RESULT,
+    Place,
+    Reason,
+)
+
+if TYPE_CHECKING:
+    from hlotext.dumps.collectives.partitioner import Written
+
+NO_MESH = "no text names the axes of the mesh, as Shardy's do: give it (--mesh dp=2,tp=4) for axes and PartitionSpecs"
+UNTOLD = "no text tells"
+
+
+def by_a_pass(name: str | None) -> str:
+    """Of a collective that the partitioner did not write."""
+    return "a pass behind the partitioner made it" + (f": {name}" if name else "")
+
+
+def along(axes: tuple[str, ...]) -> str:
+    """Axes as sentences name them."""
+    return " and ".join(axes) if axes else "axes that no text names"
+
+
+def sentence(reason: Reason, part: Written | None = None) -> str:
+    """Why a collective is there, in one sentence."""
+    if reason.cause == RESHARD:
+        return _reshard(reason, part)
+    user = _named(reason.user, "an operation")
+    if reason.cause == PARTIAL:
+        return f"because {user} sums over a dimension that is sharded along {along(reason.axes)}"
+    if reason.cause == HALO:
+        return f"because {user} reads {_edge(part)} over the edge of the shard of {_named(reason.tensor, 'its operand')}"
+    if reason.cause == PROGRAM:
+        line = f", line {reason.user.line}" if reason.user is not None and reason.user.line else ""
+        return f"because the program asks for it (shard_map{line})"
+    return UNTOLD
+
+
+def suggestion(
+    label: str,
+    spec: str,
+    what: str,
+    spared: int | None,
+    grows: int | None,
+    lost: Sequence[Place],
+    measured: tuple[int, int],
+    measured_on: str,
+) -> str:
+    """One change and its price."""
+    parts = [f"{label} as {spec} ({what}) may spare it"]
+    if spared is not None:
+        parts.append(f"spares {spared:,} bytes sent per run")
+    if grows:
+        parts.append(f"each device then holds {abs(grows):,} bytes {'more' if grows > 0 else 'less'}")
+    if lost:
+        parts.append(f"computes {', '.join(dict.fromkeys(map(str, lost)))} on more devices than once")
+    parts.append(f"spared in {measured[0]} of {measured[1]} recompilations on {measured_on}")
+    return "; ".join(parts)
+
+
+def _edge(part: Written | None) -> str:
+    if part is None or part.shifted is None:
+        return "elements"
+    what = "element" if part.shifted == 1 else "elements"
+    where = f" of dimension {part.dimension}" if part.dimension is not None else ""
+    return f"{part.shifted} {what}{where}"
+
+
+def _reshard(reason: Reason, part: Written | None) -> str:
+    tensor = _named(reason.tensor, "its operand")
+    have = reason.have or reason.have_sharding
+    want = reason.want or reason.want_sharding
+    if reason.wanted_by == RESULT:
+        number = f" {reason.result}" if reason.result is not None else ""
+        return f"because result{number} of the program is to be {want or 'placed otherwise'}, and {tensor} is {have or 'not'}"
+    user = _named(reason.user, "an operation")
+    if reason.readers > 1:
+        user += f" and {reason.readers - 1} other{'s' if reason.readers > 2 else ''}"
+    if part is not None and part.side == "result":
+        return f"because {user} was carried out in another sharding than its result's, {want or 'which no text tells'}"
+    who = {CONSTRAINT: "the constraint ", LOOP: "the loop "}.get(reason.wanted_by or "", "")
+    as_ = f"as {want}" if want else "in another sharding"
+    is_ = f", and it is {have}" if have else ""
+    cut = "; it is gathered whole and cut again, which moves the most" if reason.is_rematerialized else ""
+    needs = "need" if reason.readers > 1 else "needs"
+    return f"because {who}{user} {needs} {tensor} {as_}{is_}{cut}"
+
+
+def _named(place: Place | None, otherwise: str) -> str:
+    return str(place) if place is not None and place.label else otherwise

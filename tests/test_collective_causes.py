@@ -1,0 +1,276 @@
+"""Why collectives are there: against compilations whose operations had names of their own.
+
+`tests/data/collectives` holds dump folders with `truth.json`: for each collective of the final text the ones of the
+partitioner (`parts`), and for these the cause, the operation, the tensor, its sharding and the one that was wanted.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hlotext as hlo
+from hlotext import dumps
+from hlotext.analysis import communications, parse_mesh
+from hlotext.dumps.collectives.advice import MOST, RULES
+from hlotext.dumps.collectives.following import reshaped_dimension
+from hlotext.dumps.collectives.specs import Spec, Specs, placements
+from hlotext.ir.values.sharding import Sharding
+from tests.support import DATA
+
+FOLDERS = sorted(path.name.removesuffix(".tar.xz") for path in (DATA / "collectives").glob("*.tar.xz"))
+_ENDS = ("before_optimizations.txt", "after_optimizations.txt")
+
+
+def unpacked(name: str, target: Path) -> tuple[dumps.Compilation, dict[str, Any]]:
+    """A compilation and the truth about it."""
+    with tarfile.open(DATA / "collectives" / f"{name}.tar.xz") as archive:
+        archive.extractall(target, filter="data")
+    path = target / "truth.json"
+    truth: dict[str, Any] = json.loads(path.read_text())
+    path.unlink()
+    return opened(target), truth
+
+
+def opened(folder: Path) -> dumps.Compilation:
+    return next(one for one in dumps.open(folder).compilations if one.last is not None)
+
+
+def mesh_text(truth: dict[str, Any]) -> str:
+    return ",".join(f"{name}={size}" for name, size in truth["mesh"].items())
+
+
+def told(reason: dumps.Reason) -> dict[str, object]:
+    """What a reason says, in the form of the truth."""
+
+    def place(one: dumps.Place | None) -> object:
+        return None if one is None else (one.op_name, one.line, one.instruction and one.instruction.name)
+
+    return {
+        "cause": reason.cause,
+        "wanted": reason.wanted_by,
+        "user": place(reason.user),
+        "tensor": place(reason.tensor),
+        "have": reason.have,
+        "want": reason.want,
+        "axes": sorted(reason.axes),
+    }
+
+
+def wanted(part: dict[str, Any], answer: dict[str, object]) -> dict[str, object]:
+    """The truth about one part; where it does not tell a sharding, nothing is asked."""
+
+    def place(one: dict[str, Any] | None) -> object:
+        return None if one is None else (one["op_name"], one["line"], one["name"])
+
+    return {
+        "cause": part["cause"],
+        "wanted": part["wanted"],
+        "user": place(part["user"]),
+        "tensor": place(part["tensor"]) if part["tensor"] else answer["tensor"],
+        "have": part["have"] or answer["have"],
+        "want": part["want"] or answer["want"],
+        "axes": sorted(part["axes"]),
+    }
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_every_collective_is_explained(name: str, tmp_path: Path) -> None:
+    compilation, truth = unpacked(name, tmp_path)
+    found = compilation.collectives(mesh_text(truth))
+    assert compilation.after is not None
+    assert [one.instruction for one in found] == [
+        one.instruction for one in communications(compilation.after)
+    ]
+    for one in found:
+        final = truth["final"][one.instruction.name]
+        parts = {reason.part: reason for reason in one.reasons}
+        if final["any"]:
+            assert set(parts) < set(final["parts"])
+        else:
+            assert sorted(parts) == sorted(final["parts"])
+        for part, reason in parts.items():
+            answer = told(reason)
+            assert answer == wanted(truth["parts"][part], answer)
+            assert reason.because.startswith("because ")
+            assert len(reason.suggestions) <= MOST
+
+
+def test_the_mesh_is_read_from_the_header(tmp_path: Path) -> None:
+    compilation, truth = unpacked("cpu.mlp_second_wrong.shardy", tmp_path)
+    answers = [compilation.collectives(), compilation.collectives(parse_mesh(mesh_text(truth)))]
+    assert len({str([told(one.reasons[0]) for one in found]) for found in answers}) == 1
+    assert compilation.collectives() is answers[0]  # asked again, nothing is read again
+    with pytest.raises(ValueError, match="16 devices"):
+        compilation.collectives("dp=2,tp=8")
+    with pytest.raises(ValueError, match="no axis"):
+        compilation.collectives("dp")
+
+
+def test_without_a_mesh_nothing_is_named(tmp_path: Path) -> None:
+    compilation, _ = unpacked("cpu.constraint_back_and_forth.gspmd", tmp_path)
+    (one,) = compilation.collectives()
+    (reason,) = one.reasons
+    assert (reason.axes, reason.have, reason.want, reason.suggestions) == ((), None, None, ())
+    assert reason.confidence == "medium"
+    assert reason.have_sharding == "{devices=[2,4]<=[8]}"
+    assert any("mesh" in note for note in one.notes)
+
+
+def test_the_sentence(tmp_path: Path) -> None:
+    compilation, _ = unpacked("cpu.mlp_second_wrong.shardy", tmp_path)
+    (one,) = compilation.collectives()
+    (reason,) = one.reasons
+    assert one.why == (
+        "because dot_general (line 30) needs mul (line 29) as P('dp', None), and it is P('dp', 'tp')"
+    )
+    assert reason.origin == "P('dp', 'tp') comes from arguments x: P('dp', None) and w1: P(None, 'tp')"
+    assert (reason.confidence, one.confidence) == ("high", "high")
+    (suggestion,) = reason.suggestions
+    assert (suggestion.kind, suggestion.name, suggestion.spec) == ("argument", "w1", "P(None, None)")
+    assert (suggestion.bytes_spared, suggestion.bytes_per_device) == (24576, 98304)
+    assert suggestion.measured == RULES[suggestion.rule].spared["cpu"]
+    assert one.suggestions == reason.suggestions
+
+
+def test_results_and_constraints_are_suggested(tmp_path: Path) -> None:
+    compilation, _ = unpacked("cpu.result_gathered.shardy", tmp_path)
+    (one,) = compilation.collectives()
+    (reason,) = one.reasons
+    assert (reason.wanted_by, reason.user, reason.result) == ("result", None, 0)
+    assert (one.suggestions[0].kind, one.suggestions[0].name) == ("result", "result[0]")
+    assert one.suggestions[0].spec == reason.have
+
+
+def test_constraints_are_named_by_who_calls_the_helper(tmp_path: Path) -> None:
+    compilation, truth = unpacked("cpu.loop_constraint_inside.shardy", tmp_path)
+    (reason,) = next(
+        one.reasons for one in compilation.collectives() if one.reasons[0].wanted_by == "constraint"
+    )
+    assert reason.user is not None
+    assert reason.user.file == "programs.py"
+    assert mesh_text(truth)
+
+
+def test_fsdp_and_gradients_are_the_scheme(tmp_path: Path) -> None:
+    compilation, _ = unpacked("cpu.scan_fsdp.shardy", tmp_path / "fsdp")
+    schemes = {one.instruction.opcode: one.reasons[0].scheme for one in compilation.collectives()}
+    assert "FSDP" in schemes["all-gather"]
+    assert "contracted dimension" in schemes["all-reduce"]
+    compilation, _ = unpacked("gpu.train_data_parallel.shardy", tmp_path / "train")
+    reasons = [reason for one in compilation.collectives() for reason in one.reasons]
+    assert sum("data parallelism" in reason.scheme for reason in reasons) == 2
+
+
+def test_suggestions_say_where_they_were_measured(tmp_path: Path) -> None:
+    for name, where in (("tpu.scan_fsdp.shardy", "TPU"), ("cpu.result_swapped.gspmd", "GSPMD")):
+        compilation, truth = unpacked(name, tmp_path / name)
+        made = [s for one in compilation.collectives(mesh_text(truth)) for s in one.suggestions]
+        assert made
+        assert all(where in s.measured_on and "tried less" in s.because for s in made)
+
+
+def test_only_both_ends(tmp_path: Path) -> None:
+    compilation, truth = unpacked("cpu.mlp_second_wrong.shardy", tmp_path / "whole")
+    (tmp_path / "ends").mkdir()
+    for step in (compilation.first, compilation.last):
+        assert step is not None
+        shutil.copy(step.path, tmp_path / "ends")
+    (one,) = opened(tmp_path / "ends").collectives(mesh_text(truth))
+    (reason,) = one.reasons
+    assert (reason.cause, reason.have, reason.want, reason.suggestions) == ("reshard", None, None, ())
+    assert reason.user is not None
+    assert (reason.user.label, reason.user.line) == ("dot_general", 30)
+    assert reason.confidence == "medium"
+    assert any("xla_dump_hlo_pass_re" in note for note in one.notes)
+
+
+def test_only_the_final_text(tmp_path: Path) -> None:
+    compilation, _ = unpacked("cpu.result_gathered.shardy", tmp_path / "whole")
+    (tmp_path / "final").mkdir()
+    assert compilation.last is not None
+    shutil.copy(compilation.last.path, tmp_path / "final")
+    (one,) = opened(tmp_path / "final").collectives()
+    assert (one.reasons[0].cause, one.reasons[0].confidence) == ("reshard", "low")
+
+
+def test_without_a_final_text(tmp_path: Path) -> None:
+    compilation, _ = unpacked("cpu.result_gathered.shardy", tmp_path)
+    assert compilation.last is not None
+    Path(compilation.last.path).unlink()
+    compilation = dumps.open(tmp_path).compilations[0]
+    with pytest.raises(LookupError, match="no final text"):
+        compilation.collectives()
+
+
+def test_a_broken_text_between_leaves_both_ends(tmp_path: Path) -> None:
+    compilation, truth = unpacked("cpu.mlp_second_wrong.shardy", tmp_path)
+    step = next(one for one in compilation.steps if one.name == "spmd-partitioning")
+    Path(step.path).write_text("HloModule broken\nENTRY %e {\n")
+    (one,) = opened(tmp_path).collectives(mesh_text(truth))
+    assert one.reasons[0].cause == "reshard"
+    assert one.reasons[0].suggestions == ()
+
+
+# ---- specs
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("{devices=[2,4]<=[8]}", "P('dp', 'tp')"),
+        ("{devices=[4,2]<=[2,4]T(1,0)}", "P('tp', 'dp')"),
+        ("{devices=[2,1,4]<=[8] last_tile_dim_replicate}", "P('dp', None)"),
+        ("{devices=[1,8]<=[8]}", "P(None, ('dp', 'tp'))"),
+        ("{devices=[1,8]<=[2,4]T(1,0)}", "P(None, ('tp', 'dp'))"),
+        ("{replicated}", "P(None, None)"),
+        ("{manual}", None),
+        ("{devices=[2,1,4]<=[2,2,2]T(1,0,2) last_tile_dim_replicate}", None),
+        ("{devices=[4,2]<=[8]}", None),
+        ("{mesh['dp'=2,'tp'=4], [{'tp'}, {}]}", "P('tp', None)"),
+    ],
+)
+def test_specs_of_shardings(text: str, spec: str | None) -> None:
+    found = Specs(parse_mesh("dp=2,tp=4")).of(sharding(text), 2)
+    assert (None if found is None else str(found)) == spec
+
+
+def test_specs_follow_the_order_of_devices() -> None:
+    mesh = parse_mesh("dp=2,tp=4", device_order=(0, 2, 4, 6, 1, 3, 5, 7))
+    assert str(Specs(mesh).of(sharding("{devices=[4,2]<=[8]}"), 2)) == "P('tp', 'dp')"
+
+
+def sharding(text: str) -> Sharding:
+    module = hlo.parse(
+        f"HloModule m\nENTRY %e {{\n  ROOT %p = f32[16,16] parameter(0), sharding={text}\n}}\n"
+    )
+    found = module.entry.root.sharding
+    assert found is not None
+    return found
+
+
+def test_placements_move_and_remove_axes() -> None:
+    have = Spec((("dp",), ("tp",)))
+    near = list(placements(have, ("tp",)))
+    assert {str(spec) for cost, spec in near if cost == 1} == {"P('dp', None)", "P(('dp', 'tp'), None)"}
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "dimension", "found"),
+    [
+        ((4, 8), (32,), 0, 0),
+        ((4, 8), (32,), 1, None),
+        ((32,), (4, 8), 0, 0),
+        ((4, 1, 8), (4, 8), 2, 1),
+        ((2, 6), (3, 4), 1, None),
+    ],
+)
+def test_dimensions_of_reshapes(
+    new: tuple[int, ...], old: tuple[int, ...], dimension: int, found: int | None
+) -> None:
+    assert reshaped_dimension(new, old, dimension) == found
