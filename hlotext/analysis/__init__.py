@@ -8,6 +8,7 @@ from hlotext.analysis.axes import FoundMesh, MeshSource, axes_of, mesh_of
 from hlotext.analysis.backend import Backend, backend_of, is_optimized
 from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
 from hlotext.analysis.census import Census, census
+from hlotext.analysis.chip_choice import ChipChoice, choose_chip
 from hlotext.analysis.communication import Communication, Link, communications
 from hlotext.analysis.devices import Devices, Mode, devices_of, joined_devices, shardings_of
 from hlotext.analysis.facts import fact
@@ -43,6 +44,7 @@ __all__ = [
     "CallEdge",
     "CallGraph",
     "Census",
+    "ChipChoice",
     "Communication",
     "DeviceMesh",
     "Devices",
@@ -73,6 +75,7 @@ __all__ = [
     "causing_frame",
     "causing_frames",
     "census",
+    "choose_chip",
     "communications",
     "devices_of",
     "fact",

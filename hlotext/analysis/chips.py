@@ -98,6 +98,8 @@ class Chip:
     source: str = ""
     """Where the capacities come from."""
     rates: Rates = Rates()
+    base: str = ""
+    """Of a chip of the user's own the one whose rules it follows; empty for the others."""
 
     def capacity(self, memory_space: int) -> int | None:
         """Bytes that a memory space has; None where that is not known."""
@@ -161,6 +163,7 @@ _ROWS = (
             _peaks(JAX, 2.75e14), Figure(1.23e12, JAX),
             **_compiler(1.37e14, 457.5 * _GIB, 5.3775e11, 1.05e9, None),
             **_torus(45e9, 6),
+            clock=Figure(1.05e9, COMMON),
         ),
     ),
     Chip(
@@ -179,6 +182,7 @@ _ROWS = (
             _peaks(JAX, 4.59e14, 9.18e14), Figure(2.46e12, JAX),
             **_compiler(3.94e14, 2_189 * _GIB, 3.072e12, 1.75e9, 3.6e9),
             **_torus(90e9, 6),
+            clock=Figure(1.75e9, LIBTPU),
         ),
     ),
     Chip(
@@ -188,6 +192,7 @@ _ROWS = (
             _peaks(JAX, 9.20e14, 1.84e15), Figure(1.64e12, JAX),
             **_compiler(9.18e14, 1.638e12, 1.792e12, 1.75e9, 6.4e9),
             **_torus(90e9, 4),
+            clock=Figure(1.75e9, COMMON),
         ),
     ),
     Chip(
@@ -196,6 +201,7 @@ _ROWS = (
             _peaks(JAX, 1.155e15, fp8=2.3e15), Figure(3.7e12, JAX),
             **_compiler(9.96e14, 3.686e12, 1.9456e12, 1.9e9, 7.2e9),
             **_torus(100e9, 6),
+            clock=Figure(1.9e9, LIBTPU),
         ),
     ),
     Chip(
@@ -283,4 +289,4 @@ def read_chip(text: str, name: str = "chip") -> Chip:
     base = table.pop("base", None)
     own = table.pop("name", name)
     start = chip(str(base)) if base is not None else Chip(str(own), Backend.TPU)
-    return attrs.evolve(with_figures(start, table), name=str(own), aliases=())
+    return attrs.evolve(with_figures(start, table), name=str(own), aliases=(), base=start.name)

@@ -10,14 +10,12 @@ import click
 
 import hlotext as hlo
 from hlotext import cost
-from hlotext.analysis import Backend, Phase, backend_of, byte_text
-from hlotext.analysis.chips import Chip
-from hlotext.analysis.chips import chip as chip_named
+from hlotext.analysis import Backend, ChipChoice, Phase, backend_of, byte_text, choose_chip
+from hlotext.analysis.quantities import counted
 from hlotext.cli.common import FILES, FORMAT, Inputs, age_json, limit_option, write_json
-from hlotext.cli.figures import amount, share
+from hlotext.cli.figures import amount, chip_of, choice_json, seconds, share, told, xla_json
 from hlotext.cli.output import Column, Kind, Output, Table, output
 from hlotext.dumps.texts import compilation_beside
-from hlotext.memory.platforms import ASSUMED_TPU
 
 _SPACES = {0: "main memory", 5: "host"}
 _TPU_SPACES = {0: "HBM", 1: "VMEM", 5: "host"}
@@ -35,7 +33,9 @@ _KINDS = {"scope": Kind.SCOPE, "line": Kind.PLACE}
 )
 @click.option("--as-xla", is_flag=True, help="XLA's own figures: loop bodies once, unknown calls -1.")
 @click.option(
-    "--chip", metavar="NAME", help="With --as-xla of a TPU's text, where the folder does not name it."
+    "--chip",
+    metavar="NAME",
+    help="Of a TPU's text, where the folder does not name it: XLA's figures depend on it.",
 )
 @click.option("--padded", is_flag=True, help="Also bytes with the padding that layouts ask for.")
 @click.option("--no-fold", is_flag=True, help="Keep repeated layers apart.")
@@ -63,10 +63,7 @@ def command(
       hlotext cost dump.txt --by line --limit 30
       hlotext cost dump.txt --as-xla
     """
-    try:
-        known_chip = chip_named(chip) if chip is not None else None
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+    known_chip = chip_of(chip) if chip is not None else None
     inputs = Inputs(files)
     texts = {text.label: text for text in inputs.texts if not isinstance(text, str)}
     documents = []
@@ -75,15 +72,16 @@ def command(
         for module in result.modules:
             compilation = texts[place].compilation if place in texts else compilation_beside(place)
             found = cost.analyze(module, age=compilation.age if compilation is not None else None)
+            choice = choose_chip(module, known_chip, compilation.chip if compilation is not None else None)
+            xla = told(lambda found=found, choice=choice: _xla(found, choice))  # type: ignore[misc]
             if output_format == "json":
-                documents.append(_json(place, found, by, padded))
+                documents.append(_json(place, found, xla, choice, by, padded))
                 continue
             report.heading(f"{place}: {module.name}")
             if as_xla:
-                own = compilation.chip if compilation is not None else None
-                report.facts(_as_xla(found, known_chip or own))
+                report.facts(_as_xla(found, xla, choice))
                 continue
-            _show(report, found, padded)
+            _show(report, found, xla, choice, padded)
             if by is None:
                 _show_tree(report, found, depth, limit, fold=not no_fold)
             else:
@@ -93,38 +91,51 @@ def command(
     inputs.finish()
 
 
-def _as_xla(found: cost.Analysis, chip: Chip | None) -> Iterator[tuple[str, str]]:
+def _xla(found: cost.Analysis, choice: ChipChoice | None) -> cost.Cost | cost.TpuCost:
+    """XLA's own figures, those of a module for TPU for the chip that is given, named or assumed."""
+    return found.as_xla(choice.chip if choice is not None else None)
+
+
+def _as_xla(
+    found: cost.Analysis, xla: cost.Cost | cost.TpuCost, choice: ChipChoice | None
+) -> Iterator[tuple[str, str]]:
     """XLA's own figures: on TPU those of its own analysis, else those of the open one."""
-    if backend_of(found.module) is Backend.TPU and (chip is None or chip.backend is Backend.TPU):
-        tpu = found.as_tpu(chip or ASSUMED_TPU)
-        yield "flops", f"{tpu.flops:.0f}"
-        yield "transcendentals", f"{tpu.transcendentals:.0f}"
-        yield "bytes accessed", f"{tpu.bytes_accessed:.0f}"
-        yield "optimal seconds", f"{'at least ' if tpu.unknown_calls else ''}{tpu.least_seconds:.6g}"
-        if tpu.unknown_calls:
-            yield "calls of unknown cost", f"{tpu.unknown_calls}, -1 each in XLA's figures"
-        assumed = (
-            f"unknown; assuming {ASSUMED_TPU} (set --chip): the seconds and the tables of tuples depend on it"
-        )
-        yield "chip", tpu.chip.name if chip is not None else assumed
-    else:
-        yield "flops", f"{found.flops:.0f}"
-        yield "transcendentals", f"{found.transcendentals:.0f}"
-        yield "bytes accessed", f"{found.bytes_accessed:.0f}"
+    yield "flops", f"{xla.flops:.0f}"
+    yield "transcendentals", f"{xla.transcendentals:.0f}"
+    yield "bytes accessed", f"{xla.bytes_accessed:.0f}"
+    if isinstance(xla, cost.TpuCost):
+        yield "optimal seconds", f"{'at least ' if xla.unknown_calls else ''}{xla.least_seconds:.6g}"
+        if xla.unknown_calls:
+            yield "calls of unknown cost", f"{xla.unknown_calls}, -1 each in XLA's figures"
+        yield "chip", _chip_text(choice)
     if found.age.is_known:
         yield "age", str(found.age)
 
 
-def _show(report: Output, found: cost.Analysis, padded: bool) -> None:
+def _chip_text(choice: ChipChoice | None) -> str:
+    """The chip; of one that is assumed also what depends on it."""
+    if choice is None or choice.is_known:
+        return str(choice)
+    return f"{choice}: the seconds and the tables of tuples depend on it"
+
+
+def _show(
+    report: Output,
+    found: cost.Analysis,
+    xla: cost.Cost | cost.TpuCost,
+    choice: ChipChoice | None,
+    padded: bool,
+) -> None:
     run: cost.Cost = found.run
     more = " at least" if found.run.is_at_least else ""
+    padding = " with padding" if isinstance(xla, cost.TpuCost) else ""
     facts = [
         *([("age", str(found.age))] if found.age.is_known else []),
-        ("flops", f"{amount(run.flops)}{more} (XLA: {amount(found.flops)}, loop bodies once)"),
+        ("flops", f"{amount(run.flops)}{more} (XLA: {amount(xla.flops)}, loop bodies once)"),
         ("transcendentals", amount(run.transcendentals)),
         (
             "bytes",
-            f"{byte_text(run.bytes_accessed)}{more} (XLA: {byte_text(found.bytes_accessed)})",
+            f"{byte_text(run.bytes_accessed)}{more} (XLA: {byte_text(xla.bytes_accessed)}{padding})",
         ),
     ]
     if run.bytes_accessed:
@@ -134,6 +145,11 @@ def _show(report: Output, found: cost.Analysis, padded: bool) -> None:
         facts.append(("by memory", _spaces(found, spaces)))
     if padded:
         facts.append(("with padding", _spaces(found, found.padded_bytes_by_memory_space)))
+    if isinstance(xla, cost.TpuCost):
+        calls = f" without {counted(xla.unknown_calls, 'call')} of unknown cost" if xla.unknown_calls else ""
+        least = "at least " if xla.unknown_calls else ""
+        facts.append(("compiler's time", f"{least}{seconds(xla.least_seconds)}, loop bodies once{calls}"))
+        facts.append(("chip", _chip_text(choice)))
     report.facts([*facts, *_open(found.run)])
 
 
@@ -249,13 +265,21 @@ def _show_parts(report: Output, found: cost.Analysis, by: cost.Key, limit: int) 
     report.table(Table(f"By {by} (one run)", columns, cells, len(parts) - len(rows)))
 
 
-def _json(place: str, found: cost.Analysis, by: cost.Key | None, padded: bool) -> dict[str, Any]:
+def _json(
+    place: str,
+    found: cost.Analysis,
+    xla: cost.Cost | cost.TpuCost,
+    choice: ChipChoice | None,
+    by: cost.Key | None,
+    padded: bool,
+) -> dict[str, Any]:
     run, module = found.run, found.module
     document: dict[str, Any] = {
         "file": place,
         "module": module.name,
         "age": age_json(found.age),
-        "xla": _figures(cost.Cost(found.flops, found.transcendentals, found.bytes_accessed)),
+        **choice_json(choice),
+        "xla": xla_json(xla),
         "run": {
             **_figures(run),
             "is_exact": run.is_exact,
@@ -276,7 +300,7 @@ def _json(place: str, found: cost.Analysis, by: cost.Key | None, padded: bool) -
     return document
 
 
-def _figures(one: cost.Cost) -> dict[str, float]:
+def _figures(one: cost.Cost | cost.TpuCost) -> dict[str, float]:
     return {
         "flops": one.flops,
         "transcendentals": one.transcendentals,

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from hlotext.analysis import Place, chips
+from hlotext.analysis import ChipChoice, Place, chips
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.quantities import amount, seconds, share
 from hlotext.cli.common import Unreadable
+from hlotext.cost import Cost, TpuCost
 
-__all__ = ["amount", "chip_of", "place_text", "seconds", "share", "told"]
+__all__ = [
+    "amount",
+    "chip_of",
+    "choice_json",
+    "place_text",
+    "seconds",
+    "share",
+    "told",
+    "with_set",
+    "xla_json",
+]
 
 T = TypeVar("T")
 
@@ -32,17 +43,20 @@ def told(ask: Callable[[], T]) -> T:
         raise click.UsageError(str(error)) from None
 
 
-def chip_of(name: str, figures: tuple[str, ...]) -> Chip:
-    """A chip by name, alias or TOML file, with figures of one's own. Raises UsageError and Unreadable."""
+def chip_of(name: str) -> Chip:
+    """A chip by name, alias or TOML file. Raises UsageError and Unreadable."""
     if name.endswith(".toml"):
         try:
             with open(name, encoding="utf-8") as file:
                 text = file.read()
         except (OSError, UnicodeDecodeError) as error:
             raise Unreadable(f"{name} cannot be read: {error}") from None
-        found = told(lambda: chips.read_chip(text, name))
-    else:
-        found = told(lambda: chips.chip(name))
+        return told(lambda: chips.read_chip(text, name))
+    return told(lambda: chips.chip(name))
+
+
+def with_set(chip: Chip, figures: tuple[str, ...]) -> Chip:
+    """A chip with figures of one's own, `NAME=NUMBER` each. Raises UsageError."""
     own: dict[str, object] = {}
     for figure in figures:
         key, _, value = figure.partition("=")
@@ -50,4 +64,25 @@ def chip_of(name: str, figures: tuple[str, ...]) -> Chip:
             own[key] = float(value)
         except ValueError:
             raise click.UsageError(f"--set takes NAME=NUMBER, not {figure!r}") from None
-    return told(lambda: chips.with_figures(found, own))
+    return told(lambda: chips.with_figures(chip, own)) if own else chip
+
+
+def choice_json(choice: ChipChoice | None) -> dict[str, Any]:
+    """The chip whose rules and rates were taken, and why; nulls where there is nothing to choose."""
+    return {
+        "chip": choice.chip.name if choice is not None else None,
+        "chip_source": choice.source if choice is not None else None,
+        "chip_candidates": list(choice.candidates) if choice is not None else [],
+    }
+
+
+def xla_json(figures: Cost | TpuCost) -> dict[str, Any]:
+    """XLA's own figures; the seconds are those of what has a known cost, and null off TPU."""
+    own = figures if isinstance(figures, TpuCost) else None
+    return {
+        "flops": figures.flops,
+        "transcendentals": figures.transcendentals,
+        "bytes_accessed": figures.bytes_accessed,
+        "least_seconds": own.least_seconds if own is not None else None,
+        "unknown_calls": own.unknown_calls if own is not None else None,
+    }

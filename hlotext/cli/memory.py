@@ -321,6 +321,12 @@ def _write_svg(place: str, asked: _Asked) -> None:
     say(f"{place} written")
 
 
+def _fast_json(computed: memory.Assignment) -> dict[str, Any] | None:
+    """Between which bounds the compiler's allocation in the chip's fast memory lies."""
+    found = computed.fast_memory
+    return None if found is None else {**attrs.asdict(found), "is_exact": found.is_exact}
+
+
 def _json(asked: _Asked, timeline: bool, differences: Sequence[memory.Difference] | None) -> dict[str, Any]:
     found, shown = asked.found, asked.found.shown
     arrays = asked.arrays()
@@ -344,6 +350,7 @@ def _json(asked: _Asked, timeline: bool, differences: Sequence[memory.Difference
             }
             for full in (usage.space_usage(shown, space) for space in shown.memory_spaces())
         ],
+        "fast_memory": _fast_json(found.computed),
         "memory_space": asked.memory_space,
         "time": asked.time,
         "live": [attrs.asdict(array) for array in rows],

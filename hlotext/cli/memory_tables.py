@@ -52,15 +52,27 @@ def show_spaces(report: Output, shown: memory.Assignment) -> None:
         )
     )
     zero = usage.space_usage(shown, 0)
+    fast = shown.fast_memory
+    bounds = [] if fast is None else [(fast_name(shown), f"{fast}{FAST_NOTE if not fast.is_exact else ''}")]
     report.facts(
         [
+            *bounds,
             (
                 "static",
                 f"arguments {byte_text(zero.arguments)} ({byte_text(zero.aliased)} of them donated), "
                 f"other results {byte_text(zero.results)}, constants {byte_text(zero.constants)}",
-            )
+            ),
         ]
     )
+
+
+FAST_NOTE = ": places there are the compiler's own search, which the text does not tell"
+
+
+def fast_name(shown: memory.Assignment) -> str:
+    """The name of the chip's fast memory, of which its compiler's total is told."""
+    space = shown.platform.fast_space if shown.platform is not None else None
+    return usage.space_name(shown, space) if space is not None else "fast memory"
 
 
 def show_arrays(report: Output, arrays: Sequence[usage.LiveArray], where: str, limit: int) -> None:

@@ -52,7 +52,7 @@ def command(
     if len(paths) > 2:
         raise click.UsageError("a report is about one module, or two")
     given: DeviceMesh | None = told(lambda: parse_mesh(mesh)) if mesh is not None else None
-    row = chip_of(chip, ()) if chip is not None else None
+    row = chip_of(chip) if chip is not None else None
     try:
         subjects = [
             report.subject(path, module=module, chip=row, platform=platform, mesh=given) for path in paths

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 
 import hlotext as hlo
 from hlotext import cost, memory
-from hlotext.analysis import Summary, XlaAge, age_of, summarize
-from hlotext.dumps.texts import age_beside
+from hlotext.analysis import (
+    Backend,
+    ChipChoice,
+    Summary,
+    XlaAge,
+    age_of,
+    backend_of,
+    choose_chip,
+    summarize,
+)
+from hlotext.analysis.chip_choice import ChipSource
+from hlotext.analysis.chips import Chip
+from hlotext.dumps.compilation import Compilation
+from hlotext.dumps.texts import compilation_beside
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.syntax.source.file_text import FileSource
@@ -37,13 +51,26 @@ class RunFigures:
 
 @attrs.frozen
 class PeakMemory:
-    """Most bytes that live at once in the device's main memory, as `hlotext memory` tells; on TPU by the rules of v5e."""
+    """Most bytes that live at once in the device's main memory, as `hlotext memory` tells."""
 
     bytes: int
     """Arguments, results and constants included."""
     time: int
     name: str
     """What runs then."""
+
+
+@attrs.frozen
+class CompilerFigures:
+    """What the TPU compiler's own cost analysis says, as `hlotext cost --as-xla` tells: loop bodies once, with padding."""
+
+    flops: float
+    transcendentals: float
+    bytes_accessed: float
+    least_seconds: float
+    """Of what has a known cost."""
+    unknown_calls: int
+    """Calls of unknown cost."""
 
 
 @attrs.frozen
@@ -66,22 +93,30 @@ class ModuleFacts(Summary):
     """None for what is too large for a summary."""
     peak_memory: PeakMemory | None
     """None for what is not scheduled, too large for a summary, or of unknown platform."""
+    chip: str | None
+    """The chip whose rules were taken. None where nothing names it and the module is not for TPU, and for what is too large
+    for a summary."""
+    chip_source: ChipSource | None
+    chip_candidates: tuple[str, ...]
+    """The chips that it may be."""
+    compiler: CompilerFigures | None
+    """None for what is not for TPU, or too large for a summary."""
 
 
 def module_facts(module: Module) -> ModuleFacts:
     """The facts of a module with at least one computation. Of a large file that is read as it is touched nothing stays."""
     summary = summarize(module)
-    age = _age(module, summary.instructions)
-    run, peak_memory = _run_and_peak(module, summary.instructions, age)
-    return ModuleFacts(
-        **attrs.asdict(summary, recurse=False), age=_age_facts(age), run=run, peak_memory=peak_memory
-    )
+    beside = compilation_beside(module.source.name) if module.source is not None else None
+    age = _age(module, summary.instructions, beside)
+    figures = _figures(module, summary.instructions, age, beside.chip if beside is not None else None)
+    return ModuleFacts(**attrs.asdict(summary, recurse=False), age=_age_facts(age), **figures)
 
 
-def _age(module: Module, instructions: int) -> XlaAge | None:
+def _age(module: Module, instructions: int, beside: Compilation | None) -> XlaAge | None:
     """As the folder tells that the text lies in, else as the text does; a text too large for a summary is not searched."""
-    beside = age_beside(module.source.name) if module.source is not None else None
-    return beside or (age_of(module) if instructions <= _MOST_COUNTED else None)
+    if beside is not None:
+        return beside.age
+    return age_of(module) if instructions <= _MOST_COUNTED else None
 
 
 def _age_facts(age: XlaAge | None) -> AgeFacts | None:
@@ -91,16 +126,42 @@ def _age_facts(age: XlaAge | None) -> AgeFacts | None:
     return AgeFacts(since, until, age.marks)
 
 
-def _run_and_peak(
-    module: Module, instructions: int, age: XlaAge | None
-) -> tuple[RunFigures | None, PeakMemory | None]:
+def _figures(module: Module, instructions: int, age: XlaAge | None, named: Chip | None) -> dict[str, Any]:
     """The figures of a module of so many instructions, None for what would take too long for a summary."""
     if instructions > _MOST_COUNTED:
-        return None, None
+        return {"run": None, "peak_memory": None, **_chip_facts(None), "compiler": None}
     if isinstance(module.source, FileSource):
         # What is read as it is touched would stay read: another module is, and goes.
         module = hlo.load(module.source.name, lazy=False)
-    return _run_figures(module, age), _peak_memory(module, age) if instructions <= _MOST_ASSIGNED else None
+    choice = choose_chip(module, named=named)
+    is_small = instructions <= _MOST_ASSIGNED
+    return {
+        "run": _run_figures(module, age),
+        "peak_memory": _peak_memory(module, age, choice) if is_small else None,
+        **_chip_facts(choice),
+        "compiler": _compiler_figures(module, age, choice) if is_small else None,
+    }
+
+
+def _chip_facts(choice: ChipChoice | None) -> dict[str, Any]:
+    if choice is None:
+        return {"chip": None, "chip_source": None, "chip_candidates": ()}
+    return {
+        "chip": choice.chip.name,
+        "chip_source": choice.source,
+        "chip_candidates": choice.candidates,
+    }
+
+
+def _compiler_figures(
+    module: Module, age: XlaAge | None, choice: ChipChoice | None
+) -> CompilerFigures | None:
+    if choice is None or choice.chip.backend is not Backend.TPU:
+        return None
+    found = cost.analyze(module, age=age).as_tpu(choice.chip)
+    return CompilerFigures(
+        found.flops, found.transcendentals, found.bytes_accessed, found.least_seconds, found.unknown_calls
+    )
 
 
 def _run_figures(module: Module, age: XlaAge | None) -> RunFigures:
@@ -116,11 +177,12 @@ def _run_figures(module: Module, age: XlaAge | None) -> RunFigures:
     )
 
 
-def _peak_memory(module: Module, age: XlaAge | None) -> PeakMemory | None:
+def _peak_memory(module: Module, age: XlaAge | None, choice: ChipChoice | None) -> PeakMemory | None:
     if not module.is_scheduled:
         return None
     try:
-        peak = memory.assign(module, age=age).peak()
+        chip = choice.chip if choice is not None and choice.chip.backend is backend_of(module) else None
+        peak = memory.assign(module, chip=chip, age=age).peak()
     except memory.MemoryModelError:
         return None
     name = peak.instruction.name if isinstance(peak.instruction, Instruction) else ""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from typing import TypeAlias, TypeVar
 
-from hlotext.analysis import XlaAge
+from hlotext.analysis import ChipChoice, XlaAge
+from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.quantities import counted
 from hlotext.analysis.sizes import Total, byte_text
 from hlotext.analysis.summary import CustomCall, OpcodeCount
@@ -14,9 +15,9 @@ from hlotext.analysis.summary.arrays import ArrayGroup, MemorySpace, PaddedShape
 from hlotext.analysis.summary.communication import CollectiveGroup
 from hlotext.analysis.summary.loops import Loop
 from hlotext.analysis.summary.sources import SourceLine
-from hlotext.cli.figures import amount
+from hlotext.cli.figures import amount, seconds
 from hlotext.cli.output import Column, Kind, Output, Table
-from hlotext.cli.run_figures import AgeFacts, ModuleFacts, RunFigures
+from hlotext.cli.run_figures import AgeFacts, CompilerFigures, ModuleFacts, RunFigures
 
 _Row = TypeVar("_Row")
 Columns: TypeAlias = Sequence[tuple[Column, Callable[[_Row], str]]]
@@ -87,6 +88,11 @@ def _facts(summary: ModuleFacts) -> Iterator[tuple[str, str]]:
         yield "constants", _total_text(summary.constants)
     if summary.run is not None:
         yield from _run_facts(summary.run)
+    if summary.compiler is not None:
+        yield "compiler's own", _compiler_text(summary.compiler)
+    if summary.chip is not None and summary.chip_source is not None:
+        choice = ChipChoice(chip_named(summary.chip), summary.chip_source, summary.chip_candidates)
+        yield "chip", str(choice)
     if summary.peak_memory is not None:
         peak = summary.peak_memory
         yield "peak memory", f"{byte_text(peak.bytes)} at {peak.name} (hlotext memory tells what lives then)"
@@ -125,6 +131,20 @@ def _run_facts(run: RunFigures) -> Iterator[tuple[str, str]]:
             "",
             f"{counted(run.unknown_calls, 'custom call')} of unknown cost, of which only the bytes count",
         )
+
+
+def _compiler_text(figures: CompilerFigures) -> str:
+    calls = (
+        counted(figures.unknown_calls, "call") + " of unknown cost left out" if figures.unknown_calls else ""
+    )
+    parts = [
+        f"{amount(figures.flops)} flops",
+        f"{byte_text(figures.bytes_accessed)} moved with padding",
+        f"{'at least ' if calls else ''}{seconds(figures.least_seconds)}",
+        "loop bodies once",
+        *([calls] if calls else []),
+    ]
+    return ", ".join(parts)
 
 
 def _uses(summary: ModuleFacts) -> Iterator[str]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import click
 
 from hlotext import cost
-from hlotext.analysis import Backend, DeviceMesh, backend_of, parse_mesh, places
+from hlotext.analysis import Backend, ChipChoice, DeviceMesh, backend_of, choose_chip, parse_mesh, places
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.quantities import counted
 from hlotext.cli.common import FILES, FORMAT, Inputs, limit_option, write_json
-from hlotext.cli.figures import amount, chip_of, place_text, seconds, share, told
+from hlotext.cli.figures import amount, chip_of, choice_json, place_text, seconds, share, told, with_set
 from hlotext.cli.output import Column, Output, Table, output
+from hlotext.dumps.texts import compilation_beside
 
 _LIMIT = 10
 
@@ -20,7 +22,9 @@ _LIMIT = 10
 @click.command()
 @FILES
 @click.option(
-    "--chip", metavar="NAME|FILE.toml", required=True, help=f"The chip: {', '.join(CHIPS)}, or one's own."
+    "--chip",
+    metavar="NAME|FILE.toml",
+    help=f"The chip, where the folder does not name it: {', '.join(CHIPS)}, or one's own.",
 )
 @click.option(
     "--set",
@@ -34,7 +38,7 @@ _LIMIT = 10
 @FORMAT
 def command(
     files: tuple[str, ...],
-    chip: str,
+    chip: str | None,
     figures: tuple[str, ...],
     mesh: str | None,
     limit: int,
@@ -52,26 +56,33 @@ def command(
       hlotext time module_0001.jit_step.after_optimizations.txt --chip v5e
       hlotext time dump.txt --chip h100 --set bandwidth=3e12
     """
-    row = chip_of(chip, figures)
+    given_chip = chip_of(chip) if chip is not None else None
     given: DeviceMesh | None = told(lambda: parse_mesh(mesh)) if mesh is not None else None
     inputs = Inputs(files)
     documents = []
     report = output()
+    texts = {text.label: text for text in inputs.texts if not isinstance(text, str)}
     for place, result in inputs:
+        compilation = texts[place].compilation if place in texts else compilation_beside(place)
         for module in result.modules:
-            found = told(lambda module=module: cost.estimate(module, row, given))  # type: ignore[misc]
+            choice = choose_chip(module, given_chip, compilation.chip if compilation is not None else None)
+            if choice is None:
+                raise click.UsageError(f"{place} does not tell the chip: set --chip ({', '.join(CHIPS)})")
+            row = with_set(choice.chip, figures)
+            found = told(lambda module=module, row=row: cost.estimate(module, row, given))  # type: ignore[misc]
             if output_format == "json":
-                documents.append(_json(place, found))
+                documents.append(_json(place, found, choice))
                 continue
             report.heading(f"{place}: {module.name} on {row.name}")
-            _show(report, found, limit)
+            _show(report, found, choice, limit)
     if output_format == "json":
         write_json({"modules": documents})
     inputs.finish()
 
 
-def _show(report: Output, found: cost.Estimate, limit: int) -> None:
-    report.facts(_facts(found))
+def _show(report: Output, found: cost.Estimate, choice: ChipChoice, limit: int) -> None:
+    chip = [] if choice.source == "given" else [("chip", str(choice))]
+    report.facts([*chip, *_facts(found)])
     lines = places(found.module)
     _show_instructions(report, found, limit, lines)
     _show_transfers(report, found, limit, lines)
@@ -98,6 +109,9 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
         )
     if found.roofline_seconds is not None:
         facts.append(("XLA's way", f"{seconds(found.roofline_seconds)}: loops once, nothing overlaps"))
+    own = found.compiler
+    if own is not None:
+        facts.append(("compiler's estimate", f"{seconds(own.seconds)} {own.coverage} (its cycles, all runs)"))
     facts.append(("rates", _rates(found.chip)))
     if not found.is_scheduled:
         facts.append(("schedule", "none in the text: its order is taken for one"))
@@ -136,6 +150,7 @@ def _rates(chip: Chip) -> str:
 def _show_instructions(report: Output, found: cost.Estimate, limit: int, lines: Any) -> None:
     rows = found.instructions[:limit] if limit else found.instructions
     has_cycles = any(one.cycles is not None for one in rows)
+    has_fast = any(one.weight > one.seconds for one in rows)
     cells = [
         (
             one.name,
@@ -143,6 +158,7 @@ def _show_instructions(report: Output, found: cost.Estimate, limit: int, lines: 
             f"{one.runs:,}",
             one.bound.value,
             amount(one.least.flops * one.runs),
+            *([seconds(one.weight)] if has_fast else []),
             *([_cycles(one)] if has_cycles else []),
             place_text(_line(lines, one.instruction)),
         )
@@ -154,6 +170,7 @@ def _show_instructions(report: Output, found: cost.Estimate, limit: int, lines: 
         Column("runs", is_number=True),
         Column("bound"),
         Column("flops", is_number=True),
+        *([Column("with VMEM", is_number=True)] if has_fast else []),
         *([Column("compiler", is_number=True)] if has_cycles else []),
         Column("line"),
     ]
@@ -226,7 +243,7 @@ def _line(lines: Any, instruction: Any) -> Any:
     return place[0] if place is not None else None
 
 
-def _json(place: str, found: cost.Estimate) -> dict[str, Any]:
+def _json(place: str, found: cost.Estimate, choice: ChipChoice) -> dict[str, Any]:
     lines = places(found.module)
 
     def line(instruction: Any) -> str | None:
@@ -236,11 +253,12 @@ def _json(place: str, found: cost.Estimate) -> dict[str, Any]:
     return {
         "file": place,
         "module": found.module.name,
-        "chip": found.chip.name,
+        **choice_json(choice),
         "is_estimate": True,
         "is_bound": found.is_bound,
         "seconds": found.seconds,
         "roofline_seconds": found.roofline_seconds,
+        "compiler_estimate": None if found.compiler is None else attrs.asdict(found.compiler),
         "exposed_seconds": found.exposed,
         "is_scheduled": found.is_scheduled,
         "busy": dict(found.busy),
@@ -255,6 +273,8 @@ def _json(place: str, found: cost.Estimate) -> dict[str, Any]:
                 "bound": one.bound.value,
                 "flops": one.least.flops,
                 "bytes": one.least.bytes,
+                "fast_bytes": one.least.fast_bytes,
+                "ranking_seconds": one.weight,
                 "estimated_cycles": one.cycles,
                 "estimated_cycles_seconds": one.cycle_seconds,
                 "line": line(one.instruction),

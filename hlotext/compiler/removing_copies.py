@@ -18,6 +18,7 @@ import attrs
 from hlotext import layout
 from hlotext.analysis import Backend
 from hlotext.analysis.age import age_for
+from hlotext.analysis.chip_choice import ASSUMED_TPU
 from hlotext.analysis.chips import CHIPS
 from hlotext.compiler.adding_copies import in_place_pairs
 from hlotext.compiler.decision import Decision
@@ -71,7 +72,7 @@ class RemovingCopies(Pass):
 def rules_of(platform: Backend) -> platforms.Platform:
     """How a platform assigns memory; of TPUs the one that is assumed where the chip is not named."""
     if platform is Backend.TPU:
-        return platforms.tpu(CHIPS[platforms.ASSUMED_TPU])
+        return platforms.tpu(CHIPS[ASSUMED_TPU])
     return platforms.GPU if platform is Backend.GPU else platforms.CPU
 
 

@@ -1,7 +1,14 @@
 """What modules cost: operations and bytes as XLA counts them, through loops, and how long they take at least."""
 
 from hlotext.cost.analysis import KEYS, Analysis, Cost, Key, RunCost, Share, analyze
-from hlotext.cost.estimate import Estimate, InstructionTime, PathStep, TransferTime, estimate
+from hlotext.cost.estimate import (
+    CompilerEstimate,
+    Estimate,
+    InstructionTime,
+    PathStep,
+    TransferTime,
+    estimate,
+)
 from hlotext.cost.roofline import OVERHEAD, Bound, Least
 from hlotext.cost.tpu import TpuCost
 from hlotext.cost.traffic import Copy, Flow, Sum, Traffic, traffic
@@ -12,6 +19,7 @@ __all__ = [
     "OVERHEAD",
     "Analysis",
     "Bound",
+    "CompilerEstimate",
     "Copy",
     "Cost",
     "Estimate",

@@ -9,8 +9,19 @@ from typing import Literal
 
 import attrs
 
-from hlotext.analysis import Scope, XlaAge, age_for, call_graph, places, scopes
+from hlotext.analysis import (
+    Backend,
+    Scope,
+    XlaAge,
+    age_for,
+    backend_of,
+    call_graph,
+    choose_chip,
+    places,
+    scopes,
+)
 from hlotext.analysis.chips import Chip
+from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.facts import fact
 from hlotext.analysis.quantities import counted
 from hlotext.cost.counting import Amount, Counting
@@ -155,6 +166,19 @@ class Analysis:
         Raises ValueError for a chip that is not known or no TPU.
         """
         return as_tpu(self.module, chip)
+
+    def as_xla(self, chip: Chip | str | None = None) -> Cost | TpuCost:
+        """XLA's own figures: of a module for TPU those of its own analysis, else `flops` and the next two.
+
+        Without a chip one of those is taken that the text leaves open (`choose_chip`): bytes of tuples and the seconds depend
+        on it. Raises ValueError as `as_tpu` does.
+        """
+        given = chip_named(chip) if isinstance(chip, str) else chip
+        if backend_of(self.module) is not Backend.TPU:
+            return Cost(self.flops, self.transcendentals, self.bytes_accessed)
+        choice = choose_chip(self.module, given)
+        assert choice is not None  # there is one for each module for TPU
+        return self.as_tpu(choice.chip)
 
     def of(self, instruction: Instruction) -> Cost:
         """The cost of one instruction of the module that runs once, with what it calls, loops as often as they run.

@@ -11,9 +11,10 @@ from hlotext.analysis import Communication, DeviceMesh, FoundMesh, is_optimized,
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.cost.counting import MOST, Counting
-from hlotext.cost.roofline import Bound, Least, Roofline, estimated_cycles, roofline_seconds
+from hlotext.cost.roofline import Bound, Least, Roofline, estimated_cycles
 from hlotext.cost.schedule import CORE, Scheduler, Transfer, Walk
 from hlotext.cost.sizes import Sizes, device_size
+from hlotext.cost.tpu import as_tpu
 from hlotext.ir import collector
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
@@ -47,6 +48,11 @@ class InstructionTime:
     def seconds(self) -> float:
         """All its runs."""
         return self.least.seconds * self.runs
+
+    @property
+    def weight(self) -> float:
+        """All its runs with the bytes in fast memory at the rate of main memory: for ranking, no bound."""
+        return self.least.weight * self.runs
 
     @property
     def bound(self) -> Bound:
@@ -100,9 +106,9 @@ class Estimate:
     seconds: float
     """The walk through the schedule: loops as often as they run, transfers beside the core."""
     roofline_seconds: float | None
-    """The sum as libtpu's `optimal_seconds` counts it: loops once, nothing overlaps, without custom calls."""
+    """What libtpu's `optimal_seconds` is without its custom calls: loops once, nothing overlaps. None for other chips."""
     instructions: tuple[InstructionTime, ...]
-    """What the core does step by step, that which takes longest first."""
+    """What the core does step by step, that which weighs most first (`InstructionTime.weight`)."""
     transfers: tuple[TransferTime, ...]
     """The most exposed first."""
     busy: Mapping[str, float]
@@ -129,12 +135,48 @@ class Estimate:
         return sum(one.exposed for one in self.transfers)
 
     @functools.cached_property
+    def compiler(self) -> CompilerEstimate | None:
+        """The compiler's own estimate; None where the text holds none, or the chip's clock is not known."""
+        priced = [one for one in self.instructions if one.cycle_seconds is not None]
+        if not priced:
+            return None
+        weight = sum(one.weight for one in self.instructions)
+        return CompilerEstimate(
+            sum((one.cycle_seconds or 0.0) * one.runs for one in priced),
+            len(priced),
+            len(self.instructions),
+            sum(one.weight for one in priced) / weight if weight else 1.0,
+        )
+
+    @functools.cached_property
     def by_bound(self) -> Mapping[Bound, float]:
         """Seconds of the core by what bounds them."""
         found: dict[Bound, float] = {}
         for one in self.instructions:
             found[one.bound] = found.get(one.bound, 0.0) + one.seconds
         return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+@attrs.frozen
+class CompilerEstimate:
+    """What the TPU compiler itself expects of the instructions that it has an estimate of (`estimated_cycles`)."""
+
+    seconds: float
+    """All their runs, one behind the other."""
+    instructions: int
+    """How many have one."""
+    of_instructions: int
+    """How many instructions the core runs."""
+    priced_share: float
+    """Of the seconds of all (`InstructionTime.weight`) the part of those that have one."""
+
+    @property
+    def coverage(self) -> str:
+        """The part of the program that it is about, for people."""
+        return (
+            f"for {self.instructions:,} of {self.of_instructions:,} instructions, "
+            f"{100 * self.priced_share:.0f} % of the roofline's time"
+        )
 
 
 def estimate(module: Module, chip: str | Chip = "v5e", mesh: DeviceMesh | None = None) -> Estimate:
@@ -188,8 +230,8 @@ def _estimate(module: Module, row: Chip, found: FoundMesh | None) -> Estimate:
         module,
         row,
         walks[module.entry].seconds,
-        roofline_seconds(counting, row),
-        tuple(sorted(instructions, key=lambda one: -one.seconds)),
+        _compiler_seconds(module, row),
+        tuple(sorted(instructions, key=lambda one: (-one.weight, -one.seconds))),
         tuple(sorted(transfers, key=lambda one: (-one.exposed, -one.seconds))),
         dict(sorted(busy.items(), key=lambda item: -item[1])),
         _critical_path(counting, walks, module),
@@ -200,6 +242,14 @@ def _estimate(module: Module, row: Chip, found: FoundMesh | None) -> Estimate:
         module.is_scheduled,
         walks[module.entry],
     )
+
+
+def _compiler_seconds(module: Module, chip: Chip) -> float | None:
+    """The seconds of the TPU compiler's own analysis; None for a chip without its compiler's rates."""
+    try:
+        return as_tpu(module, chip).least_seconds
+    except ValueError:
+        return None
 
 
 def _transfer_time(one: Transfer, runs: int, exposed: float) -> TransferTime:

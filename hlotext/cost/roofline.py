@@ -11,7 +11,6 @@ from hlotext.analysis import memory_space
 from hlotext.analysis.chips import HOST, Chip
 from hlotext.cost.counting import Counting
 from hlotext.cost.work import Taken, Work
-from hlotext.cost.xla_sums import figures_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 
@@ -44,11 +43,20 @@ class Least:
     memory: float | None
     host: float | None
     is_unknown: bool = False
+    fast_bytes: float = 0.0
+    """In the chip's fast memory, whose rate is not known: they count nothing here."""
+    fast: float = 0.0
+    """Seconds of main memory that these would take."""
 
     @property
     def seconds(self) -> float:
         """The largest of them, as far as they are known."""
         return max(self.compute or 0.0, self.memory or 0.0, self.host or 0.0)
+
+    @property
+    def weight(self) -> float:
+        """Seconds with bytes of fast memory at the rate of main memory: no bound, for ranking as the TPU compiler does."""
+        return max(self.seconds, (self.memory or 0.0) + self.fast)
 
     @property
     def bound(self) -> Bound:
@@ -62,41 +70,6 @@ class Least:
         if seconds == self.compute:
             return Bound.COMPUTE
         return Bound.MEMORY if seconds == self.memory else Bound.HOST
-
-
-def roofline_seconds(counting: Counting, chip: Chip) -> float | None:
-    """The sum over the entry's instructions of the larger of compute and memory time, as libtpu's `optimal_seconds` is.
-
-    Loops count once, nothing overlaps, all memory spaces are taken for one, custom calls are left out (libtpu takes away a
-    second for each). With the compiler's own rates where they are known. None for a chip without rates.
-    """
-    rates = chip.rates
-    peak = rates.compiler_peak or rates.peak("bf16")
-    bandwidth = rates.compiler_bandwidth or rates.bandwidth
-    if peak is None or bandwidth is None:
-        return None
-    seconds: dict[Computation, float] = {}
-    entry = counting.graph.module.entry
-    needed = {entry}
-    for computation in reversed(counting.callees_first):
-        if computation in needed:
-            for _, work in counting.callers.get(computation, ()):
-                needed.update(work.bodies if work.taken is not Taken.OPERATIONS else ())
-    for computation in counting.callees_first:
-        if computation not in needed:
-            continue
-        total = 0.0
-        for work in counting.works[computation]:
-            if work.is_unknown:
-                continue
-            if work.bodies and work.taken is not Taken.OPERATIONS:
-                parts = [seconds.get(body, 0.0) for body in work.bodies]
-                total += max(parts) if work.taken is Taken.LARGEST else sum(parts)
-                continue
-            flops, _, accessed = figures_of(work, counting.figures)
-            total += max(flops / peak.value, accessed / bandwidth.value)
-        seconds[computation] = total
-    return seconds[entry]
 
 
 class Roofline:
@@ -118,12 +91,14 @@ class Roofline:
             kind = max((self._products[body] for body in work.bodies), default=(0.0, "bf16"))[1]
         elif instruction.opcode in _PRODUCTS:
             kind = kind_of(instruction)
-        main = host = 0.0
+        main = host = fast = 0.0
         for space, size in self._counting.accesses(instruction, work):
             if space == 0:
                 main += size
             elif space == HOST:
                 host += size
+            elif space == self.chip.fast_memory_space:
+                fast += size
         rates = self.chip.rates
         peak = rates.peak(kind)
         return Least(
@@ -133,6 +108,8 @@ class Roofline:
             main / rates.bandwidth.value if rates.bandwidth is not None else None,
             host / rates.host_link.value if rates.host_link is not None else None,
             work.is_unknown and not self._counting.is_known(instruction, work),
+            fast,
+            fast / rates.bandwidth.value if rates.bandwidth is not None else 0.0,
         )
 
     def _largest_product(self, computation: Computation) -> tuple[float, str]:

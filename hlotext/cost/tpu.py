@@ -27,7 +27,7 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import host_shape_size, xla_array_size
 from hlotext.layout.checks import element_bits, layout_of
-from hlotext.memory.platforms import table_alignment
+from hlotext.memory.platforms import rounded_up, table_alignment
 
 _ALIGNMENT = 1024
 """Elements that an array without tiles is rounded up to."""
@@ -108,16 +108,12 @@ class _TpuSizes(Sizes):
 
 def _size(shape: Shape, table_alignment: int) -> int:
     if shape.is_tuple:
-        return _rounded_up(_POINTER * len(shape.tuple_shapes), table_alignment)
+        return rounded_up(_POINTER * len(shape.tuple_shapes), table_alignment)
     if not shape.is_array:
         return host_shape_size(shape)
     if shape.layout is None or not shape.layout.tiles:
-        return _rounded_up(elements(shape), _ALIGNMENT) * element_bits(shape) // 8
+        return rounded_up(elements(shape), _ALIGNMENT) * element_bits(shape) // 8
     return xla_array_size(shape)
-
-
-def _rounded_up(number: int, unit: int) -> int:
-    return -(-number // unit) * unit
 
 
 class _Timed(NamedTuple):

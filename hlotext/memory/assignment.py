@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import attrs
 
-from hlotext.analysis import Backend, XlaAge, age_for, backend_of
-from hlotext.analysis.chips import CHIPS, Chip
+from hlotext.analysis import Backend, ChipChoice, XlaAge, age_for, backend_of, choose_chip
+from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.ir import collector
 from hlotext.ir.nodes.instruction import Instruction
@@ -135,7 +135,7 @@ def assign(
     """Assigns the memory of a module, from its text alone, as XLA's compiler for that platform does.
 
     The platform is told from the text where it can be; `platform` (`cpu`, `gpu`, `tpu`) says it where not. On TPU rules
-    differ with the chip, which the text does not tell: without `chip` those of v5e are taken, and `notes` says so. Without
+    differ with the chip: without `chip` one of those is taken that the text leaves open, and `notes` says so. Without
     a schedule the order of the text stands in for it, and `notes` says that too. With `aliases` (output index to parameter
     number and index) these outputs lie in parameters, not those that the header names. Rules differ with the age of XLA
     too: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); without it the text tells, else the newest is taken.
@@ -150,7 +150,8 @@ def assign(
         raise MemoryModelError(
             f"{known_chip.name} is a {known_chip.backend.value}, but the module is for {backend.value}"
         )
-    rules = _rules(backend, known_chip, notes)
+    choice = choose_chip(module, known_chip, backend=backend)
+    rules = _rules(backend, choice, notes)
     known_age = age_for(module, age)
     is_timed = backend is Backend.TPU and known_age.has(xla_changes.FAST_MERGE)
     with collector.paused(pays=False):
@@ -171,7 +172,7 @@ def assign(
     return Assignment(
         module=module,
         backend=backend,
-        chip=known_chip,
+        chip=choice.chip if choice is not None and choice.is_known else None,
         age=known_age,
         values=tuple(flow.values),
         buffers=tuple(buffers),
@@ -203,11 +204,9 @@ def _backend(module: Module, platform: str | Backend | None, chip: Chip | None) 
     return found
 
 
-def _rules(backend: Backend, chip: Chip | None, notes: list[str]) -> Platform:
-    if backend is Backend.CPU:
-        return platforms.CPU
-    if backend is Backend.GPU:
-        return platforms.GPU
-    if chip is None:
-        notes.append(f"the chip is not named: the rules of TPU {platforms.ASSUMED_TPU} are taken")
-    return platforms.tpu(chip or CHIPS[platforms.ASSUMED_TPU])
+def _rules(backend: Backend, choice: ChipChoice | None, notes: list[str]) -> Platform:
+    if backend is not Backend.TPU or choice is None:
+        return platforms.CPU if backend is Backend.CPU else platforms.GPU
+    if choice.source in ("text", "assumed"):
+        notes.append(f"chip: {choice}")
+    return platforms.tpu(choice.chip)

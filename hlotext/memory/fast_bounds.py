@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
+from hlotext.analysis.sizes import byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.layout import LayoutError, xla_array_size
 from hlotext.memory.aliases import Buffer
 from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.fast_space import is_joined, stretches, written_over
-from hlotext.memory.platforms import Platform
+from hlotext.memory.platforms import Platform, rounded_up
 from hlotext.memory.schedule import Schedule
 from hlotext.memory.values import Value
 
@@ -41,6 +42,12 @@ class FastMemory:
     def is_exact(self) -> bool:
         """Whether the bounds meet."""
         return self.at_least == self.at_most
+
+    def __str__(self) -> str:
+        if self.is_exact:
+            return byte_text(self.at_least)
+        between = f"between {byte_text(self.at_least)} and {byte_text(self.at_most)}"
+        return between if self.estimate == self.at_least else f"about {byte_text(self.estimate)}, {between}"
 
 
 def fast_memory(
@@ -69,7 +76,8 @@ def fast_memory(
     if not placed and not reserved:
         return None
     groups = _groups(placed, buffers)
-    at_most = sum(_rounded_up(max(placed[v] for v in members)) for members in groups) + platform.scoped_floor
+    largest = (max(placed[value] for value in members) for members in groups)
+    at_most = sum(rounded_up(size, _ALIGNMENT) for size in largest) + platform.scoped_floor
     joined = _joined(groups, flow)
     at_least = _largest_moment(joined, placed, flow, schedule, reserved)
     if platform.scoped_floor:
@@ -94,10 +102,6 @@ def _size(value: Value) -> int:
         )
     except LayoutError:
         return value.bytes or 0
-
-
-def _rounded_up(size: int) -> int:
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 def _groups(placed: Mapping[Value, int], buffers: Iterable[Buffer]) -> list[list[Value]]:
@@ -156,24 +160,25 @@ def _largest_moment(
     events += ((moment, -1, -1) for moment in reserved)
     events.sort()
     sizes = [max(placed[value] for value in members) for members in groups]
+    blocks = [rounded_up(size, _ALIGNMENT) for size in sizes]
     alive = [0] * len(groups)
     slack: list[tuple[int, int]] = []
     current = most = 0
     for place, (moment, kind, number) in enumerate(events):
         if kind == 0:
             if not alive[number]:
-                current += _rounded_up(sizes[number])
-                heapq.heappush(slack, (sizes[number] - _rounded_up(sizes[number]), number))
+                current += blocks[number]
+                heapq.heappush(slack, (sizes[number] - blocks[number], number))
             alive[number] += 1
         elif kind == 1:
             alive[number] -= 1
             if not alive[number]:
-                current -= _rounded_up(sizes[number])
+                current -= blocks[number]
         following = events[place + 1][:2] if place + 1 < len(events) else None
         if kind <= 0 and (following is None or following[0] != moment or following[1] == 1):
             while slack and not alive[slack[0][1]]:
                 heapq.heappop(slack)
-            own = _rounded_up(reserved.get(moment, 0))
+            own = rounded_up(reserved.get(moment, 0), _ALIGNMENT)
             most = max(most, current + own + (slack[0][0] if slack else 0))
     return most
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from hlotext.analysis.backend import Backend
+from hlotext.analysis.chip_choice import ASSUMED_TPU
 from hlotext.analysis.chips import HOST, Chip
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
@@ -107,12 +108,13 @@ _TPU_CHIPS = {
 
 
 def table_alignment(chip: Chip) -> int:
-    """Bytes that a TPU rounds the table of a tuple up to. Raises KeyError for another chip."""
-    return _TPU_CHIPS[chip.name].table_alignment
+    """Bytes that a TPU rounds the table of a tuple up to."""
+    return _tpu_rules(chip).table_alignment
 
 
-ASSUMED_TPU = "v5e"
-"""The chip whose rules are taken where none is named."""
+def _tpu_rules(chip: Chip) -> _TpuChip:
+    """The rules of a chip; of one of the user's own those of the chip that it goes on from."""
+    return _TPU_CHIPS.get(chip.base or chip.name) or _TPU_CHIPS[ASSUMED_TPU]
 
 
 def _tpu_size(rules: _TpuChip) -> Callable[[Shape, int], int]:
@@ -189,7 +191,7 @@ def _thread(instruction: Instruction) -> str:
 
 def tpu(chip: Chip) -> Platform:
     """The rules of one TPU."""
-    rules = _TPU_CHIPS[chip.name]
+    rules = _tpu_rules(chip)
     spaces = {0: 16384, 1: 4096, 2: 4, 3: 4096, 6: rules.sync_alignment, 8: 4}
     return Platform(
         Backend.TPU,

@@ -133,7 +133,9 @@ def _remote(url: str, build: str | None, which: Which) -> Iterator[Input]:
         raise InputError(f"there is no text of a module in {url}")
     for text in texts:
         named = build if build is not None else _build_of(text.path, place.url)
-        yield _object(text.path, named, names[text.path[len(place.url) + 1 :]], step_of(text))
+        yield _object(
+            text.path, named, names[text.path[len(place.url) + 1 :]], step_of(text, reads_chip=False)
+        )
 
 
 def _object(url: str, build: str, info: Mapping[str, Any], step: Mapping[str, Any] | None = None) -> Input:

@@ -13,6 +13,7 @@ from hlotext.tables.table import Table
 def costs(subject: Subject) -> Table:
     """The table `costs`."""
     ids = subject.ids
+    _ = subject.compiler_cost  # `modules` says it, once it is known
     found = list(cost.analyze(subject.module).shares()) if subject.module.computations else []
     columns: dict[str, AnyColumn] = {
         "id": Numbers.of([ids[one.instruction] for one in found]),

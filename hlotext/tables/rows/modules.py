@@ -8,7 +8,7 @@ from typing import Any
 
 import hlotext as hlo
 from hlotext.analysis import backend_of
-from hlotext.dumps.texts import Text
+from hlotext.dumps.texts import Text, compilation_beside
 from hlotext.ir.nodes.module import Module
 from hlotext.tables.rows.subject import Subject, Subjects
 from hlotext.tables.schema import SCHEMA_VERSION
@@ -39,6 +39,7 @@ def _of(subject: Subject) -> dict[str, Any]:
         "instructions": len(subject.instructions),
         "entry": module.entry.name if module.computations else None,
         "peak_bytes": subject.peak_bytes,
+        **subject.chip_columns,
     }
     return _row(subject.key, subject.path, subject.modified, subject.build, subject.version, row)
 
@@ -89,15 +90,21 @@ def _text(module: Module) -> tuple[str | None, int | None]:
     return hashlib.sha256(data).hexdigest(), len(data)
 
 
-def step_of(text: Text) -> dict[str, Any]:
-    """What the names in a dump folder tell of a text, as columns of `modules`; nothing for other files."""
-    compilation = text.compilation
-    for step in compilation.steps if compilation is not None else ():
+def step_of(text: Text, *, reads_chip: bool = True) -> dict[str, Any]:
+    """What a dump folder tells of a text, as columns of `modules`; nothing for other files.
+
+    All but the chip is told by names alone; without `reads_chip` no file is opened, as in a store far away.
+    """
+    compilation = text.compilation or (compilation_beside(text.path) if reads_chip else None)
+    if compilation is None:
+        return {}
+    chip = compilation.chip if reads_chip else None
+    found: dict[str, Any] = {"chip": chip.name} if chip is not None else {}
+    for step in compilation.steps:
         if step.file is text.file:
-            return {
-                "stage": step.stage,
-                "step": step.index,
-                "pipeline": step.pipeline or None,
-                "pass": step.name,
-            }
-    return {}
+            found["stage"] = step.stage
+            found["step"] = step.index
+            found["pipeline"] = step.pipeline or None
+            found["pass"] = step.name
+            break
+    return found

@@ -10,6 +10,9 @@ from typing import Any
 import attrs
 import numpy as np
 
+from hlotext.analysis import Backend, ChipChoice, choose_chip
+from hlotext.analysis.chips import CHIPS, Chip
+from hlotext.cost import TpuCost, analyze
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -62,7 +65,7 @@ class Subject:
     def assignment(self) -> Assignment | None:
         """The memory of the module, computed from its text; None where it cannot be told."""
         try:
-            return assign(self.module)
+            return assign(self.module, chip=self._known_chip)
         except MemoryModelError:
             return None
 
@@ -71,6 +74,44 @@ class Subject:
         """The peak of the main memory; None where it cannot be told, and where no table has asked for the memory."""
         assignment: Assignment | None = vars(self).get("assignment")
         return None if assignment is None else assignment.peak().bytes
+
+    @functools.cached_property
+    def chip_choice(self) -> ChipChoice | None:
+        """The chip, as the dump folder names it, else as the text leaves it open; None where nothing tells."""
+        return choose_chip(self.module, named=self._named_chip) if self.module.computations else None
+
+    @property
+    def _named_chip(self) -> Chip | None:
+        name = self.step.get("chip")
+        return CHIPS[name] if name is not None else None
+
+    @property
+    def _known_chip(self) -> Chip | None:
+        choice = self.chip_choice
+        return choice.chip if choice is not None and choice.source == "folder" else None
+
+    @functools.cached_property
+    def compiler_cost(self) -> TpuCost | None:
+        """The figures of the TPU compiler's own analysis; None for other platforms."""
+        choice = self.chip_choice
+        if choice is None or choice.chip.backend is not Backend.TPU:
+            return None
+        return analyze(self.module).as_tpu(choice.chip)
+
+    @property
+    def chip_columns(self) -> dict[str, Any]:
+        """The columns of `modules` about the chip, as far as other tables have asked for them."""
+        found = vars(self)
+        choice: ChipChoice | None = found.get("chip_choice")
+        cost: TpuCost | None = found.get("compiler_cost")
+        return {
+            "chip": self.step.get("chip") if choice is None else choice.chip.name,
+            "chip_candidates": None if choice is None else list(choice.candidates),
+            "compiler_flops": None if cost is None else cost.flops,
+            "compiler_bytes_accessed": None if cost is None else cost.bytes_accessed,
+            "compiler_seconds": None if cost is None else cost.least_seconds,
+            "compiler_unknown_calls": None if cost is None else cost.unknown_calls,
+        }
 
     def table(self, name: str, count: int, columns: Mapping[str, AnyColumn]) -> Table:
         """A table of so many rows of this module: these columns and `module`."""

@@ -123,7 +123,9 @@ def _tiles(subject: Subject) -> Iterator[Tile]:
         pass
     if subject.estimate is not None and subject.estimate.seconds:
         time = seconds(subject.estimate.seconds).replace("us", "µs")
-        yield Tile("least time", time, f"estimated, {subject.estimate.chip.name}")
+        choice = subject.chip_choice
+        assumed = "" if choice is None or choice.is_known else " assumed"
+        yield Tile("least time", time, f"estimated, {subject.estimate.chip.name}{assumed}")
     run = subject.cost.run
     more = "" if run.is_exact else "at least" if run.is_at_least else "about"
     yield Tile("flops", amount(run.flops), more or "in one run")

@@ -10,11 +10,12 @@ import attrs
 
 import hlotext as hlo
 from hlotext import dumps, memory
-from hlotext.analysis import DeviceMesh, backend_of
+from hlotext.analysis import Backend, ChipChoice, DeviceMesh, backend_of, choose_chip
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.cost import Analysis, Estimate, Traffic, analyze, estimate, traffic
 from hlotext.dumps.storage import is_archive
+from hlotext.dumps.texts import compilation_beside
 
 
 @attrs.define(eq=False, slots=False)
@@ -44,16 +45,21 @@ class Subject:
         return self.compilation.platform if self.compilation is not None else None
 
     @functools.cached_property
+    def chip_choice(self) -> ChipChoice | None:
+        """The chip: as given, else the one that the dump folder names, else one that the text leaves open."""
+        own = self.compilation or (compilation_beside(self.path) if self.path is not None else None)
+        backend = Backend(self.platform) if self.platform is not None else None
+        return choose_chip(self.module, self.given_chip, own.chip if own is not None else None, backend)
+
+    @property
     def chip(self) -> Chip | None:
-        """The chip: as given, else the one that the dump folder names."""
-        if self.given_chip is not None:
-            return self.given_chip
-        return self.compilation.chip if self.compilation is not None else None
+        return self.chip_choice.chip if self.chip_choice is not None else None
 
     @functools.cached_property
     def computed(self) -> memory.Assignment:
         """Memory as the text alone tells it. Raises MemoryModelError."""
-        own = self.chip
+        choice = self.chip_choice
+        own = choice.chip if choice is not None and choice.source in ("given", "folder") else None
         # A chip of another platform says nothing of this module's memory.
         fits = own is not None and own.backend.value == self.platform
         return memory.assign(self.module, self.platform, own if fits else None)

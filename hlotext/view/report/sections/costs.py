@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
 
 from hlotext import cost
 from hlotext.analysis import Phase, Scope, byte_text, places, scopes
-from hlotext.analysis.quantities import amount
+from hlotext.analysis.quantities import amount, counted
+from hlotext.analysis.quantities import seconds as time_text
 from hlotext.cost.analysis import UNKNOWN_LINE
 from hlotext.view.page.packing import Words
 from hlotext.view.report.parts import Chart, Column, Section, Table, cut
@@ -30,8 +31,8 @@ def by_scope(subject: Subject) -> Section:
     """The tree of scopes, as an icicle and as a table."""
     found = subject.cost
     root = cost.scope_tree(found)
-    seconds = _tree_seconds(subject, root)
-    nodes = _flat(root, seconds)
+    times = _tree_seconds(subject, root)
+    nodes = _flat(root, times)
     run = found.run
     facts = [
         ("flops", f"{run.mark}{amount(run.flops)} in one run"),
@@ -39,24 +40,44 @@ def by_scope(subject: Subject) -> Section:
     ]
     if run.bytes_accessed:
         facts.append(("flops per byte", f"{run.flops / run.bytes_accessed:.3g}"))
+    facts += _compiler_facts(subject)
     chart = Chart(
         "scopes",
         "icicle",
         "Scopes of the program, repeated layers as one",
         f"{len(nodes):,} scopes; each is as wide as its share of what is chosen and hangs below the one around it.",
-        _icicle_data(nodes, seconds is not None),
+        _icicle_data(nodes, times is not None),
         27 * (1 + min(_MOST_LEVELS, max((place.depth for place in nodes), default=0))),
     )
     return Section(
         "scopes",
         "Scopes",
         "Operations and bytes of one run, loops as often as they run (`hlotext cost`)"
-        + (", and the least time on the chip (`hlotext time`)." if seconds is not None else "."),
+        + (", and the least time on the chip (`hlotext time`)." if times is not None else "."),
         facts=facts,
         charts=[chart] if len(nodes) > 1 else [],
         tables=[_scope_table(subject, found)],
         notes=_unknown(run),
     )
+
+
+def _compiler_facts(subject: Subject) -> Iterator[tuple[str, str]]:
+    """The figures of the TPU compiler's own analysis; nothing where there are none, or a rate of the chip is not known."""
+    choice = subject.chip_choice
+    if choice is None or choice.chip.rates.compiler_limits is None or subject.platform != "tpu":
+        return
+    try:
+        own = subject.cost.as_tpu(choice.chip)
+    except ValueError:
+        return
+    more = f"{'at least ' if own.unknown_calls else ''}{time_text(own.least_seconds)}"
+    calls = f", {counted(own.unknown_calls, 'call')} of unknown cost left out" if own.unknown_calls else ""
+    yield (
+        "compiler's own",
+        f"{amount(own.flops)} flops, {byte_text(int(own.bytes_accessed))} moved with padding, {more}, "
+        f"loop bodies once{calls}",
+    )
+    yield "chip", str(choice)
 
 
 def by_line(subject: Subject) -> Section:

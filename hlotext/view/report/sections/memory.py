@@ -67,7 +67,7 @@ def section(subject: Subject) -> Section:
         "memory",
         "Memory",
         f"Live ranges and places of every temporary, {how}. Bytes are those that the allocator counts, padding included.",
-        facts=_facts(spaces),
+        facts=[*_facts(spaces), *_fast_facts(shown)],
         charts=charts,
         tables=tables,
         notes=notes,
@@ -85,6 +85,14 @@ def _facts(spaces: Iterable[SpaceUsage]) -> list[tuple[str, str]]:
             ("constants", byte_text(space.constants)),
         )
     ]
+
+
+def _fast_facts(shown: memory.Assignment) -> list[tuple[str, str]]:
+    """The total of the chip's fast memory, of which the text tells bounds."""
+    found, platform = shown.fast_memory, shown.platform
+    if found is None or platform is None or platform.fast_space is None:
+        return []
+    return [(usage.space_name(shown, platform.fast_space), str(found))]
 
 
 def _spaces(spaces: Sequence[SpaceUsage]) -> Table:

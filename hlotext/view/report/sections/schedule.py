@@ -28,6 +28,8 @@ _CORE = (
     Column("bytes", "bytes of one run", "bytes"),
     Column("line", "line"),
 )
+_WITH_FAST = Column("weight", "with fast memory, for ranking", "seconds")
+_COMPILER = Column("compiler", "compiler's estimate", "seconds")
 _WAITING, _BODY = "waiting", "loop or call"
 
 
@@ -41,6 +43,11 @@ def section(subject: Subject) -> Section | Missing:
             "the text does not tell the chip: with `--chip NAME` (v5e, h100, ...) times are estimated",
         )
     facts = [("least time", f"{_time(found.seconds)} on {found.chip.name}")]
+    if subject.chip_choice is not None and subject.chip_choice.source != "given":
+        facts.append(("chip", str(subject.chip_choice)))
+    own = found.compiler
+    if own is not None:
+        facts.append(("compiler's estimate", f"{_time(own.seconds)} {own.coverage} (its cycles, all runs)"))
     facts += [(bound.value, _time(time)) for bound, time in found.by_bound.items() if time]
     facts.append(("waited for transfers", _time(found.exposed)))
     notes = [
@@ -157,6 +164,8 @@ def _path(subject: Subject, found: cost.Estimate) -> Table:
 
 
 def _core(subject: Subject, found: cost.Estimate) -> Table:
+    has_cycles = found.compiler is not None
+    has_fast = any(one.weight > one.seconds for one in found.instructions)
     rows: list[tuple[Cell, ...]] = [
         (
             one.instruction.name,
@@ -165,10 +174,23 @@ def _core(subject: Subject, found: cost.Estimate) -> Table:
             one.bound.value,
             one.least.flops,
             one.least.bytes,
+            *([one.weight] if has_fast else []),
+            *([_compiler_time(one)] if has_cycles else []),
             _line(subject, one.instruction),
         )
         for one in cut(found.instructions)
     ]
+    columns = [
+        *_CORE[:-1],
+        *([_WITH_FAST] if has_fast else []),
+        *([_COMPILER] if has_cycles else []),
+        _CORE[-1],
+    ]
     return Table(
-        "schedule-core", "What the core does, all runs", _CORE, rows, len(found.instructions), is_open=False
+        "schedule-core", "What the core does, all runs", columns, rows, len(found.instructions), is_open=False
     )
+
+
+def _compiler_time(one: cost.InstructionTime) -> float | None:
+    """What the compiler expects of all runs; None where it says nothing."""
+    return one.cycle_seconds * one.runs if one.cycle_seconds is not None else None

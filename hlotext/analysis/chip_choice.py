@@ -1,0 +1,126 @@
+"""The chip whose rules and rates are taken for a module: given, else named by the dump, else as far as the text tells."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import attrs
+
+from hlotext.analysis.backend import Backend, backend_of
+from hlotext.analysis.chips import CHIPS, Chip
+from hlotext.analysis.facts import fact
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
+
+ASSUMED_TPU = "v5e"
+"""The chip that is assumed where it may be this one and nothing names another."""
+
+ChipSource = Literal["given", "folder", "text", "assumed"]
+
+
+@attrs.frozen
+class ChipChoice:
+    """A chip, and why it is this one."""
+
+    chip: Chip
+    source: ChipSource
+    candidates: tuple[str, ...]
+    """The chips that it may be, by name; one where it is known."""
+
+    @property
+    def is_known(self) -> bool:
+        """False where the chip is assumed."""
+        return self.source != "assumed"
+
+    def __str__(self) -> str:
+        if self.source == "assumed":
+            return f"one of {', '.join(self.candidates)}; assuming {self.chip.name}, set --chip"
+        if self.source == "text":
+            return f"{self.chip.name}, as marks of the text tell"
+        return self.chip.name
+
+
+def choose_chip(
+    module: Module, given: Chip | None = None, named: Chip | None = None, backend: Backend | None = None
+) -> ChipChoice | None:
+    """The chip of a module: `given` by the user, else `named` by its dump folder, else what a text for TPU leaves open.
+
+    A named chip of another platform than the module's says nothing of it. `backend` is the platform, where the text alone
+    does not tell it. None for a module of another platform whose chip nothing names.
+    """
+    if given is not None:
+        return ChipChoice(given, "given", (given.name,))
+    platform = backend or backend_of(module)
+    if named is not None and platform in (None, named.backend):
+        return ChipChoice(named, "folder", (named.name,))
+    if platform is not Backend.TPU:
+        return None
+    candidates = tpu_candidates(module)
+    if len(candidates) == 1:
+        return ChipChoice(CHIPS[candidates[0]], "text", candidates)
+    return ChipChoice(
+        CHIPS[ASSUMED_TPU if ASSUMED_TPU in candidates else candidates[0]], "assumed", candidates
+    )
+
+
+_RESERVED = re.compile(r'"scoped_memory_configs":\s*\[\s*\{')
+_WIDE_TILE = (16, 128)
+
+
+@fact
+def tpu_candidates(module: Module) -> tuple[str, ...]:
+    """The TPUs that a module may be compiled for, by marks of its text: memory spaces, tiles, what is reserved.
+
+    Inferred from what libtpu 0.0.42.1 and 0.0.52 write for seven chips. Before optimization all of them.
+    """
+    marks = _marks(module)
+    if "v4" in marks:
+        return ("v4",)
+    if "tpu7x" in marks:
+        return ("tpu7x",)
+    found = [name for name, chip in CHIPS.items() if chip.backend is Backend.TPU]
+    if module.is_scheduled:
+        found.remove("tpu7x")
+    if "split" in marks:
+        return ("v5p",)
+    if "fast" in marks:
+        found = [name for name in found if CHIPS[name].fast_memory_space == 1]
+    if "sparse" in marks:
+        found = [name for name in found if name in _SPARSE_CORES]
+    return tuple(found)
+
+
+_SPARSE_CORES = ("v5p", "v6e", "tpu7x")
+
+
+def _marks(module: Module) -> set[str]:
+    found: set[str] = set()
+    seen: set[int] = set()
+    for instruction in module.instructions():
+        shape = instruction._shape
+        if shape is not None and id(shape) not in seen:
+            seen.add(id(shape))
+            for leaf in (part for _, part in shape.leaves()) if shape.is_tuple else (shape,):
+                _mark_shape(leaf, found)
+    if any(one.execution_thread == "sparsecore" for one in module.computations):
+        found.add("sparse")
+    for parameter in module.entry.parameters if module.computations else ():
+        config = parameter.backend_config
+        if config is not None and _RESERVED.search(config.text):
+            found.add("tpu7x")
+    return found
+
+
+def _mark_shape(shape: Shape, found: set[str]) -> None:
+    layout = shape.layout if shape.is_array else None
+    if layout is None:
+        return
+    if layout.memory_space == 3:
+        found.add("v4")
+    elif layout.memory_space == 1:
+        found.add("fast")
+    if layout.split_configs:
+        found.add("split")
+    if any(tuple(tile.dimensions) == _WIDE_TILE for tile in layout.tiles):
+        found.add("tpu7x")

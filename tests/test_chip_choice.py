@@ -1,0 +1,107 @@
+"""The chip whose rules are taken: given, named by the folder, narrowed from the text, and never silently assumed."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hlotext as hlo
+from hlotext import cost, memory
+from hlotext.analysis import Backend, choose_chip
+from hlotext.analysis.chip_choice import tpu_candidates
+from hlotext.analysis.chips import CHIPS, read_chip
+from tests.cli_support import run, run_json
+from tests.support import DATA, ROOT
+
+ROWS: list[dict[str, Any]] = json.loads(lzma.decompress((DATA / "cost" / "tpu.json.xz").read_bytes()))
+V5E = ROOT / "corpus" / "tpu" / "mlp_forward.v5e_2x2x1.after_codegen.txt"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['program']}.{row['chip']}")
+def test_the_text_leaves_its_own_chip_open(row: dict[str, Any]) -> None:
+    found = tpu_candidates(hlo.parse(row["text"]))
+    assert row["chip"] in found
+    if row["chip"] == "tpu7x":
+        assert found == ("tpu7x",)
+    if "S(3)" in row["text"]:
+        assert found == ("v4",)
+    elif "S(1)" in row["text"]:
+        assert not {"v2", "v3", "v4"} & set(found)
+
+
+def test_what_is_given_counts_more_than_the_folder_and_this_more_than_the_text() -> None:
+    module = hlo.load(V5E)
+    choice = choose_chip(module, CHIPS["v6e"], CHIPS["v5p"])
+    assert choice is not None
+    assert (choice.chip.name, choice.source, str(choice)) == ("v6e", "given", "v6e")
+    choice = choose_chip(module, None, CHIPS["v5p"])
+    assert choice is not None
+    assert (choice.chip.name, choice.source) == ("v5p", "folder")
+    choice = choose_chip(module, None, CHIPS["h100"])
+    assert choice is not None
+    assert str(choice) == "one of v5e, v5p, v6e; assuming v5e, set --chip"
+    assert not choice.is_known
+
+
+def test_nothing_is_assumed_off_tpu() -> None:
+    module = hlo.load(ROOT / "corpus" / "cpu" / "mlp_train.cpu_1.after_optimizations.txt")
+    assert choose_chip(module) is None
+    before = hlo.parse("HloModule m\n\nENTRY e {\n  ROOT p = f32[2] parameter(0)\n}\n")
+    assert choose_chip(before) is None
+    choice = choose_chip(before, backend=Backend.TPU)
+    assert choice is not None
+    assert len(choice.candidates) == 7
+
+
+def test_every_command_says_what_it_assumes() -> None:
+    said = "one of v5e, v5p, v6e; assuming v5e, set --chip"
+    for command in (("show",), ("cost",), ("cost", "--as-xla"), ("time",), ("memory",)):
+        assert said in run(command[0], str(V5E), *command[1:]).stdout, command
+        if command[0] != "show":
+            assert said not in run(command[0], str(V5E), *command[1:], "--chip", "v5e").stdout, command
+    assert run_json("time", str(V5E))["modules"][0]["chip_candidates"] == ["v5e", "v5p", "v6e"]
+    cpu = str(ROOT / "corpus" / "cpu" / "mlp_train.cpu_1.after_optimizations.txt")
+    result = run("time", cpu)
+    assert result.exit_code == 2
+    assert "set --chip" in result.stderr
+
+
+def test_a_chip_of_ones_own_follows_the_rules_of_its_base() -> None:
+    own = read_chip('base = "v6e"\nbf16 = 1e15\n', "mine.toml")
+    module = hlo.load(V5E)
+    assert memory.assign(module, chip=own).total_bytes == memory.assign(module, chip="v6e").total_bytes
+
+
+def test_times_are_never_negative() -> None:
+    """Calls of unknown cost take a second away in XLA's figure; here they are counted beside it."""
+    for row in ROWS:
+        found = cost.estimate(hlo.parse(row["text"]), chip=row["chip"])
+        assert found.roofline_seconds is not None
+        assert found.roofline_seconds >= 0
+
+
+def test_the_compilers_estimate_says_what_it_covers() -> None:
+    found = cost.estimate(hlo.load(V5E), chip="v5e")
+    own = found.compiler
+    assert own is not None
+    assert own.instructions == sum(one.cycles is not None for one in found.instructions)
+    assert own.seconds == pytest.approx(
+        sum((one.cycle_seconds or 0) * one.runs for one in found.instructions)
+    )
+    assert 0 < own.priced_share <= 1
+    assert all(one.weight >= one.seconds for one in found.instructions)
+    assert cost.estimate(hlo.parse(ROWS[0]["text"]), chip="v2").compiler is None
+
+
+def test_fast_memory_is_shown_with_its_bounds(tmp_path: Path) -> None:
+    row = next(row for row in ROWS if row.get("vmem") and row["chip"] == "v6e")
+    text = tmp_path / "a.txt"
+    text.write_text(row["text"])
+    found = run_json("memory", str(text), "--chip", "v6e")["modules"][0]["fast_memory"]
+    assert found["at_least"] <= row["vmem"] <= found["at_most"]
+    shown = run("memory", str(text), "--chip", "v6e").stdout
+    assert ("between" in shown) == (not found["is_exact"])
