@@ -21,6 +21,7 @@ from hlotext.dumps.collectives.advice import MOST, RULES
 from hlotext.dumps.collectives.following import reshaped_dimension
 from hlotext.dumps.collectives.specs import Spec, Specs, placements
 from hlotext.ir.values.sharding import Sharding
+from tests.cli_support import run
 from tests.support import DATA
 
 FOLDERS = sorted(path.name.removesuffix(".tar.xz") for path in (DATA / "collectives").glob("*.tar.xz"))
@@ -274,3 +275,30 @@ def test_dimensions_of_reshapes(
     new: tuple[int, ...], old: tuple[int, ...], dimension: int, found: int | None
 ) -> None:
     assert reshaped_dimension(new, old, dimension) == found
+
+
+# ---- the command
+
+
+def test_the_command_groups_what_is_alike() -> None:
+    result = run("dump", "collectives", str(DATA / "collectives" / "cpu.mlp_second_wrong.shardy.tar.xz"))
+    assert result.exit_code == 0
+    assert (
+        "dot_general (line 30) needs mul (line 29) as P('dp', None), and it is P('dp', 'tp')" in result.stdout
+    )
+    assert "argument w1 as P(None, None)" in result.stdout
+
+
+def test_the_command_tells_what_is_missing() -> None:
+    gspmd = str(DATA / "collectives" / "cpu.constraint_back_and_forth.gspmd.tar.xz")
+    assert "--mesh" in run("dump", "collectives", gspmd).stdout
+    assert "P('dp', None)" in run("dump", "collectives", gspmd, "--mesh", "dp=2,tp=4").stdout
+    assert run("dump", "collectives", gspmd, "--mesh", "dp=2,tp=2").exit_code == 2
+    assert run("dump", "collectives", gspmd, "-i", "nosuch").exit_code == 1
+
+
+def test_dump_why_says_the_same_sentence(tmp_path: Path) -> None:
+    compilation, _ = unpacked("gpu.train_data_parallel.shardy", tmp_path)
+    for one in compilation.collectives():
+        cause = compilation.why(one.instruction.name)
+        assert (cause.cause, cause.because) == ("partitioning", one.why.removeprefix("because "))

@@ -12,7 +12,7 @@ import click
 import hlotext as hlo
 from hlotext import compiler, dumps
 from hlotext.analysis.quantities import counted
-from hlotext.cli import answers, dump_hosts
+from hlotext.cli import answers, dump_collectives, dump_hosts
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, age_json, limit_option, read, write_json
 from hlotext.cli.folders import chosen, opened
 from hlotext.cli.output import Column, Table, echo, output
@@ -43,6 +43,7 @@ def command() -> None:
       hlotext dump trace dumps/ -i fusion.3
       hlotext dump why dumps/ -i copy.4
       hlotext dump copies dumps/
+      hlotext dump collectives dumps/
       hlotext dump hosts dumps_of_all_hosts/
 
     Exit status: 0 fine, 1 what was asked for is not there, 2 wrong usage or unreadable input.
@@ -522,4 +523,5 @@ def _signed(number: int | None) -> str:
     return "?" if number is None else f"{number:+,}"
 
 
+command.add_command(dump_collectives.command)
 command.add_command(dump_hosts.command)

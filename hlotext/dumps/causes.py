@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HOST = 5
 """The number of the host's memory space."""
 COPIES = ("copy", "copy-start")
-UNKNOWN, PROGRAM = "unknown", "program"
+UNKNOWN, PROGRAM, PARTITIONING = "unknown", "program", "partitioning"
 ASK_FOR_PASSES = "XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*'"
 """What makes XLA dump the steps that tell which pass brought an operation."""
 
@@ -108,7 +108,36 @@ def causes(compilation: Compilation, names: Iterable[str]) -> list[Cause]:
             raise LookupError(f"there is no instruction {name} in the final text of {compilation.name}")
         nodes.append(node)
     born = compilation.births(node.name for node in nodes)
-    return [_cause(compilation, node, born.get(node.name)) for node in nodes]
+    found = [_cause(compilation, node, born.get(node.name)) for node in nodes]
+    return [_of_collective(compilation, one) for one in found]
+
+
+def _of_collective(compilation: Compilation, cause: Cause) -> Cause:
+    """What brought a collective, with the reason that `Compilation.collectives` gives for it."""
+    node = cause.instruction
+    if (node.async_wrapped_instruction or node).opcode not in KINDS:
+        return cause
+    for one in compilation.collectives():
+        if node in (one.instruction, one.communication.start):
+            known = [
+                reason
+                for reason in one.reasons
+                if reason.cause not in (UNKNOWN, "pass") and reason.confidence != LOW
+            ]
+            if not known or (cause.cause == PROGRAM and any(r.cause != PROGRAM for r in known)):
+                return cause
+            told = (
+                *(r.origin for r in known),
+                *(r.scheme for r in known),
+                *(s.because for s in one.suggestions),
+            )
+            return attrs.evolve(
+                cause,
+                cause=PROGRAM if all(r.cause == PROGRAM for r in known) else PARTITIONING,
+                because=one.why.removeprefix("because "),
+                evidence=(*cause.evidence, *dict.fromkeys(filter(None, told))),
+            )
+    return cause
 
 
 def copies(compilation: Compilation) -> list[Cause]:
@@ -146,7 +175,7 @@ def _told(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Caus
         return Cause(node, step, PROGRAM, f"it was in the program before optimization{name}")
     if _is_marked(node):
         because = "the shardings of what it reads and of who reads it need communication: the partitioner marked it so"
-        return Cause(node, step, "partitioning", because, ('frontend_attributes={is_spmd_generated="true"}',))
+        return Cause(node, step, PARTITIONING, because, ('frontend_attributes={is_spmd_generated="true"}',))
     if not compilation.identity.shows_passes:
         return Cause(node, step, UNKNOWN, f"no pass was dumped; compile with {ASK_FOR_PASSES}")
     return _fused(compilation, node, birth) or _first(compilation, node, step)
@@ -306,5 +335,5 @@ def _partitioned(compilation: Compilation, node: hlo.Instruction, step: Step | N
     if node.opcode not in KINDS:
         return None
     return Cause(
-        node, step, "partitioning", "the shardings of what it reads and of who reads it need communication"
+        node, step, PARTITIONING, "the shardings of what it reads and of who reads it need communication"
     )

@@ -88,6 +88,10 @@ class Partitioner:
         self.mesh = mesh
         self.specs = Specs(mesh) if mesh is not None else None
         self.written: list[Written] = []
+        self._unnamed = [
+            one for one, key in sides.before.key.items() if key is None and one.opcode in opcodes.COLLECTIVES
+        ]
+        """Collectives that the program itself has, and that say nothing of where they come from."""
         for one in communications(sides.after.module):
             if one.kind in ("infeed", "outfeed") or one.kind.startswith("host "):
                 continue
@@ -112,7 +116,14 @@ class Partitioner:
     def _explain(self, part: Written) -> None:
         key, sides = part.key, self.sides
         if key is None:
-            self._for_result(part)
+            unnamed = [one for one in self._unnamed if KINDS.get(one.opcode) == part.communication.kind]
+            if unnamed:
+                part.doubts.append("a collective of the program says nothing of where it comes from")
+                self._asked_for(part, unnamed)
+            elif sides.before.by_key:
+                self._for_result(part)
+            else:
+                part.doubts.append("the texts do not say where operations come from")
             return
         named = sides.before.by_key.get(key, [])
         if not named:

@@ -162,5 +162,7 @@ def _listed(sites: list[Site]) -> str:
     others = [f"{one.label}: {one.spec}" for one in sites if one.kind != "argument"]
     parts = []
     if arguments:
-        parts.append(f"argument{'s' if len(arguments) > 1 else ''} {' and '.join(arguments)}")
+        *first, last = arguments
+        listed = f"{', '.join(first)} and {last}" if first else last
+        parts.append(f"argument{'s' if first else ''} {listed}")
     return " and ".join(parts + others)

@@ -49,6 +49,22 @@ def sentence(reason: Reason, part: Written | None = None) -> str:
     return UNTOLD
 
 
+def sure_of(reason: Reason) -> str:
+    """What an answer is sure of."""
+    known = [
+        name
+        for name, is_known in (
+            ("operation", reason.user is not None),
+            ("tensor", reason.tensor is not None and reason.tensor is not reason.user),
+            ("axes", bool(reason.axes)),
+            ("sharding", reason.have is not None and reason.want is None),
+            ("both shardings", reason.have is not None and reason.want is not None),
+        )
+        if is_known
+    ]
+    return f"{reason.confidence}: {', '.join(known)}" if known else reason.confidence
+
+
 def suggestion(
     label: str,
     spec: str,
@@ -60,15 +76,13 @@ def suggestion(
     measured_on: str,
 ) -> str:
     """One change and its price."""
-    parts = [f"{label} as {spec} ({what}) may spare it"]
-    if spared is not None:
-        parts.append(f"spares {spared:,} bytes sent per run")
+    price = [f"each device sends {spared:,} bytes less per run"] if spared is not None else []
     if grows:
-        parts.append(f"each device then holds {abs(grows):,} bytes {'more' if grows > 0 else 'less'}")
+        price.append(f"holds {abs(grows):,} bytes {'more' if grows > 0 else 'less'}")
     if lost:
-        parts.append(f"computes {', '.join(dict.fromkeys(map(str, lost)))} on more devices than once")
-    parts.append(f"spared in {measured[0]} of {measured[1]} recompilations on {measured_on}")
-    return "; ".join(parts)
+        price.append(f"computes more of {' and '.join(dict.fromkeys(map(str, lost)))}")
+    done = f"spared in {measured[0]} of {measured[1]} recompilations on {measured_on}"
+    return "; ".join((f"{label} as {spec} ({what})", *([", ".join(price)] if price else []), done))
 
 
 def _edge(part: Written | None) -> str:

@@ -1,0 +1,194 @@
+"""`hlotext dump collectives`: why each collective is there, and which annotation would spare it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+import hlotext as hlo
+from hlotext import dumps
+from hlotext.analysis import Origins, byte_text
+from hlotext.analysis.quantities import counted
+from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, write_json
+from hlotext.cli.figures import place_text
+from hlotext.cli.folders import chosen
+from hlotext.cli.output import echo, output
+from hlotext.dumps.collectives.wording import along, sure_of
+
+_ROWS = 20
+
+
+@click.command("collectives")
+@click.argument("path", metavar="DIR")
+@click.option("-i", "--instruction", "names", metavar="NAME", multiple=True, help="Only this collective.")
+@click.option("-m", "--module", metavar="NAME|NUMBER", help="Of several compilations which one.")
+@click.option("--mesh", metavar="NAME=SIZE,...", help="The mesh, the most major axis first: dp=2,tp=4.")
+@limit_option(_ROWS, "Collectives")
+@FORMAT
+def command(
+    path: str, names: tuple[str, ...], module: str | None, mesh: str | None, limit: int, output_format: str
+) -> None:
+    """Why each collective of the final text is there, and which annotation would spare it.
+
+    The operation that needs it, the tensor that is moved, its sharding and the one that is wanted, where these come from, and
+    what changing one annotation may spare and costs; those that send most first. The mesh is read from the texts where Shardy
+    partitioned; else give it.
+
+    \b
+    Examples:
+      hlotext dump collectives dumps/
+      hlotext dump collectives dumps/ --mesh dp=2,tp=4 -i all-gather.3
+
+    Exit status: 0 fine, 1 what was asked for is not there, 2 wrong usage or unreadable input.
+    """
+    c = chosen(path, module)
+    found = _told(c, mesh)
+    if names:
+        found = tuple(_named(found, name) for name in names)
+    if output_format == "json":
+        write_json({"module": c.name, "mesh": mesh, "collectives": [cause_json(one) for one in found]})
+        return
+    out = output()
+    if not found:
+        out.heading(f"{c.name}: no collectives")
+        return
+    for note in dict.fromkeys(note for one in found for note in one.notes):
+        echo(f"note: {note}")
+    groups: dict[tuple[str, str], list[dumps.CollectiveCause]] = {}
+    for one in sorted(found, key=lambda one: -_sent(one)):
+        groups.setdefault((one.communication.kind, one.why), []).append(one)
+    shown = list(groups.values())[: limit or None]
+    for group in shown:
+        _show(group)
+    left = len(groups) - len(shown)
+    if left:
+        echo(f"  {left} more (--limit 0 shows all)")
+
+
+def _told(c: dumps.Compilation, mesh: str | None) -> tuple[dumps.CollectiveCause, ...]:
+    try:
+        return c.collectives(mesh)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    except LookupError as error:
+        raise NotFound(str(error.args[0])) from None
+    except hlo.InputError as error:
+        raise Unreadable(str(error)) from None
+    except hlo.HloSyntaxError as error:
+        raise Unreadable(str(error).partition("\n")[0], str(error)) from None
+
+
+def _named(found: Sequence[dumps.CollectiveCause], name: str) -> dumps.CollectiveCause:
+    name = name.removeprefix("%")
+    for one in found:
+        if name in (one.instruction.name, one.communication.start.name):
+            return one
+    raise NotFound(f"there is no collective {name} in the final text")
+
+
+def _sent(one: dumps.CollectiveCause) -> int:
+    return one.communication.sent_bytes * (one.communication.runs or 1)
+
+
+def _show(group: Sequence[dumps.CollectiveCause]) -> None:
+    """One collective, and the names of those that are there for the same reason."""
+    out = output()
+    one = group[0]
+    sent = one.communication.wire_bytes
+    runs = one.communication.runs
+    axes = dict.fromkeys(axis for reason in one.reasons for axis in reason.axes)
+    size = "an unknown number of bytes" if sent is None else byte_text(sent)
+    place = place_text(Origins().place(one.instruction))
+    out.heading(f"{one.instruction.name}: {one.communication.kind} along {along(tuple(axes))}")
+    facts = [
+        (
+            "sends",
+            f"{size} from each device, {'an unknown number of runs' if runs is None else counted(runs, 'run')}",
+        ),
+        *([("line", place)] if place else []),
+    ]
+    said: set[str] = set()
+    for reason in one.reasons:
+        lines = [
+            ("because", reason.because.removeprefix("because ")),
+            ("sharding", reason.origin),
+            ("expected", reason.scheme),
+            *(("try", f"{s.because} ({s.confidence})") for s in reason.suggestions),
+            ("sure", sure_of(reason)),
+        ]
+        facts += [(name, text) for name, text in lines if text and text not in said]
+        said.update(text for name, text in lines if name != "sure")
+    if len(group) > 1:
+        facts.append(("alike", ", ".join(other.instruction.name for other in group[1:])))
+    out.facts(facts)
+
+
+# ---- json
+
+
+def cause_json(one: dumps.CollectiveCause) -> dict[str, Any]:
+    """A collective's answer as JSON."""
+    place = Origins().place(one.instruction)
+    return {
+        "instruction": one.instruction.name,
+        "kind": one.communication.kind,
+        "sent_bytes": one.communication.wire_bytes,
+        "runs": one.communication.runs,
+        "line": None if place is None else f"{place.file}:{place.line}",
+        "why": one.why,
+        "confidence": one.confidence,
+        "reasons": [_reason_json(reason) for reason in one.reasons],
+        "notes": list(one.notes),
+    }
+
+
+def _reason_json(reason: dumps.Reason) -> dict[str, Any]:
+    return {
+        "cause": reason.cause,
+        "wanted_by": reason.wanted_by,
+        "user": _place_json(reason.user),
+        "tensor": _place_json(reason.tensor),
+        "axes": list(reason.axes),
+        "have": reason.have,
+        "want": reason.want,
+        "have_sharding": reason.have_sharding,
+        "want_sharding": reason.want_sharding,
+        "because": reason.because,
+        "origin": reason.origin or None,
+        "scheme": reason.scheme or None,
+        "part": reason.part or None,
+        "readers": reason.readers,
+        "is_rematerialized": reason.is_rematerialized,
+        "confidence": reason.confidence,
+        "suggestions": [_suggestion_json(one) for one in reason.suggestions],
+    }
+
+
+def _place_json(place: dumps.Place | None) -> dict[str, Any] | None:
+    if place is None:
+        return None
+    return {
+        "op_name": place.op_name,
+        "opcode": place.opcode or None,
+        "instruction": place.instruction.name if place.instruction is not None else None,
+        "line": f"{place.file}:{place.line}" if place.line is not None else None,
+    }
+
+
+def _suggestion_json(one: dumps.Suggestion) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "name": one.name,
+        "line": one.line,
+        "spec": one.spec,
+        "now": one.now,
+        "because": one.because,
+        "rule": one.rule,
+        "confidence": one.confidence,
+        "spared_of": list(one.measured),
+        "measured_on": one.measured_on,
+        "bytes_spared": one.bytes_spared,
+        "bytes_per_device": one.bytes_per_device,
+    }
