@@ -65,7 +65,6 @@ SHORT = {
     "memory.errors",  # raised in every file of the room
     "reports.report",  # what every writer gets
     "rewrite.opcode_methods",  # beside its generated stub
-    "semantics.effects",  # one question, asked by readers, passes and checks
     "semantics.infer.errors",  # raised in every file of the room
     "semantics.words",  # said in the messages of every file
     "tables.encodings",  # what Parquet is told, apart from what tells it

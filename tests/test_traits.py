@@ -2,9 +2,41 @@
 
 from __future__ import annotations
 
+import pytest
+
+import hlotext as hlo
+from hlotext.ir.nodes.effects import has_side_effect
 from tests import opcode_sets
 
 
 def test_sets_over_traits_have_the_recorded_opcodes() -> None:
     """A set that became an expression over traits has the opcodes that it listed before."""
     assert opcode_sets.differences() == []
+
+
+EFFECTS = (
+    ("f32[4] all-reduce(x), replica_groups={}, to_apply=s", 1, False),
+    ("f32[4] all-reduce(x), channel_id=1, replica_groups={}, to_apply=s", 1, True),
+    ("f32[4] all-reduce(x), channel_id=1, replica_groups={}, to_apply=s", 2, False),
+    ("f32[4] all-reduce(x), replica_groups={}, constrain_layout=true, to_apply=s", 2, True),
+    ("f32[4] all-reduce-done(x)", 2, True),
+    ("f32[4] collective-permute(x), channel_id=1, source_target_pairs={{0,1}}", 1, True),
+    ("f32[4] collective-broadcast(x), replica_groups={{0,1}}", 2, True),
+    ("f32[4] collective-reduce(x), channel_id=1, replica_groups={}, to_apply=s", 1, False),
+    ('f32[4] custom-call(x), custom_call_target="t"', 1, False),
+    ('f32[4] custom-call(x), custom_call_target="t", custom_call_has_side_effect=true', 1, True),
+    ("f32[4] copy-done(x)", 1, False),
+    ("f32[4] negate(x)", 1, False),
+    ("f32[4] of-another-release(x)", 1, True),
+)
+
+
+@pytest.mark.parametrize(("line", "partitions", "expected"), EFFECTS)
+def test_side_effects_are_those_of_xla(line: str, partitions: int, expected: bool) -> None:
+    """`HloInstruction::HasSideEffectNoRecurse`; a channel counts where the program is not partitioned."""
+    module = hlo.parse(
+        f"HloModule m, num_partitions={partitions}\n"
+        "s { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }\n"
+        f"ENTRY e {{ x = f32[4] parameter(0)  ROOT y = {line} }}"
+    )
+    assert has_side_effect(module.entry.root) is expected

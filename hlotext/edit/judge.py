@@ -12,11 +12,11 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import STARTS, is_async_body
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.effects import has_side_effect
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape, holds_buffer
 from hlotext.semantics.custom import buffer_problems
-from hlotext.semantics.effects import has_side_effect
 from hlotext.semantics.facts import Facts, facts_of
 from hlotext.semantics.header import header_problems
 from hlotext.semantics.host_memory import HOST_SPACE, move_problems

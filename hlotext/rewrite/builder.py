@@ -13,7 +13,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.tables import opcodes
+from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.tables.opcode import Opcode
 from hlotext.ir.values.enums import ComparisonDirection
 from hlotext.ir.values.literal import Literal
@@ -317,6 +317,10 @@ def default_laid_out(shape: Shape) -> Shape:
     return shape
 
 
+_GIVES_OPERAND = traits.FORWARDS_OPERAND | {"while", "dynamic-update-slice"}
+"""Opcodes whose result has the shape and layout of operand 0."""
+
+
 def _passed_on(instruction: Instruction) -> Shape | None:
     """The shape of the very value that an instruction hands on; None for one that computes."""
     operands = instruction.operands
@@ -325,7 +329,7 @@ def _passed_on(instruction: Instruction) -> Shape | None:
         return operands[0].shape.tuple_shapes[index]
     if instruction.opcode in ("call", "fusion"):
         return instruction.called_computations[0].shape
-    if instruction.opcode in ("while", "opt-barrier", "domain", "add-dependency", "dynamic-update-slice"):
+    if instruction.opcode in _GIVES_OPERAND:
         return operands[0].shape
     if instruction.opcode == "conditional":
         return instruction.called_computations[0].shape

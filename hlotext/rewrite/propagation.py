@@ -8,6 +8,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.builder import default_laid_out, laid_out
 from hlotext.semantics.infer import Agreement, CannotInfer, ShapeInferenceError, agreement, infer_shape
@@ -128,7 +129,7 @@ def _same(instruction: Instruction, shape: Shape) -> bool:
 def _parameters(caller: Instruction) -> list[tuple[Computation, Sequence[Shape | None]]]:
     """What a caller passes to each computation whose parameters are its operands."""
     shapes = [operand.shape for operand in caller.operands]
-    if caller.opcode in ("call", "fusion", "async-start"):
+    if caller.opcode in traits.BINDS_OPERANDS:
         return [(caller.called_computations[0], shapes)]
     if caller.opcode == "while":
         return [(callee, shapes) for callee in caller.called_computations]

@@ -177,5 +177,5 @@ def _writers(instruction: Instruction, index: ShapeIndex) -> list[Instruction]:
     return found
 
 
-_WRITING = traits.RUNS_CALLEE | {"fusion"} | {"custom-call", "dynamic-update-slice"}
+_WRITING = traits.RUNS_CALLEE | traits.BINDS_OPERANDS | {"custom-call", "dynamic-update-slice"}
 """Opcodes that are taken to write every buffer they get."""

@@ -274,9 +274,7 @@ _PAIRS: dict[str, Callable[[Instruction, Facts], Iterator[Pair]]] = {
 
 # ---- opcodes that compute and keep the layout
 
-KEEP_LAYOUT = (
-    traits.KEEPS_LAYOUT - traits.COLLECTIVE_STARTS - traits.COLLECTIVE_DONES - {"exp2", "log2"}
-) - {"opt-barrier", "while"}
+KEEP_LAYOUT = traits.KEEPS_LAYOUT - traits.STARTS - traits.DONES - {"opt-barrier", "while"}
 """Opcodes whose arrays of one rank all have one layout (not `LayoutAssignment::InstructionCanChangeLayout`)."""
 
 _OTHER_WIDTH = frozenset({"compare", "convert", "is-finite", "scatter"})

@@ -35,6 +35,9 @@ DIMENSION_NUMBERS = frozenset(
 _WITH_DIMENSION_NUMBERS = traits.CONTRACTIONS | {"gather", "scatter"}
 
 
+_APPLYING = traits.REDUCTIONS | {"map"}
+
+
 def check_result(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
     """The stated shape against inference (`ShapeVerifier::CheckShape`); what inference itself finds wrong."""
     stated = instruction.shape
@@ -124,7 +127,7 @@ def check_precision(instruction: Instruction, facts: Facts) -> Iterator[Problem]
                         "a convert changes the precision", (first[0], number),
                     )  # fmt: skip
                     return
-    if opcode in ("reduce", "reduce-window", "map"):
+    if opcode in _APPLYING:
         yield from _parameters(instruction)
 
 

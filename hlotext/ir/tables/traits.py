@@ -28,7 +28,13 @@ DOTS = frozenset(row.name for row in _ROWS if row.attribute("lhs_contracting_dim
 DEVICE_IDS = _with_elements(Elements.DEVICE_ID)
 SOURCES = _with_elements(Elements.GIVEN, Elements.GENERATED, Elements.DEVICE_ID)
 """Opcodes without operands whose value is the same whenever it is asked for."""
-FORWARDS_BUFFER = _with_elements(Elements.FORWARD, Elements.VIEW)
+GIVEN = _with_elements(Elements.GIVEN)
+"""Values that are there before a computation runs."""
+KNOWN_VALUES = (GIVEN - {"parameter"}) | _with_elements(Elements.GENERATED)
+"""Values that the text states."""
+FORWARDS_OPERAND = _with_elements(Elements.FORWARD)
+"""Opcodes whose result is operand 0."""
+FORWARDS_BUFFER = FORWARDS_OPERAND | _with_elements(Elements.VIEW)
 """Opcodes whose result is the buffer of operand 0."""
 NAMES_VALUE = _with_elements(Elements.GIVEN, Elements.VIEW, Elements.PACK, Elements.UNPACK)
 """Opcodes for which no compiler emits code, since they only name values."""
@@ -40,6 +46,7 @@ REARRANGES_ELEMENTS = KEEPS_ELEMENTS | _with_elements(Elements.PERMUTE)
 """Opcodes whose result has the elements of operand 0, each once."""
 REPEATS_ELEMENTS = REARRANGES_ELEMENTS | _with_elements(Elements.REPEAT)
 """Opcodes whose result has no elements but those of operand 0, and all of them."""
+REVERSES_OR_PERMUTES = _with_elements(Elements.REVERSE, Elements.PERMUTE) - {"shuffle"}
 ASSEMBLES_ELEMENTS = _with_elements(Elements.ASSEMBLE)
 UPDATES_ELEMENTS = _with_elements(Elements.UPDATE)
 MOVES_ELEMENTS = REPEATS_ELEMENTS | _with_elements(
@@ -94,6 +101,10 @@ HAS_PARTIAL_GROUPS = frozenset(name for name, one in _BEGUN if one.has_partial_g
 """Collectives that some devices may stay out of."""
 COUNTS_PARTITIONS = frozenset(name for name, one in _BEGUN if one.counts_partitions)
 """Collectives whose groups count partitions once they have a channel."""
+MAY_COUNT_DEVICES = frozenset(
+    name for name, _ in _BEGUN if OPCODES[name].attribute("use_global_device_ids") is not None
+)
+"""Collectives whose groups may count devices (`use_global_device_ids`)."""
 
 
 def of_kind(*kinds: str) -> frozenset[str]:
@@ -121,6 +132,8 @@ NATIVE_PAIRS: dict[str, str] = {
     name: f"{stem}-done" for name, stem in NATIVE_ASYNC.items() if name in STARTS and f"{stem}-done" in DONES
 }
 """Starts that are opcodes of their own, each with the opcode that waits for it; sends and receives left out."""
+COPIES = _with_elements(Elements.COPY) | {name for name in NATIVE_PAIRS if name.startswith("copy")}
+"""Opcodes that copy, or begin to."""
 COPY_HALVES = frozenset(name for name, stem in NATIVE_ASYNC.items() if stem == "copy")
 COLLECTIVE_STARTS = frozenset(STARTS & COLLECTIVES)
 COLLECTIVE_DONES = frozenset(DONES & COLLECTIVES)

@@ -12,11 +12,12 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.passes.base import Pass, PassResult
 
-OPCODES = frozenset({"all-reduce", "all-gather", "reduce-scatter"})
+OPCODES = (traits.COLLECTIVE_KINDS & traits.MAY_COUNT_DEVICES) - {"collective-reduce"}
 """Collectives that take several operands, each treated by itself."""
 
 _NOTES = frozenset(

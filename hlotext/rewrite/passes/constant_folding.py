@@ -11,6 +11,7 @@ from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation, instruction_post_order, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.values.literal import Literal
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.editor import Editor, is_unused
@@ -91,9 +92,7 @@ class _Folder(Editor):
 
     def fold(self, i: Instruction) -> None:
         """Puts a constant in an instruction's place where that is possible."""
-        if i.opcode in ("parameter", "constant", "tuple") or not any(
-            o.opcode == "constant" for o in i.operands
-        ):
+        if i.opcode in _AS_IT_IS or not any(o.opcode == "constant" for o in i.operands):
             return
         if not all(_is_known(o) for o in i.operands) or not self._is_foldable(i):
             return
@@ -149,6 +148,8 @@ class _Folder(Editor):
                 )
         return self._foldable[computation]
 
+
+_AS_IT_IS = traits.GIVEN | {"tuple"}
 
 _NEVER = frozenset({"broadcast", "iota", "fft", "while", "after-all", "rng", "rng-bit-generator"})
 """What is not folded, nor anything that calls it."""

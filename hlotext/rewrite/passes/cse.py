@@ -13,6 +13,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation, instruction_post_order, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.effects import fixed
@@ -109,7 +110,7 @@ class _Merger:
             if not operands:
                 if opcode == "iota":  # equal ones count as one operand
                     iotas.append(self._operand(i))
-            elif opcode in _COMMUTATIVE:
+            elif opcode in traits.COMMUTATIVE:
                 operands = frozenset(operands)
             elif opcode == "get-tuple-element":
                 opcode = i.attributes["index"]
@@ -227,7 +228,7 @@ class _Merger:
         operands = tuple(map(self._operand, i.operands))
         if opcode == "get-tuple-element":
             return operands, i.attributes["index"]
-        return opcode, frozenset(operands) if opcode in _COMMUTATIVE else operands
+        return opcode, frozenset(operands) if opcode in traits.COMMUTATIVE else operands
 
     def _outer_key(self, i: Instruction) -> Any:
         """What tells most of those apart: shape, and how long and of which opcodes what they call is."""
@@ -326,7 +327,6 @@ _NOTES = frozenset(
     {"metadata", "frontend_attributes", "origin", "statistics", "original_value", "sharding", CONTROL}
 )
 _SHARDING_NOTE = "xla.sdy.sharding"
-_COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 _UNLIKE = frozenset({"after-all", "add-dependency"})
 _KEPT = frozenset({"parameter", "constant", "rng", "after-all", "add-dependency"})
 """What is never taken for a repetition."""

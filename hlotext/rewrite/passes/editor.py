@@ -16,6 +16,7 @@ from hlotext.edit.cloning import own_attributes
 from hlotext.edit.parameters import remove_unused_parameters
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.effects import has_side_effect
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.rewiring import has_repeated_operands
@@ -24,7 +25,6 @@ from hlotext.ir.values.enums import FusionKind
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.ir.values.types import ElementType
-from hlotext.rewrite.effects import has_own_effect
 from hlotext.semantics.facts import Facts
 from hlotext.semantics.shardings import check_sharding
 
@@ -49,7 +49,7 @@ class Editor:
 
     def has_effect(self, i: Instruction) -> bool:
         """Whether an instruction or what it calls has an effect (`HloInstruction::HasSideEffect`)."""
-        if has_own_effect(i):
+        if has_side_effect(i):
             return True
         callees = i.called_computations
         if not callees:
@@ -58,7 +58,7 @@ class Editor:
             if callee not in self._effects:
                 for computation in post_order([callee], self._effects):
                     self._effects[computation] = any(
-                        has_own_effect(inner)
+                        has_side_effect(inner)
                         or any(self._effects.get(c, False) for c in inner.called_computations)
                         for inner in computation
                     )

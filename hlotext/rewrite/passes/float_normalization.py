@@ -11,11 +11,12 @@ from hlotext.analysis.age import age_for
 from hlotext.edit.cloning import clone_computation
 from hlotext.edit.structure import set_root
 from hlotext.ir.nodes.computation import Computation, instruction_post_order, post_order
+from hlotext.ir.nodes.effects import has_side_effect
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
-from hlotext.rewrite.effects import has_own_effect
 from hlotext.rewrite.passes.base import Age, Growth, Pass, PassResult, is_age
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.expanding import is_typed
@@ -24,12 +25,14 @@ from hlotext.rewrite.passes.loop_copies import LoopEditor
 from hlotext.rewrite.passes.stage import is_tpu, layouts_count
 from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
 
-UNTOUCHED = frozenset(
-    {
-        "tuple", "get-tuple-element", "constant", "domain", "parameter", "fusion", "convert", "call", "custom-call", "while",
-        "conditional", "bitcast-convert", "bitcast", "async-start", "async-done", "async-update",
-    }
-)  # fmt: skip
+UNTOUCHED = (
+    traits.RUNS_CALLEE
+    | traits.GENERIC_ASYNC
+    | traits.NAMES_VALUE
+    | traits.CONVERSIONS
+    | traits.BINDS_OPERANDS
+    | {"custom-call", "domain"}
+)
 """Opcodes that take what they are given."""
 PARTS = ("-start", "-update", "-done")
 """Ends of opcodes of parts of asynchronous operations, which belong together; XLA makes these later."""
@@ -149,7 +152,7 @@ class _Normalizer(LoopEditor):
 
     def visit(self, i: Instruction) -> None:
         """`DefaultAction`."""
-        if i.opcode in UNTOUCHED or i.opcode.endswith(PARTS) or has_own_effect(i):
+        if i.opcode in UNTOUCHED or i.opcode.endswith(PARTS) or has_side_effect(i):
             return
         if any(len(index) > 1 for x in (i, *i.operands) for index, _ in _leaves(x)):
             return  # tuples in tuples, which only parts of asynchronous operations have here

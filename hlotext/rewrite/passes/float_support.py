@@ -7,15 +7,13 @@ from collections.abc import Collection
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.tables import xla_changes
+from hlotext.ir.tables import traits, xla_changes
 from hlotext.ir.tables.opcodes import COLLECTIVES
 from hlotext.ir.values.age import XlaAge
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ElementType, TypeKind
 
-PASSED_ON = frozenset(
-    {"call", "conditional", "custom-call", "domain", "get-tuple-element", "tuple", "while", "opt-barrier"}
-)
+PASSED_ON = traits.CONTROL_FLOW | traits.TUPLES | {"custom-call", "domain", "opt-barrier"}
 """Opcodes that take every type (`SupportsLowPrecisionOperand`)."""
 BITWISE = frozenset({"count-leading-zeros", "shift-right-logical", "shift-right-arithmetic"})
 """Opcodes that have another result in another type."""

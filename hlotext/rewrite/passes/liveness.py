@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.effects import has_side_effect
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.effects import has_own_effect
+from hlotext.ir.tables import traits
 
 Index = tuple[int, ...]
 """The place of a part in nested tuples."""
@@ -31,7 +32,7 @@ class Liveness:
         if len(module.computations) and len(module.entry):
             found._mark_all(module.entry.root)
         for i in module.instructions():
-            if has_own_effect(i):
+            if has_side_effect(i):
                 found._mark_all(i)
         while found._queue:
             i = found._queue.popleft()
@@ -147,4 +148,4 @@ def _callers(i: Instruction) -> tuple[Instruction, ...]:
     home = i.computation
     if home is None:
         return ()
-    return tuple(c for c in home.callers if c.opcode in ("while", "conditional", "call"))
+    return tuple(c for c in home.callers if c.opcode in traits.CONTROL_FLOW)

@@ -7,6 +7,7 @@ from typing import TypeGuard
 import attrs
 
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Layout, Shape, default_layout
 from hlotext.rewrite.passes.base import Property, nonfusion_computations
@@ -22,7 +23,7 @@ def _not_scheduled(module: Module) -> bool:
 def _is_flat(module: Module) -> bool:
     counts: dict[object, int] = {}
     for instruction in module.instructions():
-        if instruction.opcode in ("call", "while", "conditional", "async-start"):
+        if instruction.opcode in traits.RUNS_CALLEE:
             for callee in instruction.called_computations:
                 counts[callee] = counts.get(callee, 0) + 1
     return all(count == 1 for count in counts.values())

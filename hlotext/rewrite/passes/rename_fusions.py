@@ -9,6 +9,7 @@ import attrs
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.values.enums import FusionKind
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.editor import Editor
@@ -87,10 +88,13 @@ class RenameInstructions(Pass):
         return PassResult.of({"names": count})
 
 
+_ALWAYS_FUSED = traits.REDUCTIONS | {"map"}
+
+
 def _may_be_fused(editor: Editor, i: Instruction) -> bool:
     """`HloInstruction::IsFusible`, but for fusions and custom calls."""
     if i.opcode in ("parameter", "custom-call", "fusion", "domain", "while", "conditional", "call"):
         return False
-    if i.opcode in ("map", "reduce", "reduce-window"):
+    if i.opcode in _ALWAYS_FUSED:
         return True
     return len(i.users) <= 1 if i.opcode == "rng" else not editor.has_effect(i)

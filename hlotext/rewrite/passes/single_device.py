@@ -11,15 +11,14 @@ import attrs
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import NATIVE_ASYNC
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.passes.base import BrokenModuleError, Pass, PassLimitError, PassResult
 
-_COLLECTIVES = frozenset(
-    {"all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter", "collective-broadcast"}
-)
+_COLLECTIVES = traits.COLLECTIVE_KINDS - {"collective-reduce", "ragged-all-to-all"}
 
 
 @attrs.frozen

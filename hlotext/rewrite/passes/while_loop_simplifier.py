@@ -11,6 +11,7 @@ from hlotext.analysis.trip_count import counted_trips
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.passes.base import Growth, Pass, PassResult
 from hlotext.rewrite.passes.call_inliner import EARLY, LATE
@@ -28,7 +29,6 @@ from hlotext.rewrite.passes.loop_counters import COUNTERS, merge_counters
 from hlotext.rewrite.passes.loop_needs import Needs
 
 MADE = frozenset({"clone", "sunk", "wide"})
-TRANSFERS = frozenset({"send", "send-done", "recv", "recv-done"})
 
 
 @attrs.frozen
@@ -107,7 +107,7 @@ class Loops(LoopEditor):
             if step(loop):
                 return [step.__name__]
         inside = [i.opcode for c in (body_of(loop), condition_of(loop)) for i in c]
-        if not TRANSFERS.isdisjoint(inside):
+        if not traits.TRANSFERS.isdisjoint(inside):
             return []
         done = ["propagated"] if self.propagate(loop) else []
         self.place = loop

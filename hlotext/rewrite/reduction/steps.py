@@ -11,6 +11,7 @@ from hlotext.ir.nodes.async_ops import FINISHERS, ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.outlining import inline
@@ -110,7 +111,7 @@ def _can_be_zeros(computation: Computation, chosen: range) -> bool:
     return any(i.opcode not in _SMALL for i in _replaceable(computation, chosen))
 
 
-_SMALL = frozenset({"get-tuple-element", "broadcast", "iota", "partition-id", "replica-id"})
+_SMALL = (traits.SOURCES - traits.GIVEN) | {"broadcast", "get-tuple-element"}
 """What is no larger than the zeros that would replace it."""
 
 

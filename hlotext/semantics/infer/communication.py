@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlotext.ir.tables import traits
 from hlotext.ir.values.replica_groups import ReplicaGroupList, ReplicaGroups
 from hlotext.ir.values.shape import Shape
 from hlotext.semantics.infer.errors import CannotInfer, ShapeInferenceError
@@ -18,6 +19,8 @@ from hlotext.semantics.infer.shapes import (
     scalar,
 )
 
+_PARTITIONS_TOO = traits.MAY_COUNT_DEVICES - {"collective-reduce"}
+
 
 def group_size(op: Op) -> int | None:
     """Devices in one group of a collective (`GetSubgroupSize`); None where groups of one device say nothing.
@@ -29,7 +32,7 @@ def group_size(op: Op) -> int | None:
     """
     listed = op.get("replica_groups", ReplicaGroups, ReplicaGroupList()).group_size
     channel = any(name == "channel_id" for name, _ in op.attributes)
-    partitions_too = channel and op.opcode.startswith(("all-gather", "all-reduce", "reduce-scatter"))
+    partitions_too = channel and op.opcode in _PARTITIONS_TOO
     if op.get("use_global_device_ids", bool, False):
         size = listed if listed is not None else 1
     elif partitions_too:

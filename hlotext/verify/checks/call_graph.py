@@ -6,10 +6,10 @@ from collections import Counter
 
 from hlotext.ir.nodes.async_ops import COLLECTIVES_GROUP, extra_operation
 from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.effects import has_side_effect
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
-from hlotext.semantics.effects import has_side_effect
 from hlotext.semantics.words import plural
 from hlotext.verify.findings import Findings
 from hlotext.verify.survey import Survey

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
 from hlotext.rewrite.builder import retyped
@@ -188,6 +189,9 @@ def broadcast_behind_users(s: Simplifier, i: Instruction) -> bool:
     return changed
 
 
+_MOVING = traits.REVERSES_OR_PERMUTES | {"reshape"}
+
+
 @rule("broadcast", handler="HandleBroadcast")
 def broadcast_of_scalar_moved(s: Simplifier, i: Instruction) -> bool:
     """b = f32[4,3] broadcast(s), dimensions={}; f32[2,3] slice(b), slice={[0:2], [0:3]}
@@ -198,12 +202,8 @@ def broadcast_of_scalar_moved(s: Simplifier, i: Instruction) -> bool:
     for user in i.users:
         if is_unused(user):
             continue
-        moves = user.opcode in ("reshape", "reverse", "transpose") or (
-            user.opcode == "sort" and not shape_of(user).is_tuple
-        )
-        selects = user.opcode in ("slice", "dynamic-slice") and [
-            n for n, o in enumerate(user.operands) if o is i
-        ] == [0]
+        moves = user.opcode in _MOVING or (user.opcode == "sort" and not shape_of(user).is_tuple)
+        selects = user.opcode in traits.SLICES and [n for n, o in enumerate(user.operands) if o is i] == [0]
         if moves or selects:
             shape = static(shape_of(user))
             place, s.place = s.place, user

@@ -7,6 +7,7 @@ import attrs
 from hlotext import layout as layouts
 from hlotext.analysis import memory_space
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.passes.algebra.engine import (
@@ -40,6 +41,9 @@ def bitcasting_operand(s: Simplifier, i: Instruction) -> Instruction | None:
         operand = operand.operands[0]
 
 
+_MOVED_BACK = traits.REARRANGES_ELEMENTS - {"copy"}
+
+
 def remove_chain(s: Simplifier, i: Instruction) -> bool:
     """Whether a chain of transposes and of reshapes that move dimensions of size 1 did nothing, and is gone
     (`TryRemovingBitcastOrReshapeTransposeChain`)."""
@@ -54,7 +58,7 @@ def remove_chain(s: Simplifier, i: Instruction) -> bool:
     else:
         return False
     current, start = i.operands[0], None
-    while current.opcode in ("reshape", "transpose", "bitcast"):
+    while current.opcode in _MOVED_BACK:
         if current.opcode == "transpose":
             if is_identity(dims(current)):
                 return False

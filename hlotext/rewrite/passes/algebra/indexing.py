@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.tables import xla_changes
+from hlotext.ir.tables import traits, xla_changes
 from hlotext.ir.values.enums import ComparisonDirection
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.window import (
@@ -229,7 +229,7 @@ def update_of_splat(s: Simplifier, i: Instruction) -> bool:
     ):
         return False
     moved = part
-    while moved.opcode in ("reshape", "bitcast", "copy"):
+    while moved.opcode in traits.KEEPS_ELEMENTS:
         moved = moved.operands[0]
     if moved.attributes.get("custom_call_target") == "MoveToHost":
         return False

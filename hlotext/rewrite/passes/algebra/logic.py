@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hlotext import layout as layouts
+from hlotext.ir.nodes.effects import has_side_effect
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.types import ElementType, TypeKind
 from hlotext.rewrite.builder import retyped
-from hlotext.rewrite.effects import has_own_effect
 from hlotext.rewrite.passes.algebra.engine import (
     Simplifier,
     dims,
@@ -57,7 +57,7 @@ def or_zero(s: Simplifier, i: Instruction) -> bool:
 def xor_self(s: Simplifier, i: Instruction) -> bool:
     """k = s32[4,3] add(i, j); l = s32[4,3] add(i, j); xor(k, l) => i0"""
     x, y = i.operands
-    same = x is y or (not has_own_effect(x) and _is_identical(x, y))
+    same = x is y or (not has_side_effect(x) and _is_identical(x, y))
     return same and s.has(xla_changes.ALGSIMP_XOR) and s.into(i, s.scalar_like(i, 0))
 
 
