@@ -17,17 +17,11 @@ from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.tables import opcodes
-from hlotext.ir.tables.opcode import Family
+from hlotext.ir.tables import traits
 from hlotext.ir.values.replica_groups import ReplicaGroupList, ReplicaGroups
 from hlotext.ir.values.shape import Shape
 
-KINDS = {
-    row.name: opcodes.NATIVE_ASYNC.get(row.name, row.name)
-    for row in opcodes.OPCODES.values()
-    if row.family in (Family.COLLECTIVE, Family.POINT_TO_POINT)
-    and not row.name.endswith(("-done", "-update"))
-}
+KINDS = {name: one.kind for name, one in traits.COMMUNICATION.items() if name not in traits.DONES}
 """Opcodes that begin a communication, and its kind: `all-gather-start` begins an all-gather."""
 
 

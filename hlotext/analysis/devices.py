@@ -12,7 +12,7 @@ from hlotext.analysis.facts import fact
 from hlotext.analysis.meshes import shardy_meshes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.tables import opcodes
+from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.ir.values.sharding import Sharding
 from hlotext.ir.values.tile_assignment import MOST_DEVICES
@@ -27,25 +27,16 @@ class Mode(enum.Enum):
     FLATTENED = "flattened_id"
 
 
-_ALWAYS_PARTITION = frozenset(
-    {
-        "all-to-all",
-        "collective-broadcast",
-        "collective-permute",
-        "collective-permute-start",
-        "ragged-all-to-all",
-    }
-)
-"""With a channel these never join replicas: they have no `use_global_device_ids`."""
-
-
 def group_mode(instruction: Instruction) -> Mode:
-    """What the numbers in the groups of a collective count (`GetCollectiveOpGroupMode`)."""
+    """What the numbers in the groups of a collective count (`GetCollectiveOpGroupMode`).
+
+    With a channel those without `use_global_device_ids` never join replicas.
+    """
     if instruction.attributes.get("use_global_device_ids") is True:
         return Mode.FLATTENED
     if instruction.attributes.get("channel_id") is None:
         return Mode.REPLICA
-    return Mode.PARTITION if instruction.opcode in _ALWAYS_PARTITION else Mode.BOTH
+    return Mode.PARTITION if instruction.opcode in traits.COUNTS_PARTITIONS else Mode.BOTH
 
 
 @attrs.frozen

@@ -7,20 +7,9 @@ from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation, instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 
-_CHANGING = frozenset(
-    {
-        "rng",
-        "rng-get-and-update-state",
-        "infeed",
-        "outfeed",
-        "send",
-        "recv",
-        "custom-call",
-        "parameter",
-        "after-all",
-    }
-)
+_CHANGING = (traits.HOST_EFFECTS - traits.DONES) | {"custom-call", "parameter", "after-all"}
 """Opcodes whose result may differ although their operands do not, or whose doing matters."""
 
 

@@ -15,6 +15,7 @@ from hlotext.analysis.facts import fact
 from hlotext.analysis.sizes import array_bytes, arrays_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import OpSharding, Sharding
 
@@ -128,13 +129,15 @@ def result_shards(module: Module) -> tuple[Shard, ...]:
     return tuple(shards_of(module, root))
 
 
+_NOT_MADE = traits.TUPLES | {"parameter"}
+
+
 def largest_shards(module: Module, count: int) -> tuple[Shard, ...]:
     """The values that take most on one device, of those that have a sharding and are no argument, the largest first."""
     found = [
         shard
         for instruction in census(module).instructions
-        if instruction.sharding is not None
-        and instruction.opcode not in ("parameter", "tuple", "get-tuple-element")
+        if instruction.sharding is not None and instruction.opcode not in _NOT_MADE
         for shard in shards_of(module, instruction)
     ]
     return tuple(sorted(found, key=lambda shard: -(shard.device_bytes or 0))[:count])

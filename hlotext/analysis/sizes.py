@@ -8,6 +8,7 @@ from hlotext.analysis.quantities import HUGE
 from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import LayoutError, allocated_bytes, unpadded_bytes
 
@@ -77,12 +78,7 @@ def total_of(shape: Shape | None) -> Total:
     return total
 
 
-VIEWS = frozenset(
-    {
-        "add-dependency", "after-all", "bitcast", "call", "conditional", "domain", "get-tuple-element",
-        "opt-barrier", "parameter", "partition-id", "replica-id", "tuple", "while",
-    }
-)  # fmt: skip
+VIEWS = (traits.IS_FREE - {"constant"}) | traits.CONTROL_FLOW | traits.DEVICE_IDS
 """Opcodes whose result lies where an operand or a called computation's result lies, or needs no memory."""
 
 _START_RESULT = {"copy-start": 0, "recv": 0, "send": None, "async-start": 1, "all-gather-start": 1}

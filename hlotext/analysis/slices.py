@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from hlotext.analysis.sizes import total_of
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 
 _HANDLER, _RUNTIME = "_xla_host_transfer_handler_name", "xla_megascale_runtime"
 _TYPE, _RENDEZVOUS = "_xla_megascale_transfer_type", "_xla_host_transfer_rendezvous"
@@ -36,11 +37,13 @@ def dcn_bytes(kind: str, sent: int, slices: int | None) -> int | None:
     if kind == "all-gather":
         return sent * (slices - 1)
     if kind in _SHARED:
-        return sent * (slices - 1) * (2 if kind == "all-reduce" else 1) // slices
+        return sent * (slices - 1) * traits.WIRE_RULES[kind].rounds // slices
     return sent
 
 
-_SHARED = frozenset({"all-gather", "all-reduce", "all-to-all", "reduce-scatter"})
+_SHARED = frozenset(
+    kind for kind, rule in traits.WIRE_RULES.items() if rule.is_shared and not rule.is_at_most
+)
 
 
 class Slices:

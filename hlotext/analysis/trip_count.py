@@ -8,10 +8,12 @@ import attrs
 
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.values.types import ElementType
 
-_PASSED_ON = frozenset({"copy", "bitcast", "copy-done", "copy-start", "reshape"})
+_PASSED_ON = traits.KEEPS_ELEMENTS | traits.COPY_HALVES
 """Opcodes whose (first) result has the value of their operand, if that is a scalar."""
+_SAME_TUPLE = (traits.KEEPS_ELEMENTS - {"reshape"}) | {"opt-barrier"}
 _CALLS = frozenset({"fusion", "call"})
 _MOST_STEPS = 200
 """How many instructions are looked through between two values, at the most."""
@@ -159,7 +161,7 @@ def _followed_once(value: _Value) -> _Value | None:
     """The tuple that a value is, if it is made here or in what is called: tuples of tuples are not looked into."""
     for _ in range(_MOST_STEPS):
         instruction, calls = value.instruction, value.calls
-        if instruction.opcode in ("copy", "bitcast", "opt-barrier") and instruction.operands:
+        if instruction.opcode in _SAME_TUPLE and instruction.operands:
             value = _Value(instruction.operands[0], calls)
         elif instruction.opcode in _CALLS and instruction.called_computations:
             callee = instruction.called_computations[0]

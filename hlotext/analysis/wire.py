@@ -5,45 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-import attrs
-
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.ir.tables.opcode import WireRule
 from hlotext.ir.values.shape import Shape
 
 Algorithm = Literal["ring", "tree"]
 ALGORITHMS: tuple[Algorithm, ...] = ("ring", "tree")
 
 
-@attrs.frozen
-class WireRule:
-    """What a device sends of D bytes that it puts in and R that it gets, in a group of n."""
-
-    counts: Literal["operands", "results"] = "operands"
-    """Whether D or R is what the share is of."""
-    is_shared: bool = False
-    """Whether a device keeps its own part: (n - 1) / n of it is sent."""
-    rounds: int = 1
-    """How often everything goes around: twice where a reduction is followed by handing out the sum."""
-    is_at_most: bool = False
-    """Whether the real figure is known only when it runs."""
-
-
-RULES: Mapping[str, WireRule] = {
-    # As NCCL's bus bandwidth counts, and as rings and trees work; permutes and sends count for a device that is a source.
-    "all-gather": WireRule("results", is_shared=True),
-    "all-reduce": WireRule(is_shared=True, rounds=2),
-    "all-to-all": WireRule(is_shared=True),
-    "collective-broadcast": WireRule(),
-    "collective-permute": WireRule(),
-    "collective-reduce": WireRule(),
-    "infeed": WireRule("results", rounds=0),
-    "outfeed": WireRule(),
-    "ragged-all-to-all": WireRule(is_shared=True, is_at_most=True),
-    "recv": WireRule("results", rounds=0),
-    "reduce-scatter": WireRule(is_shared=True),
-    "send": WireRule(),
-}
-"""One row for each kind of communication."""
+RULES: Mapping[str, WireRule] = traits.WIRE_RULES
+"""One row for each kind of communication, as NCCL's bus bandwidth counts, and as rings and trees work."""
 
 
 def wire_bytes(
@@ -59,7 +31,7 @@ def wire_bytes(
     size = result_bytes if rule.counts == "results" else operand_bytes
     if not size or not rule.rounds:
         return 0
-    if not rule.is_shared or (algorithm == "tree" and kind == "all-reduce"):
+    if not rule.is_shared or (algorithm == "tree" and rule.rounds > 1):
         return size * rule.rounds
     if devices is None or devices < 1:
         return None
@@ -68,15 +40,14 @@ def wire_bytes(
 
 def latency_steps(kind: str, devices: int | None, algorithm: Algorithm = "ring") -> int | None:
     """Messages that follow each other in a group of so many devices; None where that number is not known."""
-    if kind in ("all-gather", "all-reduce", "reduce-scatter", "collective-broadcast", "all-to-all"):
-        if devices is None:
-            return None
-        if kind == "all-to-all":
-            return devices // 2
-        if algorithm == "tree":
-            return max(0, devices - 1).bit_length() * (2 if kind == "all-reduce" else 1)
-        return (devices - 1) * (2 if kind == "all-reduce" else 1)
-    return 1
+    rule = RULES.get(kind, WireRule())
+    if rule.steps == "one":
+        return 1
+    if devices is None:
+        return None
+    if rule.steps == "exchange":
+        return devices // 2
+    return (max(0, devices - 1).bit_length() if algorithm == "tree" else devices - 1) * rule.rounds
 
 
 def slice_bytes(instruction: Instruction) -> int | None:

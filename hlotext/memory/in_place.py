@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.values.aliasing import OutputToOperandAliasing
 from hlotext.memory.definitions import shape_of, writes_in_place
 from hlotext.memory.parts import ShapeIndex
@@ -182,5 +183,5 @@ _RULES: dict[str, Callable[[Instruction], tuple[Pair, ...]]] = {
 WRITES_IN_PLACE = frozenset({*_RULES, "fusion"})
 """Opcodes that may have pairs."""
 
-_MAY_LEAD = frozenset({*_RULES, "fusion", "get-tuple-element", "tuple"})
+_MAY_LEAD = WRITES_IN_PLACE | traits.TUPLES
 """Opcodes of a body's root from which the way back may end in an operation in place."""

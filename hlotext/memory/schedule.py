@@ -9,11 +9,12 @@ import attrs
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.values import Range
 
-ENTERED = frozenset({"async-start", "call", "conditional", "while"})
+ENTERED = traits.RUNS_CALLEE
 """Opcodes whose computations run on the caller's time line, each instruction writing to memory of its own."""
 
 

@@ -10,6 +10,7 @@ import attrs
 
 from hlotext.analysis import Place, places, scopes
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import LayoutError, allocated_bytes, unpadded_bytes
 from hlotext.memory import peaks
@@ -303,7 +304,7 @@ _KEYS: Mapping[By, Callable[[LiveArray], str]] = {
 }
 
 
-_MOVING = frozenset({"broadcast", "constant", "copy", "copy-start", "custom-call", "parameter"})
+_MOVING = traits.GIVEN | traits.COPIES | {"broadcast", "custom-call"}
 """Opcodes that say nothing of what a loop's state is for."""
 
 

@@ -17,6 +17,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.memory import peaks
 from hlotext.memory.assignment import Assignment, assign
 from hlotext.memory.dataflow import Dataflow
@@ -336,7 +337,7 @@ def _with_again(
 
 _NAMED = 4
 _MOST_MAKERS = 64
-_ONCE = frozenset({"parameter", "constant", "while", "conditional", "call", *ROLES, *KINDS})
+_ONCE = traits.GIVEN | traits.CONTROL_FLOW | ROLES.keys() | KINDS.keys()
 """What is not computed again: what is there anyway, what runs other computations step by step, and what communicates."""
 
 

@@ -11,10 +11,11 @@ import attrs
 from hlotext.analysis.origins import Place
 from hlotext.analysis.sizes import Total, array_bytes, arrays_of, memory_space, written_arrays
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.shape import Shape
 
-LABELLED = frozenset({"fusion", "custom-call", "async-start"})
+LABELLED = (traits.BINDS_OPERANDS - {"call"}) | {"custom-call"}
 """Opcodes of which the label says more than the opcode."""
 
 
@@ -139,7 +140,7 @@ def memory_spaces(counted: Counted) -> tuple[MemorySpace, ...]:
     return tuple(MemorySpace(space, totals[space]) for space in sorted(totals))
 
 
-COPIES = frozenset({"copy", "copy-start", "slice", "dynamic-slice", "dynamic-update-slice"})
+COPIES = traits.SLICES | traits.COPIES | {"dynamic-update-slice"}
 """Opcodes that only move values. Fusions that copy are not looked into."""
 
 
