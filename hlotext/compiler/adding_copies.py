@@ -18,6 +18,7 @@ from hlotext.compiler.platforms import platform_of
 from hlotext.ir.nodes.computation import Computation, instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.memory.dataflow import Dataflow, aliased_outputs, analyse
 from hlotext.memory.in_place import GPU_NO_OPS, NO_OPS, InPlacePairs, Pair
 from hlotext.memory.parts import ShapeIndex
@@ -28,7 +29,7 @@ from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
 SOURCE = "CopyInsertion::AddCopiesToResolveInterference"
 _DISJOINT = "xla_disjoint_read_write_regions"
 """Frontend attribute of an operation in place that reads and writes different regions (`HasDisjointReadWriteRegionsAttr`)."""
-_NOT_COPIED = ("send", "recv", "copy-start")
+_NOT_COPIED = (traits.TRANSFERS & traits.STARTS) | {"copy-start"}
 """Operations whose results are no values to be copied (`IsImplicitNonCopyable`)."""
 
 

@@ -21,7 +21,8 @@ from hlotext.edit.structure import set_root
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.tables import xla_changes
+from hlotext.ir.tables import traits, xla_changes
+from hlotext.ir.tables.opcodes import HALVED
 from hlotext.ir.values.age import XlaAge
 from hlotext.ir.values.aliasing import OutputOperandAlias, OutputToOperandAliasing
 from hlotext.ir.values.configs import BackendConfig
@@ -30,16 +31,17 @@ from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, nonfusion_computations
 from hlotext.rewrite.passes.editor import CONTROL, relay_control, set_control
 
-SPLIT = ("all-reduce", "all-gather", "collective-permute")
+SPLIT = traits.COLLECTIVE_KINDS & HALVED
 """Collectives that have a start and a done of their own."""
-WRAPPED = ("all-to-all", "collective-broadcast", "ragged-all-to-all", "reduce-scatter")
+WRAPPED = traits.COLLECTIVE_KINDS - SPLIT - {"collective-reduce"}
 """Collectives that are put into a computation which async-start and async-done run."""
-NO_WORK = frozenset({"parameter", "constant", "bitcast", "get-tuple-element"})
+_COLLECTIVES = SPLIT | WRAPPED
+NO_WORK = traits.NAMES_VALUE - {"tuple"}
 """Opcodes that do not count as work between a start and its done."""
 SYNCHRONOUS = "synchronous"
-STATES = frozenset({"async-start", "async-update", "async-done"})
+STATES = traits.GENERIC_ASYNC
 """What starts and ends other asynchronous operations is no work either, since synchronous collectives are plain ones."""
-STARTS = frozenset({*(f"{opcode}-start" for opcode in SPLIT), "async-start"})
+STARTS = traits.COLLECTIVE_STARTS | {"async-start"}
 CONFIG: dict[str, Any] = {
     "operation_queue_id": "0",
     "collective_backend_config": {
@@ -127,7 +129,7 @@ def _split_all(module: Module, age: XlaAge) -> Iterator[Decision]:
     for computation in nonfusion_computations(module):
         if any(caller.opcode == "async-start" for caller in computation.callers):
             continue
-        for i in [i for i in computation if i.opcode in SPLIT or i.opcode in WRAPPED]:
+        for i in [i for i in computation if i.opcode in _COLLECTIVES]:
             name, opcode = i.name, i.opcode
             start, done = _wrap(module, i) if wraps_all or opcode in WRAPPED else _split(module, i)
             aliasing = _aliasing(i) if wraps_all else None
@@ -357,7 +359,7 @@ def is_synchronous(i: Instruction) -> bool:
 
 def _wraps_collective(i: Instruction) -> bool:
     inner = i.async_wrapped_instruction
-    return inner is not None and inner.opcode in (*SPLIT, *WRAPPED)
+    return inner is not None and inner.opcode in _COLLECTIVES
 
 
 def _set_synchronous(start: Instruction, config: dict[str, Any]) -> None:

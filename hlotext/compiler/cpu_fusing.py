@@ -32,7 +32,7 @@ from hlotext.compiler.kept_whole import KeptWhole, Refusal, shifted_by_its_maxim
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.tables import xla_changes
+from hlotext.ir.tables import traits, xla_changes
 from hlotext.ir.values.age import XlaAge
 from hlotext.ir.values.enums import FusionKind
 from hlotext.memory.elementwise import Elementwise
@@ -44,8 +44,8 @@ MOST_REDUCTIONS = 5
 SMALL_VECTOR_BYTES = 16 * 1024
 """Limits of `CpuInstructionFusion::ShouldFuse`."""
 
-NOT_FUSIBLE = frozenset({"call", "conditional", "domain", "parameter", "while"})
-ALWAYS_FUSIBLE = frozenset({"fusion", "map", "reduce", "reduce-window"})
+NOT_FUSIBLE = traits.CONTROL_FLOW | {"domain", "parameter"}
+ALWAYS_FUSIBLE = traits.REDUCTIONS | {"fusion", "map"}
 """`HloInstruction::IsFusible`; of what is left, what has no side effect."""
 
 _FINAL = frozenset(

@@ -36,7 +36,7 @@ from hlotext.compiler.layout_values import (
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import ComputationLayout, Layout, Shape
 from hlotext.layout.permutations import descending, inverse
 from hlotext.memory.definitions import shape_of
@@ -48,13 +48,7 @@ ROUNDS = 2
 _WIDE = 16
 """Operands from which on it is remembered where each stands."""
 
-KEEPS_LAYOUT = (ELEMENTWISE - {"atan"}) | {
-    "add-dependency", "bitcast-convert", "concatenate", "all-gather", "all-gather-start", "all-gather-done", "all-to-all",
-    "collective-broadcast", "collective-permute", "dynamic-slice", "dynamic-update-slice", "fft", "map", "opt-barrier", "pad",
-    "reduce-precision", "reduce-window", "reverse", "scatter", "select-and-scatter", "slice", "sort", "topk",
-    "stochastic-convert", "triangular-solve", "cholesky", "while", "set-dimension-size", "all-reduce", "reduce-scatter",
-    "all-reduce-start", "all-reduce-done", "ragged-all-to-all", "scan",
-}  # fmt: skip
+KEEPS_LAYOUT = traits.KEEPS_LAYOUT
 """Opcodes that need operands of the result's rank to lie as the result does (`InstructionCanChangeLayout` is false)."""
 
 CONSTRAINED_COLLECTIVES = "constrain_layout"
@@ -258,7 +252,7 @@ class Engine:
 
     def _demand_of_callee(self, i: Instruction) -> None:
         callees = i.called_computations
-        if i.opcode not in ("call", "while", "conditional") or callees[0] not in self.interfaces:
+        if i.opcode not in traits.CONTROL_FLOW or callees[0] not in self.interfaces:
             return
         if i.opcode == "call":
             interface = self.interface(callees[0])

@@ -14,6 +14,7 @@ from hlotext.analysis import arrays_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.values.aliasing import OutputOperandAlias, OutputToOperandAliasing
 from hlotext.ir.values.shape import Layout, Shape
 from hlotext.layout.permutations import descending
@@ -25,7 +26,7 @@ Order = tuple[int, ...]
 Orders = dict[Index, Order]
 """The orders of the arrays of a shape."""
 
-HANDED_ON = frozenset({"add-dependency", "bitcast", "domain", "opt-barrier"})
+HANDED_ON = traits.FORWARDS_BUFFER
 """Opcodes whose result is their first operand."""
 
 MOST_CHANGES = 2
@@ -210,7 +211,7 @@ class Sources:
         return own
 
 
-_MAY_HAND_ON = HANDED_ON | {"tuple", "get-tuple-element", "copy"}
+_MAY_HAND_ON = HANDED_ON | traits.TUPLES | {"copy"}
 
 
 def aliases_of(i: Instruction) -> tuple[OutputOperandAlias, ...]:

@@ -11,7 +11,7 @@ from enum import Enum
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.tables import xla_changes
+from hlotext.ir.tables import traits, xla_changes
 from hlotext.ir.values.age import XlaAge
 from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.sharing import Sharing
@@ -19,7 +19,7 @@ from hlotext.memory.values import Use, Value
 
 MOST_INSTRUCTIONS = 40_000
 """Instructions of a computation between which paths are looked for: a table of bits, 200 MB at that size."""
-_ASYNC = ("async-start", "async-update", "async-done")
+_ASYNC = traits.GENERIC_ASYNC
 
 
 class Relation(Enum):

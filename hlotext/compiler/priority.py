@@ -17,6 +17,7 @@ from hlotext.compiler.fusing import Graph, Node
 from hlotext.edit.values import name_problem
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.enums import FusionKind
 from hlotext.memory.elementwise import Elementwise
@@ -35,7 +36,7 @@ _OTHER_FUSIBLE = frozenset(
 )  # fmt: skip
 """What may take in a constant beside elementwise operations and fusions (`IsFusible` of priority_fusion.cc)."""
 
-_NOT_FUSED_IN = frozenset(row.name for row in OPCODES.values()) - {"conditional", "fusion", "while"}
+_NOT_FUSED_IN = frozenset(OPCODES) - traits.CALLEE_ON_SAME_THREAD
 """Callers into whose computations the pass does not look (`GetFusibleComputations`)."""
 
 
@@ -210,8 +211,11 @@ def _fused_in(module: Module) -> Iterator[Computation]:
             yield computation
 
 
+_NOT_FUSED = traits.CONTROL_FLOW | {"parameter", "tuple"}
+
+
 def _may_be_fused(node: Node) -> bool:
-    return not node.is_gone and node.opcode not in ("parameter", "tuple", "while", "conditional", "call")
+    return not node.is_gone and node.opcode not in _NOT_FUSED
 
 
 def _join(graph: Graph, producer: Node, consumer: Node, *, name: str = "", keep: bool = False) -> None:

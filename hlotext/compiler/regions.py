@@ -12,6 +12,7 @@ from hlotext.compiler.deep_copy import add_control
 from hlotext.compiler.ordering import Ordering, Relation
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.layout import shapes_equal
 from hlotext.memory.in_place import InPlacePairs
 
@@ -29,7 +30,7 @@ _ORDERS = {
     Relation.EXCLUSIVE_AFTER: NO_OVERLAP,
 }
 _REVERSED = {BEFORE: AFTER, AFTER: BEFORE, BEFORE | SAME: AFTER | SAME, AFTER | SAME: BEFORE | SAME}
-_HANDS_ON = frozenset({"call", "conditional", "get-tuple-element", "parameter", "tuple", "while"})
+_HANDS_ON = traits.CONTROL_FLOW | traits.TUPLES | {"parameter"}
 """Opcodes that write no new value themselves (`InstructionCanIntercept`)."""
 _DEEPEST = 64
 """Forced orders that are followed one from another."""

@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.memory.dataflow import Dataflow
 
-_HANDED_ON = frozenset({"add-dependency", "bitcast", "domain", "optimization-barrier"})
+_HANDED_ON = traits.FORWARDS_BUFFER
 """Opcodes whose result is their operand's buffer (`TuplePointsToAnalysis`)."""
 _IGNORED = ("constant", "parameter")
 """Opcodes whose memory does not count (`IgnoreInstruction`)."""
@@ -282,7 +283,7 @@ def _points_to(computation: Computation) -> dict[Instruction, tuple[list[int], l
     return found
 
 
-_GIVES_SECOND = frozenset({"all-gather-done", "async-done", "collective-permute-done"})
+_GIVES_SECOND = (traits.COLLECTIVE_DONES - {"all-reduce-done"}) | {"async-done"}
 """Ends of asynchronous operations that give the second element of what the start gave."""
 
 

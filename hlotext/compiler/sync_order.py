@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from hlotext.compiler.async_collectives import is_done, is_start, is_synchronous
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 
-_DONES = ("all-gather-done", "all-reduce-done", "async-done", "collective-permute-done")
+_DONES = traits.COLLECTIVE_DONES | {"async-done"}
+_STARTS = traits.COLLECTIVE_STARTS | {"async-start"}
 
 
 def post_process(order: Sequence[Instruction]) -> list[Instruction]:
@@ -37,7 +39,7 @@ def _together(order: Sequence[Instruction]) -> list[Instruction]:
 
 def _is_early(i: Instruction) -> bool:
     """`ShouldScheduleAsEarlyAsPossible`."""
-    if i.opcode in ("all-gather-start", "all-reduce-start", "async-start", "collective-permute-start"):
+    if i.opcode in _STARTS:
         return not is_synchronous(i)
     return i.opcode == "custom-call" and str(i.attributes.get("schedule")) == "SCHEDULE_EARLIEST"
 

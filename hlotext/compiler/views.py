@@ -17,6 +17,7 @@ from hlotext import analysis, memory
 from hlotext.analysis.shards import argument_shards, result_shards, shards_of
 from hlotext.compiler.accounting import Accounting
 from hlotext.compiler.scheduling import schedules
+from hlotext.ir.tables import traits
 
 _REMAT = re.compile(r"^(.*?)\.remat\d*(?:\.\d+)*$")
 
@@ -149,7 +150,7 @@ def overlaps(accounting: Accounting) -> tuple[Overlap, ...]:
     return tuple(found)
 
 
-_IDLE = frozenset({"parameter", "constant", "bitcast", "get-tuple-element", "tuple"})
+_IDLE = traits.NAMES_VALUE
 
 
 def _between(module: hlo.Module) -> Iterator[tuple[hlo.Instruction, int]]:

@@ -20,7 +20,7 @@ from hlotext.edit.cloning import own_attributes
 from hlotext.ir.nodes.computation import Computation, instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.tables import xla_changes
+from hlotext.ir.tables import traits, xla_changes
 from hlotext.ir.values.age import XlaAge
 from hlotext.ir.values.enums import FusionKind
 from hlotext.ir.values.shape import Shape
@@ -53,7 +53,7 @@ SINCE = {
     xla_changes.CPU_WRAPS_CONVOLUTIONS: frozenset({"convolution"}),
 }
 """What CPU's list got later; of convolutions those that Eigen does not compute."""
-_ENTERED = ("conditional", "while", "call", "async-start")
+_ENTERED = traits.RUNS_CALLEE
 _NOT_TILED = ("f8", "f6", "f4", "c64", "c128")
 """Beginnings of element types that CPU's tiled emitter does not copy (`IsSupportedTilingType`)."""
 SOURCE = "FusionWrapperBase::RunImpl"

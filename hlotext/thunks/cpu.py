@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hlotext.ir.tables import traits
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.values.shape import Shape
 from hlotext.thunks.emission import Emitter, Rule, Steps, branches, config, loop_facts, nothing, part
@@ -176,12 +177,13 @@ def _row(thunks: str, emit: Any, *, is_seen: bool = True, source: str = _SOURCE)
     return Rule(thunks=thunks, emit=emit, source=source, is_seen=is_seen)
 
 
+_COLLECTIVES = traits.COLLECTIVE_KINDS - traits.HAS_PARTIAL_GROUPS - {"ragged-all-to-all"}
+"""Collectives for which the CPU compiler has thunks."""
 _NONE = _row("none: buffer assignment says all of it", nothing)
 _COLLECTIVE = _row("collective", partial(_plain, "collective"))
 _KERNEL = _row("kernel", _kernel)
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(("bitcast", "get-tuple-element", "parameter", "tuple"), _NONE),
-    **dict.fromkeys(("after-all", "add-dependency", "domain", "opt-barrier", "constant"), _NONE),
+    **dict.fromkeys(sorted(traits.IS_FREE), _NONE),
     "call": _row("call{its computation}; kernel for xla_cpu_small_call", _call, source="EmitCallThunk"),
     "while": _row("while{condition, body}", _while, source="EmitWhileThunk"),
     "conditional": _row("conditional{branches}", _conditional, source="EmitConditionThunk"),
@@ -192,12 +194,10 @@ RULES: dict[str, Rule] = {
     "convolution": _row(
         "convolution if Eigen computes it, else kernel", _convolution, source="EmitConvolutionThunk"
     ),
-    **dict.fromkeys(
-        ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute"), _COLLECTIVE
-    ),
+    **dict.fromkeys(sorted(_COLLECTIVES), _COLLECTIVE),
     **{
         opcode: _row(opcode, partial(_plain, opcode), is_seen=opcode == "fft")
-        for opcode in ("fft", "infeed", "outfeed", "replica-id", "partition-id", "rng-get-and-update-state")
+        for opcode in sorted(traits.HOST_QUEUES | traits.DEVICE_IDS | {"fft", "rng-get-and-update-state"})
     },
 }
 """By opcode, but for those of `ELEMENTAL`."""

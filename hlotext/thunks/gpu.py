@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hlotext.analysis.devices import Mode, group_mode
-from hlotext.ir.tables import xla_changes
+from hlotext.ir.tables import traits, xla_changes
 from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.thunks import gpu_fusions as fusions
 from hlotext.thunks.emission import Emitter, Rule, Steps, branches, config, loop_facts, nothing, part
@@ -20,28 +20,15 @@ if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction
 
 _COLLECTIVES = {
-    "all-gather": "kAllGather",
-    "all-gather-start": "kAllGather",
-    "all-reduce": "kAllReduce",
-    "all-reduce-start": "kAllReduce",
-    "all-to-all": "kAllToAll",
-    "collective-broadcast": "kCollectiveBroadcast",
-    "ragged-all-to-all": "kRaggedAllToAll",
-    "reduce-scatter": "kReduceScatter",
+    name: f"k{one.kind.title().replace('-', '')}"
+    for name, one in traits.COMMUNICATION.items()
+    if name in traits.COLLECTIVES - traits.DONES
+    and one.kind not in ("collective-permute", "collective-reduce")
 }
+"""Kind of thunk of each collective; what sends to single devices has rows of its own."""
 _PERMUTES = ("collective-permute", "collective-permute-start")
 _PERMUTE = "kCollectivePermute"
-_PLAIN = frozenset(
-    {
-        "all-gather",
-        "all-reduce",
-        "all-to-all",
-        "collective-broadcast",
-        "collective-permute",
-        "ragged-all-to-all",
-        "reduce-scatter",
-    }
-)
+_PLAIN = traits.COLLECTIVE_KINDS - {"collective-reduce"}
 """Collectives that are done when the next thunk runs: synchronous ones since 2026-08-12."""
 
 
@@ -365,6 +352,9 @@ def _copy_start(emitter: Emitter, start: Instruction) -> list[Thunk]:
     return _wrap(emitter, start, [thunk], "computation")
 
 
+_SAME_EXECUTION = (traits.TRANSFERS & traits.DONES) | {"tuple"}
+
+
 def _canonical(transfer: Instruction) -> Instruction:
     """The send or recv whose execution this one shares (`FindCanonicalSendRecvStartOp`).
 
@@ -373,7 +363,7 @@ def _canonical(transfer: Instruction) -> Instruction:
     """
     found = transfer
     for _ in range(_MAX_CHAIN):
-        if found.opcode in ("send-done", "recv-done", "tuple") and found.operands:
+        if found.opcode in _SAME_EXECUTION and found.operands:
             found = found.operands[0]
         elif found.opcode == "get-tuple-element":
             source, index = found.operands[0], found.attributes.get("index")
@@ -444,10 +434,7 @@ def _row(thunks: str, emit: Any, source: str = _SOURCE, *, is_seen: bool = True)
 
 _NONE = _row("none: buffer assignment says all of it", nothing)
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(
-        ("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "add-dependency", "after-all"),
-        _NONE,
-    ),
+    **dict.fromkeys(sorted(traits.IS_FREE - {"domain", "opt-barrier"}), _NONE),
     "async-update": _NONE,
     "copy": _row("kCopy", _copy, "EmitCopy"),
     "copy-start": _row(
@@ -462,7 +449,7 @@ RULES: dict[str, Rule] = {
     "conditional": _row("kConditional{branches in the order of HLO}", _conditional, "EmitConditional"),
     "call": _row("the thunks of its computation, in line", _call, "EmitCallComputation"),
     **dict.fromkeys(
-        ("all-gather-start", "all-reduce-start", "collective-permute-start"),
+        sorted(traits.COLLECTIVE_STARTS),
         _row(
             "synchronous: the collective's own thunk, else kAsyncStart around it; groups of one device: kCopy",
             _collective,
@@ -474,7 +461,7 @@ RULES: dict[str, Rule] = {
         _row("the collective's own thunk; groups of one device: kCopy", _collective, "EmitCollectiveThunk"),
     ),
     **dict.fromkeys(
-        ("all-gather-done", "all-reduce-done", "collective-permute-done"),
+        sorted(traits.COLLECTIVE_DONES),
         _row(
             "kAsyncDone, none if the start was synchronous or a copy",
             _collective_done,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlotext import layout
-from hlotext.ir.tables import xla_changes
+from hlotext.ir.tables import traits, xla_changes
 from hlotext.ir.values.shape import Shape
 from hlotext.thunks.emission import config, part
 from hlotext.thunks.tree import NESTED, Thunk
@@ -26,8 +26,8 @@ KINDS = {"__cudnn$fusion": "kCuDnn"}
 SLICES = "dynamic_slice_fusion"
 """Name of the custom fusion around one operation on slices."""
 _NO_OPS = ("bitcast", "reshape")
-_SILENT = frozenset({"parameter", "constant", "bitcast", "reshape", "tuple", "get-tuple-element"})
-_SLICING = frozenset({"slice", "dynamic-slice", "dynamic-update-slice"})
+_SILENT = traits.NAMES_VALUE | {"reshape"}
+_SLICING = traits.SLICES | {"dynamic-update-slice"}
 
 
 def kind_of_age(emitter: Emitter, kind: str) -> str:
