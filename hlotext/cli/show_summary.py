@@ -18,6 +18,7 @@ from hlotext.analysis.summary.sources import SourceLine
 from hlotext.cli.figures import amount, seconds
 from hlotext.cli.output import Column, Kind, Output, Table
 from hlotext.cli.run_figures import AgeFacts, CompilerFigures, ModuleFacts, RunFigures
+from hlotext.ir.tables import traits
 
 _Row = TypeVar("_Row")
 Columns: TypeAlias = Sequence[tuple[Column, Callable[[_Row], str]]]
@@ -234,7 +235,7 @@ def _groups_text(row: CollectiveGroup) -> str:
     return f"{row.group_count:,} × {'different sizes' if row.group_size is None else f'{row.group_size:,}'}"
 
 
-_POINT_TO_POINT = ("send", "recv", "infeed", "outfeed")
+_POINT_TO_POINT = traits.HOST_QUEUES | {"send", "recv"}
 
 
 def _where(row: CollectiveGroup) -> str:

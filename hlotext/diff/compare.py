@@ -16,6 +16,7 @@ from hlotext.diff.pairing import Pairing
 from hlotext.diff.structure import LEFT_OUT, names_nodes
 from hlotext.diff.totals import Totals
 from hlotext.ir import collector
+from hlotext.ir.tables import traits
 from hlotext.ir.values.value import mimebundle
 
 _PASSES = "strip-metadata,canonical-names"
@@ -24,7 +25,7 @@ _SHORT = 120
 """Characters of a value that are shown."""
 _HEADER_LEFT_OUT = frozenset({"entry_computation_layout", "allow_spmd_sharding_propagation_to_output"})
 """What the header says of the entry's shapes, which the entry says too."""
-_WRAPPING = ("fusion", "call", "async-start")
+_WRAPPING = traits.BINDS_OPERANDS
 
 
 class Diff:
@@ -281,7 +282,7 @@ class _Finder:
 
 
 _SHAPES = ("type", "dimensions", "layout", "shape", "dynamic dimensions")
-_FOLLOWING = ("tuple", "get-tuple-element", "while", "conditional", "call", "optimization-barrier")
+_FOLLOWING = traits.TUPLES | traits.CONTROL_FLOW | {"opt-barrier"}
 """Opcodes whose shape follows from their operands'."""
 
 

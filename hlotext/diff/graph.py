@@ -12,19 +12,18 @@ from collections.abc import Collection
 
 import hlotext as hlo
 from hlotext.ir.memo import memoised, remembered
+from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 
-_PASSING = frozenset({"fusion", "call", "async-start"})
+_PASSING = traits.BINDS_OPERANDS
 """Opcodes whose result is that of a computation, run once."""
 _TAKING = frozenset({"get-tuple-element", "parameter"})
 """Opcodes whose result is part of another."""
-_MOVEMENT = frozenset(
-    {"bitcast", "reshape", "transpose", "copy", "copy-start", "bitcast-convert", "convert", "broadcast"}
-)
+_MOVEMENT = traits.REPEATS_ELEMENTS | traits.CONVERSIONS | {"copy-start"}
 """Opcodes that are written for each other, as layouts come to be."""
-_VIEWS = frozenset({"bitcast", "reshape", "transpose", "copy", "bitcast-convert", "convert"})
+_VIEWS = traits.REARRANGES_ELEMENTS | traits.CONVERSIONS
 """Opcodes that show the same elements in another form."""
-_PRODUCTS = frozenset({"dot", "convolution", "custom-call", "scaled-dot"})
+_PRODUCTS = (traits.CONTRACTIONS - {"ragged-dot"}) | {"custom-call"}
 _HOPS = 10_000
 """How far values are followed; longer chains are cycles."""
 

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from hlotext.ir.tables import traits
 from hlotext.ir.values import enums
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.window import (
@@ -197,7 +198,7 @@ SPECIAL: dict[tuple[str, str], tuple[Read, Write | None]] = {
     ),
     **{
         (opcode, "channel_id"): (_channel, _write_channel)
-        for opcode in ("all-reduce", "all-reduce-start", "reduce-scatter")
+        for opcode in sorted(traits.REDUCES_ACROSS_DEVICES - {"collective-reduce"})
     },
     ("map", "dimensions"): (lambda f, t: f.numbers(14) or None, _list(14)[1]),
     ("all-to-all", "dimensions"): (lambda f, t: f.numbers(14) or None, _list(14)[1]),

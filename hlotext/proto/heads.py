@@ -9,7 +9,7 @@ import attrs
 
 from hlotext.ir import memo
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.tables import comparison, opcodes
+from hlotext.ir.tables import comparison, opcodes, traits
 from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Printing
 from hlotext.ir.values.configs import BackendConfig
 from hlotext.ir.values.literal import Literal
@@ -279,7 +279,7 @@ _COMMON: tuple[tuple[int, str, Callable[[bytes, Tools], Any]], ...] = (
     (_ACCURACY, "result_accuracy", common.read_accuracy),
     (_CONFIG, "backend_config", _config),
 )
-_BY_OPERANDS = frozenset({"compare", "collective-permute", "collective-permute-start"})
+_BY_OPERANDS = (traits.of_kind("collective-permute") - traits.DONES) | {"compare"}
 """Opcodes with attributes that are told apart by the operands' shapes, or left out because of them."""
 _TAKES = {
     row.name: row.arity.minimum

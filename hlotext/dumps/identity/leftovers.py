@@ -9,6 +9,7 @@ from collections.abc import Callable
 from hlotext.dumps.identity.looking import MOVES, PARTITIONING, moved_through
 from hlotext.dumps.identity.pairing import AMBIGUOUS, LIKELY, MOST, SURE, Edge, Pairing
 from hlotext.dumps.identity.states import Op, State, stem
+from hlotext.ir.tables import traits
 
 _FEW, _MANY = 2, 6
 
@@ -191,7 +192,8 @@ def replaced(pairing: Pairing, *, marked: bool = False) -> None:
         pairing.claimed[old.name].append(new.name)
 
 
-_PASSED_ON = frozenset({"parameter", "get-tuple-element", "tuple"})
+_PASSED_ON = traits.TUPLES | {"parameter"}
+_NEVER_MERGED = traits.CONTROL_FLOW | {"tuple", "fusion"}
 
 
 def _is_rival(pairing: Pairing, new: Op, name: str) -> bool:
@@ -215,7 +217,7 @@ def split(pairing: Pairing) -> None:
 def merged(pairing: Pairing) -> None:
     """A collective that takes the operands of several that are gone."""
     for op in _open(pairing):
-        if len(op.operands) < 2 or op.opcode in ("tuple", "fusion", "while", "conditional", "call"):
+        if len(op.operands) < 2 or op.opcode in _NEVER_MERGED:
             continue
         found: dict[str, None] = {}
         for name in op.operands:

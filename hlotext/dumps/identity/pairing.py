@@ -11,13 +11,13 @@ import attrs
 
 from hlotext.dumps.identity.looking import INLINE, Context, behind, seen_through
 from hlotext.dumps.identity.states import Op, Part, State
+from hlotext.ir.tables import traits
 
 SAME, SURE, LIKELY, AMBIGUOUS = 0, 1, 2, 3
 """How sure a link is: the name is the same; the structure leaves one answer; the place tells; several are equal."""
 MOST = 64
 """How many users of a value, and how many equal candidates, are compared."""
 _WEAK = 4
-_COMMUTE = frozenset({"add", "multiply", "and", "or", "xor", "maximum", "minimum"})
 
 
 @attrs.frozen
@@ -250,7 +250,7 @@ class Pairing:
         """The operands that stand in the same slot."""
         mine, theirs = new.operands, old.operands
         if len(mine) == len(theirs):
-            if len(mine) == 2 and new.opcode in _COMMUTE and self._is_crossed(mine, theirs):
+            if len(mine) == 2 and new.opcode in traits.COMMUTATIVE and self._is_crossed(mine, theirs):
                 theirs = theirs[::-1]
             yield from zip(mine, theirs, strict=True)
             return

@@ -11,15 +11,16 @@ from hlotext.dumps.identity.graph import Chain
 from hlotext.dumps.identity.looking import behind
 from hlotext.dumps.identity.pairing import AMBIGUOUS, LIKELY, SAME, SURE
 from hlotext.dumps.identity.states import Op, State
+from hlotext.ir.tables import traits
 
 _MOST = 64
 """How many operations one may come from; what holds more comes from everything."""
 _FEW = 3
 _AROUND = 600
 """How many operations around the end of a chain are looked at."""
-_NOTHING = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "bitcast"})
+_NOTHING = traits.NAMES_VALUE
 """What a fusion is not said to come from."""
-_COMMON = frozenset({"broadcast", "constant", "iota"})
+_COMMON = traits.KNOWN_VALUES | {"broadcast"}
 _VIEWS = frozenset({"bitcast", "copy"})
 INSERTED, OP_NAME = "inserted", "op_name"
 

@@ -11,7 +11,7 @@ import attrs
 
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.tables import comparison, opcodes
+from hlotext.ir.tables import comparison, opcodes, traits
 from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Opcode, Printing
 from hlotext.ir.values.configs import BackendConfig, FrontendAttributes
 from hlotext.ir.values.metadata import Metadata
@@ -307,7 +307,7 @@ class AttributePrinter(abc.ABC):
 
 _HIDDEN_OF_WRAPPED = frozenset({"metadata", "origin", "backend_config"})
 _PRINTED_WHEN_ABSENT = (Printing.ALWAYS, Printing.DERIVED)
-_SEQUENTIAL = frozenset({"call", "while", "conditional"})
+_SEQUENTIAL = traits.CONTROL_FLOW
 _PRINTED_AS_CALLS = frozenset({"reduce-scatter", "scan", "fusion", "async-start"})
 """Opcodes whose body XLA introduces with `calls=` when it prints whole bodies."""
 

@@ -9,7 +9,7 @@ from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation, instruction_post_order, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.tables import opcodes
+from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.print_options import PrintOptions
 from hlotext.ir.values.shape import Shape
@@ -18,7 +18,7 @@ from hlotext.syntax.printing.header import header_text, stack_frame_tables
 from hlotext.syntax.printing.line_copier import LineCopier
 
 _opcode_of = operator.attrgetter("_opcode")
-_ASYNC = frozenset({"async-start", "async-update", "async-done"})
+_ASYNC = traits.GENERIC_ASYNC
 
 
 class TextPrinter(AttributePrinter):

@@ -10,6 +10,7 @@ import attrs
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
+from hlotext.ir.tables import traits
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import ComputationLayout, Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, TOKEN
@@ -54,9 +55,7 @@ def as_read(module: Module) -> None:
 
 _U32 = Shape(ELEMENT_TYPES["u32"])
 _TOKEN = Shape(TOKEN)
-_OWN_SHAPES = frozenset(
-    {"send", "send-done", "recv", "recv-done", "infeed", "outfeed", "after-all", "add-dependency"}
-)
+_OWN_SHAPES = traits.TRANSFERS | traits.HOST_QUEUES | {"after-all", "add-dependency"}
 """Opcodes whose shapes XLA makes itself, whatever the text says (`HloInstruction::CreateSend` and so on)."""
 
 

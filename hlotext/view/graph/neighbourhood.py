@@ -12,12 +12,13 @@ import attrs
 
 import hlotext as hlo
 from hlotext.analysis import total_of
+from hlotext.ir.tables import traits
 
 MOST = 60
 """Operations that are shown unless more are asked for."""
 _NEIGHBOURS = 12
 """Operands and users of each that are looked at, the largest."""
-FOLDED = frozenset({"get-tuple-element", "tuple", "bitcast", "copy-start", "copy-done"})
+FOLDED = traits.TUPLES | traits.COPY_HALVES | {"bitcast"}
 """Opcodes that are no nodes where something uses them."""
 _MOST_STEPS = 5000
 """How far a chain of such operations is followed."""
