@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+
 import pytest
 
 import hlotext as hlo
 from hlotext.ir.nodes.effects import has_side_effect
 from tests import opcode_sets
+from tests.support import DATA, ROOT
 
 
 def test_sets_over_traits_have_the_recorded_opcodes() -> None:
@@ -40,3 +47,37 @@ def test_side_effects_are_those_of_xla(line: str, partitions: int, expected: boo
         f"ENTRY e {{ x = f32[4] parameter(0)  ROOT y = {line} }}"
     )
     assert has_side_effect(module.entry.root) is expected
+
+
+def test_a_new_collective_is_one_row() -> None:
+    """Effects, wire bytes, checks, asynchronous pairs and dead code elimination follow from the row alone."""
+    answers = json.loads(
+        subprocess.run(
+            [sys.executable, "-m", "tests.new_collective"],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+        ).stdout
+    )
+    assert answers == {
+        "effects": [True, False, False],
+        "wire_bytes": [600, 600, 600],
+        "latency_steps": 6,
+        "verify": [],
+        "verify wrong": ["V105"],
+        "asynchronous": ["async-done", "async-start", "parameter"],
+        "after dce": ["x", "unused", "y"],
+    }
+
+
+def test_literal_sets_of_opcodes_are_listed() -> None:
+    """A set of three or more opcodes is an expression over `hlotext.ir.tables.traits`, or listed with its reason.
+
+    The list may only shrink: lower its counts when sets go.
+    """
+    counts = Counter(one.module for one in opcode_sets.literal_sets() if not one.is_table)
+    listed = tomllib.loads((DATA / "opcode_literals.toml").read_text("utf-8"))
+    allowed = {module: row["count"] for module, row in listed.items()}
+    assert {module: count for module, count in counts.items() if count > allowed.get(module, 0)} == {}
+    assert all(row["why"] for row in listed.values())

@@ -154,7 +154,7 @@ class WireRule(Value):
 
 
 @attrs.frozen(repr=False)
-class Communication(Value):
+class CommunicationKind(Value):
     """One kind of communication; its synchronous opcode and its halves share it."""
 
     kind: str
@@ -260,7 +260,7 @@ class Opcode(Value):
     """Operand n is parameter n of the computation that it calls."""
     async_role: AsyncRole | None = None
     """None: not a part of an asynchronous operation."""
-    communication: Communication | None = None
+    communication: CommunicationKind | None = None
     """None: elements stay on the device."""
     keeps_layout: bool = False
     """Arrays of one rank all have one layout (`LayoutAssignment::InstructionCanChangeLayout` is false)."""

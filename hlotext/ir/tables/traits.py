@@ -7,7 +7,15 @@ An opcode that the table does not have is in none of these sets.
 
 from __future__ import annotations
 
-from hlotext.ir.tables.opcode import AsyncRole, CallContext, Communication, Effect, Elements, Family, WireRule
+from hlotext.ir.tables.opcode import (
+    AsyncRole,
+    CallContext,
+    CommunicationKind,
+    Effect,
+    Elements,
+    Family,
+    WireRule,
+)
 from hlotext.ir.tables.opcodes import COLLECTIVES as COLLECTIVES
 from hlotext.ir.tables.opcodes import ELEMENTWISE as ELEMENTWISE
 from hlotext.ir.tables.opcodes import NATIVE_ASYNC, OPCODES
@@ -80,7 +88,7 @@ APPLIES_CALLEE = frozenset(
 """Opcodes that apply a computation to elements of their operands."""
 
 # ---- communication
-COMMUNICATION: dict[str, Communication] = {
+COMMUNICATION: dict[str, CommunicationKind] = {
     row.name: row.communication for row in _ROWS if row.communication is not None
 }
 """Opcodes that exchange elements with other devices or the host, and how."""

@@ -7,7 +7,7 @@ from hlotext.ir.tables.opcode import (
     Arity,
     AttributeUse,
     CallContext,
-    Communication,
+    CommunicationKind,
     Count,
     Derived,
     Effect,
@@ -19,30 +19,34 @@ from hlotext.ir.tables.opcode import (
 )
 from hlotext.ir.tables.opcode_rows.examples import ADD
 
-ALL_GATHER = Communication("all-gather", WireRule("results", is_shared=True, steps="chain"))
-ALL_REDUCE = Communication(
+ALL_GATHER = CommunicationKind("all-gather", WireRule("results", is_shared=True, steps="chain"))
+ALL_REDUCE = CommunicationKind(
     "all-reduce", WireRule(is_shared=True, rounds=2, steps="chain"), is_reduction=True, has_uneven_groups=True
 )
-ALL_TO_ALL = Communication("all-to-all", WireRule(is_shared=True, steps="exchange"), counts_partitions=True)
-COLLECTIVE_BROADCAST = Communication(
+ALL_TO_ALL = CommunicationKind(
+    "all-to-all", WireRule(is_shared=True, steps="exchange"), counts_partitions=True
+)
+COLLECTIVE_BROADCAST = CommunicationKind(
     "collective-broadcast",
     WireRule(steps="chain"),
     has_uneven_groups=True,
     has_partial_groups=True,
     counts_partitions=True,
 )
-COLLECTIVE_PERMUTE = Communication("collective-permute", WireRule(), counts_partitions=True)
-COLLECTIVE_REDUCE = Communication(
+COLLECTIVE_PERMUTE = CommunicationKind("collective-permute", WireRule(), counts_partitions=True)
+COLLECTIVE_REDUCE = CommunicationKind(
     "collective-reduce", WireRule(), is_reduction=True, has_uneven_groups=True, has_partial_groups=True
 )
-INFEED = Communication("infeed", WireRule("results", rounds=0))
-OUTFEED = Communication("outfeed", WireRule())
-RAGGED_ALL_TO_ALL = Communication(
+INFEED = CommunicationKind("infeed", WireRule("results", rounds=0))
+OUTFEED = CommunicationKind("outfeed", WireRule())
+RAGGED_ALL_TO_ALL = CommunicationKind(
     "ragged-all-to-all", WireRule(is_shared=True, is_at_most=True), counts_partitions=True
 )
-RECV = Communication("recv", WireRule("results", rounds=0))
-REDUCE_SCATTER = Communication("reduce-scatter", WireRule(is_shared=True, steps="chain"), is_reduction=True)
-SEND = Communication("send", WireRule())
+RECV = CommunicationKind("recv", WireRule("results", rounds=0))
+REDUCE_SCATTER = CommunicationKind(
+    "reduce-scatter", WireRule(is_shared=True, steps="chain"), is_reduction=True
+)
+SEND = CommunicationKind("send", WireRule())
 
 ROWS: tuple[Opcode, ...] = (
     Opcode(
