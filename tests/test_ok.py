@@ -66,4 +66,5 @@ def test_the_facts_are_about_files() -> None:
     """Every name in facts.toml is a case."""
     names = {path.stem for path in FILES}
     assert {*FACTS["notes"], *FACTS["refused_by_xla"], *FACTS["not_read_back"]} <= names
+    assert {*FACTS["read_by_newest"]["names"]} <= {*FACTS["refused_by_xla"]}
     assert {path.stem for path in FOLDER.glob("*.golden")} == names

@@ -8,7 +8,7 @@ import hlotext as hlo
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Calls, Opcode, Payload, Printing
 from hlotext.ir.tables.opcodes import OPCODES
-from tests.xla import ask_xla
+from tests.xla import ask_xla, is_newest
 
 ROWS = [pytest.param(row, id=row.name) for row in OPCODES.values()]
 
@@ -17,7 +17,7 @@ NO_START = {"async-done", "async-update"}
 
 
 def test_known_opcodes() -> None:
-    """XLA of the release that is imitated has 133 opcodes; newer ones are marked."""
+    """XLA of jaxlib 0.10.2 has 133 opcodes; newer ones are marked, of which 0.12.0.1 has all but atan."""
     assert sum(not row.new for row in OPCODES.values()) == 133
     assert {name for name, row in OPCODES.items() if row.new} == {
         "atan", "collective-reduce", "exp2", "log2", "shuffle",
@@ -95,4 +95,4 @@ def test_conditions_come_after_bodies_in_stored_order() -> None:
 def test_xla_reads_the_examples_of_the_opcodes_that_it_knows() -> None:
     rows = [row for row in OPCODES.values() if row.name not in NO_START]
     for row, answer in zip(rows, ask_xla([row.example for row in rows]), strict=True):
-        assert (answer is None) == row.new, row.name
+        assert (answer is None) == (row.name == "atan" if is_newest() else row.new), row.name

@@ -12,6 +12,7 @@ import pytest
 import hlotext as hlo
 from hlotext.ir.nodes.compare import difference
 from tests import proto_cases, support
+from tests.xla import is_newest
 
 pytestmark = pytest.mark.xla
 pytest.importorskip("google.protobuf")
@@ -28,9 +29,16 @@ OTHERWISE = {
     "gspmd_kinds": "the sign of zero",
     "sharded_sort_fft_conv": "the sign of zero",
     "pallas_flash_attention_grad": "the sign of zero",
+    "callback_io": "XLA's reader makes shapes of its own for send and recv; to 0.10.2 it did so with protos too",
     "automatic_layouts": "XLA's reader fills in the layouts that the compiler is to choose",
 }
 """Programs whose text XLA reads otherwise than it stands, and what the difference is: the proto written here has it right."""
+
+OTHER_LINES = ("constant(", "HloModule", " send(", " recv(")
+"""In which lines."""
+
+WRITTEN_OUT = {"topk", "collective-broadcast"}
+"""Opcodes with a flag that XLA writes out since 0.11, and had no field for before."""
 
 
 def texts(paths: list[Path]) -> list[str]:
@@ -50,14 +58,14 @@ def test_reading_prints_what_xla_prints(number: int) -> None:
         proto, printed = answer
         module = hlo.proto.read_module(proto)
         ours = module.to_text(hlo.PrintOptions(print_large_constants=True))
-        # To 0.10.2 XLA has no such field: its protos mean the unstable one of today.
-        if "is_stable=" not in printed:
-            ours = ours.replace(", is_stable=false", "")
+        # To 0.10.2 XLA has no such fields: its protos mean the unstable one of today.
+        if not is_newest():
+            ours = ours.replace(", is_stable=false", "").replace(", has_dynamic_root=false", "")
         assert ours == printed, path
         if any(i.opcode == "async-start" for i in module.instructions()):
             continue  # the short spelling hides names that the proto has
-        if any(i.opcode == "topk" for i in module.instructions()) and "is_stable=" not in printed:
-            continue  # text without the word means the stable one
+        if any(i.opcode in WRITTEN_OUT for i in module.instructions()) and not is_newest():
+            continue  # text without the word means a stable topk, and has no word where a proto says false
         found = difference(module, hlo.parse(printed))
         # The text has six digits of epsilon, the proto all bits.
         assert found is None or "attribute epsilon" in found, (path, found)
@@ -77,7 +85,7 @@ def test_xla_reads_what_is_written(number: int) -> None:
             lines = zip(printed.split("\n"), wanted.split("\n"), strict=True)
             wrong = [line for line, other in lines if line != other]
             assert path.name.partition(".")[0] in OTHERWISE, (path, wrong)
-            assert all("constant(" in line or "HloModule" in line for line in wrong), (path, wrong)
+            assert all(any(word in line for word in OTHER_LINES) for line in wrong), (path, wrong)
 
 
 _PROFILED = """

@@ -148,7 +148,7 @@ ATTRIBUTES: dict[str, tuple[Read, Write | None]] = {
     "replica_groups": (values.groups, values.write_groups),
     "use_global_device_ids": _flag(71),
     "constrain_layout": _flag(56),
-    "has_dynamic_root": (lambda f, t: f.flag(100) or None, _flag(100)[1]),
+    "has_dynamic_root": _flag(100),
     "source_target_pairs": (values.pairs, values.write_pairs),
     "is_host_transfer": _flag(47),
     "cross_program_prefetch_index": (values.prefetch, lambda value, t: encoded(80 << 3) + encoded(value)),

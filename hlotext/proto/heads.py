@@ -319,8 +319,6 @@ def _values(piece: bytes, least: int, most: int) -> list[tuple[int, int | bytes]
 
 def is_shown(use: AttributeUse, value: Any, operands: tuple[Instruction, ...]) -> bool:
     """Whether the text would say it, so that a module is the same from proto and from text."""
-    if use.new and value == use.default:
-        return False
     if use.printed is Printing.IF_TRUE:
         return value is True
     if use.printed is Printing.IF_NOT_DEFAULT:

@@ -12,7 +12,7 @@ from hlotext.ir.values.text import braced
 from hlotext.ir.values.value import Value
 
 _BLOCK = re.compile(r"\s*\n[\s\S]*\n[ \t]*")
-"""A module on lines of its own; XLA writes it without escapes."""
+"""A module on lines of its own, as XLA writes it."""
 
 
 @attrs.frozen(repr=False)
@@ -25,12 +25,14 @@ class RecoveryEntry(Value):
     """The array from which it is recovered."""
     recovery_module: str | None = None
     """Text of the module that does so, as it stands between the quotes, unescaped; None for equal arrays."""
+    is_raw: bool = attrs.field(default=False, eq=False)
+    """Whether quotes and backslashes of the module stand without escapes, as XLA writes them to jaxlib 0.10.2."""
 
     def __str__(self) -> str:
         arrays = f"{self.old_original_array} : {self.new_original_array}"
         if self.recovery_module is None:
             return arrays
-        if _BLOCK.fullmatch(self.recovery_module):
+        if self.is_raw and _BLOCK.fullmatch(self.recovery_module):
             return f'{arrays},\n  "{self.recovery_module}"'
         escaped = self.recovery_module.replace("\\", "\\\\").replace('"', '\\"')
         return f'{arrays},\n  "{escaped}"'

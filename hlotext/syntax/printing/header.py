@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import attrs
 
 from hlotext.ir.nodes.module import Module
@@ -11,6 +13,9 @@ from hlotext.ir.values.print_options import PrintOptions
 from hlotext.ir.values.raw_value import RawValue, value_text
 from hlotext.ir.values.shape import ComputationLayout, Shape
 from hlotext.ir.values.text import quote
+
+_ENTRY_LINE = re.compile(r"(?m)^(?=[^\n{}])")
+"""The lines of a recovery table that are indented with the module: all but the blank ones and its braces."""
 
 
 def header_text(module: Module, options: PrintOptions) -> str:
@@ -29,6 +34,8 @@ def header_text(module: Module, options: PrintOptions) -> str:
         if hasattr(value, "canonical"):
             value = value.canonical()
         text = value_text(value)
+        if name == "origin_recovery_table" and options.indent_amount:
+            text = _ENTRY_LINE.sub("  " * options.indent_amount, text)
         if name == "origin_recovery_table" and "debug_attributes" not in values:
             text += "\n"
         if text.rstrip() not in ("{}", "{  }", "{\n}"):

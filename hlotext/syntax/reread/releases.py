@@ -13,6 +13,7 @@ from hlotext.ir.tables import comparison, xla_changes
 from hlotext.ir.values.age import XlaAge
 from hlotext.ir.values.enums import ComparisonOrder, ComparisonType, ShardingType
 from hlotext.ir.values.metadata import Metadata
+from hlotext.ir.values.module_attributes import RecoveryTable
 from hlotext.ir.values.named_sharding import NamedSharding
 from hlotext.ir.values.original_value import OriginalValue
 from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList
@@ -23,6 +24,11 @@ from hlotext.ir.values.sparsity import OperandSparsity, SparsityConfig
 def as_release(module: Module, age: XlaAge) -> None:
     """Changes attributes to what an XLA of that age prints of them."""
     changes = _Changes(age)
+    table = module._attributes.get(_RECOVERY)
+    if isinstance(table, RecoveryTable):
+        is_raw = not age.has(xla_changes.ESCAPED_RECOVERY)
+        entries = tuple(attrs.evolve(entry, is_raw=is_raw) for entry in table.entries)
+        module._attributes = {**module._attributes, _RECOVERY: RecoveryTable(entries)}
     for instruction in module.instructions():
         own = _BY_OPCODE.get(instruction._opcode)
         given = instruction._attributes
@@ -86,6 +92,7 @@ _BY_OPCODE: dict[str, Callable[[Instruction, XlaAge], None]] = {
 
 # ---- values
 
+_RECOVERY = "origin_recovery_table"
 _BY_NAME = ("sharding", "replica_groups", "domain", "origin", "sparsity_config")
 _REDUCTION = "sdy::reduction_op"
 _REDUCTIONS = frozenset({"SUM", "MAX", "MIN"})

@@ -54,12 +54,12 @@ class HeaderBuilder:
 
     def recovery_entry(self, children: Children) -> RecoveryEntry:
         old, new, token = children
-        text = None
+        text, is_raw = None, False
         if token is not None:
-            is_raw = token.type == "RECOVERY_MODULE" and _QUOTE.search(token, 1, len(token) - 1)
+            is_raw = token.type == "RECOVERY_MODULE" and bool(_QUOTE.search(token, 1, len(token) - 1))
             text = str(token[1:-1]) if is_raw else unquote_at(token)
         # XLA reads an empty pair of braces as an array without a name.
-        return RecoveryEntry(old or OriginalArray(""), new or OriginalArray(""), text)
+        return RecoveryEntry(old or OriginalArray(""), new or OriginalArray(""), text, is_raw)
 
     def debug_attributes(self, children: Children) -> DebugAttributes:
         return DebugAttributes(tuple(child for child in children if child is not None))
