@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import tracemalloc
 from pathlib import Path
@@ -210,6 +211,23 @@ def test_what_modules_have_no_place_for_goes_along() -> None:
     beside = b"\x58\x01" + b"\xaa\x01\x03tpu" + b"\xca\x3e\x02\x08\x07"  # is_dynamic, device_type, field 1001
     module = hlo.proto.read_module(hlo.parse(EXAMPLE).to_proto() + beside)
     assert module.to_proto().endswith(beside)
+
+
+def test_ids_of_what_calls_keep_their_order() -> None:
+    """XLA numbers instructions before it schedules them, and orders computations by the numbers of what calls them."""
+    body = "{ q = f32[] parameter(0) ROOT n = f32[] negate(q) }"
+    module = hlo.parse(
+        f"HloModule m, is_scheduled=true\nf {body}\ng {body}\nENTRY e {{ p = f32[] parameter(0) "
+        "a = f32[] fusion(p), kind=kLoop, calls=f b = f32[] fusion(p), kind=kLoop, calls=g ROOT s = f32[] add(a, b) }"
+    )
+    module._stored_bodies = (("e", ("p", "b", "a", "s")),)
+    data = module.to_proto()
+    again = hlo.proto.read_module(data)
+    assert [c.name for c in again.computations] == ["g", "f", "e"]
+    assert [i.name for i in again.entry] == ["p", "a", "b", "s"]
+    for copy in (again, again.clone(), pickle.loads(pickle.dumps(again))):
+        assert hlo.proto.read_module(copy.to_proto()).to_text() == again.to_text()
+    assert hlo.proto.read_module(again.to_proto()).to_proto() == again.to_proto()
 
 
 def test_broken_protos_are_said_with_their_place() -> None:

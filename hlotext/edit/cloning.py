@@ -89,7 +89,7 @@ def clone_computation(
 
 _COPIED = (
     "_is_guess", "_is_touched", "_is_header_touched", "_has_new_tables", "_revision", "_mixes_precisions", "_carried",
-    "_stored",
+    "_stored", "_stored_bodies",
 )  # fmt: skip
 
 

@@ -164,6 +164,7 @@ class _Reader:
 
     def _read_computations(self, module: Module) -> None:
         heads = Heads(self.tools, self.fields.get(_PAYLOADS, []))
+        orders: list[tuple[str, tuple[str, ...]]] = []
         by_key, schedule, is_careful = self.by_key, self.schedule, self.is_careful
         read, careful = Bodies(self.data, heads, by_key).read, CarefulBodies(self.data, heads, by_key)
         for place, (start, end) in enumerate(zip(*self.spans, strict=True)):
@@ -189,9 +190,12 @@ class _Reader:
             computation._instructions = (
                 order.instruction_order(body) if planned is None else _as_planned(body, planned)
             )
+            if len(body.calls) > 1 and (stored := _stored_order(body)) is not None:
+                orders.append((computation._name, stored))
             if self.instructions is not None:
                 for local, node in zip(body.local_ids(), body.nodes, strict=True):
                     self.instructions[number_of(body.key) << 32 | local] = node
+        module._stored_bodies = tuple(orders)
 
 
 def _order(key: str) -> tuple[int, str]:
@@ -229,6 +233,17 @@ def _as_planned(body: Body, planned: str) -> list[Instruction]:
     raise ProtoError(
         f"the schedule of computation {body.computation.name} does not hold each instruction once", "schedule"
     )
+
+
+def _stored_order(body: Body) -> tuple[str, ...] | None:
+    """The names of the instructions by their ids, where those that call others stand in another order in the module."""
+    of_id = dict(zip(body.ids(), body.nodes, strict=True))
+    callers = [of_id[key] for key, _ in body.calls]
+    wanted = frozenset(callers)
+    if callers == [node for node in body.computation._instructions if node in wanted]:
+        return None
+    pairs = sorted(zip(body.local_ids(), range(len(body.nodes)), strict=True))
+    return tuple([body.nodes[place]._name for _, place in pairs])
 
 
 def _schedule(raw: bytes) -> dict[str, str]:

@@ -61,6 +61,7 @@ class _Writer:
         self.module = module
         self.tools = Tools(fill_elided)
         self.tools.inner_module_bytes = self._inner_bytes
+        self.stored = dict(module._stored_bodies)
         self.ids: dict[Instruction, bytes] = {}
         """The varints of ids."""
         self.computation_ids: dict[Computation, int] = {}
@@ -134,7 +135,8 @@ class _Writer:
         tail = encoded(number << 4)
         if len(instructions) >> 28:
             raise ProtoError(f"{computation.name} has more instructions than ids can count")
-        self.ids.update(zip(instructions, [low + tail for low in self._low(len(instructions))], strict=True))
+        numbered = _as_numbered(instructions, self.stored.get(computation._name))
+        self.ids.update(zip(numbered, [low + tail for low in self._low(len(numbered))], strict=True))
         pieces = [string_field(1, title)]
         self._instructions(instructions, pieces)
         pieces.append(self._signature(computation))
@@ -435,6 +437,14 @@ def _as_stored(module: Module) -> list[Computation]:
     """
     places = {name: place for place, name in enumerate(module._stored)}
     return post_order(sorted(module.computations, key=lambda c: places.get(c.name, len(places))))
+
+
+def _as_numbered(instructions: list[Instruction], stored: tuple[str, ...] | None) -> list[Instruction]:
+    """The instructions in the order of their ids: that of the proto that they are from, else the one in which they stand."""
+    if stored is None:
+        return instructions
+    places = {name: place for place, name in enumerate(stored)}
+    return sorted(instructions, key=lambda instruction: places.get(instruction._name, len(places)))
 
 
 def _is_elided(instruction: Instruction) -> bool:

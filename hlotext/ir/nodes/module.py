@@ -111,6 +111,9 @@ class Module:
     """Fields of a proto that a module has no place for, as they lie in it, to be put back when one is written."""
     _stored: tuple[str, ...] = ()
     """The names of the computations as they lie in the proto that was read, where that is another order; they go back so."""
+    _stored_bodies: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The names of computations, and of their instructions by ids in the proto that was read, where those that call others
+    stand in another order: XLA's order of computations follows the ids."""
     _facts: tuple[int, dict[str, Any]] | None = None
     """What `hlotext.analysis` found out, by the fact's name, and the revision that it is true of."""
 
