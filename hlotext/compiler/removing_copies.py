@@ -382,10 +382,10 @@ class _Remover:
 
 
 def _is_scalar_of_loop(copy: Instruction) -> bool:
-    """Whether a copy is one of a scalar that the body of a loop takes, or gives back.
+    """Whether a copy is one of a scalar that the body of a loop takes, or of a sum that it gives back: of a counter.
 
-    TPU's compiler leaves those (`should_skip_removal`). Inferred: so it was with 35 of 36 such copies in recorded steps, and
-    the open rules say otherwise; of 410 copies of arrays none was decided in another way.
+    TPU's compiler leaves those (`should_skip_removal`). Inferred: so it was with all 181 such copies in recorded steps of two
+    releases, and the open rules say otherwise; 5 copies of other scalars and 410 of arrays were decided by these.
     """
     home = copy.computation
     if (
@@ -397,7 +397,7 @@ def _is_scalar_of_loop(copy: Instruction) -> bool:
         return False
     source = copy.operands[0]
     is_taken = source.opcode == "get-tuple-element" and source.operands[0].opcode == "parameter"
-    return is_taken or any(user.is_root for user in copy.users)
+    return is_taken or (source.opcode == "add" and any(user.is_root for user in copy.users))
 
 
 def _shown(node: Node) -> str:

@@ -15,7 +15,7 @@ from hlotext.compiler.adding_copies import element, in_place_pairs
 from hlotext.compiler.decision import Decision
 from hlotext.compiler.deep_copy import Copier, replace_root, replace_use
 from hlotext.compiler.platforms import platform_of
-from hlotext.compiler.removing_copies import sharing_of
+from hlotext.compiler.removing_copies import rules_of, sharing_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.memory.aliases import find_buffers
@@ -63,6 +63,7 @@ class _Finder:
         for number, buffer in enumerate(find_buffers(self.flow, in_place_pairs(platform))):
             self.sizes.append(len(buffer))
             self.buffer_of.update((value, number) for value in buffer)
+        self.cannot_live_out = rules_of(platform).cannot_live_out
         self.given = frozenset(self.flow.aliases.values())
         self.wanted: dict[Instruction, dict[ShapeIndex, _Why]] = {}
 
@@ -168,3 +169,11 @@ class _Finder:
                     which = element(index, "the whole")
                     because = f"{which} of the result is {what}, {i.name}, whose memory cannot be given away"
                     self._want(root, index, ("read-only result", because, (i.name,)))
+                elif value is not None and value.instruction is not None and self.cannot_live_out(value):
+                    i = value.instruction
+                    which = element(index, "the whole")
+                    because = (
+                        f"{which} of the result is written by {i.name}, which the compiler keeps out of "
+                        "the memory of results"
+                    )
+                    self._want(root, index, ("written from outside", because, (i.name,)))

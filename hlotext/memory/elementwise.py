@@ -10,6 +10,9 @@ _ALWAYS = (ELEMENTWISE - {"atan"}) | {"constant", "copy", "rng"}
 """Opcodes that are elementwise whatever their shapes (`HloInstruction::IsOpElementwise`)."""
 
 
+_TAKES_AT_THE_END = frozenset({"bitcast", "reduce"})
+"""What XLA:TPU lets other results of a fusion read of what is written over; inferred from what it writes over what."""
+
 _MOST_NESTED = 50
 """Fusions in each other that are looked into; XLA nests two or three."""
 
@@ -71,6 +74,39 @@ class Elementwise:
             if touched:
                 reached.add(instruction)
         return True
+
+    def to_result(self, parameter: Instruction, result: Instruction) -> bool:
+        """Whether a parameter's value flows into one result of a body elementwise alone.
+
+        On the way to other results a reduction or a bitcast may take what came elementwise so far, and an update in place the
+        result itself: the loop that writes the one result hands them each element as it comes to it.
+        """
+        body = parameter.computation
+        if body is None:
+            return False
+        before = {result}
+        for instruction in reversed(list(body)):
+            if instruction in before:
+                before.update(instruction.operands)
+        reached, same = {parameter}, {result}
+        for instruction in body:
+            if instruction.opcode == "tuple" and instruction.is_root:
+                continue
+            if instruction.opcode == "bitcast" and instruction.operands[0] in same:
+                same.add(instruction)
+            touched = False
+            for number, operand in enumerate(instruction.operands):
+                if operand in reached:
+                    touched = True
+                    is_allowed = instruction not in before and (
+                        instruction.opcode in _TAKES_AT_THE_END
+                        or (instruction.opcode == "dynamic-update-slice" and operand in same)
+                    )
+                    if not is_allowed and not self.on(instruction, number):
+                        return False
+            if touched:
+                reached.add(instruction)
+        return result in reached
 
     def _all_of(self, body: Computation) -> bool:
         known = self._bodies.get(body)

@@ -15,8 +15,8 @@ from hlotext.analysis.chip_choice import ASSUMED_TPU
 from hlotext.analysis.chips import HOST, Chip
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
-from hlotext.layout import allocated_bytes, host_shape_size, unpadded_bytes
-from hlotext.memory.elementwise import Elementwise
+from hlotext.layout import allocated_bytes, host_shape_size, shapes_equal, unpadded_bytes
+from hlotext.memory.elementwise import Elementwise, parameter_of, roots_of
 from hlotext.memory.gpu_sharing import gpu_hint
 from hlotext.memory.in_place import GPU_NO_OPS, NO_OPS
 from hlotext.memory.parts import ShapeIndex
@@ -146,8 +146,13 @@ def rounded_up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
 
 
-def _tpu_hint(_: Elementwise, operand: Instruction, user: Instruction, index: ShapeIndex) -> bool | None:
-    """TPU: an all-reduce writes over its own element, a power over its base. Inferred."""
+def _tpu_hint(
+    elementwise: Elementwise, operand: Instruction, user: Instruction, index: ShapeIndex
+) -> bool | None:
+    """TPU: an all-reduce writes over its own element, a power over its base, a fusion over what it reads in order.
+
+    Inferred.
+    """
     if user.opcode == "all-reduce":
         operands = user.operands
         return len(operands) == 1 or (
@@ -155,7 +160,30 @@ def _tpu_hint(_: Elementwise, operand: Instruction, user: Instruction, index: Sh
         )
     if user.opcode == "power" and operand is not user.operands[0]:
         return False
+    if user.opcode == "fusion" and _reads_in_order(elementwise, operand, user, index):
+        return True
     return None
+
+
+def _reads_in_order(
+    elementwise: Elementwise, operand: Instruction, fusion: Instruction, index: ShapeIndex
+) -> bool:
+    """Whether a loop or output fusion reads an operand elementwise for the result at an index, whatever its other results do.
+
+    All 955 pairs that libtpu's configurations of such fusions name (`aliasing_operands`) with equal shapes are such pairs.
+    """
+    shape = fusion.shape
+    if str(fusion.attributes.get("kind")) not in ("kLoop", "kOutput") or shape is None or len(index) > 1:
+        return False
+    made = shape.tuple_shapes[index[0]] if index else shape
+    given = operand.shape
+    numbers = [number for number, other in enumerate(fusion.operands) if other is operand]
+    if len(numbers) != 1 or given is None or not given.is_array or not shapes_equal(given, made):
+        return False
+    roots = roots_of(fusion.called_computations[0])
+    parameter = parameter_of(fusion, numbers[0])
+    result = roots[index[0]] if index and index[0] < len(roots) else roots[0]
+    return parameter is not None and elementwise.to_result(parameter, result)
 
 
 _LEAVE_THE_CHIP = frozenset(

@@ -1,0 +1,148 @@
+"""Copy insertion on TPU: what fusions may be written over, what may be no result, which copies of scalars stay."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlotext as hlo
+from hlotext import rewrite
+
+_GROUPS = "replica_groups={{0,1,2,3}}, dimensions={0}, use_global_device_ids=true"
+_ROOTS = {
+    "all-gather": "f32[64,256]{1,0:T(8,128)} all-gather(p), channel_id=1, " + _GROUPS,
+    "all-to-all": "f32[16,256]{1,0:T(8,128)} all-to-all(p), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}",
+    "collective-permute": "f32[16,256]{1,0:T(8,128)} collective-permute(p), channel_id=1, source_target_pairs={{0,1},{1,0}}",
+}
+_KEPT = "f32[16,256]{1,0:T(8,128)} negate(p)"
+
+
+def _special(text: str) -> hlo.Module:
+    module = hlo.parse(text)
+    rewrite.Pipeline(rewrite.parse_passes("copy-insertion-special{platform=tpu}"), verify=False).run(module)
+    return module
+
+
+@pytest.mark.parametrize("opcode", [*_ROOTS, "negate"])
+def test_what_other_chips_write_is_copied_before_it_is_a_result(opcode: str) -> None:
+    line = _ROOTS.get(opcode, _KEPT)
+    text = (
+        "HloModule m, is_scheduled=true, num_partitions=4\n\nENTRY e {\n"
+        f"  p = f32[16,256]{{1,0:T(8,128)}} parameter(0)\n  ROOT c = {line}\n}}\n"
+    )
+    root = _special(text).entry.root
+    assert (root.opcode == "copy") == (opcode in _ROOTS)
+
+
+def test_of_several_results_those_are_copied_that_other_chips_write() -> None:
+    module = _special(
+        f"""HloModule m, is_scheduled=true, num_partitions=4
+
+ENTRY e {{
+  p = f32[16,256]{{1,0:T(8,128)}} parameter(0)
+  a = f32[16,256]{{1,0:T(8,128)}} negate(p)
+  g = f32[64,256]{{1,0:T(8,128)}} all-gather(a), channel_id=1, {_GROUPS}
+  v = f32[16384]{{0:T(1024)}} bitcast(g)
+  ROOT t = (f32[16,256]{{1,0:T(8,128)}}, f32[16384]{{0:T(1024)}}) tuple(a, v)
+}}
+"""
+    )
+    first, second = module.entry.root.operands
+    assert (first.opcode, second.opcode) == ("get-tuple-element", "copy")
+
+
+_LOOP = """HloModule m, is_scheduled=true
+
+add {{
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}}
+
+body {{
+  p0 = f32[8,128]{{1,0:T(8,128)}} parameter(0)
+  p1 = f32[8,128]{{1,0:T(8,128)}} parameter(1)
+  p2 = f32[16,8,128]{{2,1,0:T(8,128)}} parameter(2)
+  zero = s32[] constant(0)
+  z = f32[] constant(0)
+  new = f32[8,128]{{1,0:T(8,128)}} add(p0, p1)
+  other = f32[8,128]{{1,0:T(8,128)}} exponential(p0)
+  {rest}
+}}
+
+ENTRY e {{
+  a = f32[8,128]{{1,0:T(8,128)}} parameter(0)
+  b = f32[8,128]{{1,0:T(8,128)}} parameter(1)
+  c = f32[16,8,128]{{2,1,0:T(8,128)}} custom-call(), custom_call_target="AllocateBuffer"
+  ROOT f = {shape} fusion(a, b, c), kind={kind}, calls=body
+}}
+"""
+_ARRAY, _STACK = "f32[8,128]{1,0:T(8,128)}", "f32[16,8,128]{2,1,0:T(8,128)}"
+
+
+def _update(source: str) -> str:
+    return (
+        f"view = f32[1,8,128]{{2,1,0:T(8,128)}} bitcast({source})\n"
+        f"  first = {_STACK} dynamic-update-slice(p2, view, zero, zero, zero)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "line", "may"),
+    [
+        ("kOutput", _ARRAY, f"first = {_ARRAY} negate(new)", True),
+        ("kLoop", "f32[8]{0:T(128)}", "first = f32[8]{0:T(128)} reduce(other, z), dimensions={1}, to_apply=add", True),
+        ("kLoop", _STACK, _update("new"), True),
+        ("kLoop", _STACK, _update("other"), False),
+        ("kLoop", "f32[128,8]{1,0:T(8,128)}", "first = f32[128,8]{1,0:T(8,128)} transpose(p0), dimensions={1,0}", False),
+    ],
+)  # fmt: skip
+def test_a_fusion_is_written_over_what_one_of_its_results_reads_in_order(
+    kind: str, first: str, line: str, may: bool
+) -> None:
+    from hlotext.analysis import Backend
+    from hlotext.compiler.removing_copies import sharing_of
+    from hlotext.memory.dataflow import analyse
+
+    shape = f"({first}, {_ARRAY})"
+    module = hlo.parse(
+        _LOOP.format(rest=f"{line}\n  ROOT t = {shape} tuple(first, new)", kind=kind, shape=shape)
+    )
+    sharing = sharing_of(analyse(module), Backend.TPU)
+    fusion = module.entry.root
+    assert sharing.may_share(fusion.operands[0], (), fusion, (1,)) is may
+
+
+@pytest.mark.parametrize(("opcode", "stays"), [("add", True), ("multiply", False)])
+def test_copies_of_counters_stay_and_other_scalars_do_not(opcode: str, stays: bool) -> None:
+    text = f"""HloModule m
+
+cond {{
+  t = (s32[]{{:T(128)}}, s32[]{{:T(128)}}) parameter(0)
+  i = s32[]{{:T(128)}} get-tuple-element(t), index=0
+  n = s32[]{{:T(128)}} constant(9)
+  ROOT c = pred[]{{:T(512)}} compare(i, n), direction=LT
+}}
+
+body {{
+  t = (s32[]{{:T(128)}}, s32[]{{:T(128)}}) parameter(0)
+  one = s32[]{{:T(128)}} constant(1)
+  i = s32[]{{:T(128)}} get-tuple-element(t), index=0
+  kept = s32[]{{:T(128)}} copy(i)
+  next = s32[]{{:T(128)}} {opcode}(kept, one)
+  given = s32[]{{:T(128)}} copy(next), control-predecessors={{kept}}
+  u = s32[]{{:T(128)}} get-tuple-element(t), index=1
+  ROOT r = (s32[]{{:T(128)}}, s32[]{{:T(128)}}) tuple(given, u)
+}}
+
+ENTRY e {{
+  a = s32[]{{:T(128)}} parameter(0)
+  b = s32[]{{:T(128)}} copy(a)
+  s = (s32[]{{:T(128)}}, s32[]{{:T(128)}}) tuple(b, a)
+  w = (s32[]{{:T(128)}}, s32[]{{:T(128)}}) while(s), condition=cond, body=body
+  ROOT g = s32[]{{:T(128)}} get-tuple-element(w), index=0
+}}
+"""
+    module = hlo.parse(text)
+    rewrite.Pipeline(rewrite.parse_passes("copy-insertion-removing{platform=tpu}"), verify=False).run(module)
+    body = next(c for c in module.computations if c.name == "body")
+    assert (body.root.operands[0].opcode == "copy") is stays
