@@ -30,7 +30,19 @@ FLOORS = (
         "verify",
         "analysis",
     ),
-    *("memory", "cost", "thunks", "matchers", "rewrite", "reports", "dumps", "diff", "lint", "tables"),
+    *(
+        "memory",
+        "cost",
+        "thunks",
+        "matchers",
+        "rewrite",
+        "execution",
+        "reports",
+        "dumps",
+        "diff",
+        "lint",
+        "tables",
+    ),
 )
 """Rooms from the ground up; every other room stands above all of these."""
 INNER_FLOORS = {
@@ -55,6 +67,7 @@ SHORT = {
     "__main__",  # `python -m hlotext`
     "dumps.notes",  # what every reader of a folder gives
     "edit.names",  # asked by the gate and by every pass that makes names
+    "execution.errors",  # raised in every file of the room
     "findings.codes",  # what every table of codes is made of
     "ir.doors",  # used by every room
     "ir.files",

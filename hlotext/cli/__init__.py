@@ -29,6 +29,7 @@ COMMANDS = {
     "grep": "Find instructions by a pattern.",
     "rewrite": "Run passes over modules.",
     "passes": "What passes there are.",
+    "run": "A module executed on the CPU.",
     "extract": "A small module around one instruction.",
     "reduce": "The smallest module for which a command still fails.",
     "memory": "What lives where and when in memory.",
@@ -67,7 +68,7 @@ GROUPS = {
         "graph",
         "report",
     ),
-    "Judge": ("check", "verify", "lint", "diff"),
+    "Judge": ("check", "verify", "lint", "diff", "run"),
     "Change": ("fmt", "rewrite", "extract", "reduce", "convert"),
     "Explain": ("explain", "message", "rule", "layout", "opcodes", "passes", "schema"),
 }

@@ -12,7 +12,7 @@ import click
 import hlotext as hlo
 from hlotext import compiler, dumps
 from hlotext.analysis.quantities import counted
-from hlotext.cli import answers, dump_collectives, dump_hosts
+from hlotext.cli import answers, dump_bisect, dump_collectives, dump_hosts
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, age_json, limit_option, read, write_json
 from hlotext.cli.folders import chosen, opened
 from hlotext.cli.output import Column, Table, echo, output
@@ -45,6 +45,7 @@ def command() -> None:
       hlotext dump copies dumps/
       hlotext dump collectives dumps/
       hlotext dump hosts dumps_of_all_hosts/
+      hlotext dump bisect dumps/
 
     Exit status: 0 fine, 1 what was asked for is not there, 2 wrong usage or unreadable input.
     """
@@ -525,3 +526,4 @@ def _signed(number: int | None) -> str:
 
 command.add_command(dump_collectives.command)
 command.add_command(dump_hosts.command)
+command.add_command(dump_bisect.command)

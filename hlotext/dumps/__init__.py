@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hlotext.dumps import fingerprints as fingerprints
     from hlotext.dumps import identity as identity
     from hlotext.dumps.across_hosts import HostFinding, HostReport, hosts
+    from hlotext.dumps.bisection import Bisection, Tried, bisect
     from hlotext.dumps.collectives.records import CollectiveCause, Place, Reason, Suggestion
     from hlotext.dumps.compilation import Compilation
     from hlotext.dumps.files import DumpFile
@@ -34,6 +35,7 @@ __getattr__ = door(
     "fingerprints",
     "identity",
     across_hosts=("HostFinding", "HostReport", "hosts"),
+    bisection=("Bisection", "Tried", "bisect"),
     compilation=("Compilation",),
     files=("DumpFile",),
     folder=("DumpFolder", "open"),
@@ -46,6 +48,7 @@ __getattr__ = door(
 )
 
 __all__ = [
+    "Bisection",
     "CollectiveCause",
     "Compilation",
     "DumpFile",
@@ -61,6 +64,8 @@ __all__ = [
     "Step",
     "Suggestion",
     "Text",
+    "Tried",
+    "bisect",
     "hosts",
     "module_texts",
     "open",

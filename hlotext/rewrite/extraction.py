@@ -54,6 +54,23 @@ def extract(instruction: Instruction, depth: int | None = None) -> Module:
     return copy
 
 
+def computation_module(computation: Computation) -> Module:
+    """A module of its own whose entry is a computation; a fusion's body, for one. The source module stays as it is.
+
+    Raises EditError for a computation of no module.
+    """
+    source = computation.module
+    if source is None:
+        raise EditError(f"{computation.name} is in no module")
+    copy = source.clone()
+    body = copy.computations[source.computations.index(computation)]
+    with copy.transaction():
+        drop_header_attributes(copy, lambda name: name in _OF_THE_WHOLE or name.startswith("allow_spmd"))
+        drop_lists(copy)
+        _make_entry(copy, body, body.root)
+    return copy
+
+
 _OF_THE_WHOLE = ("input_output_alias", "buffer_donor", "entry_computation_layout", "is_scheduled")
 """What the header says of a whole program, and no more of a part of it."""
 

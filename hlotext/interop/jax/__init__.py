@@ -4,10 +4,11 @@ jaxlib reads and prints HLO in this process, and ends the process on text that b
 what it would refuse, so whatever goes to jaxlib is verified first.
 """
 
+from hlotext.execution import NotExecutable
 from hlotext.interop.jax.copies import CopyError
 from hlotext.interop.jax.execution import assert_equivalent, random_inputs, run
 from hlotext.interop.jax.passes import ModulePass, register_pass
-from hlotext.interop.jax.protos import NotExecutable, from_jax, module_of_proto, proto_of_module
+from hlotext.interop.jax.protos import from_jax, module_of_proto, proto_of_module
 from hlotext.interop.jax.registration import Registration
 
 __all__ = [

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from hlotext import layout
-from hlotext.interop.jax.protos import NotExecutable, proto_of_module
+from hlotext.execution import NotExecutable, random_arrays
+from hlotext.interop.jax.protos import proto_of_module
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Layout, Shape, default_layout
-from hlotext.ir.values.types import TypeKind
 from hlotext.rewrite.builder import Builder
 
 
@@ -94,21 +94,10 @@ def random_inputs(module: Module, seed: int = 0) -> list[np.ndarray[Any, Any]]:
 
     Raises NotExecutable for parameters that are no arrays.
     """
-    generator = np.random.default_rng(seed)
-    return [_random(parameter.shape, generator) for parameter in module.entry.parameters]
-
-
-def _random(shape: Shape | None, generator: np.random.Generator) -> np.ndarray[Any, Any]:
-    if shape is None or not shape.is_array or not shape.is_static:
-        raise NotExecutable(f"a parameter is {shape}, which is no array")
-    type_, sizes = shape.element_type, shape.dimensions
-    if type_.kind is TypeKind.PREDICATE:
-        return generator.integers(0, 2, sizes).astype(bool)
-    if type_.is_integral:
-        return generator.integers(0, min(8, 2 ** (type_.bits - 1)), sizes).astype(type_.dtype)
-    if type_.is_complex:
-        return (generator.normal(size=sizes) + 1j * generator.normal(size=sizes)).astype(type_.dtype)
-    return generator.normal(size=sizes).astype(type_.dtype)
+    shapes = [parameter.shape for parameter in module.entry.parameters]
+    if None in shapes:
+        raise NotExecutable("the shape of a parameter is not known")
+    return random_arrays([shape for shape in shapes if shape is not None], seed)
 
 
 def assert_equivalent(

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from hlotext.execution.errors import NotExecutable
 from hlotext.findings.errors import HloSyntaxError, Severity
 from hlotext.ir.nodes.module import Module
 from hlotext.proto import read_module, wire
 from hlotext.verify import verify
-
-
-class NotExecutable(ValueError):  # noqa: N818 - says what the module is
-    """A module that jaxlib cannot be given."""
 
 
 def module_of_proto(proto: bytes) -> Module:

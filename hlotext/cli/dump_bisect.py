@@ -1,0 +1,151 @@
+"""`hlotext dump bisect`: the first pass behind which a module computes something else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import click
+
+from hlotext import dumps
+from hlotext.analysis.quantities import counted
+from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, write_json
+from hlotext.cli.folders import opened
+from hlotext.cli.output import Column, Kind, Table, WorkBar, output
+from hlotext.execution import NotExecutable
+from hlotext.findings.errors import HloSyntaxError
+from hlotext.syntax.source.inputs import InputError
+
+_FOUND = 1
+_ROWS = 40
+_SHOWN = ("wrong", "precision", "not run")
+
+
+@click.command("bisect")
+@click.argument("path", metavar="DIR")
+@click.option(
+    "-m", "--module", metavar="NAME|NUMBER", help="Of several compilations which one (default: all)."
+)
+@click.option(
+    "--rtol",
+    type=click.FloatRange(min=0),
+    default=0.01,
+    show_default=True,
+    help="How far an element may be from the same one before, relative to it.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="From which the arguments are drawn.")
+@click.option("--timeout", default=120.0, show_default=True, help="Seconds for each text.")
+@limit_option(_ROWS)
+@FORMAT
+def command(
+    path: str, module: str | None, rtol: float, seed: int, timeout: float, limit: int, output_format: str
+) -> None:
+    """The first pass behind which a module of DIR computes something else. Needs hlotext[jax], and a dump of every pass.
+
+    Each distinct text runs on jaxlib's CPU client with the same random arguments, in a process of its own; texts for several
+    devices as replicas. A step that only drops precision is told apart by running it with wide floats. Dump with
+    --xla_dump_hlo_pass_re=.* --xla_dump_large_constants=true: a text without its constants does not run.
+
+    \b
+    Examples:
+      hlotext dump bisect dumps/
+      hlotext dump bisect dumps/ -m jit_step --seed 7
+
+    Exit status: 0 nothing wrong in what ran, 1 a pass is at fault, 2 unreadable input, or fewer than two texts ran.
+    """
+    folder = opened(path)
+    total = sum(len(one.steps) for one in folder.compilations)
+    try:
+        with WorkBar("running texts", total) as bar:
+            steps = bar.each(iter(range(total)))
+            found = dumps.bisect(
+                folder,
+                rtol,
+                seed,
+                module=module,
+                timeout=timeout,
+                progress=lambda _: _one_more(steps),
+            )
+    except (NotExecutable, InputError, HloSyntaxError) as error:
+        raise Unreadable(str(error).partition("\n")[0]) from None
+    except LookupError as error:
+        raise NotFound(str(error.args[0])) from None
+    if output_format == "json":
+        write_json(_json(found))
+    else:
+        _show(found, limit)
+    if not found.is_clean:
+        raise click.exceptions.Exit(_FOUND)
+    if found.ran < 2:
+        raise Unreadable(f"{counted(found.ran, 'text')} of {found.distinct} ran: nothing can be said")
+
+
+def _one_more(steps: Iterator[int]) -> None:
+    """Moves the bar on."""
+    next(steps, None)
+
+
+def _show(found: dumps.Bisection, limit: int) -> None:
+    out = output()
+    out.heading(f"{found.compilation.name}: {_verdict(found)}")
+    facts = [("ran", f"{found.ran:,} of {counted(found.distinct, 'distinct text')}")]
+    if found.first is not None:
+        facts += [("first wrong", found.first), ("last right", found.good or "none")]
+        facts += [("may be", name) for name in found.between]
+    facts += [("wrong for a while", name) for name in found.transient]
+    facts += [("drops precision", name) for name in found.precision]
+    out.facts(facts)
+    rows = [
+        [one.state, _figure(one.difference), one.file, one.why or ""]
+        for one in found.tried
+        if one.is_new and one.state in _SHOWN
+    ]
+    columns = [
+        Column("state", kind=Kind.WORD, rank=9),
+        Column("difference", is_number=True, rank=7),
+        Column("file", kind=Kind.NAME, rank=8),
+        Column("why it does not run"),
+    ]
+    if rows:
+        left = max(0, len(rows) - limit) if limit else 0
+        out.table(Table("texts that are not simply right", columns, rows[: limit or None], left))
+
+
+def _verdict(found: dumps.Bisection) -> str:
+    if found.first is not None:
+        one = next(step for step in found.compilation.steps if step.file.name.path.endswith(found.first))
+        where = f"{one.pipeline}/{one.name}" if one.is_pass else one.name
+        return f"something else is computed from {where} on" + (
+            f", or one of {counted(len(found.between), 'text')} before it that do not run"
+            if found.between
+            else ""
+        )
+    if found.ran < 2:
+        return "not known, fewer than two texts ran"
+    if found.transient:
+        return "the last text computes what the first does, but one between does not"
+    return "every text that ran computes the same"
+
+
+def _figure(difference: float | None) -> str:
+    return "" if difference is None else f"{difference:.2g}"
+
+
+def _json(found: dumps.Bisection) -> dict[str, Any]:
+    return {
+        "module": found.compilation.name,
+        "first": found.first,
+        "good": found.good,
+        "between": list(found.between),
+        "transient": list(found.transient),
+        "precision": list(found.precision),
+        "ran": found.ran,
+        "distinct": found.distinct,
+        "steps": [{**attrs.asdict(one), "difference": _number(one.difference)} for one in found.tried],
+    }
+
+
+def _number(difference: float | None) -> float | str | None:
+    """JSON has no infinity."""
+    return "infinite" if difference == float("inf") else difference

@@ -1,0 +1,170 @@
+"""`hlotext run`: a module executed on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import numpy as np
+
+import hlotext as hlo
+from hlotext.analysis.quantities import counted
+from hlotext.cli.common import FORMAT, Inputs, NotFound, Unreadable, write_json
+from hlotext.cli.output import Column, Kind, Table, output
+from hlotext.execution import Execution, NotExecutable, difference, run
+from hlotext.rewrite.extraction import computation_module
+from hlotext.syntax.source.inputs import several
+
+_DIFFERENT = 1
+
+
+@click.command()
+@click.argument("file", metavar="FILE|DIR")
+@click.option(
+    "--against", metavar="FILE|DIR", help="Another module, run with the same arguments and compared."
+)
+@click.option(
+    "-c", "--computation", metavar="NAME", help="One computation instead of the entry, a fusion's body say."
+)
+@click.option(
+    "--input",
+    "arrays",
+    multiple=True,
+    metavar="FILE.npy",
+    help="An argument; once for each, instead of random ones.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="From which random arguments are drawn.")
+@click.option("--wide", is_flag=True, help="Floats narrower than f32 as f32: what is left is no rounding.")
+@click.option(
+    "--rtol",
+    type=click.FloatRange(min=0),
+    default=0.01,
+    show_default=True,
+    help="With --against: what is no difference.",
+)
+@click.option("--timeout", default=120.0, show_default=True, help="Seconds to compile and run.")
+@FORMAT
+def command(
+    file: str,
+    against: str | None,
+    computation: str | None,
+    arrays: tuple[str, ...],
+    seed: int,
+    wide: bool,
+    rtol: float,
+    timeout: float,
+    output_format: str,
+) -> None:
+    """Execute a module of any stage and platform on jaxlib's CPU client (hlotext[jax]), in a process that may die of it.
+
+    Fusions, asynchronous pairs, bitcasts, tiles and known custom calls are spelt out; several devices run as replicas, each
+    with the same arguments. The results say what the text computes, the time nothing of another device.
+
+    \b
+    Examples:
+      hlotext run after_optimizations.txt
+      hlotext run before.txt --against after.txt --seed 3
+      hlotext run dump.txt -c fused_computation.7
+
+    Exit status: 0 fine, 1 other results than --against, or no such computation, 2 unreadable input, or it does not run.
+    """
+    first = _entry(_module(file), computation)
+    second = _module(against) if against is not None else None
+    try:
+        given = [np.load(place, allow_pickle=False) for place in arrays] if arrays else None
+        ours = run(first, given, seed=seed, wide=wide, timeout=timeout)
+        theirs = run(second, ours.arguments, wide=wide, timeout=timeout) if second is not None else None
+    except (OSError, NotExecutable) as error:
+        raise Unreadable(str(error)) from None
+    except ValueError as error:
+        raise Unreadable(f"an --input is no .npy file: {error}") from None
+    far = _compared(ours, theirs) if theirs is not None else None
+    if output_format == "json":
+        write_json(_json(ours, far))
+    else:
+        _show(first, ours, far)
+    if far is not None and any(one > rtol for one in far):
+        raise click.exceptions.Exit(_DIFFERENT)
+
+
+def _module(place: str) -> hlo.Module:
+    inputs = Inputs([place])
+    modules = [module for _, result in inputs for module in result.modules]
+    inputs.finish()
+    if len(modules) != 1:
+        raise Unreadable(several(place, [module.name for module in modules]))
+    return modules[0]
+
+
+def _entry(module: hlo.Module, name: str | None) -> hlo.Module:
+    """The module, or one whose entry is a computation of it."""
+    if name is None:
+        return module
+    found = module.find(name)
+    if not isinstance(found, hlo.Computation):
+        raise NotFound(f"no computation is called {name.removeprefix('%')}")
+    return computation_module(found)
+
+
+def _compared(ours: Execution, theirs: Execution) -> list[float]:
+    if len(ours.results) != len(theirs.results):
+        raise Unreadable(f"{len(ours.results)} results, and {len(theirs.results)} of the other module")
+    return [difference(a, b) for a, b in zip(ours.results, theirs.results, strict=True)]
+
+
+def _show(module: hlo.Module, ran: Execution, far: list[float] | None) -> None:
+    out = output()
+    out.heading(f"{module.name}: {counted(len(ran.results), 'result')}")
+    devices = [("devices", f"{ran.devices}, as replicas")] if ran.devices > 1 else []
+    out.facts([*devices, ("took", f"{ran.seconds * 1e3:.3g} ms on this CPU")])
+    columns = [
+        Column("result", is_number=True),
+        Column("shape", kind=Kind.WORD),
+        *(Column(name, is_number=True) for name in ("least", "mean", "largest", "NaN")),
+        *([Column("difference", is_number=True)] if far is not None else []),
+    ]
+    rows = []
+    for number, array in enumerate(ran.results):
+        facts = _facts(array)
+        figures = ["" if facts[key] is None else f"{facts[key]:.4g}" for key in ("min", "mean", "max")]
+        rows.append(
+            [
+                str(number),
+                _shape(array),
+                *figures,
+                str(facts["nan"]),
+                *([f"{far[number]:.2g}"] if far is not None else []),
+            ]
+        )
+    out.table(Table("results", columns, rows))
+
+
+def _shape(array: np.ndarray[Any, Any]) -> str:
+    return f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
+
+
+def _facts(array: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Statistics; None of what has no finite number, and of complex numbers."""
+    if array.dtype.kind == "c":
+        return {"min": None, "mean": None, "max": None, "nan": int(np.isnan(array).sum())}
+    wide = array.astype(np.float64)
+    finite = wide[np.isfinite(wide)]
+    numbers = (finite.min(), finite.mean(), finite.max()) if finite.size else (None, None, None)
+    least, mean, largest = (None if number is None else float(number) for number in numbers)
+    return {"min": least, "mean": mean, "max": largest, "nan": int(np.isnan(wide).sum())}
+
+
+def _json(ran: Execution, far: list[float] | None) -> dict[str, Any]:
+    return {
+        "devices": ran.devices,
+        "seconds": ran.seconds,
+        "results": [
+            {
+                "type": array.dtype.name,
+                "dimensions": list(array.shape),
+                **_facts(array),
+                "difference": None if far is None else ("infinite" if far[n] == float("inf") else far[n]),
+            }
+            for n, array in enumerate(ran.results)
+        ],
+    }

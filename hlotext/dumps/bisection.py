@@ -1,0 +1,166 @@
+"""Which pass broke it: every text of a compilation run on the CPU with the same arguments, and the results compared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import attrs
+
+from hlotext.dumps.compilation import Compilation
+from hlotext.dumps.folder import DumpFolder
+from hlotext.dumps.folder import open as open_folder
+from hlotext.dumps.states import States
+from hlotext.dumps.step import Step
+
+State = Literal["good", "precision", "wrong", "not run"]
+
+
+@attrs.frozen
+class Tried:
+    """One step, and what its text computes."""
+
+    file: str
+    """The name of its file."""
+    state: State
+    """`precision`: other results, but the same ones with all floats narrower than f32 as f32: rounding explains it."""
+    difference: float | None = None
+    """How far its results are from those of the first text, relative to the elements; None where it did not run."""
+    why: str | None = None
+    """Why it did not run."""
+    is_new: bool = True
+    """Whether no earlier file holds the same text."""
+
+
+@attrs.frozen
+class Bisection:
+    """Where a compilation began to compute something else."""
+
+    compilation: Compilation
+    first: str | None
+    """The file with the first text whose results are wrong and stay so; None where the last one's are right, or none ran."""
+    good: str | None
+    """The file in front of it that is still right, the last one that ran; None without `first`."""
+    between: tuple[str, ...]
+    """Files between the two that do not run: the pass may be any of these."""
+    transient: tuple[str, ...]
+    """Files whose results are wrong, while those of a later text are right again."""
+    precision: tuple[str, ...]
+    """Files that first compute something else because floats became narrower."""
+    tried: tuple[Tried, ...]
+    """Every step in order."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether no text that ran computes something else."""
+        return self.first is None and not self.transient
+
+    @property
+    def ran(self) -> int:
+        """How many distinct texts ran."""
+        return sum(one.is_new and one.state != "not run" for one in self.tried)
+
+    @property
+    def distinct(self) -> int:
+        """How many distinct texts there are."""
+        return sum(one.is_new for one in self.tried)
+
+
+def bisect(
+    folder: str | os.PathLike[str] | DumpFolder | Compilation,
+    rtol: float = 0.01,
+    seed: int = 0,
+    *,
+    module: str | int | None = None,
+    timeout: float = 120.0,
+    progress: Callable[[Step], None] | None = None,
+) -> Bisection:
+    """Finds the first pass behind which a module computes something else.
+
+    Each distinct text is compiled by jaxlib for the CPU and run with the same random arguments, in a process of its own that
+    may die. Texts for several devices run as replicas, with the arguments cut as their shardings say. Results are compared
+    with those of the first text that runs, and of the last good one; where they differ both are run with wider floats.
+
+    Args:
+        folder: A dump folder in which every pass was dumped, or one of its compilations.
+        rtol: How far an element may be from the same one before; below a hundredth of the largest, relative to that.
+        seed: From which the arguments are drawn: three sets.
+        module: Of several compilations the name or number of one. Else they are tried in order, up to the first with a fault.
+        timeout: Seconds for one text.
+        progress: Called with each step before it is tried.
+
+    Returns:
+        What was found, of the compilation that is at fault, else of the last one.
+
+    Raises:
+        InputError: There is no such folder, or a file cannot be read.
+        LookupError: No compilation has that name or number, or the folder holds none.
+        NotExecutable: jaxlib is not installed.
+    """
+    found: Bisection | None = None
+    for compilation in _compilations(folder, module):
+        found = _bisected(compilation, rtol, seed, timeout, progress)
+        if not found.is_clean:
+            return found
+    if found is None:
+        raise LookupError("the folder holds no compilation")
+    return found
+
+
+def _compilations(
+    place: str | os.PathLike[str] | DumpFolder | Compilation, module: str | int | None
+) -> Sequence[Compilation]:
+    if isinstance(place, Compilation):
+        return [place]
+    folder = place if isinstance(place, DumpFolder) else open_folder(place)
+    if module is not None:
+        return [folder[int(module) if str(module).isdigit() else module]]
+    continued = {one.earlier for one in folder.compilations}
+    return [one for one in folder.compilations if one not in continued]
+
+
+def _bisected(
+    compilation: Compilation,
+    rtol: float,
+    seed: int,
+    timeout: float,
+    progress: Callable[[Step], None] | None,
+) -> Bisection:
+    known: dict[str, Tried] = {}
+    tried = []
+    with States(compilation, rtol, seed, timeout) as states:
+        for step in compilation.steps:
+            text = step.file.text()
+            name = os.path.basename(step.file.name.path)
+            if text in known:
+                tried.append(attrs.evolve(known[text], file=name, is_new=False))
+                continue
+            if progress is not None:
+                progress(step)
+            state, difference, why = states.judge(step)
+            known[text] = Tried(name, state, difference, why)
+            tried.append(known[text])
+            step.release()
+    return _summary(compilation, tried)
+
+
+def _summary(compilation: Compilation, tried: Sequence[Tried]) -> Bisection:
+    good = [number for number, one in enumerate(tried) if one.state in ("good", "precision")]
+    wrong = [number for number, one in enumerate(tried) if one.state == "wrong"]
+    last = good[-1] if good else -1
+    first = next((number for number in wrong if number > last), None)
+    between = tried[last + 1 : first] if first is not None else ()
+    return Bisection(
+        compilation,
+        first=tried[first].file if first is not None else None,
+        good=tried[last].file if first is not None and good else None,
+        between=tuple(one.file for one in between if one.state == "not run"),
+        transient=tuple(tried[n].file for n in wrong if n < last and tried[n].is_new),
+        precision=tuple(
+            one.file
+            for before, one in zip([None, *tried], tried, strict=False)
+            if one.state == "precision" and one.is_new and (before is None or before.state != "precision")
+        ),
+        tried=tuple(tried),
+    )

@@ -1,0 +1,37 @@
+"""Modules executed on jaxlib's CPU client, in processes of their own that may end without harm. Extra: `hlotext[jax]`."""
+
+from typing import TYPE_CHECKING
+
+from hlotext.ir.doors import door
+
+if TYPE_CHECKING:
+    from hlotext.execution.client import Ran, Runner
+    from hlotext.execution.comparing import difference, distance
+    from hlotext.execution.errors import NotExecutable
+    from hlotext.execution.inputs import random_arrays
+    from hlotext.execution.plain_text import PlainModule, narrow_types, plain
+    from hlotext.execution.running import Execution, run
+
+__getattr__ = door(
+    __name__,
+    client=("Ran", "Runner"),
+    comparing=("difference", "distance"),
+    errors=("NotExecutable",),
+    inputs=("random_arrays",),
+    plain_text=("PlainModule", "narrow_types", "plain"),
+    running=("Execution", "run"),
+)
+
+__all__ = [
+    "Execution",
+    "NotExecutable",
+    "PlainModule",
+    "Ran",
+    "Runner",
+    "difference",
+    "distance",
+    "narrow_types",
+    "plain",
+    "random_arrays",
+    "run",
+]

@@ -1,0 +1,47 @@
+"""Results side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+_FLOOR = 0.01
+"""Elements smaller than this part of the largest one count as if they were as large: what is left of sums that cancel."""
+
+
+def difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
+    """How far two arrays are apart: the largest difference of two elements, relative to them.
+
+    0 for equal bits; infinite for other sizes or types, for integers and truth values that differ, and where only one of two
+    elements is finite or they are not the same infinity. NaN is as NaN.
+    """
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return float("inf")
+    if a.tobytes() == b.tobytes():
+        return 0.0
+    if a.dtype.kind in "biu" or "int" in a.dtype.name:
+        return float("inf") if (a != b).any() else 0.0
+    wide: Any = np.complex128 if a.dtype.kind == "c" else np.float64
+    x, y = a.astype(wide), b.astype(wide)
+    finite = np.isfinite(x)
+    if (finite != np.isfinite(y)).any() or not np.array_equal(x[~finite], y[~finite], equal_nan=True):
+        return float("inf")
+    x, y = np.abs(x[finite] - y[finite]), np.maximum(np.abs(x[finite]), np.abs(y[finite]))
+    if not x.size:
+        return 0.0
+    scale = float(y.max())
+    return float((x / np.maximum(y, scale * _FLOOR)).max()) if scale else 0.0
+
+
+def distance(
+    a: Sequence[Sequence[np.ndarray[Any, Any]]], b: Sequence[Sequence[np.ndarray[Any, Any]]]
+) -> float:
+    """The largest difference of all results for all sets of arguments; infinite where there are more on one side."""
+    if len(a) != len(b) or any(len(x) != len(y) for x, y in zip(a, b, strict=True)):
+        return float("inf")
+    return max(
+        (difference(p, q) for x, y in zip(a, b, strict=True) for p, q in zip(x, y, strict=True)),
+        default=0.0,
+    )

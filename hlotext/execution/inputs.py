@@ -1,0 +1,40 @@
+"""Arguments drawn from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hlotext.execution.errors import NotExecutable
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import TypeKind
+
+MOST_BYTES = 2 << 30
+"""Arguments that are made at most."""
+
+
+def random_arrays(shapes: Sequence[Shape], seed: int = 0, shift: float = 0.0) -> list[np.ndarray[Any, Any]]:
+    """Random arrays: small whole numbers, normal floats around `shift`, either truth value.
+
+    Raises NotExecutable for what is no array of a fixed size, and for more than 2 GiB.
+    """
+    total = sum(shape.element_count * shape.element_type.byte_width for shape in shapes if shape.is_array)
+    if total > MOST_BYTES:
+        raise NotExecutable(f"its arguments take {total >> 20:,} MiB")
+    generator = np.random.default_rng(seed)
+    return [_random(shape, generator, shift) for shape in shapes]
+
+
+def _random(shape: Shape, generator: np.random.Generator, shift: float) -> np.ndarray[Any, Any]:
+    if not shape.is_array or not shape.is_static:
+        raise NotExecutable(f"a parameter is {shape}, which is no array")
+    type_, sizes = shape.element_type, shape.dimensions
+    if type_.kind is TypeKind.PREDICATE:
+        return generator.integers(0, 2, sizes).astype(bool)
+    if type_.is_integral:
+        return generator.integers(0, min(8, 2 ** (type_.bits - 1)), sizes).astype(type_.dtype)
+    if type_.is_complex:
+        return (generator.normal(size=sizes) + 1j * generator.normal(size=sizes)).astype(type_.dtype)
+    return (generator.normal(size=sizes) + shift).astype(type_.dtype)

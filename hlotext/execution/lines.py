@@ -1,0 +1,139 @@
+"""Plain HLO text, line by line: what a module is turned into for the CPU client. Shapes without layouts, generated names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from hlotext.execution.errors import NotExecutable
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import ElementType, TypeKind, element_type
+
+
+@attrs.frozen
+class Plain:
+    """A value of the plain text."""
+
+    name: str
+    shape: Shape
+    """Without layout, of the element type that it has in the plain text."""
+
+    @property
+    def type(self) -> ElementType:
+        """Its element type."""
+        return self.shape.element_type
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Its dimensions."""
+        return self.shape.dimensions
+
+
+class Lines:
+    """The lines of one computation, added one by one."""
+
+    def __init__(self, numbers: list[int]) -> None:
+        self.lines: list[str] = []
+        self._numbers = numbers  # shared by all computations of a module
+
+    def add(self, opcode: str, shape: Shape, operands: Iterable[Plain | str] = (), *attributes: str) -> Plain:
+        """A line; operands that are texts stand as they are, as the literal of a constant does."""
+        self._numbers[0] += 1
+        name = f"v{self._numbers[0]}"
+        inside = ", ".join(one if isinstance(one, str) else f"%{one.name}" for one in operands)
+        parts = [f"{shape.text_without_layout()} {opcode}({inside})", *(one for one in attributes if one)]
+        self.lines.append(f"%{name} = {', '.join(parts)}")
+        return Plain(name, shape.without_layout())
+
+    def text(self, name: str, root: Plain, is_entry: bool = False) -> str:
+        """The computation with that root, which stands last of all that says something."""
+        marker = f"%{root.name} = "
+        lines = [f"  ROOT {line}" if line.startswith(marker) else f"  {line}" for line in self.lines]
+        return "\n".join([f"{'ENTRY ' if is_entry else ''}%{name} {{", *lines, "}"])
+
+    # ---- what is needed again and again
+
+    def scalar(self, type_: ElementType, text: str) -> Plain:
+        """A constant without dimensions."""
+        return self.add("constant", Shape(type_), (text,))
+
+    def zero(self, type_: ElementType) -> Plain:
+        """Nothing of a type."""
+        return self.scalar(type_, _zero(type_))
+
+    def filled(self, value: Plain, sizes: Sequence[int]) -> Plain:
+        """A scalar in every place."""
+        return self.add("broadcast", Shape(value.type, tuple(sizes)), (value,), "dimensions={}")
+
+    def zeros(self, shape: Shape) -> Plain:
+        """Zeros of a shape, tuples too."""
+        if shape.is_tuple:
+            parts = [self.zeros(part) for part in shape.tuple_shapes]
+            return self.add("tuple", Shape.tuple(tuple(part.shape for part in parts)), parts)
+        if not shape.is_array:
+            raise NotExecutable(f"there are no zeros of {shape}")
+        scalar = self.zero(shape.element_type)
+        return self.filled(scalar, shape.dimensions) if shape.dimensions else scalar
+
+    def convert(self, value: Plain, type_: ElementType) -> Plain:
+        """The elements as another type."""
+        if value.type is type_:
+            return value
+        return self.add("convert", Shape(type_, value.sizes), (value,))
+
+    def reshape(self, value: Plain, sizes: Sequence[int]) -> Plain:
+        """The elements in other sizes."""
+        if value.sizes == tuple(sizes):
+            return value
+        return self.add("reshape", Shape(value.type, tuple(sizes)), (value,))
+
+    def transpose(self, value: Plain, order: Sequence[int]) -> Plain:
+        """Result dimension i is dimension `order[i]`."""
+        if tuple(order) == tuple(range(len(order))):
+            return value
+        sizes = tuple(value.sizes[d] for d in order)
+        return self.add(
+            "transpose", Shape(value.type, sizes), (value,), f"dimensions={{{','.join(map(str, order))}}}"
+        )
+
+    def resize(self, value: Plain, sizes: Sequence[int]) -> Plain:
+        """The first elements of each dimension; behind the last ones zeros."""
+        least = tuple(min(a, b) for a, b in zip(value.sizes, sizes, strict=True))
+        if least != value.sizes:
+            ranges = ", ".join(f"[0:{size}]" for size in least)
+            value = self.add("slice", Shape(value.type, least), (value,), f"slice={{{ranges}}}")
+        if least != tuple(sizes):
+            edges = "x".join(f"0_{size - have}" for have, size in zip(least, sizes, strict=True))
+            value = self.add(
+                "pad", Shape(value.type, tuple(sizes)), (value, self.zero(value.type)), f"padding={edges}"
+            )
+        return value
+
+    def element(self, value: Plain, index: int) -> Plain:
+        """An element of a tuple."""
+        return self.add("get-tuple-element", value.shape.tuple_shapes[index], (value,), f"index={index}")
+
+    def tuple(self, parts: Sequence[Plain]) -> Plain:
+        """A tuple of values."""
+        return self.add("tuple", Shape.tuple(tuple(part.shape for part in parts)), parts)
+
+    def binary(self, opcode: str, a: Plain, b: Plain) -> Plain:
+        """An elementwise operation on two values of one shape."""
+        return self.add(opcode, a.shape, (a, b))
+
+
+def _zero(type_: ElementType) -> str:
+    if type_.kind is TypeKind.PREDICATE:
+        return "false"
+    return "(0, 0)" if type_.is_complex else "0"
+
+
+def wider(types: Iterable[ElementType]) -> ElementType:
+    """The floating type that holds most of several ones; bf16 and f16 together need f32."""
+    found = list(dict.fromkeys(types))
+    if len(found) == 1:
+        return found[0]
+    widest = max(found, key=lambda type_: type_.bits)
+    alike = [type_ for type_ in found if type_.bits == widest.bits]
+    return widest if len(alike) == 1 else element_type("f32")

@@ -1,0 +1,77 @@
+"""One module executed, in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from hlotext.execution.client import Arrays, Runner
+from hlotext.execution.errors import NotExecutable
+from hlotext.execution.inputs import random_arrays
+from hlotext.execution.plain_text import PlainModule, plain
+from hlotext.ir.nodes.module import Module
+
+
+@attrs.frozen
+class Execution:
+    """What a module gave."""
+
+    arguments: Arrays
+    """What it was given, for each device the same."""
+    results: Arrays
+    """The arrays of its result, tuples taken apart; of several devices stacked along a new first dimension."""
+    seconds: float
+    """How long the run took on this CPU, which says nothing of another device."""
+    devices: int
+    plain: PlainModule
+    """The text that was executed."""
+
+
+def run(
+    module: Module,
+    arguments: Sequence[Any] | None = None,
+    *,
+    seed: int = 0,
+    wide: bool = False,
+    devices: int | None = None,
+    timeout: float = 120.0,
+) -> Execution:
+    """Executes a module of any stage and platform on jaxlib's CPU client, in a process of its own that may die of it.
+
+    Args:
+        module: The module. What only a backend understands is left out, or spelt out where its meaning is known.
+        arguments: Arrays for the parameters of the entry, tuples taken apart; None for random ones.
+        seed: From which random arguments are drawn.
+        wide: Whether floats narrower than f32 become f32.
+        devices: 1 for a program before partitioning. Else as many as the header says, each with the same arguments.
+        timeout: Seconds that compiling and running may take together.
+
+    Returns:
+        Arguments and results.
+
+    Raises:
+        NotExecutable: It does not run there; the message says why.
+    """
+    text = plain(module, wide=wide, devices=devices)
+    if arguments is None:
+        given = random_arrays(text.taken, seed)
+    else:
+        given = [np.asarray(one) for one in arguments]
+        _check(text, given)
+    stacked = given if text.devices == 1 else [np.stack([one] * text.devices) for one in given]
+    with Runner(text.devices, timeout) as runner:
+        ran = runner.run(text, [stacked])
+    if ran.error is not None:
+        raise NotExecutable(f"{module.name}: {ran.error}")
+    return Execution(given, ran.results[0], ran.seconds[0], text.devices, text)
+
+
+def _check(text: PlainModule, arrays: Arrays) -> None:
+    if len(arrays) != len(text.taken):
+        raise NotExecutable(f"it takes {len(text.taken)} arrays, not {len(arrays)}")
+    for number, (array, shape) in enumerate(zip(arrays, text.taken, strict=True)):
+        if (array.shape, array.dtype) != (shape.dimensions, shape.element_type.dtype):
+            raise NotExecutable(f"argument {number} is {shape}, not {array.dtype}{list(array.shape)}")
