@@ -152,7 +152,10 @@ class Text:
         self.by_key: dict[Key | None, list[hlo.Instruction]] = defaultdict(list)
         self.key: dict[hlo.Instruction, Key | None] = {}
         for node in module.instructions():
-            key = self.key[node] = keys.of(node)
+            key = keys.of(node)
+            if key is None and node.opcode == "get-tuple-element" and node.operands[0].opcode != "parameter":
+                key = keys.of(node.operands[0])  # compact texts do not write elements out
+            self.key[node] = key
             if key is not None:
                 self.by_key[key].append(node)
         self._reach: dict[Computation, Reach] = {}

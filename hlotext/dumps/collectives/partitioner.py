@@ -24,7 +24,7 @@ from hlotext.dumps.collectives.records import (
     UNKNOWN,
 )
 from hlotext.dumps.collectives.specs import Spec, Specs, dimensions_of, placements
-from hlotext.dumps.collectives.walking import MOVES, Way, backward, forward, last_of
+from hlotext.dumps.collectives.walking import MOVES, Way, backward, forward, last_of, reading
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Family
 from hlotext.ir.values.sharding import Sharding
@@ -115,6 +115,8 @@ class Partitioner:
 
     def _explain(self, part: Written) -> None:
         key, sides = part.key, self.sides
+        if part.communication.kind not in SUMS and self._named_by_tensor(part):
+            return
         if key is None:
             unnamed = [one for one in self._unnamed if KINDS.get(one.opcode) == part.communication.kind]
             if unnamed:
@@ -257,6 +259,34 @@ class Partitioner:
             node = node.operands[0] if node.operands else None
         return False
 
+    def _named_by_tensor(self, part: Written) -> bool:
+        """A collective that carries the metadata of its tensor, not of its reader. False for others."""
+        if part.key is not None:
+            own = {one.opcode for one in self.sides.before.by_key.get(part.key, ())}
+            if forward(self.sides, part.part, part.key, own).own:
+                return False
+        found = reading(self.sides, part.part)
+        if found is None:
+            return False
+        part.cause, part.side = RESHARD, "operand"
+        part.tensor, part.tensor_end = found.tensor, found.end
+        self._placed(part, found.tensor)
+        back = Way((), (found.end,), tuple(one for one in found.chain if one is not part.part))
+        if found.is_result:
+            self._as_result(part)
+            return True
+        part.users = found.readers
+        part.wanted_by = _wanted_by(found.readers)
+        opcode = found.readers[0].opcode
+        on = forward(self.sides, part.part, found.key, {opcode}, found.chain)
+        reader = last_of(self.sides, on.own)
+        if reader is not None and len(part.users) > 1:
+            part.users = tuple(self._candidates(reader, list(part.users)))
+        if reader is not None and reader.opcode not in MOVES:
+            part.readers += len({self.sides.after.key[one] for one in on.ends})
+        self._want(part, back, on, reader)
+        return True
+
     # ---- the sharding that is wanted
 
     def _want(self, part: Written, back: Way, on: Way, reader: hlo.Instruction | None) -> None:
@@ -334,6 +364,10 @@ class Partitioner:
             part.wanted_by = LOOP
             part.doubts.append("it stands in a loop without metadata")
             return
+        self._as_result(part)
+
+    def _as_result(self, part: Written) -> None:
+        """What a result of the program is to be."""
         part.wanted_by = RESULT
         results = self.sides.after.reach(part.part)[1]
         if results and not results & (results - 1):

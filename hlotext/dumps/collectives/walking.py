@@ -101,8 +101,17 @@ def _data(node: hlo.Instruction) -> list[hlo.Instruction]:
     return operands
 
 
-def forward(sides: Sides, collective: hlo.Instruction, key: Key | None, own: Collection[str]) -> Way:
-    """The way of what a collective gives; the walk goes on behind operations whose opcode is in `own` and moves data."""
+def forward(
+    sides: Sides,
+    collective: hlo.Instruction,
+    key: Key | None,
+    own: Collection[str],
+    through: Collection[hlo.Instruction] = (),
+) -> Way:
+    """The way of what a collective gives, along operations with a key and through others that are named.
+
+    The walk goes on behind operations whose opcode is in `own` and moves data.
+    """
     found: list[hlo.Instruction] = []
     ends: list[hlo.Instruction] = []
     passed: list[hlo.Instruction] = []
@@ -115,6 +124,10 @@ def forward(sides: Sides, collective: hlo.Instruction, key: Key | None, own: Col
         if node in seen:
             continue
         seen.add(node)
+        if node in through:
+            passed.append(node)
+            queue.extend(node.user_view)
+            continue
         if sides.after.key[node] != key:
             ends.append(node)
             continue
@@ -136,3 +149,91 @@ def last_of(sides: Sides, nodes: Collection[hlo.Instruction]) -> hlo.Instruction
         node for node in nodes if any(sides.local(c) == leaves_of(node) for c in sides.candidates(node))
     ]
     return next(reversed(fitting or list(nodes)), None)
+
+
+@attrs.frozen
+class Reading:
+    """How a tensor that a collective names itself is read behind it."""
+
+    end: hlo.Instruction
+    """The shard of the tensor, after partitioning."""
+    tensor: hlo.Instruction
+    """Before partitioning."""
+    chain: tuple[hlo.Instruction, ...]
+    """Collectives before and behind it on the same tensor."""
+    key: Key | None
+    """That of the operation that reads it; None for a result of the program."""
+    readers: tuple[hlo.Instruction, ...]
+    """The operations before partitioning that read it; empty for a result of the program."""
+    is_result: bool
+
+
+def reading(sides: Sides, collective: hlo.Instruction) -> Reading | None:
+    """What a collective moves that carries the metadata of its tensor, as XLA writes them since June 2026.
+
+    None for one that carries those of its reader, and where the tensor or the reader is not found.
+    """
+    if not is_marked(collective) or not collective.operands:
+        return None
+    chain = [collective]
+    end = collective.operands[0]
+    while is_marked(end) and end.operands and len(chain) < _MOST:
+        chain.append(end)
+        end = end.operands[0]
+    if sides.after.key[end] != sides.after.key[collective] or end.opcode in _SOURCES:
+        return None
+    tensor = sides.counterpart(end)
+    if tensor is None or tensor.opcode != end.opcode or sides.local(tensor) != leaves_of(end):
+        return None
+    return _read(sides, collective, end, tensor, chain)
+
+
+def is_marked(node: hlo.Instruction) -> bool:
+    """True for a collective that the partitioner says it made."""
+    return node.opcode in opcodes.COLLECTIVES and node.frontend_attributes.get("is_spmd_generated") == "true"
+
+
+def _read(
+    sides: Sides,
+    collective: hlo.Instruction,
+    end: hlo.Instruction,
+    tensor: hlo.Instruction,
+    chain: list[hlo.Instruction],
+) -> Reading | None:
+    """The operation that reads the tensor, of those behind the collective."""
+    reading_it = set(tensor.user_view)
+    seen: set[hlo.Instruction] = set()
+    queue = [collective]
+    is_result = False
+    found: list[tuple[Key | None, list[hlo.Instruction]]] = []
+    for node in queue:
+        if len(seen) > _MOST:
+            break
+        is_result = is_result or _is_result(node)
+        for user in node.user_view:
+            if user in seen:
+                continue
+            seen.add(user)
+            key = sides.after.key[user]
+            if is_marked(user) and key == sides.after.key[collective]:
+                chain.append(user)
+                queue.append(user)
+                continue
+            if key is not None and key == sides.after.key[collective]:
+                return None  # what moves data for the reader has its metadata: so has the collective
+            named = [one for one in sides.before.by_key.get(key, ()) if one in reading_it] if key else []
+            if named:
+                found.append((key, sides.narrowed(named, user)))
+            elif user.opcode in MOVES and not (user.opcode == "tuple" and user.is_root):
+                queue.append(user)
+    if found:
+        key, readers = found[0]
+        return Reading(end, tensor, tuple(chain), key, tuple(readers), False)
+    return Reading(end, tensor, tuple(chain), None, (), True) if is_result else None
+
+
+def _is_result(node: hlo.Instruction) -> bool:
+    home = node.computation
+    if home is None or not home.is_entry:
+        return False
+    return node.is_root or any(user.opcode == "tuple" and user.is_root for user in node.user_view)
