@@ -107,3 +107,16 @@ def test_as_xla(group: int) -> None:
         assert (module.to_text() == prints["default"]) == (path.stem not in DIFFERENT), path
         if "{...}" not in text:
             assert (module.to_text(FULL) == prints["full"]) == (path.stem not in DIFFERENT), path
+
+
+def test_quotes_inside_a_recovery_module_are_escaped_since_july_2026() -> None:
+    raw = (support.DATA / "ok" / "recovery_table_as_xla_writes.hlo").read_text()
+    escaped = r"metadata={op_name=\"x\\\"y\"}"
+    assert r'metadata={op_name="x\"y"}' in hlo.reread(hlo.parse(raw), age="0.10.2").to_text()
+    new = hlo.reread(hlo.parse(raw), age="0.12").to_text()
+    assert escaped in new
+    assert escaped in hlo.parse(new).to_text()
+    assert (
+        hlo.reread(hlo.parse(new), age="0.10.2").to_text()
+        == hlo.reread(hlo.parse(raw), age="0.10.2").to_text()
+    )

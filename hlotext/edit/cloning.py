@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from hlotext.edit import members, structure
+from hlotext.edit import marks, members, structure
 from hlotext.edit.calls import OWNERS
 from hlotext.edit.instructions import check_readable
 from hlotext.edit.journal import Edit
@@ -74,7 +74,8 @@ def clone_computation(
     for old in computation:
         new = Instruction(
             module.instruction_names.unique(f"{old.name}.clone"), old._opcode, old._shape,
-            tuple(nodes[operand] for operand in old._operands), _mapped_attributes(old, nodes, own=True), old._argument,
+            tuple(nodes[operand] for operand in old._operands),
+            marks.without_left_out(_mapped_attributes(old, nodes, own=True)), old._argument,
             copy,
         )  # fmt: skip
         nodes[old] = new

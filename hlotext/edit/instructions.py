@@ -174,6 +174,8 @@ def set_attribute(instruction: Instruction, name: str, value: Any) -> None:
         if name not in _FREE:
             edit.watch((instruction,))
         marks.touch(edit.journal, instruction)
+        if CONTROL in new and instruction._computation is not None:
+            new = marks.with_known_names(instruction._computation, new)
         edit.journal.set(instruction, "_attributes", new)
 
 
@@ -240,7 +242,7 @@ def apply(instruction: Instruction, module: Module | None, new: dict[str, Any], 
         if "_operands" in new or depends:
             check_control(computation, attributes, before)
             check_members(computation, instruction._name, operands, attributes)
-            moves = moves_before((*operands, *attributes.get(CONTROL, ())), instruction)
+            moves = moves_before((*operands, *members.present(attributes)), instruction)
         if ("_attributes" in new or "_opcode" in new) and opcode not in CALLS_NOTHING:
             called = calls.check(computation, instruction, opcode, attributes, before)
     elif any(operand is instruction for operand in operands):
@@ -251,10 +253,12 @@ def apply(instruction: Instruction, module: Module | None, new: dict[str, Any], 
         if "_operands" in new:
             edit.suspect((*old["_operands"], *operands))
         marks.touch(journal, instruction)
+        if depends and computation is not None and "_attributes" in new:
+            new = {**new, "_attributes": marks.with_known_names(computation, attributes)}
         set_fields(journal, instruction, new)
         if computation is not None:
             if depends:
-                members.wait_for(journal, instruction, before.get(CONTROL, ()), attributes.get(CONTROL, ()))
+                members.wait_for(journal, instruction, members.present(before), members.present(attributes))
             members.move_all(journal, computation, moves, instruction)
             if called and computation._module is not None:
                 calls.bring_before(journal, computation._module, computation, called)

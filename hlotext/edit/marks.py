@@ -10,6 +10,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
+from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.shape import ComputationLayout, Layout, Shape
 
 if TYPE_CHECKING:
@@ -36,12 +37,42 @@ def touch(journal: Journal, instruction: Instruction) -> None:
         if instruction._computation is not None:
             # The text does not name them: a reader makes their names up, each other than those before it.
             own_lines(journal, instruction._computation._instructions)
+            _forget_left_out(journal, instruction._computation)
     own_lines(journal, instruction._operands)
     for callee in instruction.called_computations:
         if callee._is_inline:
             own_text(journal, callee)
     if instruction._computation is not None:
         touch_computation(journal, instruction._computation)
+
+
+def _forget_left_out(journal: Journal, computation: Computation) -> None:
+    """Forgets the control predecessors that a compact text leaves out, once all elements of tuples have lines."""
+    for instruction in computation._instructions:
+        attributes = without_left_out(instruction._attributes)
+        if attributes is not instruction._attributes:
+            journal.set(instruction, "_attributes", attributes)
+            touch(journal, instruction)
+
+
+def with_known_names(computation: Computation, attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes as an instruction of a computation may have them: only a compact text leaves something out."""
+    if "control-predecessors" not in attributes:
+        return attributes
+    is_compact = any(i._form is Form.COMPACT for i in computation._instructions)
+    return attributes if is_compact else without_left_out(attributes)
+
+
+def without_left_out(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes without control predecessors that a compact text leaves out; the same dict where there are none."""
+    before = attributes.get("control-predecessors", ())
+    kept = tuple([one for one in before if type(one) is not LeftOut])
+    if len(kept) == len(before):
+        return attributes
+    own = {**attributes, "control-predecessors": kept}
+    if not kept:
+        del own["control-predecessors"]
+    return own
 
 
 def own_lines(journal: Journal, operands: Iterable[Instruction]) -> None:

@@ -17,6 +17,7 @@ from hlotext.ir.nodes.async_ops import extra_operation, is_single_operation
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.shape import Shape
 
 CONTROL = "control-predecessors"
@@ -71,10 +72,15 @@ def check_members(
                 f"operand {operand.name} of {name} is not in {where}", "pass the value in as a parameter"
             )
         module_of(operand)
-    for predecessor in attributes.get(CONTROL, ()):
+    for predecessor in present(attributes):
         if getattr(predecessor, "computation", None) is not computation:
             raise EditError(f"control predecessor {shown(predecessor)} of {name} is not in its computation")
         module_of(predecessor)
+
+
+def present(attributes: Mapping[str, Any]) -> tuple[Instruction, ...]:
+    """The control predecessors that are instructions, without the names of those that a compact text leaves out."""
+    return tuple(one for one in attributes.get(CONTROL, ()) if type(one) is not LeftOut)
 
 
 def check_control(

@@ -51,12 +51,12 @@ def add(
     if instruction._opcode == "parameter" and computation.calls:
         raise EditError(f"{computation._name} has callers", "add parameters with rewrite.add_parameter")
     attributes, argument = checked(instruction, original)
+    attributes = marks.with_known_names(computation, attributes)
     check_members(computation, name, instruction._operands, attributes)
     check_control(computation, attributes)
     called = calls.check(computation, instruction, instruction._opcode, attributes)
     order = computation.order
-    control: tuple[Instruction, ...] = attributes.get(members.CONTROL, ())
-    needed = (*instruction._operands, *control)
+    needed = (*instruction._operands, *members.present(attributes))
     if before is not None and needed:
         late = next((i for i in needed if order[i] >= order[before]), None)
         if late is not None:

@@ -183,7 +183,7 @@ def replace(old: Instruction, new: Instruction) -> None:
         leaving = old._opcode != "parameter" and not is_done
         replace_uses(old, new, leaving=leaving)
         for successor in old.control_successors:
-            kept = [p for p in successor.control_predecessors if p is not old]
+            kept = [p for p in successor._attributes[CONTROL] if p is not old]
             if new is not successor and new not in kept:
                 kept.append(new)
             apply(

@@ -28,6 +28,7 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, Form, Kind
 from hlotext.ir.tables.opcode import AttributeUse, Opcode, Printing
 from hlotext.ir.tables.opcodes import OPCODES, allowed_attributes
+from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.raw_value import RawValue, value_text
 from hlotext.ir.values.shape import Shape
@@ -308,7 +309,9 @@ def _nodes(kind: Kind, value: object, where: str) -> Any:
             return value
     elif isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | Computation):
         found = tuple(value)
-        if all(isinstance(item, wanted) for item in found):
+        if all(
+            isinstance(item, wanted) or (type(item) is LeftOut and wanted is Instruction) for item in found
+        ):
             return tuple(dict.fromkeys(found)) if wanted is Instruction else found
     elif kind.form is Form.INSTRUCTIONS and isinstance(value, Instruction):
         return (value,)

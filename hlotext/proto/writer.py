@@ -272,7 +272,7 @@ class _Writer:
     def _references(self, instruction: Instruction) -> bytes:
         """The fields of control predecessors and called computations."""
         pieces = []
-        before = instruction._attributes.get("control-predecessors")
+        before = instruction.control_predecessors
         if before:
             pieces.append(field(37, b"".join([self.ids[other] for other in before])))
         called = instruction.called_computations

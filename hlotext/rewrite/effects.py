@@ -25,7 +25,7 @@ def fixed(module: Module) -> frozenset[Instruction]:
         ]
         effects = [i for i in unusual if has_side_effect(i)]
         found.update(effects)
-        found.update(i for i in unusual if i.control_predecessors)
+        found.update(i for i in unusual if i._attributes.get("control-predecessors"))
         found.update(predecessor for i in unusual for predecessor in i.control_predecessors)
         if effects:
             pending.append(computation)
@@ -56,7 +56,7 @@ def is_dead(instruction: Instruction) -> bool:
         instruction.opcode == "parameter"
         or instruction.user_view
         or instruction.is_root
-        or instruction.control_predecessors
+        or instruction._attributes.get("control-predecessors")
         or instruction.control_successors
         or has_effect(instruction)
         or any(is_finished_by(operand, instruction) for operand in instruction.operands[:1])

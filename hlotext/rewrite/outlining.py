@@ -136,7 +136,7 @@ def _inline(
         if old in nodes:
             continue
         attributes = dict(own_attributes(old))
-        own = tuple(nodes[p] for p in attributes.pop(CONTROL, ()))
+        own = tuple(nodes.get(p, p) for p in attributes.pop(CONTROL, ()))
         if own or predecessors:
             attributes[CONTROL] = tuple(dict.fromkeys((*own, *predecessors)))
         copy = Instruction(

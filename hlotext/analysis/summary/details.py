@@ -146,7 +146,9 @@ def instruction_details(graph: CallGraph, instruction: Instruction) -> Instructi
             Callee(attribute, callee.name, len(callee), opcode_label(callee.root) if len(callee) else "")
             for attribute, callee in instruction.callees()
         ),
-        control_predecessors=tuple(other.name for other in instruction.control_predecessors),
+        control_predecessors=tuple(
+            other.name for other in instruction.attributes.get("control-predecessors", ())
+        ),
         control_successors=tuple(other.name for other in instruction.control_successors),
         async_chain=tuple(neighbour(part) for part in instruction.async_chain),
         async_wrapped=str(wrapped) if wrapped is not None else None,

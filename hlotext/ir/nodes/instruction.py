@@ -14,6 +14,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes import gate, printing
 from hlotext.ir.nodes.async_ops import ROLES, async_starts
 from hlotext.ir.tables import opcodes
+from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.value import mimebundle
@@ -311,9 +312,12 @@ class Instruction:
 
     @property
     def control_predecessors(self) -> tuple[Instruction, ...]:
-        """Instructions that must run before this one although it takes no result of theirs."""
-        found: tuple[Instruction, ...] = self._attributes.get("control-predecessors", ())
-        return found
+        """Instructions that must run before this one although it takes no result of theirs.
+
+        Without those whose names alone a compact text gives (`LeftOut`), which the attribute has too.
+        """
+        found: tuple[Instruction | LeftOut, ...] = self._attributes.get("control-predecessors", ())
+        return tuple([one for one in found if not isinstance(one, LeftOut)]) if found else ()
 
     @property
     def control_successors(self) -> tuple[Instruction, ...]:

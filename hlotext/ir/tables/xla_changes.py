@@ -64,8 +64,8 @@ NAMED_UNREDUCED = date(2026, 7, 6)
 """The short `unreduced` names its axes where the mesh has others, of size 1."""
 SPARSITY_OPERANDS = date(2026, 8, 17)
 """`sparsity_config` prints the operand that says which elements are kept: `idx=`, 0 where it is not given."""
-ESCAPED_RECOVERY = date(2026, 7, 26)
-"""`origin_recovery_table=` escapes the quotes of its modules. Seen from here on."""
+ESCAPED_RECOVERY = date(2026, 7, 10)
+"""`origin_recovery_table=` escapes the quotes of its modules."""
 SINGLE_DEVICE = date(2026, 8, 23)
 """One device is `single_device[device_id=N]`, before `maximal_mesh[device_id=N]`. Seen from here on."""
 CALL_HIERARCHY = date(2026, 8, 23)

@@ -22,6 +22,7 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.rewiring import has_repeated_operands
 from hlotext.ir.values.configs import FrontendAttributes
 from hlotext.ir.values.enums import FusionKind
+from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.ir.values.types import ElementType
@@ -336,7 +337,8 @@ def set_control(i: Instruction, predecessors: Sequence[Instruction]) -> None:
     """Gives an instruction these control predecessors."""
     own = {k: v for k, v in i.attributes.items() if k != CONTROL}
     if predecessors:
-        own[CONTROL] = tuple(predecessors)
+        left_out = [one for one in i.attributes.get(CONTROL, ()) if isinstance(one, LeftOut)]
+        own[CONTROL] = (*predecessors, *left_out)
     i.change(attributes=own, typed=False)
 
 

@@ -17,6 +17,7 @@ from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Opcode
+from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape
 from hlotext.semantics.words import shown
@@ -428,16 +429,20 @@ class Linker:
 
     def predecessors(
         self, scope: Scope, references: tuple[InstructionReference, ...]
-    ) -> tuple[Instruction, ...]:
-        """The instructions that control-predecessors names, each once."""
-        found: dict[Instruction, None] = {}
+    ) -> tuple[Instruction | LeftOut, ...]:
+        """The instructions that control-predecessors names, each once, and names that a compact text leaves out."""
+        found: dict[Instruction | LeftOut, None] = {}
         for reference in references:
             predecessor = scope.defined.get(reference.name)
             if predecessor is None and scope.takes_unknown:
                 predecessor = self.unknown_operand(scope, reading.records.OperandRecord(None, reference.name))
             if predecessor is None and scope.has_lost_names:
                 continue
-            if predecessor is None:
+            if predecessor is None and self.undefined.is_left_out(reference.name, reference.position):
+                found[LeftOut(reference.name)] = None
+                message = f"control predecessor {reference.name} is left out of this compact text"
+                self.reporter.note("X207", message, reference.position)
+            elif predecessor is None:
                 what, place = "control predecessor", reference.position
                 self.undefined.instruction("X121", what, reference.name, place, scope.defined)
             else:

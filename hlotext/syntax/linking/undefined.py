@@ -17,6 +17,9 @@ _DEFINITION = late(rf"^[ \t]*+(?:ROOT[ \t]+)?(%?({IDENTIFIER}))[ \t]*+=", re.MUL
 _DEFINED = late(rf"\n[ \t]*+(?:ROOT[ \t]++)?%?+({IDENTIFIER})[ \t]*+=.*+", re.ASCII)
 """The same with the rest of the line, but for the first line of a text: sooner found."""
 
+_ELEMENT = late(rf'^[^"\n]*[(, ]%?+{IDENTIFIER}#[0-9]', re.MULTILINE | re.ASCII)
+"""An operand path (`%t#0`), which compact texts alone have; before the first string of its line."""
+
 _SINGLE = 2
 """Names that are looked for by themselves before all definitions are noted."""
 
@@ -36,6 +39,8 @@ class Undefined:
         """Names that were looked for without those."""
         self._body = (0, 0)
         """A piece of the text, from somewhere to the end of a computation."""
+        self._compact: tuple[int, bool] | None = None
+        """Whether the computation that ends there writes elements of tuples as operand paths."""
 
     def instruction(self, code: str, what: str, name: str, position: int, known: Collection[str]) -> None:
         """Reports an instruction that is named at an offset, but not defined before it."""
@@ -57,6 +62,17 @@ class Undefined:
         self.reporter.error(
             code, message, position, help=self.reporter.did_you_mean(name, known), related=related
         )
+
+    def is_left_out(self, name: str, position: int) -> bool:
+        """Whether no line defines a name, and its computation is compact: so do elements vanish that others wait for."""
+        if self._places_of(name):
+            return False
+        end = self._end_of_body(position)
+        if self._compact is None or self._compact[0] != end:
+            text = self.reporter.source.text
+            start = text.rfind("\n}", 0, position) + 1
+            self._compact = end, _ELEMENT().search(text, start, end) is not None
+        return self._compact[1]
 
     def _end_of_body(self, position: int) -> int:
         """Where the computation ends in which something stands, as XLA writes its closing brace."""

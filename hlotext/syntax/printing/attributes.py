@@ -14,6 +14,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import comparison, opcodes, traits
 from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Opcode, Printing
 from hlotext.ir.values.configs import BackendConfig, FrontendAttributes
+from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.print_options import PrintOptions, SubcomputationMode
 from hlotext.ir.values.raw_value import RawValue, value_text
@@ -285,7 +286,8 @@ class AttributePrinter(abc.ABC):
             if not options.print_control_dependencies or not value:
                 return None
             # XLA prints their own names here, even where it numbers all others.
-            return f"{{{', '.join(self.name(i._name) for i in value)}}}"
+            shown = [i for i in value if type(i) is not LeftOut or self.names_left_out(instruction)]
+            return f"{{{', '.join(self.name(i.name) for i in shown)}}}" if shown else None
         if isinstance(value, FrontendAttributes) and not options.print_frontend_attributes:
             return None
         if use.name == "origin" and not options.print_original_value:
@@ -293,6 +295,11 @@ class AttributePrinter(abc.ABC):
         if isinstance(value, Sharding) and instruction._shape is not None:
             return self.value(instruction, use.name, value.for_shape(instruction._shape))
         return self._use(use, instruction)
+
+    def names_left_out(self, instruction: Instruction) -> bool:
+        """Whether control predecessors that a compact text leaves out are named: a full text would define them."""
+        computation = instruction._computation
+        return self.options.compact_gte and computation is not None and is_compact(computation)
 
     def _metadata(self, instruction: Instruction, metadata: Metadata) -> str | None:
         options = self.options
@@ -303,6 +310,11 @@ class AttributePrinter(abc.ABC):
             if frame is not None:
                 metadata = metadata.with_frame(frame)
         return str(metadata) if metadata.is_printed else None
+
+
+def is_compact(computation: Computation) -> bool:
+    """Whether the compact form writes some operand of a computation behind its tuple's name."""
+    return any(operand._opcode == "get-tuple-element" for i in computation for operand in i._operands)
 
 
 _HIDDEN_OF_WRAPPED = frozenset({"metadata", "origin", "backend_config"})

@@ -445,6 +445,10 @@ class _SourceLine(TextPrinter):
         body = wrapped.computation if wrapped is not None else None
         return wrapped if body is not None and body.is_implicit else None
 
+    def names_left_out(self, instruction: Instruction) -> bool:
+        """Wherever the attribute still has them: edits take them out of what ceases to be compact."""
+        return True
+
     def hidden_of_wrapped(self, start: Instruction) -> frozenset[str]:
         """As XLA, but what would stand there twice, and could not be read, stands there once."""
         return super().hidden_of_wrapped(start) | start._attributes.keys()

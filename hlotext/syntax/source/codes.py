@@ -36,6 +36,7 @@ CODES: dict[str, str] = {
     "X204": "an enumerator that this release does not know",
     "X205": "a table that this release does not know",
     "X206": "text that belongs to no module",
+    "X207": "a control predecessor that a compact text leaves out",
 }
 """X1xx: errors, the text cannot be HLO. X2xx: notes, kept as they stand; errors when reading strictly."""
 
