@@ -389,3 +389,13 @@ def test_one_more_is_one_other() -> None:
     )
     (finding,) = [one for one in lint.run(hlo.parse(text)) if one.code == "G102"]
     assert "is not read, nor is 1 other: 512 KiB" in finding.message
+
+
+def test_a_conversion_that_gives_a_tuple_is_no_trouble() -> None:
+    """An opcode whose shape is not what it should be: rules that ask for elements do not take it for an array."""
+    text = (
+        'HloModule m, is_scheduled=true, frontend_attributes={fingerprint_before_lhs="0"}\n\nENTRY e {\n'
+        "  a = bf16[128,128]{1,0} parameter(0)\n  t = (f32[4]{0}, f32[2]{0}) convert(a)\n"
+        "  ROOT d = f32[128,128]{1,0} dot(t, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"
+    )
+    assert "X900" not in [finding.code for finding in lint.run(hlo.parse(text))]

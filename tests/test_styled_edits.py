@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -183,6 +184,15 @@ def test_a_first_computation_is_not_read_as_a_table_behind_a_new_header(name: st
     assert f"{name}{gap}{{\n" in as_text(m)
     m.attributes["num_partitions"] = 8
     assert f"\n\nc {{\n{PLAIN}" in as_text(m)  # in the style of the text, which has few %
+
+
+def test_a_first_computation_of_a_text_read_lazily(tmp_path: Path) -> None:
+    body = "  ROOT a = f32[4] parameter(0)\n}\n"
+    path = tmp_path / "m.hlo"
+    path.write_text(f"HloModule m\n\nb {{\n{body}\n%c (a: f32[4]) -> f32[4] {{\n{body}\nENTRY e {{\n{PLAIN}")
+    m = hlo.load(path, lazy=True)
+    m.remove(m.computations[0])
+    as_text(m)
 
 
 @pytest.mark.parametrize("gap", ["\r\n ", "\n\n"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
+from hlotext.ir import sending
+
 if TYPE_CHECKING:
     from hlotext.findings.finding import Diagnostic
     from hlotext.ir.nodes.source import Span
@@ -32,7 +34,7 @@ class TermError(Exception):
         self.code = code
 
 
-class HloSyntaxError(ValueError):
+class HloSyntaxError(sending.Whole, ValueError):
     """The text is not HLO. `str()` is the full report: place, message, source line, caret, help."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:

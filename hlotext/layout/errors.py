@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hlotext.ir import sending
+
 _LONGEST = 160
 """Characters of a shape or an index that a message repeats; a tuple's text can be megabytes long."""
 
@@ -14,7 +16,7 @@ def shorten(text: str) -> str:
     return f"{text[:half]} ... {text[-half:]}"
 
 
-class LayoutError(ValueError):
+class LayoutError(sending.Whole, ValueError):
     """A shape has no meaning in memory, or an index or a buffer does not belong to it.
 
     `part` names what is at fault.

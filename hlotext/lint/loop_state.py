@@ -147,7 +147,8 @@ def _is_repeated(result: Instruction) -> bool:
 
 
 def _elements(instruction: Instruction) -> int:
-    return (instruction.shape.element_count or 0) if instruction.shape is not None else 0
+    shape = instruction.shape
+    return shape.element_count if shape is not None and shape.is_array else 0
 
 
 def _is_of_parameter(instruction: Instruction) -> bool:

@@ -22,7 +22,7 @@ from hlotext.ir.values.literal import Literal
 from hlotext.matchers.facts import COMMUTATIVE
 from hlotext.matchers.matching import Options
 from hlotext.matchers.numbers import Number, is_all, plain
-from hlotext.matchers.pattern import Condition, Match, Pattern, PatternError
+from hlotext.matchers.pattern import Condition, Match, Pattern, PatternError, remembered
 from hlotext.matchers.text import parse_pattern
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def op(name: str | None = None, opcode: str | None = None) -> Pattern:
     return Pattern(opcode=opcode, capture=name)
 
 
+@remembered
 def constant(value: Number | Literal | None = None, name: str | None = None) -> Pattern:
     """A constant; with a value one whose elements are all that (`m::Constant`), by value and type.
 
@@ -87,6 +88,7 @@ def splat(value: Number | None = None, name: str | None = None) -> Pattern:
     return any_of(broadcast, constant(value, name) if value is not None else constant_scalar(None, name))
 
 
+@remembered
 def parameter(number: int | None = None, name: str | None = None) -> Pattern:
     """A parameter, or the one of that number (`m::Parameter`)."""
     pattern = Pattern(opcode="parameter", capture=name)

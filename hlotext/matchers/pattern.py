@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 import attrs
 
+from hlotext.ir import sending
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.ir.values.shape import Layout, Shape
@@ -36,15 +38,68 @@ MAX_ANY_ORDER = 6
 
 
 @attrs.frozen
-class Condition:
+class Condition(sending.Uncopied):
     """Something that must hold of an instruction beyond opcode and operands."""
 
     text: str
     """What must hold, for explanations: `it has one user`."""
-    holds: Callable[[Instruction, Captures], bool]
+    holds: Callable[[Instruction, Captures], bool] = attrs.field(repr=False)
     """May add captures; that is undone when it says no."""
     names: tuple[str, ...] = ()
     """The captures that it reads or adds."""
+    origin: tuple[Callable[..., Pattern | Condition], tuple[Any, ...], dict[str, Any]] | None = attrs.field(
+        default=None, repr=False
+    )
+    """A function with its arguments that makes this anew, if need be as the last condition of a pattern."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Condition) or (self.text, self.names) != (other.text, other.names):
+            return False
+        return self.holds is other.holds if self.origin is None else self.origin == other.origin
+
+    def __hash__(self) -> int:
+        return hash((self.text, self.names))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle. Raises TypeError where a function was given that another process cannot find."""
+        what = f"the condition {self.text!r} of a pattern"
+        if self.origin is None:
+            sending.check(self.holds, what)
+            return Condition, (self.text, self.holds, self.names)
+        _, arguments, named = self.origin
+        for argument in filter(callable, (*arguments, *named.values())):
+            sending.check(argument, what)
+        return _made_anew, self.origin
+
+
+def _made_anew(
+    make: Callable[..., Pattern | Condition], arguments: tuple[Any, ...], named: dict[str, Any]
+) -> Condition:
+    made = make(*arguments, **named)
+    return made if isinstance(made, Condition) else made.conditions[-1]
+
+
+Parameters = ParamSpec("Parameters")
+Made = TypeVar("Made", bound="Pattern | Condition")
+
+
+def remembered(make: Callable[Parameters, Made]) -> Callable[Parameters, Made]:
+    """Lets the condition that a function makes, or adds to a pattern, know how: then it can go to another process."""
+
+    @functools.wraps(make)
+    def call(*arguments: Parameters.args, **named: Parameters.kwargs) -> Made:
+        made: Any = make(*arguments, **named)
+        # What else a pattern asks for does not matter to the condition.
+        plain = tuple(Pattern(opcode=a.opcode) if isinstance(a, Pattern) else a for a in arguments)
+        if isinstance(made, Condition):
+            return cast("Made", attrs.evolve(made, origin=(call, plain, named)))
+        if not made.conditions:
+            return cast("Made", made)
+        *before, last = made.conditions
+        last = attrs.evolve(last, origin=(call, plain, named))
+        return cast("Made", attrs.evolve(made, conditions=(*before, last)))
+
+    return call
 
 
 @attrs.frozen
@@ -134,6 +189,7 @@ class Pattern:
 
     # ---- more conditions
 
+    @remembered
     def with_predicate(
         self, holds: Callable[[Instruction], bool], text: str = "the predicate holds"
     ) -> Pattern:
@@ -170,22 +226,26 @@ class Pattern:
             self, single_operands=(*self.single_operands, SingleOperand(number, pattern, is_optional=True))
         )
 
+    @remembered
     def with_operand_count(self, count: int) -> Pattern:
         """With so many operands (`WithNumOperands`)."""
         return self.with_predicate(lambda i: len(i.operands) == count, f"it has {count} operands")
 
+    @remembered
     def with_one_use(self) -> Pattern:
         """Used in exactly one operand place (`WithOneUse`)."""
         return self.with_predicate(
             lambda i: sum(user.operands.count(i) for user in i.users) == 1, "it is used in one place"
         )
 
+    @remembered
     def with_one_user(self) -> Pattern:
         """Used by exactly one instruction (`WithOneUser`)."""
         return self.with_predicate(lambda i: len(i.user_view) == 1, "it has one user")
 
     # ---- shapes
 
+    @remembered
     def with_shape(self, shape: Shape | str) -> Pattern:
         """With that shape, layouts aside (`WithShape`); given as a value or as text."""
         text = facts.shape_text(shape)
@@ -193,6 +253,7 @@ class Pattern:
             lambda i: i.shape is not None and i.shape.text_without_layout() == text, f"the shape is {text}"
         )
 
+    @remembered
     def with_subshape(self, index: Sequence[int], shape: Shape | str) -> Pattern:
         """With a part of a tuple of that shape, layouts aside (`WithSubshape`): `(1,)` is the second element.
 
@@ -207,6 +268,7 @@ class Pattern:
             f"the shape at {{{','.join(map(str, place))}}} is {text}",
         )
 
+    @remembered
     def with_shape_equal_to(self, name: str) -> Pattern:
         """With the shape, layouts aside, of what was captured before under a name (`WithShapeCompatibleTo`)."""
 
@@ -220,6 +282,7 @@ class Pattern:
 
         return self._and(Condition(f"the shape is that of {name}", same, (name,)))
 
+    @remembered
     def with_element_type(self, *types: ElementType | str) -> Pattern:
         """With one of these element types (`WithElementType`)."""
         names = [str(type_) for type_ in types]
@@ -228,16 +291,19 @@ class Pattern:
             f"the element type is {' or '.join(names)}",
         )
 
+    @remembered
     def with_rank(self, rank: int) -> Pattern:
         """With an array of so many dimensions (`WithRank`)."""
         return self.with_predicate(
             lambda i: i.shape is not None and i.shape.is_array and i.shape.rank == rank, f"the rank is {rank}"
         )
 
+    @remembered
     def with_effective_scalar(self) -> Pattern:
         """With one element, in however many dimensions (`IsEffectiveScalar`)."""
         return self.with_predicate(facts.is_effective_scalar, "it is effectively a scalar")
 
+    @remembered
     def with_layout(self, layout: Layout | str) -> Pattern:
         """With that layout (`WithLayout`), given as a value or as text: `{0,1}`."""
         return self.with_predicate(
@@ -246,6 +312,7 @@ class Pattern:
 
     # ---- attributes
 
+    @remembered
     def with_attribute(self, name: str, value: object) -> Pattern:
         """With an attribute of that value, given as edits and builders take it: `(0,)`, `[0]` or `"{0}"` for dimensions.
 
@@ -259,6 +326,7 @@ class Pattern:
             raise PatternError(str(error)) from None
         return self.with_predicate(lambda i: facts.has_attribute(i, name, wanted, value), f"{name}={value}")
 
+    @remembered
     def with_custom_call_target(self, *targets: str) -> Pattern:
         """A custom call of one of these targets (`WithCustomCallTarget`)."""
         return self.with_predicate(
@@ -273,6 +341,7 @@ class Pattern:
         """A dot with these batch dimensions; none where both are empty (`WithBatchDims`)."""
         return self._with_dims("batch", lhs, rhs)
 
+    @remembered
     def _with_dims(self, kind: str, lhs: Sequence[int], rhs: Sequence[int]) -> Pattern:
         wanted = tuple(lhs), tuple(rhs)
         return self.with_predicate(
@@ -280,16 +349,19 @@ class Pattern:
             f"the {kind} dimensions are {wanted[0]} and {wanted[1]}",
         )
 
+    @remembered
     def with_replica_groups(self, groups: ReplicaGroups | Sequence[Sequence[int]] | str) -> Pattern:
         """A collective of these groups, however they are written (`WithReplicaGroups`): `{{0,1},{2,3}}` or `[2,2]<=[4]`."""
         wanted = facts.groups(groups)
         return self.with_predicate(lambda i: facts.groups_of(i) == wanted, f"the replica groups are {groups}")
 
+    @remembered
     def with_sharding(self, sharding: Sharding | str) -> Pattern:
         """With that sharding, however it is written, metadata aside (`WithSharding`)."""
         wanted = facts.sharding(sharding)
         return self.with_predicate(lambda i: facts.has_sharding(i, wanted), f"the sharding is {sharding}")
 
+    @remembered
     def with_comparison_direction(self, *directions: str) -> Pattern:
         """A comparison in one of these directions, `"LT"` for example (`WithComparisonDirection`)."""
         return self.with_predicate(
@@ -297,6 +369,7 @@ class Pattern:
             f"the direction is {' or '.join(directions)}",
         )
 
+    @remembered
     def with_fusion_kind(self, *kinds: str) -> Pattern:
         """A fusion of one of these kinds, `"kLoop"` for example (`WithFusionKind`)."""
         return self.with_predicate(
@@ -304,6 +377,7 @@ class Pattern:
             f"the kind is {' or '.join(kinds)}",
         )
 
+    @remembered
     def with_reducer(self, opcode: str) -> Pattern:
         """With `to_apply` (or a scatter's or select-and-scatter's combiner) that is one operation on its two parameters.
 

@@ -25,7 +25,7 @@ from hlotext.ir.values.raw_value import value_text
 from hlotext.matchers import words
 from hlotext.matchers.glob import is_like
 from hlotext.matchers.matching import Captures
-from hlotext.matchers.pattern import Condition, Pattern, PatternError
+from hlotext.matchers.pattern import Condition, Pattern, PatternError, remembered
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<capture>[%$][\w.\-]+)|(?P<rest>\.\.\.)|(?P<any>_(?!\w))|(?P<word>[a-z*?][a-z0-9\-*?]*)(?=\s*(?:\(|,|\)|$)))"
@@ -106,10 +106,7 @@ class _Parser:
         elif token["any"]:
             pattern = Pattern()
         elif re.search(r"[*?]", word := token["word"]):
-            pattern = _and(
-                Pattern(),
-                Condition(f"the opcode is like {word}", lambda i, _: is_like(i.opcode, word)),
-            )
+            pattern = Pattern(conditions=(_opcode_condition(word),))
         else:
             pattern = Pattern(opcode=word)
         opening = re.compile(r"\s*\(").match(self.text, self.position)
@@ -164,6 +161,12 @@ def _and(pattern: Pattern, condition: Condition) -> Pattern:
     return attrs.evolve(pattern, conditions=(*pattern.conditions, condition))
 
 
+@remembered
+def _opcode_condition(word: str) -> Condition:
+    return Condition(f"the opcode is like {word}", lambda i, _: is_like(i.opcode, word))
+
+
+@remembered
 def _shape_condition(text: str) -> Condition:
     def holds(instruction: Instruction, captures: Captures) -> bool:
         if instruction.shape is None:
@@ -177,6 +180,7 @@ def _shape_condition(text: str) -> Condition:
     return Condition(f"the shape is {text}", holds, _names(text))
 
 
+@remembered
 def _attribute_condition(name: str, text: str) -> Condition:
     def holds(instruction: Instruction, captures: Captures) -> bool:
         value = instruction.attributes.get(name)

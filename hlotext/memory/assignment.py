@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from types import MappingProxyType
 
 import attrs
 
@@ -73,9 +72,9 @@ class Assignment:
     """What the analyses found on the way, for what is computed."""
     age: XlaAge | None = None
     """The age of XLA whose rules were taken, for what is computed."""
-    lines: Mapping[str, str] = MappingProxyType({})
+    lines: Mapping[str, str] = attrs.field(factory=dict)
     """For what is not in the text: the instruction as a file shows it, by name."""
-    elements: Mapping[Instruction, str] = MappingProxyType({})
+    elements: Mapping[Instruction, str] = attrs.field(factory=dict)
     """What XLA's files call the get-tuple-elements that the text writes as `BASE#I`; one name where they have several."""
 
     def __repr__(self) -> str:

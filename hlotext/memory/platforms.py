@@ -27,6 +27,10 @@ SPARSE_CORE_TUPLES = 7
 """The memory space of tuples inside what runs on TPU's SparseCores."""
 
 
+def _anything_may(_: Value) -> bool:
+    return False
+
+
 @attrs.frozen
 class Platform:
     """How one back end assigns memory."""
@@ -52,7 +56,7 @@ class Platform:
     """Whether XLA's peak counts the heap; on CPU its traces are dropped before, so that the static part alone is left."""
     knows_temporaries: bool = True
     """Whether the size of temporary memory is that of the allocations; on TPU the code generator decides."""
-    cannot_live_out: Callable[[Value], bool] = attrs.field(default=lambda _: False)
+    cannot_live_out: Callable[[Value], bool] = _anything_may
     """What may not lie in an allocation that outlives the program."""
 
     def alignment(self, memory_space: int) -> int:
@@ -117,14 +121,17 @@ def _tpu_rules(chip: Chip) -> _TpuChip:
     return _TPU_CHIPS.get(chip.base or chip.name) or _TPU_CHIPS[ASSUMED_TPU]
 
 
-def _tpu_size(rules: _TpuChip) -> Callable[[Shape, int], int]:
+@attrs.frozen
+class _TpuSize:
     """Bytes on TPU: all tiles; tables of 4 bytes for each element. Inferred."""
 
-    def size_of(shape: Shape, memory_space: int) -> int:
+    table_alignment: int
+
+    def __call__(self, shape: Shape, memory_space: int) -> int:
         if shape.is_tuple:
             if memory_space == SPARSE_CORE_TUPLES:
                 return 0
-            return rounded_up(4 * len(shape.tuple_shapes), rules.table_alignment)
+            return rounded_up(4 * len(shape.tuple_shapes), self.table_alignment)
         if shape.is_token:
             return 0
         if not shape.is_array:
@@ -137,8 +144,6 @@ def _tpu_size(rules: _TpuChip) -> Callable[[Shape, int], int]:
             bits = layout.element_size_in_bits if layout is not None and layout.element_size_in_bits else 0
             return (elements * (bits or 8 * shape.element_type.byte_width) + 7) // 8
         return allocated_bytes(shape)
-
-    return size_of
 
 
 def rounded_up(number: int, multiple: int) -> int:
@@ -223,7 +228,7 @@ def tpu(chip: Chip) -> Platform:
     spaces = {0: 16384, 1: 4096, 2: 4, 3: 4096, 6: rules.sync_alignment, 8: 4}
     return Platform(
         Backend.TPU,
-        _tpu_size(rules),
+        _TpuSize(rules.table_alignment),
         spaces,
         4096,
         hint=_tpu_hint,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlotext.findings import escape
 from hlotext.findings.errors import HloSyntaxError, Severity
 from hlotext.findings.finding import Finding
+from hlotext.ir import sending
 from hlotext.ir.nodes.source import Span
 
 
@@ -33,7 +34,7 @@ class ProtoError(HloSyntaxError):
         return escape.line(f"{where}{self.message}")
 
 
-class MissingProtobuf(ImportError):  # noqa: N818 - says what is missing
+class MissingProtobuf(sending.Whole, ImportError):  # noqa: N818 - says what is missing
     """The package `protobuf` is not installed."""
 
     def __init__(self) -> None:

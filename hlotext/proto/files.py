@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, overload
 
@@ -135,13 +136,14 @@ def read_modules(data: bytes | str, name: str = "") -> Modules:
         )
         spans = [Span("", *first)]
 
-    def read(span: Span) -> Module:
-        module = read_module(data, name, span.start, span.end)
-        if kind == WITH_CONFIG:
-            read_config(module, data, name)
-        return module
+    return Modules(spans, functools.partial(_module_at, data, name, kind))
 
-    return Modules(spans, read)
+
+def _module_at(data: bytes, name: str, kind: str, span: Span) -> Module:
+    module = read_module(data, name, span.start, span.end)
+    if kind == WITH_CONFIG:
+        read_config(module, data, name)
+    return module
 
 
 def read_first(data: bytes | str, name: str = "") -> Module:

@@ -8,6 +8,7 @@ for modules and operations ("XLA Modules", "XLA Ops"; inferred, no such trace wa
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -191,7 +192,7 @@ def read_trace(data: bytes, name: str = "") -> Trace:
                 program.runs,
                 program.seconds,
                 {op: _time(program, op) for op in {**program.times, **program.launches}},
-                lambda start=start, end=end: read_module(data, name, start, end),
+                functools.partial(read_module, data, name, start, end),
             )
         )
     return Trace(tuple(modules), tuple(program.name or str(key) for key, program in seen.items()))

@@ -11,6 +11,7 @@ import attrs
 
 from hlotext.edit import integrity
 from hlotext.findings.errors import Severity
+from hlotext.ir import sending
 from hlotext.ir.files import write_text
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -20,7 +21,7 @@ from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.verify import verify
 
 
-class PassError(RuntimeError):
+class PassError(sending.Whole, RuntimeError):
     """A pass that raised, whose conditions do not hold, or that left a module that is wrong."""
 
     def __init__(self, message: str, pass_: Pass, dump: Path | None = None) -> None:

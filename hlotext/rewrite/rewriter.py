@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import attrs
 
+from hlotext.ir import sending
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -41,7 +42,7 @@ RewriteFunction = Callable[[Rewrite], "Instruction | None"]
 
 
 @attrs.frozen
-class Rule:
+class Rule(sending.Uncopied):
     """A pattern and what becomes of a match."""
 
     name: str
@@ -53,6 +54,14 @@ class Rule:
     def doc(self) -> str:
         """What the rule does; the function's docstring."""
         return self.function.__doc__ or ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle. Raises TypeError where another process cannot find the function."""
+        place = self.function.__module__, self.function.__qualname__
+        if sending.named(*place) is self:  # it stands under the name of its function
+            return sending.found, place
+        sending.check(self.function, f"the rule {self.name}")
+        return Rule, (self.name, self.pattern, self.function, self.options)
 
 
 def pattern(wanted: Pattern, options: Options = NOTHING_SKIPPED) -> Callable[[RewriteFunction], Rule]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hlotext.ir import sending
+
 
 class TableError(ValueError):
     """A table that is not there, or values that none can hold."""
@@ -11,7 +13,7 @@ class QueryError(TableError):
     """A query that DuckDB refuses; what it says, on several lines."""
 
 
-class MissingArrow(ImportError):  # noqa: N818 - says what is missing
+class MissingArrow(sending.Whole, ImportError):  # noqa: N818 - says what is missing
     """The package `pyarrow` is not installed."""
 
     def __init__(self) -> None:

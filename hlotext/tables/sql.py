@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from hlotext.ir import sending
 from hlotext.ir.memo import late
 from hlotext.tables.dataset import MODULES, OK, Dataset
 from hlotext.tables.errors import QueryError
@@ -54,7 +55,7 @@ read; and two builds of each module to be compared, so that what could not be re
 in two builds where its path is, but for the build's name."""
 
 
-class MissingDuckDB(ImportError):  # noqa: N818 - says what is missing
+class MissingDuckDB(sending.Whole, ImportError):  # noqa: N818 - says what is missing
     """The package `duckdb` is not installed."""
 
     def __init__(self) -> None:

@@ -56,6 +56,9 @@ class Count(int):
         made.instructions = found
         return made
 
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (self.instructions,)
+
     def explain(self) -> list[str]:
         """Lines for the report of a failed assertion."""
         return describe_all(self.instructions)

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias, Union
 
+from hlotext.ir import sending
+
 Value: TypeAlias = Union[str, int, float, bool, "Message"]
 _TOKEN = re.compile(
     r"""(?:\s|\#[^\n]*)*+(?:
@@ -28,7 +30,7 @@ _CLOSING = {"{": "}", "<": ">"}
 _WORDS: dict[str, bool | float] = {"true": True, "false": False, "inf": float("inf"), "nan": float("nan")}
 
 
-class TextProtoError(ValueError):
+class TextProtoError(sending.Whole, ValueError):
     """A text that is no proto; the message names the line. `.message` holds what stands before it."""
 
     def __init__(self, problem: str, line: int, message: Message) -> None:

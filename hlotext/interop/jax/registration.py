@@ -36,6 +36,12 @@ class Registration:
         self._lock = threading.Lock()
         self._is_active = True
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Raises TypeError: there is no copy of it, nor can it be sent."""
+        raise TypeError(
+            "a registration stands for a pass in this process's compiler; register the pass in the other process"
+        )
+
     @property
     def is_active(self) -> bool:
         """Whether the pass runs in what JAX compiles from now on."""

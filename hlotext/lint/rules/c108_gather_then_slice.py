@@ -50,7 +50,12 @@ class GatherThenSlice(Rule):
     def _kept(self, value: Instruction) -> float | None:
         """The part of an array that is used; None where all is, or where the array is small."""
         slices = slices_of(value)
-        if slices is None or value.shape is None or size_of(value.shape) < self.min_bytes:
+        if (
+            slices is None
+            or value.shape is None
+            or not value.shape.is_array
+            or size_of(value.shape) < self.min_bytes
+        ):
             return None
         # Several fusions cut the same slice each for themselves.
         sizes = {_place(s): s.shape.element_count for s in slices if s.shape is not None and s.shape.is_array}

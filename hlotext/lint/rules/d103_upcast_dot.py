@@ -40,6 +40,7 @@ class UpcastDot(Rule):
                 made.opcode != "convert"
                 or not made.operands
                 or operand.shape is None
+                or not operand.shape.is_array
                 or operand.shape.element_count < self.min_elements
             ):
                 return

@@ -65,7 +65,7 @@ def is_age(pass_: Pass, attribute: attrs.Attribute[Any], value: Any) -> None:
 
 @attrs.frozen
 class Property:
-    """Something that may hold of a module."""
+    """Something that may hold of a module; `holds` stands at the top of a module, so that processes may send it."""
 
     text: str
     holds: Callable[[Module], bool]

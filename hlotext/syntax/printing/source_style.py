@@ -185,7 +185,11 @@ class _Copier:
             is_new = first._start != self._first_start()
         else:
             is_new = module.is_header_touched or not self.names_module()
-        return is_new and first._start >= 0 and _ALONE.match(self.source, first._start) is not None
+        return (
+            is_new
+            and first._start >= 0
+            and _ALONE.match(self.source[first._start : first._brace + 1]) is not None
+        )
 
     def _unmarked_entry(self) -> Computation | None:
         """The entry, where the source does not call it so; for a module whose last computation it is not."""
