@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import attrs
 
+from hlotext.ir.tables import xla_changes
+from hlotext.ir.values.age import XlaAge
 from hlotext.thunks.settings import Settings
 from hlotext.thunks.tree import NESTED, Thunk, walk
 
@@ -98,8 +100,9 @@ class Run:
 class Capture:
     """What can be captured under given options; answers are kept, so that nested thunks are looked at once."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, age: XlaAge) -> None:
         self.settings = settings
+        self.counts_branches = age.has(xla_changes.COMMANDS_COUNT_BRANCHES)
         self.wanted = settings.command_types
         self.minimum = max(1, settings.number("xla_gpu_graph_min_graph_size", 5))
         version = min(settings.version("runtime_version"), settings.version("driver_version"))
@@ -111,8 +114,16 @@ class Capture:
         elif version < _TRACING:
             seen = ".".join(map(str, version[:2])) if any(version) else "not in the dump"
             reason = f"needs CUDA 12.3 in runtime and driver, here {seen}"
-            self._switch_off((*_TRACED, *_CONTROL_FLOW), reason)
+            knows_no_reason = self.counts_branches and not any(version)
+            self._switch_off(_TRACED if knows_no_reason else (*_TRACED, *_CONTROL_FLOW), reason)
         self._known: dict[int, Cause | None] = {}
+
+    def size(self, run: Sequence[Thunk]) -> int:
+        """How many thunks a run is counted as."""
+        if not self.counts_branches:
+            return len(run)
+        control_flow = [one for one in run if one.kind in ("kConditional", "kWhile")]
+        return len(run) + sum(len(list(walk(tuple(one.nested)))) for one in control_flow)
 
     def _switch_off(self, categories: Sequence[str], reason: str) -> None:
         self.switched_off |= {category: reason for category in categories if category in self.wanted}
@@ -269,9 +280,9 @@ class Converted:
     """The copy of each thunk: those that were given stay as they are."""
 
 
-def convert(thunks: tuple[Thunk, ...], settings: Settings) -> Converted:
-    """The thunks after the command-buffer pass. See `Thunks.with_command_buffers`."""
-    capture = Capture(settings)
+def convert(thunks: tuple[Thunk, ...], settings: Settings, age: XlaAge) -> Converted:
+    """The thunks after the command-buffer pass of XLA of an age. See `Thunks.with_command_buffers`."""
+    capture = Capture(settings, age)
     outermost, copies = _duplicate(thunks)
     runs: list[Run] = []
     top: tuple[Thunk, ...] = ()
@@ -316,8 +327,9 @@ def _convert(
     def flush(ended_by: Thunk | None, cause: Cause | None) -> None:
         if not run:
             return
-        is_captured = len(run) >= capture.minimum
-        short = f"{len(run)} thunks are fewer than xla_gpu_graph_min_graph_size={capture.minimum}"
+        size = capture.size(run)
+        is_captured = size >= capture.minimum
+        short = f"{size} thunks are fewer than xla_gpu_graph_min_graph_size={capture.minimum}"
         runs.append(
             Run(
                 thunks=tuple(run),

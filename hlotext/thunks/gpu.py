@@ -207,7 +207,8 @@ def _collective_of(emitter: Emitter, start: Instruction, wrapped: Instruction) -
         inside = copies
     else:
         kind = _PERMUTE if is_permute else _COLLECTIVES[wrapped.opcode]
-        name = start.name if is_permute else _annotated(emitter, start, wrapped)
+        is_start = is_permute and not emitter.age.has(xla_changes.PERMUTES_KEEP_THEIR_NAMES)
+        name = start.name if is_start else _annotated(emitter, start, wrapped)
         thunk = emitter.thunk(kind, start if is_permute else wrapped, name=name)
         for source in sources:
             emitter.buffers.reads(thunk, source)

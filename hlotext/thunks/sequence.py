@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from hlotext.ir.values.age import XlaAge
 from hlotext.thunks.buffers import link
 from hlotext.thunks.command_buffers import Run, convert
 from hlotext.thunks.settings import Settings
@@ -14,7 +15,6 @@ from hlotext.thunks.tree import Note, Thunk, walk
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.module import Module
-    from hlotext.ir.values.age import XlaAge
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -78,7 +78,7 @@ class Thunks:
         if self.platform != "gpu":
             return self
         options = options if options is not None else self.options
-        converted = convert(self.thunks, Settings.of(options))
+        converted = convert(self.thunks, Settings.of(options), self.age or XlaAge())
         found = attrs.evolve(self, thunks=converted.thunks, ended=converted.runs, options=options)
         if self.buffers is not None:
             found = attrs.evolve(found, buffers=self.buffers.renamed(converted.copies))

@@ -74,6 +74,11 @@ TILED_REDUCTIONS = date(2026, 7, 17)
 """Shardings by tiles print in their metadata how unreduced parts are to be reduced."""
 CPU_MOVES_BF16 = date(2026, 8, 23)
 """CPU moves, chooses and multiplies bf16 as it is, where it made f32 of it. In 0.11.2, not in 0.11.1."""
+PERMUTES_KEEP_THEIR_NAMES = date(2026, 9, 18)
+"""GPU: the thunk of a permute inside an async-start has the permute's name, not the start's. Seen in 0.12.0.1."""
+COMMANDS_COUNT_BRANCHES = date(2026, 9, 18)
+"""GPU: thunks in branches and bodies count for the size of a command buffer; an unknown version of CUDA forbids no control
+flow. Seen in 0.12.0.1, not in the source of July."""
 TUPLES_GO_FROM_ORDER = date(2026, 9, 18)
 """The tuple simplifier takes out a tuple that other operations only wait for. Seen in 0.12.0.1."""
 STARTS_NUMBERED_FIRST = date(2026, 8, 12)
