@@ -339,6 +339,7 @@ class Advice:
             measured_on=_MEASURED_ON[self._where],
             bytes_spared=spared,
             bytes_per_device=grows,
+            spec_axes=change.spec.axes,
         )
 
     def _grows(self, change: _Change) -> int | None:

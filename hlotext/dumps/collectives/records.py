@@ -72,6 +72,8 @@ class Suggestion:
     """Bytes that each device no longer sends per run of the module; None where a size or a trip count is not known."""
     bytes_per_device: int | None
     """Bytes by which the annotated array grows on each device, negative where it shrinks; None where not known."""
+    spec_axes: tuple[tuple[str, ...], ...] = ()
+    """`spec` as the axes of each dimension."""
 
 
 @attrs.frozen

@@ -7,16 +7,21 @@ what it would refuse, so whatever goes to jaxlib is verified first.
 from hlotext.execution import NotExecutable
 from hlotext.interop.jax.copies import CopyError
 from hlotext.interop.jax.execution import assert_equivalent, random_inputs, run
+from hlotext.interop.jax.explaining import Explanation, Figures, Trial, explain
 from hlotext.interop.jax.passes import ModulePass, register_pass
 from hlotext.interop.jax.protos import from_jax, module_of_proto, proto_of_module
 from hlotext.interop.jax.registration import Registration
 
 __all__ = [
     "CopyError",
+    "Explanation",
+    "Figures",
     "ModulePass",
     "NotExecutable",
     "Registration",
+    "Trial",
     "assert_equivalent",
+    "explain",
     "from_jax",
     "module_of_proto",
     "proto_of_module",
