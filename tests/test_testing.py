@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import attrs
@@ -306,3 +307,16 @@ ENTRY e {
     assert [(one.shape, one.aliased_with) for one in found.results] == [("f32[4]", None), ("f32[8,4]", (0,))]
     assert next((node.name, node.flops) for _, node in found.scopes().walk(1)) == ("layer_*", 64)
     assert [node.name for _, node in found.scopes(fold=False).walk(1)][:2] == ["layer_1", "layer_0"]
+
+
+def test_collectives_say_why(tmp_path: Path) -> None:
+    """From the final text alone, and from the dump folder that it lies in."""
+    with tarfile.open(support.DATA / "collectives" / "cpu_0.12.mlp_second_wrong.shardy.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    (path,) = tmp_path.glob("*cpu_after_optimizations.txt")
+    (one,) = inspect(path).collectives()
+    assert one.why == (
+        "because dot_general (line 30) needs mul (line 29) as P('dp', None), and it is P('dp', 'tp')"
+    )
+    (alone,) = inspect(path.read_text()).collectives("all-gather")
+    assert alone.why == "because dot_general (line 30) needs mul (line 29) in another sharding"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, overload
 
-from hlotext import analysis, diff, lint, memory
+import attrs
+
+from hlotext import analysis, diff, dumps, lint, memory
 from hlotext.analysis import (
     Communication,
     arrays_of,
@@ -30,11 +32,14 @@ from hlotext.reports import full_text
 from hlotext.testing.axes import along, check_mesh, device_mesh
 from hlotext.testing.describe import describe_all
 from hlotext.testing.filecheck import check_text
-from hlotext.testing.reading import module_of
+from hlotext.testing.reading import beside, module_of
 from hlotext.testing.snapshot import canonical_text
 
 if TYPE_CHECKING:
     from hlotext.memory import Assignment
+
+
+Causes = Mapping[Instruction, "dumps.CollectiveCause"]
 
 
 def inspect(value: Any, mesh: Any = None) -> Hlo:
@@ -42,7 +47,7 @@ def inspect(value: Any, mesh: Any = None) -> Hlo:
 
     `mesh` (a jax Mesh, a mapping from axis name to size, or a text as `dp=2,tp=4`) lets collectives be told apart by axis.
     """
-    return Hlo(module_of(value), mesh)
+    return Hlo(module_of(value), mesh, beside(value))
 
 
 class Count(int):
@@ -88,26 +93,51 @@ class Instructions(Sequence[Instruction]):
         return "\n".join([f"{len(self)} instructions", *self.explain()])
 
 
-class Collectives(Sequence[Communication]):
+@attrs.frozen(eq=False)
+class Collective(Communication):
+    """A collective or transfer, and why it is there."""
+
+    cause: dumps.CollectiveCause | None = attrs.field(kw_only=True)
+    """The reasons, as far as the text tells them, or the dump folder that it lies in; None for transfers."""
+
+    @property
+    def why(self) -> str:
+        """Why it is there, in a sentence; empty where nothing tells."""
+        return self.cause.why if self.cause is not None else ""
+
+
+class Collectives(Sequence[Collective]):
     """Collectives and transfers, each once however it is written, with their bytes."""
 
-    def __init__(self, found: Iterable[Communication]) -> None:
-        self._found = tuple(found)
+    def __init__(
+        self, found: Iterable[Communication], causes: Callable[[], Causes] = dict[Instruction, Any]
+    ) -> None:
+        self._plain = tuple(found)
+        self._causes = causes
+
+    @functools.cached_property
+    def _found(self) -> tuple[Collective, ...]:
+        known = self._causes()
+        names = [field.name for field in attrs.fields(Communication)]
+        return tuple(
+            Collective(**{name: getattr(one, name) for name in names}, cause=known.get(one.instruction))
+            for one in self._plain
+        )
 
     @overload
-    def __getitem__(self, index: int) -> Communication: ...
+    def __getitem__(self, index: int) -> Collective: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Communication]: ...
-    def __getitem__(self, index: int | slice) -> Communication | Sequence[Communication]:
+    def __getitem__(self, index: slice) -> Sequence[Collective]: ...
+    def __getitem__(self, index: int | slice) -> Collective | Sequence[Collective]:
         return self._found[index]
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._plain)
 
     @property
     def bytes(self) -> int:
         """Bytes that each device gets from all of them, each run once; of what only sends the bytes sent."""
-        return sum(one.result_bytes or one.operand_bytes for one in self._found)
+        return sum(one.result_bytes or one.operand_bytes for one in self._plain)
 
     @property
     def wire_bytes(self) -> int:
@@ -116,7 +146,7 @@ class Collectives(Sequence[Communication]):
         Raises ValueError where the text does not tell how many devices one of them joins.
         """
         total = 0
-        for one in self._found:
+        for one in self._plain:
             sent = one.wire_bytes
             if sent is None:
                 raise ValueError(
@@ -128,20 +158,20 @@ class Collectives(Sequence[Communication]):
     @property
     def dtypes(self) -> frozenset[str]:
         """The element types of the operands."""
-        shapes = (operand.shape for one in self._found for operand in one.instruction.operands)
+        shapes = (operand.shape for one in self._plain for operand in one.instruction.operands)
         return frozenset(str(array.element_type) for shape in shapes for _, array in arrays_of(shape))
 
     @property
     def kinds(self) -> dict[str, int]:
         """How many there are of each kind."""
         kinds: dict[str, int] = {}
-        for one in self._found:
+        for one in self._plain:
             kinds[one.kind] = kinds.get(one.kind, 0) + 1
         return kinds
 
     def explain(self) -> list[str]:
         """Lines for the report of a failed assertion."""
-        return describe_all([one.start for one in self._found])
+        return describe_all([one.start for one in self._plain])
 
     def __repr__(self) -> str:
         return "\n".join([f"{len(self)} collectives", *self.explain()])
@@ -179,9 +209,12 @@ class Findings(Sequence[lint.Finding]):
 class Hlo:
     """A module under test. Every property is found when it is asked for."""
 
-    def __init__(self, module: Module, mesh: Any = None) -> None:
+    def __init__(
+        self, module: Module, mesh: Any = None, compilation: dumps.Compilation | None = None
+    ) -> None:
         self.module = module
         self._mesh = mesh
+        self._compilation = compilation
         if mesh is not None:
             check_mesh(mesh, module)
 
@@ -240,7 +273,22 @@ class Hlo:
             axes = (axis,) if isinstance(axis, str) else tuple(axis)
             given = device_mesh(self._mesh) if self._mesh is not None else None
             found = list(along(self.module, found, axes, given))
-        return Collectives(one for one in found if is_async is None or one.is_async is is_async)
+        return Collectives(
+            (one for one in found if is_async is None or one.is_async is is_async), self._causes
+        )
+
+    def _causes(self) -> Causes:
+        """Why collectives are there: from the dump folder that the text lies in, else from the text alone."""
+        mesh = device_mesh(self._mesh) if self._mesh is not None else None
+        if self._compilation is not None and self._compilation.after is not None:
+            names = {one.instruction.name: one for one in self._compilation.collectives(mesh)}
+            return {
+                one.instruction: names[one.instruction.name]
+                for one in communications(self.module)
+                if one.instruction.name in names
+            }
+        told = dumps.collectives.told_by_the_end(self.module, mesh)
+        return {one.instruction: one for one in told}
 
     @functools.cached_property
     def memory(self) -> Assignment:

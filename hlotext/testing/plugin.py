@@ -40,7 +40,7 @@ def hlo(request: pytest.FixtureRequest) -> Callable[..., Hlo]:
             )
 
     def inspect(value: Any, mesh: Any = None) -> Hlo:
-        return _WithSnapshots(testing.module_of(value), mesh)
+        return _WithSnapshots(testing.module_of(value), mesh, testing.reading.beside(value))
 
     return inspect
 

@@ -6,6 +6,8 @@ import os
 from typing import Any
 
 import hlotext as hlo
+from hlotext import dumps
+from hlotext.dumps.texts import compilation_beside
 from hlotext.ir.nodes.module import Module
 
 
@@ -31,3 +33,15 @@ def module_of(value: Any) -> Module:
     # Only a Lowered has a dialect to choose; its default is StableHLO.
     text = as_text(dialect="hlo") if hasattr(value, "compile") else as_text()
     return hlo.parse(text)
+
+
+def beside(value: Any) -> dumps.Compilation | None:
+    """The compilation whose final text a path is; None for anything else."""
+    if not isinstance(value, str | os.PathLike):
+        return None
+    path = os.fspath(value)
+    if not isinstance(path, str) or "\n" in path or not os.path.isfile(path):
+        return None
+    found = compilation_beside(path)
+    is_last = found is not None and found.last is not None and os.path.samefile(found.last.path, path)
+    return found if is_last else None

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from hlotext.ir.doors import door
 
 if TYPE_CHECKING:
-    from hlotext.dumps.collectives.answers import collectives
+    from hlotext.dumps.collectives.answers import collectives, told_by_the_end
     from hlotext.dumps.collectives.records import CollectiveCause, Place, Reason, Suggestion
 
 __getattr__ = door(
     __name__,
-    answers=("collectives",),
+    answers=("collectives", "told_by_the_end"),
     records=("CollectiveCause", "Place", "Reason", "Suggestion"),
 )
 
-__all__ = ["CollectiveCause", "Place", "Reason", "Suggestion", "collectives"]
+__all__ = ["CollectiveCause", "Place", "Reason", "Suggestion", "collectives", "told_by_the_end"]

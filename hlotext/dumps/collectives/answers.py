@@ -62,6 +62,12 @@ def collectives(
     return _Answers(compilation, after, around.before, Sides(before, parted, Keys()), known).all(begun)
 
 
+def told_by_the_end(after: hlo.Module, mesh: DeviceMesh | None = None) -> tuple[CollectiveCause, ...]:
+    """Why each collective is there, as far as the final text alone tells: what needs it, and for few of them the tensor."""
+    known = mesh_for(mesh, after, ())
+    return ends.collectives(after, None, communications(after), known, f"{_MISSING} {DUMP_THE_REST}")
+
+
 class _Answers:
     """The answers of a compilation whose partitioning was dumped."""
 

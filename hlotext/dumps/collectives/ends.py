@@ -30,6 +30,7 @@ from hlotext.dumps.collectives.records import (
     Reason,
 )
 from hlotext.dumps.collectives.specs import Specs
+from hlotext.dumps.collectives.walking import MOVES
 
 _VIEWS = frozenset({"bitcast", "copy", "reshape", "transpose", "convert", "copy-done"})
 _MOST = 64
@@ -105,12 +106,20 @@ class _Ends:
         key = self.final.key.get(node) or self.final.key.get(one.start)
         named = node if self.final.key.get(node) is not None else one.start
         made = self._maker(operand) if operand is not None else None
+        if operand is not None and key is not None and self._is_marked(one):
+            made = self._maker(operand, key)
         tensor = self._place(made)
         have = self._have(made)
         if key is None:
             if one.kind in SUMS:
                 return _worded(PARTIAL, None, tensor, tensor, axes, None, LOW)
             return _worded(RESHARD, RESULT, None, tensor, axes, have, MEDIUM if have else LOW)
+        if one.kind not in SUMS and self._is_of_tensor(one, made, key):
+            reader = self._reader(one, key)
+            user = self._place(reader)
+            surest: Confidence = MEDIUM if user is not None else LOW
+            wanted = CONSTRAINT if user is not None and _is_constraint(user) else OPERATION
+            return _worded(RESHARD, wanted, user, tensor, axes, have, surest)
         candidates = self._candidates(named, key)
         exact = candidates[0] if len(candidates) == 1 else None
         user = attrs.evolve(self.places.of(named), opcode=_opcode(candidates), instruction=exact)
@@ -126,6 +135,55 @@ class _Ends:
         wanted = CONSTRAINT if exact is not None and is_constraint(exact) else OPERATION
         sure = HIGH if have is not None and exact is not None and self._reads(exact, made) else MEDIUM
         return _worded(RESHARD, wanted, user, tensor, axes, have, sure if candidates else LOW)
+
+    @staticmethod
+    def _is_marked(one: Communication) -> bool:
+        marks = (one.instruction.frontend_attributes, one.start.frontend_attributes)
+        return any(each.get("is_spmd_generated") == "true" for each in marks)
+
+    def _is_of_tensor(self, one: Communication, made: hlo.Instruction | None, key: Key) -> bool:
+        """True for a collective that carries the metadata of its tensor, as XLA writes them since June 2026."""
+        if not self._is_marked(one):
+            return False
+        if made is None or self.final.key.get(made) != key:
+            return False
+        if made.opcode == "parameter" or self.program is None or one.kind == "all-gather":
+            return not self._is_read_so(one, key)
+        return any(c.opcode == made.opcode for c in self._candidates(made, key))
+
+    def _reader(self, one: Communication, key: Key) -> hlo.Instruction | None:
+        """The first operation with other metadata that reads what a collective gives, inside fusions too."""
+        queue = list(one.start.user_view) or list(one.instruction.user_view)
+        seen: set[hlo.Instruction] = set()
+        for node in queue:
+            if node in seen or len(seen) > _MOST:
+                continue
+            seen.add(node)
+            if node.opcode == "fusion" and node.called_computations:
+                inside = node.called_computations[0].parameters
+                for number, operand in enumerate(node.operands):
+                    if (operand in seen or operand in (one.start, one.instruction)) and number < len(inside):
+                        queue.extend(inside[number].user_view)
+                continue
+            found = self.final.key.get(node)
+            if found is not None and found != key:
+                return node
+            home = node.computation
+            if node.is_root and home is not None and home.is_fusion_body:
+                for caller in home.callers:
+                    seen.add(caller)
+                    queue.extend(caller.user_view)
+            queue.extend(node.user_view)
+        return None
+
+    def _is_read_so(self, one: Communication, key: Key) -> bool:
+        """True if an operation that computes, with the collective's own metadata, reads what it gives."""
+        for user in one.start.user_view:
+            bodies = user.called_computations if user.opcode == "fusion" else ()
+            inside = [node for body in bodies for node in body.instructions] or [user]
+            if any(self.final.key.get(n) == key and n.opcode not in (*MOVES, *_VIEWS) for n in inside):
+                return not user.opcode.endswith("-done")
+        return False
 
     def _reads(self, user: hlo.Instruction, made: hlo.Instruction | None) -> bool:
         """True if an operation of the program reads an argument itself, with nothing in between."""
@@ -145,9 +203,11 @@ class _Ends:
         found = self.program.by_key.get(key, [])
         return found or self._by_short.get(self._short(node), [])
 
-    def _maker(self, node: hlo.Instruction) -> hlo.Instruction:
-        """What makes a value: through views, and of fusions their roots."""
+    def _maker(self, node: hlo.Instruction, stop: Key | None = None) -> hlo.Instruction:
+        """What makes a value: through views, and of fusions their roots; `stop` is the key of a view to stay at."""
         for _ in range(_MOST):
+            if stop is not None and node.opcode in _VIEWS and self.final.key.get(node) == stop:
+                break
             if node.opcode == "fusion" and node.called_computations and len(node.called_computations[0]):
                 node = node.called_computations[0].root
             elif node.opcode == "get-tuple-element" and node.operands[0].opcode == "fusion":
@@ -189,6 +249,10 @@ class _Ends:
             return None
         found = self.specs.of(node.sharding, len(node.shape.dimensions))
         return str(found) if found is not None else None
+
+
+def _is_constraint(place: Place) -> bool:
+    return place.op_name.rpartition("/")[2] == "sharding_constraint"
 
 
 def _opcode(candidates: list[hlo.Instruction]) -> str:
