@@ -71,6 +71,18 @@ def test_a_new_collective_is_one_row() -> None:
     }
 
 
+def test_a_respelled_attribute_is_one_word_in_its_row() -> None:
+    """It is read under both names by both readers, counted alike, and printed as its source has it."""
+    answers = subprocess.run(
+        [sys.executable, "-m", "tests.respelled_attribute"],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    ).stdout
+    assert json.loads(answers) == [[8, 30976, 1, 1]] * 4
+
+
 def test_literal_sets_of_opcodes_are_listed() -> None:
     """A set of three or more opcodes is an expression over `hlotext.ir.tables.traits`, or listed with its reason.
 

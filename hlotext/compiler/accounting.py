@@ -14,6 +14,7 @@ from typing import Any
 import hlotext as hlo
 from hlotext.diff import Change, Part
 from hlotext.dumps.identity import State, paired
+from hlotext.ir.tables import traits
 
 ADDED, REMOVED, CHANGED, RENAMED, MOVED, ORDERED = (
     "added",
@@ -24,9 +25,7 @@ ADDED, REMOVED, CHANGED, RENAMED, MOVED, ORDERED = (
     "ordered",
 )
 """What can become of an operation; `ordered` is said once for each computation."""
-LEFT_OUT = frozenset(
-    {"metadata", "origin", "original_value", "stack_frame_id", "statistics", "control-predecessors"}
-)
+LEFT_OUT = traits.PROVENANCE | traits.CONTROL | {"original_value", "stack_frame_id"}
 """Attributes that say where an operation comes from; what it waits for is compared by itself."""
 _HEADER_LEFT_OUT = frozenset({"stack_frames", "file_names", "function_names", "file_locations"})
 _SHORT = 100

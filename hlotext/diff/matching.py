@@ -16,6 +16,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext.diff.graph import Graph, base_opcode, element_count, family, op_name, plain_shape, stem
+from hlotext.ir.tables import traits
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 RANK = {HIGH: 2, MEDIUM: 1, LOW: 0}
@@ -33,28 +34,14 @@ RULES = (
 )
 """How an operation was found, the surest way first."""
 
-_LEFT_OUT = frozenset(
-    (
-        *(
-            "metadata",
-            "backend_config",
-            "frontend_attributes",
-            "sharding",
-            "origin",
-            "original_value",
-            "statistics",
-        ),
-        *(
-            "calls",
-            "to_apply",
-            "body",
-            "condition",
-            "true_computation",
-            "false_computation",
-            "branch_computations",
-        ),
-        *("called_computations", "control-predecessors", "outer_dimension_partitions", "channel_id"),
-    )
+_LEFT_OUT = (
+    traits.PROVENANCE
+    | traits.ANNOTATIONS
+    | traits.IDENTIFIERS
+    | traits.REFERENCES
+    | traits.SHARDING
+    | traits.CONTROL
+    | {"original_value", "outer_dimension_partitions"}
 )
 """Attributes that say nothing of what an operation computes, or that other parts of the comparison look at."""
 

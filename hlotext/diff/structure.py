@@ -10,11 +10,10 @@ from collections.abc import Hashable
 from typing import Any
 
 import hlotext as hlo
+from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 
-LEFT_OUT = frozenset(
-    {"metadata", "control-predecessors", "origin", "original_value", "channel_id", "statistics"}
-)
+LEFT_OUT = traits.PROVENANCE | traits.CONTROL | traits.IDENTIFIERS | {"original_value"}
 """Attributes that are no part of what is compared: places in the source, ids, or looked at elsewhere."""
 
 

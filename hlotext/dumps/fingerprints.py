@@ -13,13 +13,14 @@ from hlotext.analysis.devices import devices_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.values.print_options import PrintOptions
 
 _OPTIONS = attrs.evolve(
     PrintOptions.module_fingerprint(), print_only_essential_constants=False, print_large_constants=True
 )
 """XLA's fingerprint, with every constant: a learning rate is one."""
-_WITHOUT_MEANING = frozenset({"metadata", "origin", "original_value", "stack_frame_id", "statistics"})
+_WITHOUT_MEANING = traits.PROVENANCE | {"original_value", "stack_frame_id"}
 _GROUPS = ("replica_groups", "source_target_pairs", "channel_id")
 
 

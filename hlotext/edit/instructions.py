@@ -22,6 +22,7 @@ from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcode import Payload
 from hlotext.ir.tables.opcodes import CALLS_NOTHING, OPCODES, allowed_attributes
 from hlotext.ir.values.literal import Literal
@@ -32,7 +33,7 @@ _FIELDS = {
     "opcode": "_opcode", "shape": "_shape", "operands": "_operands", "attributes": "_attributes", "literal": "_argument",
 }  # fmt: skip
 
-_NOTES = frozenset({"metadata", "origin", "statistics", "backend_config"})
+_NOTES = traits.PROVENANCE | {"backend_config"}
 """Attributes that decide nothing of types, places and callees."""
 
 
@@ -206,9 +207,7 @@ def _forget_shardy(before: Mapping[str, Any], after: dict[str, Any]) -> None:
 _OF_OTHERS = frozenset({CONTROL, "custom_call_target"})
 """Attributes that other instructions may have to fit to."""
 
-_OF_NO_OTHER = frozenset(
-    {"metadata", "origin", "statistics", "backend_config", "frontend_attributes", "sharding"}
-)
+_OF_NO_OTHER = traits.PROVENANCE | traits.ANNOTATIONS | traits.SHARDING
 """Attributes of what calls computations that neither those nor other instructions depend on."""
 
 _FREE = frozenset({"statistics", "backend_config"})

@@ -174,7 +174,6 @@ def convolution(
     feature_group_count: object = ...,
     batch_group_count: object = ...,
     convolution_kind: object = ...,
-    conv_kind: object = ...,
     operand_precision: object = ...,
     algorithm: object = ...,
     sparsity_config: object = ...,

@@ -141,7 +141,6 @@ ATTRIBUTES: dict[str, tuple[Read, Write | None]] = {
     "feature_group_count": (lambda f, t: max(1, f.number(50, 1)), _number(50)[1]),
     "batch_group_count": (lambda f, t: max(1, f.number(58, 1)), _number(58)[1]),
     "convolution_kind": _word(97, enums.ConvolutionKind),
-    "conv_kind": (lambda f, t: None, _word(97, enums.ConvolutionKind)[1]),
     "sparsity_config": (values.sparsity, values.write_sparsity),
     "block_scaling_config": (values.block_scaling, values.write_block_scaling),
     "channel_id": (lambda f, t: f.number(26) if f.number(26) > 0 else None, _write_channel),

@@ -397,7 +397,6 @@ class OpcodeMethods:
         feature_group_count: int | None = ...,
         batch_group_count: int | None = ...,
         convolution_kind: ConvolutionKind | str | None = ...,
-        conv_kind: ConvolutionKind | str | None = ...,
         operand_precision: Sequence[Precision] | None = ...,
         algorithm: PrecisionAlgorithm | RandomAlgorithm | str | None = ...,
         sparsity_config: SparsityConfig | str | None = ...,

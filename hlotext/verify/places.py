@@ -9,6 +9,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
+from hlotext.ir.tables.opcodes import SPELLINGS
 from hlotext.semantics.problems import Part, Where
 
 Place = tuple[Source, Span]
@@ -60,7 +61,9 @@ def _part(instruction: Instruction, where: Where, text: str) -> tuple[int, int]:
     elif isinstance(where, int):
         found = _operand(instruction, where, text, opcode.end())
     elif isinstance(where, str):
-        found = _attribute(where, text, opcode.end())
+        names = (where, *(spelling for spelling, name in SPELLINGS.items() if name == where))
+        places = (_attribute(name, text, opcode.end()) for name in names)
+        found = next((place for place in places if place is not None), None)
     return found if found is not None else (0, len(text))
 
 

@@ -110,7 +110,7 @@ def _around(
     return found
 
 
-ON_BOTH = frozenset({"metadata", "origin", "backend_config", "frontend_attributes", "statistics"})
+ON_BOTH = traits.PROVENANCE | traits.ANNOTATIONS
 """Attributes that the short spelling of an asynchronous operation gives the start and, copied, the wrapped operation."""
 
 COLLECTIVES_GROUP = "_collectives_group"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
+from hlotext.ir.tables.opcodes import SPELLINGS
 from hlotext.ir.values.value import Value
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ class Source:
     text: str = attrs.field(repr=False)
     name: str = "<text>"
     """File name for messages."""
+
+    @functools.cached_property
+    def spellings(self) -> dict[str, str]:
+        """Attributes that the text calls as another release does, and what it calls them."""
+        return {name: spelling for spelling, name in SPELLINGS.items() if f"{spelling}=" in self.text}
 
     @functools.cached_property
     def _line_starts(self) -> array.array[int]:

@@ -265,7 +265,6 @@ _INSTRUCTION_ROWS: tuple[tuple[str, ...], ...] = (
         "new",
     ),
     ("sparsity", "dot_sparsity", "structured sparsity of a dot's operands", "if given", "old"),
-    ("conv_kind", "convolution_kind", "the name of convolution_kind for a short time", "if given", "old"),
     # Collectives and transfers
     ("channel_id", "integer", "tells communicating operations apart, also across modules"),
     ("replica_groups", "replica_groups", "which devices work together", _ALWAYS),

@@ -202,6 +202,18 @@ class Calls(enum.Enum):
     LIST = "a list of computations in braces"
 
 
+class Role(enum.Enum):
+    """How much an attribute says of what an instruction computes."""
+
+    MEANING = "a part of the operation"
+    IDENTIFIER = "a number that tells operations apart"
+    PROVENANCE = "where the operation comes from, or what was measured of it"
+    ANNOTATION = "a message to a compiler"
+    REFERENCE = "computations"
+    SHARDING = "how the result is distributed"
+    CONTROL = "what runs before"
+
+
 @attrs.frozen(repr=False)
 class AttributeUse(Value):
     """One attribute as one opcode uses it."""
@@ -220,6 +232,10 @@ class AttributeUse(Value):
     """Unknown to the XLA release whose printing is imitated; accepted, and printed where it was given."""
     old: bool = False
     """Only in text of older releases; accepted, and printed where it was given."""
+    role: Role = Role.MEANING
+    """Not asked of attributes that name computations: these are `REFERENCE`."""
+    spellings: tuple[str, ...] = ()
+    """Its names in other releases: text is read under each of them, and printed under the one that its source uses."""
 
 
 @attrs.frozen(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Printing
+from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Printing, Role
 
 _P = Printing
 
@@ -17,9 +17,9 @@ def flag(name: str) -> AttributeUse:
     return AttributeUse(name, _P.IF_TRUE, default=False)
 
 
-def listed(name: str) -> AttributeUse:
+def listed(name: str, role: Role = Role.MEANING) -> AttributeUse:
     """A list that is empty when absent and printed only when it has entries."""
-    return AttributeUse(name, _P.IF_NOT_EMPTY, default=())
+    return AttributeUse(name, _P.IF_NOT_EMPTY, default=(), role=role)
 
 
 def called(name: str) -> AttributeUse:
@@ -61,7 +61,7 @@ NEW_SPARSITY_CONFIG = AttributeUse("sparsity_config", _P.IF_NOT_EMPTY, default=(
 BLOCK_SCALING_CONFIG = AttributeUse("block_scaling_config", _P.IF_NOT_EMPTY, default=(), new=True)
 
 # Collectives and transfers
-CHANNEL_ID = AttributeUse("channel_id")
+CHANNEL_ID = AttributeUse("channel_id", role=Role.IDENTIFIER)
 REPLICA_GROUPS = AttributeUse("replica_groups", _P.ALWAYS, default=())
 CONSTRAIN_LAYOUT = flag("constrain_layout")
 USE_GLOBAL_DEVICE_IDS = flag("use_global_device_ids")
@@ -125,13 +125,13 @@ CUSTOM_CALL = (
 RESULT_ACCURACY = listed("result_accuracy")
 
 COMMON_ATTRIBUTES = (
-    AttributeUse("sharding"),
-    listed("frontend_attributes"),
-    listed("control-predecessors"),
-    listed("statistics"),
+    AttributeUse("sharding", role=Role.SHARDING),
+    listed("frontend_attributes", Role.ANNOTATION),
+    listed("control-predecessors", Role.CONTROL),
+    listed("statistics", Role.PROVENANCE),
     RESULT_ACCURACY,
-    AttributeUse("origin"),
-    listed("metadata"),
-    listed("backend_config"),
+    AttributeUse("origin", role=Role.PROVENANCE),
+    listed("metadata", Role.PROVENANCE),
+    listed("backend_config", Role.ANNOTATION),
 )
 """What every instruction takes, printed in this order behind its own; `result_accuracy` not everywhere."""

@@ -66,6 +66,15 @@ CONTEXT_DEPENDENT = frozenset(
 """Opcodes whose text depends on other instructions."""
 
 
+SPELLINGS: dict[str, str] = {
+    spelling: use.name
+    for row in _ROWS
+    for use in (*row.attributes, *COMMON_ATTRIBUTES)
+    for spelling in use.spellings
+}
+"""Names of attributes in other releases, and the names under which they are known here."""
+
+
 def opcode(name: str) -> Opcode | None:
     """The row of that opcode; None for a word that is none, such as the short spelling `call-start`."""
     return OPCODES.get(name)

@@ -10,12 +10,15 @@ from __future__ import annotations
 from hlotext.ir.tables.opcode import (
     AsyncRole,
     CallContext,
+    Calls,
     CommunicationKind,
     Effect,
     Elements,
     Family,
+    Role,
     WireRule,
 )
+from hlotext.ir.tables.opcode_attributes import COMMON_ATTRIBUTES
 from hlotext.ir.tables.opcodes import COLLECTIVES as COLLECTIVES
 from hlotext.ir.tables.opcodes import ELEMENTWISE as ELEMENTWISE
 from hlotext.ir.tables.opcodes import NATIVE_ASYNC, OPCODES
@@ -165,3 +168,21 @@ KEEPS_TYPES = frozenset(row.name for row in _ROWS if row.keeps_types)
 """Opcodes whose element types are exactly the inferred ones."""
 COMMUTATIVE = frozenset(row.name for row in _ROWS if row.commutes)
 """Opcodes of two operands that may be exchanged."""
+
+# ---- attributes
+_USES = tuple(use for row in _ROWS for use in (*row.attributes, *COMMON_ATTRIBUTES))
+
+
+def _with_role(role: Role) -> frozenset[str]:
+    return frozenset(use.name for use in _USES if use.role is role and use.calls is Calls.NONE)
+
+
+PROVENANCE = _with_role(Role.PROVENANCE)
+"""Attributes that say where an operation comes from, and that no compiler acts on."""
+ANNOTATIONS = _with_role(Role.ANNOTATION)
+"""Attributes that front ends and compilers write for compilers."""
+IDENTIFIERS = _with_role(Role.IDENTIFIER)
+SHARDING = _with_role(Role.SHARDING)
+CONTROL = _with_role(Role.CONTROL)
+REFERENCES = frozenset(use.name for use in _USES if use.calls is not Calls.NONE)
+"""Attributes that name computations."""

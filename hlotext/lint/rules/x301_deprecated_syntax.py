@@ -18,13 +18,16 @@ class DeprecatedSyntax(Rule):
     is_default = False
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        if not any(OLD & i.attributes.keys() for i in context.census.attribute_sets):
+        source = context.module.source
+        respelled = source.spellings if source is not None else {}
+        old = OLD | respelled.keys()
+        if not any(old & i.attributes.keys() for i in context.census.attribute_sets):
             return
         for instruction in context.census.instructions:
-            for name in [name for name in instruction.attributes if name in OLD]:
+            for name in [name for name in instruction.attributes if name in old]:
                 yield Report(
                     instruction,
-                    f"{name} is an attribute of old releases of XLA",
+                    f"{respelled.get(name, name)} is an attribute of old releases of XLA",
                     "remove it or rename it",
                     None,
                     name,

@@ -20,9 +20,7 @@ from hlotext.rewrite.passes.base import Pass, PassResult
 OPCODES = (traits.COLLECTIVE_KINDS & traits.MAY_COUNT_DEVICES) - {"collective-reduce"}
 """Collectives that take several operands, each treated by itself."""
 
-_NOTES = frozenset(
-    {"metadata", "origin", "statistics", "frontend_attributes", "backend_config", "channel_id", "to_apply"}
-)
+_NOTES = traits.PROVENANCE | traits.ANNOTATIONS | traits.IDENTIFIERS | {"to_apply"}
 """Attributes that may differ between collectives that become one; channels are compared by whether there is one."""
 
 

@@ -18,7 +18,7 @@ from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.effects import fixed
 from hlotext.rewrite.passes.base import Pass, PassResult
-from hlotext.rewrite.passes.editor import CONTROL, deduplicate_fusion_operands
+from hlotext.rewrite.passes.editor import deduplicate_fusion_operands
 
 
 @attrs.frozen
@@ -323,9 +323,7 @@ def _same_sharding(a: Instruction, b: Instruction) -> bool:
 
 _name = operator.itemgetter(0)
 _NUMBER = re.compile(r"\.[0-9]+")
-_NOTES = frozenset(
-    {"metadata", "frontend_attributes", "origin", "statistics", "original_value", "sharding", CONTROL}
-)
+_NOTES = traits.PROVENANCE | traits.CONTROL | traits.SHARDING | {"frontend_attributes", "original_value"}
 _SHARDING_NOTE = "xla.sdy.sharding"
 _UNLIKE = frozenset({"after-all", "add-dependency"})
 _KEPT = frozenset({"parameter", "constant", "rng", "after-all", "add-dependency"})

@@ -20,6 +20,7 @@ from hlotext.ir.nodes.effects import has_side_effect
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.rewiring import has_repeated_operands
+from hlotext.ir.tables import traits
 from hlotext.ir.values.configs import FrontendAttributes
 from hlotext.ir.values.enums import FusionKind
 from hlotext.ir.values.left_out import LeftOut
@@ -30,7 +31,7 @@ from hlotext.semantics.facts import Facts
 from hlotext.semantics.shardings import check_sharding
 
 CONTROL = "control-predecessors"
-NOT_COPIED = frozenset({CONTROL, "metadata", "sharding", "frontend_attributes", "origin", "statistics"})
+NOT_COPIED = traits.PROVENANCE | traits.CONTROL | traits.SHARDING | {"frontend_attributes"}
 """Attributes that a clone has from `derive`, or not at all."""
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hlotext.findings.errors import TermError
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Payload
+from hlotext.ir.tables.opcodes import SPELLINGS
 from hlotext.ir.values.shape import Shape
 from hlotext.syntax import reading
 from hlotext.syntax.fast import shortcuts
@@ -289,7 +290,7 @@ def _first_attributes(tail: str, position: int, piece: Piece) -> Iterator[tuple[
             return
         if value is None:
             return
-        yield ParsedAttribute(name, value, piece.place(start)), behind
+        yield ParsedAttribute(SPELLINGS.get(name, name), value, piece.place(start)), behind
 
 
 def _references(rule: str, text: str, position: int, piece: Piece) -> Any:

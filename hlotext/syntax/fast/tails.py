@@ -9,6 +9,7 @@ from hlotext.findings.errors import TermError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import CallAttributes
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcodes import SPELLINGS
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.semantics import conditions
 from hlotext.syntax.fast import shortcuts
@@ -135,6 +136,7 @@ class Tails:
         rule = attribute_rule(name)
         if rule is None:
             return None
+        name = SPELLINGS.get(name, name)
         value: Any
         try:
             if rule in _NAMED:

@@ -8,11 +8,13 @@ import re
 from collections.abc import Iterator
 
 from hlotext.ir.memo import late
+from hlotext.ir.tables.opcodes import SPELLINGS
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 """Paths are texts here: importing pathlib takes milliseconds, and every start of a program would wait for it."""
 
 _TERMINAL = late(r"^(?P<name>[A-Z_]+)(?:\.\d+)?: (?:/(?P<regex>.+)/|\"(?P<literal>[^\"]+)\")$", re.MULTILINE)
+_SPELLED = late(r"^(?P<head>[A-Z_]+(?<!HEADER)_ATTRIBUTE(?:\.\d+)?: /)(?P<names>.+)=/$", re.MULTILINE)
 _RULE = late(r"^(?P<name>[a-z_A-Z]+)(?:\.\d+)?:", re.MULTILINE)
 _EXAMPLE = late(r"^// example: ?(.*)$")
 
@@ -42,7 +44,18 @@ def _read(path: str) -> str:
 @functools.cache
 def text() -> str:
     """The whole grammar as one Lark text, with the reserved words where it says `<RESERVED>`."""
-    return "\n".join(map(_read, files())).replace("<RESERVED>", "|".join(reserved()))
+    found = "\n".join(map(_read, files())).replace("<RESERVED>", "|".join(reserved()))
+    for spelling, name in SPELLINGS.items():
+        found = _SPELLED().sub(functools.partial(_with_spelling, spelling, name), found)
+    return found
+
+
+def _with_spelling(spelling: str, name: str, match: re.Match[str]) -> str:
+    """The terminal of an attribute's names with one more, where it has that name and lacks the other."""
+    names = match["names"].removeprefix("(?:").removesuffix(")").split("|")
+    if name not in names or spelling in names:
+        return match[0]
+    return f"{match['head']}(?:{'|'.join((*names, spelling))})=/"
 
 
 @functools.cache

@@ -99,7 +99,7 @@ class AttributePrinter(abc.ABC):
             elif self.options.print_extra_attributes or use.name == "is_composite":
                 text = self._use(use, instruction)
                 if text is not None:
-                    out.append(f"{use.name}={text}")
+                    out.append(f"{_word(use, instruction)}={text}")
         return out
 
     def _use(self, use: AttributeUse, instruction: Instruction) -> str | None:
@@ -322,6 +322,14 @@ _PRINTED_WHEN_ABSENT = (Printing.ALWAYS, Printing.DERIVED)
 _SEQUENTIAL = traits.CONTROL_FLOW
 _PRINTED_AS_CALLS = frozenset({"reduce-scatter", "scan", "fusion", "async-start"})
 """Opcodes whose body XLA introduces with `calls=` when it prints whole bodies."""
+
+
+def _word(use: AttributeUse, instruction: Instruction) -> str:
+    """The name under which an attribute is printed: as the module's text calls it, else as the newest release does."""
+    home = instruction._computation
+    if not use.spellings or home is None or home._module is None or home._module._source is None:
+        return use.name
+    return home._module._source.spellings.get(use.name, use.name)
 
 
 def _derived(use: AttributeUse, instruction: Instruction) -> Any:

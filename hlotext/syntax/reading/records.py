@@ -38,7 +38,7 @@ class ParsedAttribute:
     """One attribute of an op line or of the module header."""
 
     name: str
-    """As it stands in the text, without `=`."""
+    """As it stands in the text, without `=`; the known name for the spelling of another release."""
     value: Any
     """Its typed value; references for computations and instructions, `RawValue` for what is not known."""
     position: int = 0

@@ -78,8 +78,9 @@ ROWS: tuple[Opcode, ...] = (
             a.required("dim_labels"),
             a.FEATURE_GROUP_COUNT,
             a.BATCH_GROUP_COUNT,
-            AttributeUse("convolution_kind", Printing.IF_NOT_DEFAULT, default="unset"),
-            a.obsolete("conv_kind"),
+            AttributeUse(
+                "convolution_kind", Printing.IF_NOT_DEFAULT, default="unset", spellings=("conv_kind",)
+            ),
             a.OPERAND_PRECISION,
             AttributeUse("algorithm", Printing.IF_NOT_DEFAULT, default="unset", new=True),
             a.SPARSITY_CONFIG,

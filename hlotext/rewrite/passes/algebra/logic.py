@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlotext import layout as layouts
 from hlotext.ir.nodes.effects import has_side_effect
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.tables import xla_changes
+from hlotext.ir.tables import traits, xla_changes
 from hlotext.ir.values.types import ElementType, TypeKind
 from hlotext.rewrite.builder import retyped
 from hlotext.rewrite.passes.algebra.engine import (
@@ -74,9 +74,7 @@ def _is_identical(x: Instruction, y: Instruction) -> bool:
     return own == other
 
 
-_NO_DIFFERENCE = frozenset(
-    {"metadata", "origin", "frontend_attributes", "statistics", "control-predecessors"}
-)
+_NO_DIFFERENCE = traits.PROVENANCE | traits.CONTROL | {"frontend_attributes"}
 
 
 @rule("xor", handler="HandleXor")

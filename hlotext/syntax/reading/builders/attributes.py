@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlotext.findings.errors import TermError
+from hlotext.ir.tables.opcodes import SPELLINGS
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.syntax.reading.builders.values import Children, name_of
 from hlotext.syntax.reading.records import ParsedAttribute
@@ -17,10 +18,14 @@ class AttributeBuilder:
 
     def attribute(self, children: Children) -> ParsedAttribute:
         name, value = children
-        return ParsedAttribute(name_of(name), value, name.start_pos)
+        word = name_of(name)
+        return ParsedAttribute(SPELLINGS.get(word, word), value, name.start_pos)
 
-    header_attribute = attribute
     unknown_attribute = attribute
+
+    def header_attribute(self, children: Children) -> ParsedAttribute:
+        name, value = children
+        return ParsedAttribute(name_of(name), value, name.start_pos)
 
     def raw_value(self, children: Children) -> RawValue:
         texts: list[str] = []
