@@ -7,7 +7,7 @@ import pytest
 from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, AttributeInfo, Form
 from hlotext.ir.tables.opcode import AttributeUse, Printing
 from hlotext.ir.tables.opcode_attributes import COMMON_ATTRIBUTES
-from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.ir.tables.opcodes import OPCODES, SPELLINGS
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.syntax.language import grammar
 from tests.attribute_cases import GOOD, Case, read
@@ -62,7 +62,9 @@ def test_a_row_is_complete(info: AttributeInfo) -> None:
 
 def test_the_grammar_reads_what_the_table_says() -> None:
     """Each attribute's rule is the one that reads it, in both directions."""
-    assert {name: info.kind.rule for name, info in ATTRIBUTES.items()} == grammar.attribute_rules()
+    rules = {name: info.kind.rule for name, info in ATTRIBUTES.items()}
+    respelled = {spelling: rules[name] for spelling, name in SPELLINGS.items()}
+    assert {**rules, **respelled} == grammar.attribute_rules()
     assert {
         name: info.kind.rule for name, info in HEADER_ATTRIBUTES.items()
     } == grammar.header_attribute_rules()

@@ -9,6 +9,7 @@ import lark
 import pytest
 
 from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
+from hlotext.ir.tables.opcodes import SPELLINGS
 from hlotext.syntax.language import grammar
 from hlotext.syntax.reading import terms
 from hlotext.syntax.reading.builders import Builder
@@ -79,7 +80,7 @@ def test_the_readers_starts_are_rules() -> None:
 
 def test_grammar_and_attribute_table_know_the_same_attributes() -> None:
     """Each attribute of the table has a rule for its value, and each rule's attribute has a row."""
-    assert set(ATTRIBUTES) == set(grammar.attribute_rules())
+    assert {*ATTRIBUTES, *SPELLINGS} == set(grammar.attribute_rules())
     assert set(HEADER_ATTRIBUTES) == set(grammar.header_attribute_rules())
 
 

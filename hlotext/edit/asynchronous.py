@@ -1,4 +1,4 @@
-"""Which instruction may take which: a start is finished once, by its own done, and nothing else takes it."""
+"""Operands of asynchronous operations: a start is finished once, by its own done, and has no other user."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def check_left(user: Instruction, operands: Iterable[Instruction]) -> None:
 
 
 def is_finished_by(start: Instruction, user: Instruction) -> bool:
-    """Whether a user of an instruction finishes what that began."""
+    """True if a user of an instruction finishes the asynchronous operation that it began."""
     finishers = FINISHERS.get(start._opcode)
     return finishers is not None and user._opcode in finishers and user._operands[:1] == (start,)
 
 
 def _is_control(user: Instruction) -> bool:
-    """Whether an instruction takes a start for the order alone (XLA's `control_dep`)."""
+    """True if an instruction uses a start for the order alone (XLA's `control_dep`)."""
     return user._attributes.get("custom_call_target") == "control_dep"

@@ -1,4 +1,4 @@
-"""Which instruction may call which computation."""
+"""Validates calls of computations."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _callees(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Computation]]
 
 
 def _leads_to(callee: Computation, computation: Computation) -> bool:
-    """Whether one computation is another or, over others, calls it.
+    """True if one computation is another or calls it, directly or through others.
 
     Looked for from both sides in turn, since either may be few: callers of a long chain, or what a new copy calls. And among
     the callers of the one: where the other calls it already, as where an instruction is copied, one more call closes no ring.
@@ -89,7 +89,7 @@ def _leads_to(callee: Computation, computation: Computation) -> bool:
 
 
 def _above(computation: Computation) -> Iterator[Computation]:
-    """What leads to a computation, each once, the nearest first."""
+    """Computations that call a computation, directly or through others, each once, the nearest first."""
     seen = {computation}
     pending = deque(seen)
     while pending:
@@ -102,7 +102,7 @@ def _above(computation: Computation) -> Iterator[Computation]:
 
 
 def _below(computation: Computation) -> Iterator[Computation]:
-    """What a computation leads to, each at least once; with each instruction looked at it is said where the walk is."""
+    """Computations that a computation calls, directly or not, each at least once; yields the current one per instruction."""
     seen = {computation}
     pending = deque(seen)
     while pending:

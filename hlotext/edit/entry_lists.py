@@ -49,12 +49,12 @@ def drop_lists(module: Module) -> None:
 
 
 def counts_arguments(module: Module) -> bool:
-    """Whether there is a list of arguments."""
+    """True if there is a list of arguments."""
     return any(name in OF_ARGUMENTS for name in _notes(module))
 
 
 def _count(shapes: Sequence[Shape | None]) -> int | None:
-    """How many arrays PJRT counts; None where that is not known."""
+    """Number of arrays by PJRT's count; None if unknown."""
     if len(shapes) == 1 and shapes[0] is not None and shapes[0].is_tuple:
         return len(shapes[0].tuple_shapes)
     return None if None in shapes else len(shapes)

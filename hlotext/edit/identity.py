@@ -1,4 +1,4 @@
-"""What an instruction is called, which parameter it is, and where it stands in its computation."""
+"""Edits of an instruction's name, parameter number and position in its computation."""
 
 from __future__ import annotations
 

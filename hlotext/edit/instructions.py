@@ -375,7 +375,7 @@ def _watch(
 
 
 def _loses_tiles(before: Shape | None, after: Shape) -> bool:
-    """Whether tiles go with a shape: without any, precisions may not mix, anywhere in the module."""
+    """True if a change of shape removes tiles: without any, precisions may not mix, anywhere in the module."""
     return judge.has_tiles(before) and not judge.has_tiles(after)
 
 
@@ -415,7 +415,7 @@ def _called(value: object) -> Iterable[Computation]:
 
 
 def has_memories(module: Module) -> bool:
-    """Whether a module has values in buffers or in the host's memory: there operands count by more than their shapes."""
+    """True if a module has values in buffers or in host memory; then more than the shapes of operands matters."""
     return any(judge.memories(module))
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["inserted", "modified", "removed", "header"]
 Event = tuple[Kind, Any]
-"""What happened, and to which node; the module itself where it is its header."""
+"""A kind of change and the changed node; the module itself for its header."""
 
 _CONTRARY: dict[Kind, Kind] = {
     "inserted": "removed", "removed": "inserted", "modified": "modified", "header": "header",
@@ -34,7 +34,7 @@ class Journal:
         self._undo: list[tuple[Any, ...]] = []
         self.events: list[Event] = []
         self.announced = 0
-        """How many of the events listeners have heard of."""
+        """Number of events that were announced to listeners."""
         self.edits: list[Edit] = []
         """Those that are going on, from the outermost to the innermost."""
 
@@ -122,7 +122,7 @@ class Edit:
         self._suspects: dict[Instruction, None] | None = None
         self.computations: dict[Computation, None] | None = None
         self.finish: Callable[[Edit], None] | None = None
-        """What follows from the edit as a whole, done before it is judged."""
+        """Completes the edit as a whole, before it is validated."""
         self.relaid: dict[Instruction, None] | None = None
         """Parameters and roots to which this edit gave another layout."""
 
@@ -263,7 +263,7 @@ class Transaction:
     # ---- the record
 
     def _net(self) -> dict[Any, Kind]:
-        """What became of each node in all."""
+        """Net change of each node."""
         edit = self._edit
         events = self._events if edit is None else edit.journal.events[edit.place[1] :]
         found: dict[Any, Kind] = {}

@@ -1,4 +1,4 @@
-"""What an edit may have made wrong: what was wrong before is told from what is new."""
+"""Validates an edit and reports new errors only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hlotext.semantics.operation import Error, errors_of
 from hlotext.semantics.problems import Problem
 
 Counts = Counter[str]
-"""How often what is wrong, by code."""
+"""Number of errors by code."""
 
 NOTHING: Counts = Counter()
 """Of what nothing is wrong with."""
@@ -33,7 +33,7 @@ NOTHING: Counts = Counter()
 
 
 def counts(instruction: Instruction) -> Counts:
-    """How often what is wrong with an instruction by itself."""
+    """Counts the errors of an instruction by itself."""
     found = errors(instruction)
     return Counter(code for code, _ in found) if found else NOTHING
 
@@ -46,7 +46,7 @@ def check(instruction: Instruction, before: Counts) -> None:
 
 
 def errors(instruction: Instruction) -> tuple[Error, ...]:
-    """What is wrong with an instruction by itself.
+    """Errors of an instruction by itself.
 
     Whether precisions may mix, and what a fusion allows inside, takes a look at the whole module to find out. Most
     instructions are right by the strictest measure, so that look is taken for the others alone.
@@ -72,7 +72,7 @@ def errors(instruction: Instruction) -> tuple[Error, ...]:
 
 
 def _memory_errors(instruction: Instruction, facts: Facts) -> tuple[Error, ...]:
-    """What is wrong with an instruction for the memory that its values lie in: buffers, and the host's."""
+    """Errors of an instruction that follow from the memory of its values: buffers and host memory."""
     found: list[Problem] = []
     computation = instruction._computation
     if computation is None or instruction.is_root or not is_async_body(computation):
@@ -100,7 +100,7 @@ def _exact(instruction: Instruction, module: Module, facts: Facts) -> Facts:
 
 
 def memories(module: Module) -> tuple[bool, bool]:
-    """Whether some value of a module lies in a buffer of its own, and whether some lies in the host's memory."""
+    """Returns whether a module has values in buffers of their own, and whether it has values in host memory."""
     if module._memories is None:
         shapes = {i._shape for i in module.instructions() if i._shape is not None}
         uses_host = any(is_host(leaf) for shape in shapes for _, leaf in shape.leaves())
@@ -109,12 +109,12 @@ def memories(module: Module) -> tuple[bool, bool]:
 
 
 def is_host(shape: Shape) -> bool:
-    """Whether an array lies in the host's memory."""
+    """True if an array is in host memory."""
     return shape.layout is not None and shape.layout.memory_space == HOST_SPACE
 
 
 def has_tiles(shape: Shape | None) -> bool:
-    """Whether some array in a shape has a tiled layout."""
+    """True if an array of a shape has a tiled layout."""
     return shape is not None and any(
         leaf.layout is not None and leaf.layout.tiles for _, leaf in shape.leaves()
     )
@@ -124,7 +124,7 @@ def has_tiles(shape: Shape | None) -> bool:
 
 
 def header_counts(module: Module) -> Counts:
-    """How often what is wrong with what the header says of the entry computation."""
+    """Counts the errors of the header about the entry computation."""
     return Counter(code for code, _ in _header_errors(module))
 
 
@@ -138,7 +138,7 @@ def _header_errors(module: Module) -> list[Error]:
 
 
 def module_counts(module: Module) -> Counts:
-    """How often what is wrong with a whole module."""
+    """Counts the errors of a whole module."""
     return Counter(code for code, _ in verifier()(module))
 
 

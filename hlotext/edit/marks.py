@@ -1,4 +1,4 @@
-"""Which lines are printed anew: an edit marks what it changes, and what stands in the same line."""
+"""Marks lines to be printed again: those that an edit changes, and all else on the same line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every edit must prove of the graph before it happens: no cycle, no dangling use, nothing from elsewhere.
+"""Checks of the graph before an edit: no cycle, no dangling use, no node of another module.
 
 The list of a computation's instructions is a topological order (the reader asks it of texts, edits keep it). So an operand
 that stands before its user cannot close a cycle, and one that stands behind it must be moved, with all that it needs.
@@ -29,7 +29,7 @@ _NO_ATTRIBUTES: Mapping[str, Any] = {}
 
 
 def same_shape(a: Shape | None, b: Shape | None) -> bool:
-    """Whether one shape may stand for the other: they differ in layouts at most."""
+    """True if two shapes differ at most in layouts."""
     return a is b or (a is not None and b is not None and a.text_without_layout() == b.text_without_layout())
 
 
@@ -213,7 +213,7 @@ def check_added(computation: Computation, instruction: Instruction) -> None:
 
 
 def passes_sharding(instruction: Instruction) -> bool:
-    """Whether other instructions must have the sharding of this one: a loop, a branch, and what goes in and out of them."""
+    """True if other instructions must have the same sharding: loops, branches, and their inputs and outputs."""
     if instruction._opcode in LOOPING:
         return True
     computation = instruction._computation

@@ -119,7 +119,7 @@ def remove_unused_parameters(computation: Computation, parameters: Collection[In
 
 
 def _is_described(module: Module) -> bool:
-    """Whether the header says something of each of the entry's parameters, or of some by their numbers."""
+    """True if the header describes the entry's parameters, one by one or some by number."""
     attributes = module._attributes
     return any(
         name in attributes for name in (ENTRY_LAYOUT, _FLAGS, *(row[0] for row in _PARAMETER_NUMBERS))

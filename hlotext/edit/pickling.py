@@ -44,7 +44,7 @@ _OF_MODULE, _OF_COMPUTATION, _OF_INSTRUCTION = map(_plain_fields, (Module, Compu
 
 
 def reduced(node: Module | Computation | Instruction) -> tuple[Any, ...]:
-    """What a node's `__reduce__` gives. Raises TypeError for a computation that is still being built."""
+    """Implements `__reduce__` of nodes. Raises TypeError for a computation that is still being built."""
     if isinstance(node, Module):
         return restored_module, (module_state(node),)
     if isinstance(node, Computation):

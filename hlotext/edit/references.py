@@ -45,7 +45,7 @@ class MappedAttributes:
         return known[1]
 
     def parts(self, parts: Sequence[tuple[str, str, Any]]) -> list[tuple[str, str, Any]]:
-        """What op lines are made of (`Module._parts`), for the copy."""
+        """Parts of op lines (`Module._parts`) for the copy."""
         return [
             (text, opcode, self.of(value) if isinstance(value, dict) else value)
             for text, opcode, value in parts

@@ -1,4 +1,4 @@
-"""What edits ask of rooms above: to read texts, and to judge a whole module. Those rooms plug in when hlotext is imported."""
+"""Hooks for packages above: to read text, and to verify a whole module. They are set when hlotext is imported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Reader(Protocol):
-    """What reads texts."""
+    """Reader of texts."""
 
     def value(self, rule: str, text: str) -> Any:
         """The value of a text by a rule of the grammar. Raises ValueError."""
@@ -21,14 +21,14 @@ class Reader(Protocol):
         """The value of a constant of that shape. Raises ValueError."""
 
     def is_name(self, text: str) -> bool:
-        """Whether a text without `%` is read as the name of a node, wherever one may stand."""
+        """True if a text without `%` is read as the name of a node, wherever one may occur."""
 
     def attribute(self, text: str, *, is_header: bool) -> tuple[str, Any]:
         """Name and value of `name=value`. Raises ValueError."""
 
 
 class Verifier(Protocol):
-    """What judges a whole module."""
+    """Verifier of a whole module."""
 
     def __call__(self, module: Module) -> Iterable[tuple[str, str]]:
         """The code of each error, and a sentence."""

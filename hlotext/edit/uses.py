@@ -1,4 +1,4 @@
-"""Who takes whose result: one operand exchanged, and one instruction in the place of another."""
+"""Edits of uses: replacing one operand, and replacing one instruction by another."""
 
 from __future__ import annotations
 

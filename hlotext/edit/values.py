@@ -57,7 +57,7 @@ def some(names: Iterable[str]) -> str:
 
 @memoised(1 << 12)
 def name_problem(name: str) -> str:
-    """What keeps a text from being a node's name; empty where nothing does."""
+    """Reason why a text cannot be a node's name; empty if it can."""
     if not name:
         return "a name has at least one character"
     if name.startswith("__") and not name.startswith("__xla_"):
@@ -70,7 +70,7 @@ def name_problem(name: str) -> str:
 
 
 def reads_as_thread(text: str) -> bool:
-    """Whether a text may be the name of an execution thread, which is written between quotes without escapes."""
+    """True if a text may be the name of an execution thread, which is written in quotes without escapes."""
     return (
         bool(text) and text.replace("_", "a").replace("-", "a").replace(".", "a").isalnum() and text.isascii()
     )
@@ -215,7 +215,7 @@ def meant_by(opcode: str | None, name: str, value: object) -> Any:
 
 
 def is_printed(row: Opcode | None, name: object, value: object) -> bool:
-    """Whether an attribute is more than what XLA reads and forgets; copies do without the others."""
+    """True if XLA prints an attribute; copies omit attributes that it only reads."""
     use = allowed_attributes(row).get(name) if row is not None and isinstance(name, str) else None
     return getattr(value, "is_printed", True) is not False and (
         use is None or use.printed is not Printing.INPUT_ONLY
@@ -238,7 +238,7 @@ def header_attribute(name: object, value: object, module: Module) -> Any:
 
 
 def meant(name: str, known: Collection[str]) -> str:
-    """What a misspelt word may be meant to be, of the known ones."""
+    """The known word closest to a misspelled one, as a suggestion."""
     close = difflib.get_close_matches(name[:100], list(known), n=1, cutoff=0.66)
     return f"did you mean `{close[0]}`?" if close else f"it takes {', '.join(sorted(known))}"
 
@@ -319,7 +319,7 @@ def _nodes(kind: Kind, value: object, where: str) -> Any:
 
 
 def _raw(kind: Kind, value: RawValue, where: str) -> Any:
-    """What the text of a raw value reads as."""
+    """Reads the text of a raw value."""
     try:
         found = reader().value(kind.rule, value.text)
     except ValueError as error:
@@ -368,7 +368,7 @@ def _converted(kind: Kind, name: str, value: Any, shape: Shape | None) -> Any:
 
 
 def _read_back(kind: Kind, name: str, found: Any, value: Any) -> Any:
-    """What the text of a value reads as, which must be that value."""
+    """Reads the text of a value back; the result must be that value."""
     text = str(found) if isinstance(found, enum.Enum) else value_text(found, name)
     try:
         again = reader().value(kind.rule, text)
@@ -508,4 +508,4 @@ _MAKERS: dict[str, Any] = {
     "sharding": _sharding,
     "literal_with_shape": _literal_with_shape,
 }
-"""What makes the value of a kind from other Python values, by its rule."""
+"""Functions that convert other Python values to attribute values, by grammar rule."""

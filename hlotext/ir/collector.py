@@ -14,7 +14,7 @@ _allowed = os.environ.get(VARIABLE) != "untouched"
 
 
 def allow(is_allowed: bool) -> None:
-    """Whether the collector of this process may be paused. Where not, reading takes up to half as long again."""
+    """Allows or forbids pausing the collector of this process. Without pauses, reading takes up to 50 % longer."""
     global _allowed
     _allowed = is_allowed
 
@@ -56,7 +56,7 @@ def paused(*, pays: bool = True) -> Iterator[None]:
 
 
 class _Debt:
-    """What was made behind the collector's back. It counts what reaches the oldest generation, and does not see this."""
+    """Objects created while the collector was paused. It counts what reaches the oldest generation, and does not see this."""
 
     def __init__(self) -> None:
         self.made = 0
@@ -66,10 +66,10 @@ class _Debt:
         self.collections = 0
         """Full collections so far, whoever called for them."""
         self.has_frozen = False
-        """Whether the program has frozen objects: once it has, it is not asked again, since counting them takes time."""
+        """True once the program has frozen objects; then they are not counted again, since that takes time."""
 
     def finds_frozen(self) -> bool:
-        """Whether the program has frozen objects itself, now or earlier."""
+        """True if the program itself has frozen objects, now or earlier."""
         self.has_frozen = self.has_frozen or gc.get_freeze_count() > FROZEN_BY_PYTHON
         return self.has_frozen
 

@@ -1,4 +1,4 @@
-"""What goes wrong with nodes."""
+"""Errors of nodes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ class EditError(ValueError):
     def __init__(self, message: str, instead: str = "", *, code: str = "") -> None:
         super().__init__(f"{message}; {instead}" if instead else message)
         self.message = message
-        """What is wrong, and with which node, in one sentence without a full stop."""
+        """The error and the node at fault, in one sentence without a full stop."""
         self.instead = instead
-        """What to do instead; empty where there is nothing to say."""
+        """The alternative; empty if there is none."""
         self.code = code
         """The code that the reader or the verifier has for it; empty where it has none."""

@@ -1,4 +1,4 @@
-"""What is written to files: here and nowhere else, since on some systems Python would write other line ends."""
+"""Writes files. No other module does, since on some systems Python would write other line ends."""
 
 from __future__ import annotations
 

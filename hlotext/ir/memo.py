@@ -1,4 +1,4 @@
-"""What the process remembers: every cache is made here, is bounded by weight, and can be cleared.
+"""Process-wide caches: each is created here, is bounded by weight, and can be cleared.
 
 Caches of what a module says live as long as the process, so a server that reads many modules would fill any number of entries
 with long ones. Each has a bound on the memory that it may take, about; beyond it, it begins anew. What follows from the code
@@ -22,7 +22,7 @@ MAX_WEIGHT = 3 << 20
 """Bytes, about, of what one cache may hold."""
 
 _clears: list[Callable[[], None]] = []
-"""How to clear each cache."""
+"""Functions that clear the caches, one each."""
 
 
 def remembered(entries: int) -> Callable[[Callable[P, Result]], Callable[P, Result]]:
@@ -83,7 +83,7 @@ class Store:
         self._entries = entries
         self._held = 0
         self.results: dict[Any, Any] = {}
-        """What is kept, by key; to be read."""
+        """Cached results by key, for reading."""
         _clears.append(self.clear)
 
     def keep(self, key: Any, result: Any) -> None:

@@ -240,7 +240,7 @@ _WITH_NUMPY = {
     "SliceRange": "slices",
     "byte_ranges": "slices",
 }
-"""What works on whole arrays, by name, with its module: loaded when first used, since sizes alone need no numpy."""
+"""Functions on whole arrays, by name, and their modules: loaded on first use, since sizes alone need no numpy."""
 
 
 def __getattr__(name: str) -> Any:

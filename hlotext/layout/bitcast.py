@@ -26,7 +26,7 @@ def _same_type(a: Shape, b: Shape, ignore_element_type: bool) -> bool:
 def transpose_is_bitcast(
     source: Shape, target: Shape, permutation: Sequence[int], *, ignore_element_type: bool = False
 ) -> bool:
-    """Whether the transpose `target.dimensions[i] = source.dimensions[permutation[i]]` moves no element.
+    """True if the transpose `target.dimensions[i] = source.dimensions[permutation[i]]` moves no element.
 
     XLA's `TransposeIsBitcast`. False where the sizes do not belong to such a transpose. Raises LayoutError
     for ill-formed layouts.
@@ -43,7 +43,7 @@ def transpose_is_bitcast(
 
 
 def reshape_is_bitcast(source: Shape, target: Shape, *, ignore_element_type: bool = False) -> bool:
-    """Whether reshaping (row-major logical order kept) leaves every element where it lies.
+    """True if a reshape (row-major logical order kept) leaves every element in place.
 
     XLA's `ReshapeIsBitcast`. Every dimension longer than 1, of either side, is asked once: does one step
     along it move as far in memory as the same row-major step does in the other shape? That is as good as
@@ -60,7 +60,7 @@ def reshape_is_bitcast(source: Shape, target: Shape, *, ignore_element_type: boo
 
 
 def _steps_agree(a: Shape, b: Shape) -> bool:
-    """Whether the element one step along each dimension of `a` lies as far from the start in `b`."""
+    """True if one step along each dimension of `a` has the same offset in `b`."""
     physical_a, physical_b = dimension_strides(a), dimension_strides(b)
     logical_a, logical_b = (_row_major_strides(shape.dimensions) for shape in (a, b))
     for dimension, size in enumerate(a.dimensions):
@@ -98,7 +98,7 @@ def deduce_transpose_dimensions(source: Shape, target: Shape) -> Permutation | N
 
 
 def is_bitcast(source: Shape, target: Shape, *, ignore_element_type: bool = False) -> bool:
-    """Whether one reshape or one transpose that moves nothing leads from `source` to `target`.
+    """True if a single reshape or transpose that moves no element leads from `source` to `target`.
 
     XLA's `IsReshapeOrTransposeBitcast`. More bitcasts than these exist: see `decompose_bitcast`.
     """
@@ -138,7 +138,7 @@ BitcastDecomposition = BitcastReshape | BitcastTranspose | BitcastTransposeResha
 
 
 def decompose_bitcast(source: Shape, target: Shape) -> BitcastDecomposition | None:
-    """What a bitcast does: a reshape, else a transpose, else a transpose, a reshape and another transpose.
+    """Decomposes a bitcast into a reshape, else a transpose, else a transpose, a reshape and another transpose.
 
     XLA's `DecomposeBitcast`; element types and tiles are not compared. None where the numbers of elements
     differ (there XLA aborts), so that the second shape is no bitcast of the first.

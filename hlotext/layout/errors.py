@@ -1,4 +1,4 @@
-"""What is wrong with a shape, a layout or an index, and which part of it is at fault."""
+"""Errors of shapes, layouts and indices, each with the part at fault."""
 
 from __future__ import annotations
 

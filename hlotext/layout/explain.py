@@ -134,7 +134,7 @@ def _tile_parts(place: Placement) -> list[Part]:
 def _cut_meaning(
     step: TileStep, sizes: tuple[int, ...], rows: Sequence[DimensionPadding], *, first: bool, within: bool
 ) -> str:
-    """What one tile does to the dimensions that it finds; `within` if it stays inside of the tile before."""
+    """Explains one tile's effect on the dimensions before it; `within` if it stays inside the previous tile."""
     what = _times(sizes)
     if first:
         logical = [number for row in rows for number in row.dimensions]
@@ -360,7 +360,7 @@ def _table(title: str, rows: Sequence[tuple[str, str]]) -> str:
 
 
 def explain(shape: Shape) -> ArrayExplanation | TupleExplanation:
-    """What the text of a shape says, in plain words (`str()`) and as values.
+    """Explains the text of a shape, in plain words (`str()`) and as values.
 
     A buffer is explained as the array inside. Raises LayoutError for an ill-formed shape, a token and an
     opaque value.

@@ -29,7 +29,7 @@ _MEMORY_SPACES = {
 
 
 def memory_space_name(number: int) -> str:
-    """What `S(number)` stands for; spaces without a common meaning go by their number.
+    """Name of the memory space `S(number)`; spaces without a common meaning go by their number.
 
     It never moves an element.
     """
@@ -56,7 +56,7 @@ def _tiles(*sizes: tuple[int, ...]) -> tuple[Tile, ...]:
 
 @attrs.frozen
 class _TpuWidth:
-    """How the TPU compiler tiles arrays of types of one width."""
+    """Tiling that the TPU compiler chooses for arrays of types of one width."""
 
     type_bits: tuple[int, ...]
     """Widths of the types, `pred` counted as 8."""

@@ -63,7 +63,7 @@ def dimension_stride(shape: Shape, dimension: int) -> int:
 
 
 def index_in_bounds(shape: Shape, index: Sequence[int]) -> bool:
-    """Whether an index has the right length and every number is inside.
+    """True if an index has the right length and every number is in bounds.
 
     Negative numbers are outside (XLA lets them pass).
     """

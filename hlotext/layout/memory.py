@@ -299,7 +299,7 @@ def _blocks(target: Array, source: Array) -> Iterator[tuple[Array, Array]]:
 
 
 def _short_dimensions(target: Array, source: Array) -> int:
-    """How many of the minor dimensions to take out of the inner loop; 0 where the plain copy has long runs
+    """Number of minor dimensions to take out of the inner loop; 0 where the plain copy has long runs
     already.
     """
     run = 1

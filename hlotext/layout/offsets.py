@@ -125,7 +125,7 @@ def _checked_indices(place: Placement, indices: npt.ArrayLike) -> Integers:
 
 @attrs.frozen
 class _Term:
-    """What one logical dimension adds to the offset:
+    """Contribution of one logical dimension to the offset:
 
     `stride * (number // period) + table[number % period]`.
     """

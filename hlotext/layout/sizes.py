@@ -1,4 +1,4 @@
-"""How many bytes: the whole map, XLA's own functions (which see less), tuples, dynamic shapes, padding.
+"""Sizes in bytes: the whole map, XLA's own functions (which see less), tuples, dynamic shapes, padding.
 
 | question | function | XLA's name |
 |---|---|---|
@@ -89,7 +89,7 @@ def padding_ratio(shape: Shape) -> float:
 
 @attrs.frozen
 class DimensionPadding:
-    """What the first tile and no later one makes of one physical dimension."""
+    """Padding of one physical dimension by the first tile alone."""
 
     dimensions: tuple[int, ...]
     """Logical dimension numbers: one, several where `*` merges them, none for a dimension that the tile adds.
@@ -99,7 +99,7 @@ class DimensionPadding:
 
 
 def padding_by_dimension(shape: Shape) -> tuple[DimensionPadding, ...]:
-    """What the first tile pads, by physical dimension, major to minor; what `*` merges stands together.
+    """Padding by the first tile, by physical dimension, major to minor; dimensions that `*` merges are one.
 
     Later tiles may pad within the first one; that has no place in a dimension and shows in
     `allocated_elements` alone. Errors: `allocated_bytes`, for arrays.
@@ -211,7 +211,7 @@ def xla_array_data_size(shape: Shape) -> int:
 
 @attrs.frozen
 class IndexTable:
-    """How a back end lays out the table of pointers that a tuple is in memory."""
+    """Layout of a tuple's table of pointers in memory, by back end."""
 
     pointer_bytes: int
     alignment: int

@@ -1,4 +1,4 @@
-"""Which bytes a slice of an array touches, as contiguous runs, without looking at single elements.
+"""Bytes that a slice of an array touches, as contiguous runs, without visiting single elements.
 
 A slice is a box of index intervals. A tile cuts every interval into at most three (the end of a first tile,
 whole tiles, the start of a last one), so the boxes stay few: at most 3 to the power of the number of tile

@@ -255,7 +255,7 @@ def index_at(shape: Shape, position: int) -> tuple[int, ...] | None:
 
 
 def indices_at_byte(shape: Shape, offset: int) -> tuple[tuple[int, ...] | None, ...]:
-    """What lies in one byte: the logical index (or None for padding) of every element that has a bit there.
+    """Elements stored in one byte: the logical index (or None for padding) of each that has a bit there.
 
     Narrow elements packed by `E(n)` share a byte, so there may be several; the first has the lowest bits.
     Raises LayoutError for an ill-formed shape and a byte outside of the allocation.

@@ -98,7 +98,7 @@ def parameter(number: int | None = None, name: str | None = None) -> Pattern:
 
 
 def any_of(*patterns: Pattern) -> Pattern:
-    """What one of the patterns matches, tried in order (`m::AnyOf`)."""
+    """Matches if one of the patterns does, tried in order (`m::AnyOf`)."""
     return Pattern(alternatives=patterns)
 
 

@@ -1,4 +1,4 @@
-"""What patterns ask of an instruction's shape and attributes."""
+"""Facts of an instruction's shape and attributes that patterns ask for."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def subshape_text(instruction: Instruction, index: tuple[int, ...]) -> str | Non
 
 
 def is_effective_scalar(instruction: Instruction) -> bool:
-    """Whether an array has one element (`ShapeUtil::IsEffectiveScalar`)."""
+    """True if an array has one element (`ShapeUtil::IsEffectiveScalar`)."""
     shape = instruction.shape
     return shape is not None and shape.is_array and all(size == 1 for size in shape.dimensions)
 
@@ -71,7 +71,7 @@ def sharding(given: Sharding | str) -> Sharding:
 
 
 def has_sharding(instruction: Instruction, wanted: Sharding) -> bool:
-    """Whether an instruction has a sharding, metadata and the way in which it is written aside."""
+    """True if an instruction has this sharding, regardless of metadata and spelling."""
     found = instruction.sharding
     if found is None:
         return False
@@ -88,7 +88,7 @@ def attribute(opcode: str | None, name: str, value: object) -> Any:
 
 
 def has_attribute(instruction: Instruction, name: str, wanted: Any, given: object) -> bool:
-    """Whether an instruction has an attribute of a value, which was given in some form, in whatever form its text has it."""
+    """True if an instruction has an attribute with this value, whatever the spelling of either."""
     found = instruction.attributes.get(name)
     if found is None:
         found = _left_out(instruction, name)
@@ -109,7 +109,7 @@ def has_attribute(instruction: Instruction, name: str, wanted: Any, given: objec
 
 
 def _left_out(instruction: Instruction, name: str) -> Any:
-    """What an attribute that is not there stands for; None where that is nothing."""
+    """Value that an absent attribute stands for; None if there is none."""
     row = opcodes.opcode(instruction.opcode)
     use = opcodes.allowed_attributes(row).get(name) if row is not None else None
     if use is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def is_like(text: str, pattern: str) -> bool:
-    """Whether a text is like a pattern: `*` is any text, `?` one character, everything else itself, brackets too.
+    """True if a text matches a glob: `*` is any text, `?` one character, everything else itself, brackets too.
 
     The first place where the part between two stars fits is as good as any later one, so nothing is tried twice: the time
     grows with the text times the longest part.
@@ -29,7 +29,7 @@ def is_like(text: str, pattern: str) -> bool:
 
 
 def _fits(text: str, start: int, part: str) -> bool:
-    """Whether a part without stars stands at that place, which the text is long enough for."""
+    """True if a part without stars matches at that offset; the text is long enough."""
     if "?" not in part:
         return text.startswith(part, start)
     return all(

@@ -1,4 +1,4 @@
-"""How a pattern is tried: every pair of pattern and instruction once, with what was captured before.
+"""The matching algorithm: each pair of pattern and instruction is tried once, given the captures so far.
 
 Operands in any order and alternatives make ways that branch, and nested ones would make exponentially many. But what a part
 of a pattern captures matters to the rest only where the rest asks for the same name again. So of a part that shares no name
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from hlotext.matchers.pattern import Pattern
 
 Captures: TypeAlias = dict[str, Any]
-"""What names stand for: instructions; in text patterns also texts of shapes and attributes."""
+"""Captured values by name: instructions; in text patterns also texts of shapes and attributes."""
 
 
 @attrs.frozen
 class Options:
-    """What a match looks through on the way from user to operand."""
+    """Instructions that a match looks through on the way from user to operand."""
 
     opcodes: frozenset[str] = frozenset()
     """Opcodes of one operand that are skipped: `frozenset({"bitcast", "copy"})`."""
     fusion: bool = False
-    """Whether a fusion is taken for its root, and a fusion's parameter for what the fusion is given."""
+    """Look through fusions: a fusion stands for its root, and its parameters for its operands."""
     start: bool = False
-    """Whether the instruction itself, too, may stand behind these, or be a fusion that is taken for its root."""
+    """Look through from the matched instruction itself, too."""
 
 
 NOTHING_SKIPPED = Options()
@@ -69,7 +69,7 @@ class Matching:
         self.known: dict[Any, list[Captures]] = {}
 
     def ways(self, pattern: Pattern, place: Place, captures: Captures, options: Options) -> list[Captures]:
-        """What a pattern captures, in each way that makes a difference to the rest; empty where it does not match."""
+        """Captures of a pattern, for each way to match that matters to the rest; empty if it does not match."""
         options = pattern.options or options
         if not pattern.is_branching:
             return list(self._ways(pattern, place, captures, options))
@@ -145,7 +145,7 @@ class Matching:
                 pending.append(iter(self.ways(*items[len(pending)], {**captures, **found[-1]}, options)))
 
     def _kept(self, pattern: Pattern, place: Place, captures: Captures, way: Captures) -> Captures | None:
-        """What was captured with this instruction, where the conditions hold."""
+        """The captures with this instruction added; None if a condition fails."""
         name = pattern.capture
         if name is None and not pattern.conditions:
             return way
@@ -189,7 +189,7 @@ class Matching:
 
 
 def looked_through(instruction: Instruction, options: Options) -> Instruction:
-    """What stands behind the instructions that are to be skipped."""
+    """The first instruction that is not to be looked through."""
     if options is NOTHING_SKIPPED:
         return instruction
     while True:
@@ -205,7 +205,7 @@ def looked_through(instruction: Instruction, options: Options) -> Instruction:
 
 
 def _across_a_border(instruction: Instruction) -> Instruction | None:
-    """What a fusion passes for a parameter of its body, or what makes one of its outputs; None for everything else."""
+    """The fusion's operand for a parameter of its body, or the producer of one of its outputs; None for all others."""
     if instruction.opcode == "get-tuple-element":
         fusion = instruction.operands[0]
         root = fusion.called_computations[0].root if fusion.opcode == "fusion" else None

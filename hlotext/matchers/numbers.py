@@ -16,7 +16,7 @@ Number: TypeAlias = "bool | int | float | complex"
 
 
 def is_all(literal: Literal | None, value: Number) -> bool:
-    """Whether every element of an array is a number.
+    """True if every element of an array equals a number.
 
     A truth value is looked for among truth values, a whole number in every type that holds just that, a number with a point
     among floats and complex numbers, rounded to the type as XLA would round it (0.1 is the f32 next to it, 1e-60 is none).

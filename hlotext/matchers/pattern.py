@@ -30,7 +30,7 @@ Match: TypeAlias = Mapping[str, Any]
 
 
 class PatternError(ValueError):
-    """What is no pattern; the message says why and, of a text, where."""
+    """Error in a pattern; the message has the reason and, for a text, the position."""
 
 
 MAX_ANY_ORDER = 6
@@ -42,7 +42,7 @@ class Condition(sending.Uncopied):
     """Something that must hold of an instruction beyond opcode and operands."""
 
     text: str
-    """What must hold, for explanations: `it has one user`."""
+    """The condition in words, for explanations: `it has one user`."""
     holds: Callable[[Instruction, Captures], bool] = attrs.field(repr=False)
     """May add captures; that is undone when it says no."""
     names: tuple[str, ...] = ()
@@ -109,12 +109,12 @@ class SingleOperand:
     number: int
     pattern: Pattern
     is_optional: bool = False
-    """Whether there may be no operand of that number."""
+    """True if the operand may be missing."""
 
 
 @attrs.frozen
 class Pattern:
-    """What an instruction must be. Built by the functions of `hlotext.matchers` and the `with_` methods here."""
+    """Pattern of an instruction. Built by the functions of `hlotext.matchers` and the `with_` methods here."""
 
     opcode: str | None = None
     """None: any."""
@@ -123,21 +123,21 @@ class Pattern:
     capture: str | None = None
     """The name under which a match gives the instruction; a name used twice must be the same instruction."""
     any_order: bool = False
-    """Whether the operands may stand in another order. Raises ValueError for more than `MAX_ANY_ORDER` of them."""
+    """Match operands in any order. Raises ValueError for more than `MAX_ANY_ORDER` of them."""
     conditions: tuple[Condition, ...] = ()
     alternatives: tuple[Pattern, ...] = ()
     """If there are any, one of them must match; the other fields then come on top."""
     open_ended: bool = False
-    """Whether there may be more operands than patterns."""
+    """Allow more operands than patterns."""
     options: Options | None = None
-    """What to look through from here on; None: what the pattern around says."""
+    """Instructions to look through from here on; None: as the enclosing pattern."""
     single_operands: tuple[SingleOperand, ...] = ()
     forbidden: tuple[Pattern, ...] = ()
     """Patterns none of which may match."""
     name_counts: Mapping[str, int] = attrs.field(init=False, eq=False, repr=False)
-    """How often each name stands in this pattern; twice where a condition or what is forbidden asks for it."""
+    """Number of occurrences of each name in this pattern; 2 if a condition or a forbidden pattern refers to it."""
     is_branching: bool = attrs.field(init=False, eq=False, repr=False)
-    """Whether there may be several ways to match."""
+    """True if there may be several ways to match."""
 
     def __attrs_post_init__(self) -> None:
         if self.any_order and self.operands is not None and len(self.operands) > MAX_ANY_ORDER:
@@ -174,7 +174,7 @@ class Pattern:
         return ways[0] if ways else None
 
     def matches(self, instruction: Instruction) -> bool:
-        """Whether this matches."""
+        """True if the instruction matches."""
         return self.match(instruction) is not None
 
     def explain(self, instruction: Instruction, options: Options = NOTHING_SKIPPED) -> str | None:

@@ -121,7 +121,7 @@ class _Parser:
         return found
 
     def operands(self, pattern: Pattern) -> Pattern:
-        """What stands in the parentheses, behind the opening one."""
+        """Parses the operands after the opening parenthesis."""
         found: list[Pattern] = []
         open_ended = False
         if (end := re.compile(r"\s*\)").match(self.text, self.position)) is not None:

@@ -14,7 +14,7 @@ _WILD = re.compile(r"[*?]")
 
 
 def unknown_opcode(word: str) -> str | None:
-    """What is said of an opcode, or a shell pattern of opcodes, that is none; None for one that there is."""
+    """Error message for an unknown opcode, or for a glob that matches none; None for a known one."""
     if _WILD.search(word):
         if any(is_like(name, word) for name in opcodes.OPCODES):
             return None

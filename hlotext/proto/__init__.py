@@ -44,7 +44,7 @@ _HOMES = {
     "traces": ("DeviceTime", "OpTime", "Trace", "TracedModule", "read_trace"),
     "writer": ("write_module",),
 }
-"""Which file has which name: nothing is imported before it is asked for."""
+"""Public names by file, for lazy imports."""
 
 __getattr__ = doors.door(__name__, **_HOMES)
 

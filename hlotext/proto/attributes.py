@@ -177,7 +177,7 @@ ATTRIBUTES: dict[str, tuple[Read, Write | None]] = {
     ),
     "is_composite": _flag(89),
 }  # fmt: skip
-"""How each attribute is read and written; None for one that shares a message with others."""
+"""Reader and writer of each attribute; None for one that shares a message with others."""
 
 
 def _channel(f: Fields, t: Tools) -> int | None:

@@ -59,13 +59,13 @@ class Body:
     keys: list[str] | None
     """The ids of the nodes as they were written; None for one that has the local ids of the body that it is like."""
     upper: str = ""
-    """What these end in, which begin as those of that body: what holds the upper half."""
+    """Common suffix of the ids' varints, which begin like those of that body: the upper half."""
     calls: list[tuple[str, list[Computation]]] = attrs.field(factory=list)
     """The id of each instruction that calls, and what it calls."""
     has_predecessors: bool = False
-    """Whether some instruction has control predecessors."""
+    """True if an instruction has control predecessors."""
     like: Repeated | None = None
-    """What is known of bodies that are the same but for names and the upper halves of ids."""
+    """Cached facts of bodies that differ only in names and the upper halves of ids."""
 
     def ids(self) -> list[str]:
         """The ids of the nodes as they were written."""
@@ -99,7 +99,7 @@ class Bodies:
         self._heads = heads
         self._known: dict[str, dict[str, Parts]] = {}
         self._callees = callees
-        """What can be called so far, by the varint of its id."""
+        """Computations read so far, by the varint of their id."""
         self._repeats = Repeats(len(data) // 2)
 
     def read(self, module: Module, start: int, end: int) -> Body | None:
@@ -263,7 +263,7 @@ class Bodies:
         )
 
     def _other(self, found: re.Match[str]) -> tuple[str, str, dict[int, str], str, Parts]:
-        """What is not known yet of an instruction: the fields before its id, the id, lists of ids, other fields, the head."""
+        """Reads an instruction that is not cached: the fields before its id, the id, lists of ids, other fields, the head."""
         before, key, rest = found.group(1, 2, 8)
         lists: dict[int, str] = {}
         if rest[:2] in _LISTS:

@@ -64,7 +64,7 @@ class HeapEvent:
 
 @attrs.frozen
 class Buffers:
-    """What an `HloProto` says of memory."""
+    """Buffer assignment of an `HloProto`."""
 
     module: Module
     buffers: tuple[LogicalBuffer, ...]

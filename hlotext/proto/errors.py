@@ -1,4 +1,4 @@
-"""What can be wrong with a proto."""
+"""Errors of protos."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ProtoError(HloSyntaxError):
         at = offset or 0
         super().__init__(Finding("X101", Severity.ERROR, message + place, Span(at, at, 1, 1, 1, 1)))
         self.bare_message = message
-        """What is wrong, without the place."""
+        """The message without the position."""
         self.path = path
         """The message and field at fault: `computations[2].instructions[7].shape`; empty where it is the whole."""
         self.offset = offset

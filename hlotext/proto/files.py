@@ -1,4 +1,4 @@
-"""Which proto a file holds, told by its content, and the modules in it."""
+"""Detects the proto in a file by its content, and reads the modules in it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Span(NamedTuple):
     """A module inside of a file."""
 
     name: str
-    """What the file calls it; empty where only the module says it."""
+    """Its name in the file; empty if only the module has one."""
     start: int
     end: int
 
 
 def kind_of(data: bytes, name: str = "") -> str:
-    """Which of XLA's messages these bytes are. Raises ProtoError for none of them."""
+    """Detects which of XLA's messages these bytes are. Raises ProtoError for none of them."""
     fields: dict[int, int] = {}
     first: tuple[int, int] | None = None
     try:
@@ -61,7 +61,7 @@ def kind_of(data: bytes, name: str = "") -> str:
 
 
 def _looks_like_trace(data: bytes) -> bool:
-    """Whether bytes that cannot be read begin as an `XSpace` does: with a plane, and near its start the plane's name."""
+    """True if unreadable bytes begin like an `XSpace`: with a plane, and near its start the plane's name."""
     return data[:1] == b"\x0a" and any(name in data[:64] for name in (b"/host:", b"/device:"))
 
 
@@ -91,7 +91,7 @@ class Modules(Sequence[Module]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the file calls each of them, without reading it."""
+        """Names of the modules in the file, without reading them."""
         return tuple(span.name for span in self._spans)
 
     def __len__(self) -> int:

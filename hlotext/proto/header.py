@@ -1,4 +1,4 @@
-"""What a module's header and tables say, to and from the fields of `HloModuleProto`."""
+"""Converts a module's header and tables to and from the fields of `HloModuleProto`."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ _HANDLED = frozenset({1, 2, 3, 4, 6, 7, 8, 17, 18, 19, 20, 22, 24})
 
 
 def is_carried(number: int) -> bool:
-    """Whether a field of `HloModuleProto` is kept as it is, since a module has no place for it."""
+    """True if a field of `HloModuleProto` is kept as bytes, since a module has no attribute for it."""
     return number not in _HANDLED
 
 

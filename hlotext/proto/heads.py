@@ -1,4 +1,4 @@
-"""What many instructions have in common: opcode, shape, the opcode's own attributes and those that every one may have."""
+"""Templates shared by many instructions: opcode, shape, the opcode's own attributes and the common ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _MOST = 4_000
 
 @attrs.define(eq=False)
 class Head:
-    """What instructions with the same bytes around name, metadata and operands have in common."""
+    """Template of instructions whose bytes differ only in name, metadata and operands."""
 
     opcode: str
     shape: Shape
@@ -58,7 +58,7 @@ class Head:
     is_odd: bool
     """Attributes depend on the operands, or computations are called."""
     takes: int
-    """How many operands the opcode takes, if its conditions depend on nothing else; else -1."""
+    """Number of operands of the opcode, if its conditions depend on nothing else; otherwise -1."""
     base: Head | None = None
     """The same without metadata; None where it has none."""
     met: dict[Any, Any] = attrs.field(factory=dict)
@@ -288,7 +288,7 @@ _TAKES = {
     and row.name not in conditions.BY_OPCODE
     and row.name not in conditions.LOOK_FURTHER
 }
-"""How many operands opcodes take of which nothing else is asked."""
+"""Number of operands of the opcodes that have no other condition."""
 
 
 _WAYS = {
@@ -303,7 +303,7 @@ _WAYS = {
     )
     for row in opcodes.OPCODES.values()
 }
-"""How the attributes of each opcode are read."""
+"""Readers of the attributes of each opcode."""
 _CALL_NOTHING = frozenset({row.name for row in opcodes.OPCODES.values() if not row.stored_called_names})
 
 
@@ -318,7 +318,7 @@ def _values(piece: bytes, least: int, most: int) -> list[tuple[int, int | bytes]
 
 
 def is_shown(use: AttributeUse, value: Any, operands: tuple[Instruction, ...]) -> bool:
-    """Whether the text would say it, so that a module is the same from proto and from text."""
+    """True if the text would have it, so that a module is the same from proto and from text."""
     if use.printed is Printing.IF_TRUE:
         return value is True
     if use.printed is Printing.IF_NOT_DEFAULT:

@@ -29,7 +29,7 @@ class CarefulBodies:
         self._data = data
         self._heads = heads
         self._known = known
-        """What can be called so far, by the varint of its id."""
+        """Computations read so far, by the varint of their id."""
 
     def read(self, module: Module, path: str, start: int, end: int) -> Body:
         """The computation between two places."""

@@ -48,7 +48,7 @@ def as_read(computation: Computation) -> list[Instruction]:
 
 
 def _is_in_order(nodes: list[Instruction], has_predecessors: bool, starts: list[int]) -> bool:
-    """Whether these walks visit the instructions in the order in which they stand.
+    """True if these walks visit the instructions in their stored order.
 
     A walk from an instruction visits what stands from some place on up to it, and what each of its operands adds follows on
     what the one before it added. So from the last instruction on each one tells its operands where their walks begin, and

@@ -199,7 +199,7 @@ class _Reader:
 
 
 def _order(key: str) -> tuple[int, str]:
-    """What orders varints as their numbers, where they are no longer than they need to be."""
+    """Sort key that orders varints of minimal length by value."""
     return len(key), key[::-1]
 
 

@@ -34,21 +34,21 @@ several of the nodes."""
 
 
 class Repeated:
-    """What bodies have in common that are the same but for names and the upper half of ids."""
+    """Common part of bodies that differ only in names and the upper half of ids."""
 
     __slots__ = ("_rows", "begins", "between", "first", "is_in_order", "root")
 
     def __init__(self, between: list[str], first: list[Instruction], begins: list[str], root: int) -> None:
         self.between = between
-        """What lies behind their instructions' names, without the upper halves of ids."""
+        """Bytes after their instructions' names, without the upper halves of ids."""
         self.first = first
         """The nodes of the first one."""
         self.begins = begins
-        """What the ids of the instructions begin with."""
+        """Common prefix of the instructions' ids."""
         self.root = root
         """The root's place."""
         self.is_in_order = False
-        """Whether they were found to stand in the order in which XLA prints them."""
+        """True once their order is known to be XLA's print order."""
         self._rows: list[Row] = []
 
     def copies(self, names: list[str], computation: Computation) -> list[Instruction]:
@@ -96,7 +96,7 @@ class Repeats:
         """Bytes of bodies that may still be remembered."""
 
     def find(self, pieces: list[str], root: str) -> Repeated | None:
-        """What is known of bodies like one, given as what lies behind the name of each instruction, and the root's id."""
+        """Finds the cached part of a body, given the bytes after each instruction's name, and the root's id."""
         found = self._found.get(tuple(map(len, pieces)))
         if found is not None:
             body, begin, upper = "".join(pieces), root[:_LOWER], root[_LOWER:]

@@ -73,7 +73,7 @@ def read_sharding(raw: bytes, classes: Classes, depth: int = 0) -> Sharding:
 
 
 def tiles_in(tiles: DeviceList | IotaTileAssignment) -> int:
-    """How many device ids there are."""
+    """Number of device ids."""
     return len(tiles.device_ids) if isinstance(tiles, DeviceList) else tiles.num_devices
 
 

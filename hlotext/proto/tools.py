@@ -1,4 +1,4 @@
-"""What reading and writing the values of attributes needs: message classes, shapes, words, and fields of numbers."""
+"""Codec of attribute values: message classes, shapes, words, and fields of numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hlotext.proto.shapes import ShapeReader, ShapeWriter
 
 
 class Tools:
-    """What values need to be read or written."""
+    """State needed to read or write values."""
 
     def __init__(self, fill: bool = False) -> None:
         self.classes: Classes = pool.shallow()
@@ -27,7 +27,7 @@ class Tools:
         self.groups: dict[tuple[int, bytes], Any] = {}
         """Replica groups by their bytes: many collectives differ in nothing but their channel."""
         self.fill = fill
-        """Whether elided literals are written as zeros."""
+        """Write elided literals as zeros."""
         self.inner_module_text: Callable[[bytes], str] = _no_module
         """A module inside of another's header as text, as XLA prints it between quotes; who reads and writes sets it."""
         self.inner_module_bytes: Callable[[str], bytes] = _no_module

@@ -24,7 +24,7 @@ _OPERATIONS = "XLA Ops"
 """The line of a device's plane that the profiler derives for operations. Others repeat them: by framework's operation, by
 line of source, asynchronous ones from start to end."""
 _END = "end: "
-"""How the CPU names the event at which an operation is done, by whose context (`_c`) its start (`_p`) is found."""
+"""Name prefix of the CPU's event at the end of an operation; its context (`_c`) leads to the start (`_p`)."""
 _RUN_UNKNOWN = -1
 
 
@@ -43,7 +43,7 @@ class Sum:
 
 @attrs.define(eq=False)
 class Program:
-    """What a trace says of one program."""
+    """Data of one program in a trace."""
 
     name: str = ""
     spans: dict[str, dict[int, tuple[int, int]]] = attrs.field(factory=dict)
@@ -62,7 +62,7 @@ class Program:
 
     @property
     def runs(self) -> int | None:
-        """How often it ran, on the device on which it ran most; None where runs are not told apart."""
+        """Number of runs on the device with most of them; None if runs cannot be distinguished."""
         return max(map(len, self.spans.values()), default=0) if self.runs_known else None
 
     @property
@@ -114,7 +114,7 @@ class _Event(NamedTuple):
 
 
 def programs(data: bytes, name: str) -> dict[int | str, Program]:
-    """What the trace says of each program, by its number, else by the module's name. Raises ProtoError."""
+    """Data of each program in the trace, by its number, else by the module's name. Raises ProtoError."""
     return _Reader(wire.Buffer.of(data, name)).programs()
 
 

@@ -65,7 +65,7 @@ def _stats(data: bytes, start: int, end: int, name: str) -> Iterator[tuple[str, 
 
 
 def _is_proto(data: bytes, start: int, end: int) -> bool:
-    """Whether these bytes are an `HloProto`: a module in its first field."""
+    """True if these bytes are an `HloProto`: a module in its first field."""
     try:
         fields = [(n, k, a, b) for n, k, a, b in wire.scan(data, start, end)]
         if not fields or fields[0][:2] != (1, wire.BYTES):
@@ -81,7 +81,7 @@ def _is_proto(data: bytes, start: int, end: int) -> bool:
 
 @attrs.frozen
 class DeviceTime:
-    """What one operation took on one device, in all runs that the trace saw."""
+    """Time of one operation on one device, in all runs in the trace."""
 
     device: str
     """The name of the device's plane, `/device:GPU:0`; of a CPU `CPU`, with the number of several devices `CPU:0`."""
@@ -92,14 +92,14 @@ class DeviceTime:
 
 @attrs.frozen
 class OpTime:
-    """What one operation took in all runs that the trace saw, its callees included."""
+    """Time of one operation in all runs in the trace, including its callees."""
 
     devices: tuple[DeviceTime, ...]
     """On each device, the slowest first."""
     launches: int = 0
     """The host's calls that launched its kernels."""
     launch_seconds: float = 0.0
-    """What these calls took, on the host."""
+    """Host time of these calls."""
 
     @property
     def count(self) -> int:
@@ -131,12 +131,12 @@ class TracedModule:
     program_id: int | None
     """The number that the trace gives it; None where it gives none."""
     runs: int | None
-    """How often it ran while the trace was on; None where the trace does not tell runs apart, as those of GPUs do not."""
+    """Number of runs in the trace; None if the trace does not separate runs, as on GPUs."""
     seconds: float | None
     """From the first operation of a run to the end of its last, for all runs together, on the device on which that took
     longest; None where the trace does not tell runs apart."""
     times: dict[str, OpTime]
-    """What each operation took, by its name in the module; empty where the trace has no times of operations."""
+    """Time of each operation, by its name in the module; empty if the trace has no times of operations."""
     _read: Any = attrs.field(repr=False)
     _module: Module | None = attrs.field(default=None, repr=False)
 
@@ -154,11 +154,11 @@ class TracedModule:
 
     @property
     def counts_kernels(self) -> bool:
-        """Whether `count` is of kernels; False for what ran on the CPU."""
+        """True if `count` is of kernels; False for programs that ran on the CPU."""
         return any(name.startswith("/device:") for name in self.devices)
 
     def time_of(self, instruction: Instruction) -> OpTime | None:
-        """What an instruction of the module took; None where the trace does not say it.
+        """Time of an instruction of the module; None if the trace does not have it.
 
         Instructions inside of a fusion have no time of their own. Of operations of several computations with one name the
         time is that of all.

@@ -114,7 +114,7 @@ def scan(data: bytes, start: int, end: int, name: str = "") -> Iterator[tuple[in
 
 
 def fields(data: bytes) -> list[tuple[int, int, int, int]]:
-    """What `scan` says of all of a short message: most have tags and sizes of one or two bytes, which are read here at once.
+    """Scans all of a short message: most have tags and sizes of one or two bytes, which are read here at once.
 
     Raises ProtoError.
     """

@@ -71,7 +71,7 @@ class _Writer:
         self._literals: dict[int, tuple[bytes, Literal]] = {}
         self._parameter_shapes: dict[int, bytes] = {}
         self._known: dict[tuple[int, int, str], tuple[bytes, bytes, bytes]] = {}
-        """What instructions with the same attributes, shape and opcode have in common."""
+        """Cached bytes of instructions with the same attributes, shape and opcode."""
         self._kept: list[Any] = []
         self._lowest: list[bytes] = []
 
@@ -396,7 +396,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "scan": {"is_associative": False},
     "topk": {"largest": True, "is_stable": True},
 }
-"""What the absence of an attribute in the text stands for, where it is not what the absence of the field does."""
+"""Values of attributes absent from the text, where they differ from the default of the field."""
 
 
 def _completed(instruction: Instruction) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What XLA demands of an instruction and which shape it has: functions without text and places."""
+"""Checks and shape inference of single instructions: functions that know no text and no positions."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def check_operands(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
 
 
 def _check_update(instruction: Instruction, config: OutputToOperandAliasing) -> Iterator[Problem]:
-    """What an async-update shares is an element of the state, behind operands and result: `{{2}: (0, {2})}`."""
+    """The aliased element of an async-update is an element of the state, behind operands and result: `{{2}: (0, {2})}`."""
     state = instruction.operands[0].shape if instruction.operands else None
     for alias in config.aliases:
         index = alias.output_shape_index

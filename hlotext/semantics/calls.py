@@ -1,4 +1,4 @@
-"""What inference does not look at: reducers of collectives, operands that nothing takes."""
+"""Checks beyond shape inference: reducers of collectives, unused operands."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ MAX_UPDATES = 100
 
 @memoised(1 << 14)
 def attributes_fit(opcode: str, names: tuple[str, ...]) -> bool:
-    """Whether an opcode takes exactly such attributes: all allowed and the required ones there. Memoised."""
+    """True if these are attributes that the opcode takes, with all required ones. Memoized."""
     row = opcodes.opcode(opcode)
     if row is None:
         return False

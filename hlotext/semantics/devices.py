@@ -1,4 +1,4 @@
-"""Which devices take part: replica groups, source-target pairs, channel ids."""
+"""Participating devices: replica groups, source-target pairs, channel ids."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _device_problems(instruction: Instruction, devices: tuple[int, ...]) -> Iter
 
 
 def _wanted(instruction: Instruction, facts: Facts) -> int:
-    """How many numbers the groups hold (`GetCollectiveOpGroupMode`); 1 where the module does not say it."""
+    """Required number of members of all groups (`GetCollectiveOpGroupMode`); 1 if the module does not tell."""
     if "channel_id" not in instruction.attributes:
         return facts.replica_count
     if instruction.opcode in _BY_PARTITION:
@@ -130,7 +130,7 @@ def check_pairs(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
 
 
 def _parallel(instruction: Instruction) -> int:
-    """How often a device may send: with slices once for each of them."""
+    """Number of times that a device may send: once for each slice."""
     if not instruction.attributes.get("slice_sizes") or len(instruction.operands) != 4:
         return 1
     offsets, source = instruction.operands[2].shape, instruction.operands[0].shape

@@ -1,4 +1,4 @@
-"""How strictly a module is checked, and what the checks of single instructions know of it."""
+"""Options of the checks, and facts of the module that checks of single instructions need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hlotext.ir.values.shape import Shape
 
 @attrs.frozen
 class Facts:
-    """What is the same for all instructions of a module."""
+    """Facts common to all instructions of a module."""
 
     layout_sensitive: bool
     """Layouts count: values are passed on without changing theirs (`HloVerifierOpts::layout_sensitive`)."""
@@ -26,7 +26,7 @@ class Facts:
     """True for the instructions of a fusion's computation."""
 
     key: tuple[object, ...] = attrs.field(init=False, repr=False, eq=False)
-    """What tells these facts from others, without the rows of tables."""
+    """Cache key of these facts, without the rows of tables."""
 
     @key.default
     def _key(self) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""What the module's header says of the entry computation: shapes, aliases, donations."""
+"""Checks of the module header against the entry computation: shapes, aliases, donations."""
 
 from __future__ import annotations
 

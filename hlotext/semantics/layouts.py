@@ -75,7 +75,7 @@ def _problems(shape: Shape, layout: Layout) -> Iterator[tuple[str, str]]:
 
 
 def layout_error(shape: Shape) -> LayoutError | None:
-    """What `hlotext.layout` finds wrong with a shape; None for a good one."""
+    """The error that `hlotext.layout` finds in a shape; None if there is none."""
     try:
         layout_of(shape)
     except LayoutError as error:

@@ -87,7 +87,7 @@ def checks_for(opcode: str) -> tuple[OpCheck, ...]:
 
 
 def check_operation(instruction: Instruction, facts: Facts) -> tuple[Problem, ...]:
-    """What is wrong with an instruction by itself, as told by its operands, attributes and shapes."""
+    """Checks one instruction by its operands, attributes and shapes."""
     found: list[Problem] = []
     attributes = instruction._attributes
     wrong_shapes = False
@@ -106,7 +106,7 @@ _REMEMBERED = CALLS_NOTHING - conditions.LOOK_FURTHER - frozenset(ROLES)
 
 
 def errors_of(instruction: Instruction, facts: Facts) -> tuple[Error, ...]:
-    """What is wrong with an instruction by itself, errors alone: what XLA's reader demands, and its verifier.
+    """Errors of one instruction by the rules of XLA's reader and verifier.
 
     Those of equal operations are remembered. Shapes and values are told apart by identity, since most are shared: hashing
     them would take as long as some checks.

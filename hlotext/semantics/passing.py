@@ -29,7 +29,7 @@ TILES, SPACE, TAIL, SPLITS, SIZE = (
 """Parts of a layout that some comparisons leave out."""
 
 _ORDER_ONLY = frozenset({TILES, SPACE, TAIL, SIZE})
-"""What XLA leaves out where it compares the order of dimensions alone (`MinorToMajorOnlyInLayout`)."""
+"""Parts that XLA ignores where it compares the order of dimensions alone (`MinorToMajorOnlyInLayout`)."""
 
 
 @attrs.frozen
@@ -37,10 +37,10 @@ class Pair:
     """Two shapes that are those of one value."""
 
     mine: Shape | None
-    """What stands in the instruction's own shape, or in that of an operand."""
+    """Part of the instruction's own shape, or of an operand's."""
     other: Shape | None
     what: str
-    """What the other one is, in words."""
+    """Description of the other one."""
     where: Where = Part.SHAPE
     related: tuple[int | Callee, ...] = ()
     ignored: frozenset[str] = frozenset()

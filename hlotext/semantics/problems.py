@@ -1,4 +1,4 @@
-"""What a check says: a code, a sentence, and which part of the instruction is at fault. A value, so it can be kept."""
+"""Result of a check: a code, a sentence, and the part of the instruction at fault. A value, so it can be cached."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Callee:
 
 
 Other: TypeAlias = "tuple[str, Instruction]"
-"""What another instruction has to do with a problem, in words, and that instruction."""
+"""A related instruction, and its relation to the problem in words."""
 
 
 @attrs.frozen
@@ -47,10 +47,10 @@ class Problem:
     code: str
     """One of `codes.CODES`."""
     message: str
-    """What is wrong, in one sentence without a full stop."""
+    """The problem, in one sentence without a full stop."""
     where: Where = Part.OPCODE
     help: str = ""
-    """What to do about it; empty when there is nothing to say."""
+    """A suggestion; empty if there is none."""
     related: tuple[int | Callee | Other, ...] = ()
     """Other instructions that matter: operands by number, parts of called computations, or any, with what it has to do."""
     known: Collection[str] | None = attrs.field(default=None, eq=False)
@@ -59,7 +59,7 @@ class Problem:
 
     @property
     def is_error(self) -> bool:
-        """Whether XLA refuses what is wrong."""
+        """True if XLA rejects the instruction for it."""
         return self.code not in MILD
 
 

@@ -73,7 +73,7 @@ def _text(shape: Shape) -> str:
 
 
 def _first_difference(inferred: Shape, stated: Shape) -> str:
-    """Which element of a tuple differs first, and how; nothing for arrays and for tuples of another structure."""
+    """The first differing element of a tuple, in words; empty for arrays and for tuples of another structure."""
     leaves, others = dict(inferred.leaves()), dict(without_layout(stated).leaves())
     if leaves.keys() != others.keys() or len(leaves) < 2:
         return ""
@@ -84,7 +84,7 @@ def _first_difference(inferred: Shape, stated: Shape) -> str:
 
 
 def _misfit(instruction: Instruction, error: ShapeInferenceError) -> Problem:
-    """What inference says, under the code that it belongs to."""
+    """Converts an error of inference to a problem with its code."""
     name = error.attribute
     if name is None:
         where = Part.OPCODE if error.operand is None else error.operand
@@ -174,7 +174,7 @@ def check_shape(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
 
 @remembered(1 << 14)
 def too_large(shape: Shape) -> str:
-    """What is wrong with the sizes of a shape; empty for a good one (`ValidateDimensions`, `ValidateShapeSize`)."""
+    """Error in the sizes of a shape; empty if there is none (`ValidateDimensions`, `ValidateShapeSize`)."""
     for _, leaf in shape.leaves():
         array = leaf.tuple_shapes[0] if leaf.is_buffer else leaf
         count = 1
@@ -190,7 +190,7 @@ def too_large(shape: Shape) -> str:
 
 
 def check_comparison(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
-    """How compare orders integers and pred (`CheckElementwiseInstruction`): totally, in the old words and in the new."""
+    """Checks that compare orders integers and pred totally (`CheckElementwiseInstruction`), in old and new words."""
     shape = instruction.operands[-1].shape if instruction.operands else None
     if shape is None or not shape.is_array or default_order(shape.element_type) is not ComparisonOrder.TOTAL:
         return

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _NodePrinter:
-    """What `str()` and `to_text()` of nodes call; the printers are loaded when first needed."""
+    """Printer behind `str()` and `to_text()` of nodes; the printers are loaded when first needed."""
 
     def source(self, module: Module) -> str:
         return printing.source_style.source_text(module)
@@ -45,7 +45,7 @@ install(_NodePrinter())
 
 
 class _Reader:
-    """What edits read texts with; the readers are loaded when first needed."""
+    """Reader that edits use; the readers are loaded when first needed."""
 
     def value(self, rule: str, text: str) -> Any:
         try:

@@ -159,7 +159,7 @@ def _aliases(reporter: Reporter, module: Module) -> None:
 
 
 def _has(shape: Shape, index: tuple[int, ...]) -> bool:
-    """Whether a shape has a part of that index."""
+    """True if a shape has a part at that index."""
     try:
         shape.subshape(index)
     except IndexError:

@@ -121,7 +121,7 @@ class _Reading:
         return match.end() if match is not None else start
 
     def _kind(self, start: int) -> str:
-        """What the text from here on is: a module, a module without a header, one op line, or nothing known."""
+        """Kind of the text at an offset: a module, a module without a header, one op line, or unknown."""
         if self.text.startswith("HloModule", start):
             return "module"
         if _HEADERLESS().match(self.text, start):
@@ -187,7 +187,7 @@ class _Reading:
         return module, end
 
     def _first_error(self, start: int) -> list[Diagnostic]:
-        """What `parse` says of the module at an offset."""
+        """Diagnostics of `parse` for the module at an offset."""
         reading = _Reading(self.source, Reporter(self.source), self.infer, "fast")
         try:
             reading._strictly(reading._module("", start), start)
@@ -280,4 +280,4 @@ _COMPUTATION_LINE = late(
 )
 """The header of a computation, as it is looked for behind text that is none."""
 _MORE_LINES = late(rf"[\r\n][ \t]*+(?:(?:ROOT[ \t]++)?+{_WORD}[ \t]*=[ \t]|\}}|ENTRY\b)", re.ASCII)
-"""What stands behind an op line in a computation."""
+"""Text after an op line inside a computation."""

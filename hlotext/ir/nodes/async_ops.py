@@ -1,4 +1,4 @@
-"""Which opcodes are the start, the middle and the end of an asynchronous operation, and what belongs together."""
+"""Starts, updates and dones of asynchronous operations, and how they pair up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROLES = traits.ASYNC_ROLES
 """Every opcode that is part of an asynchronous operation, and which part."""
 
 CARRIERS = frozenset({"copy", "get-tuple-element", "opt-barrier", "tuple", "while"})
-"""What may stand between an async-start and its update or done (`TraceAsyncChain`): the state passes through."""
+"""Opcodes through which the state passes between an async-start and its update or done (`TraceAsyncChain`)."""
 
 FINISHERS = {
     "async-start": ("async-update", "async-done", *sorted(CARRIERS)),
@@ -24,7 +24,7 @@ FINISHERS = {
     "recv": ("recv-done", "tuple"),
     "send": ("send-done", "tuple"),
 }
-"""What may consume each start (`VerifySingleUser`); pipelined loops carry sends and receives in tuples."""
+"""Opcodes that may use each start (`VerifySingleUser`); pipelined loops carry sends and receives in tuples."""
 
 STARTS = {
     **dict.fromkeys(
@@ -35,7 +35,7 @@ STARTS = {
     "recv-done": ("recv", "get-tuple-element"),
     "send-done": ("send", "get-tuple-element"),
 }
-"""What each done may finish (`VerifySingleOperand`)."""
+"""Opcodes that may be the operand of each update or done (`VerifySingleOperand`)."""
 
 _MANUAL = frozenset({"GlobalToLocalShape", "LocalToGlobalShape"})
 _CARRYING_TARGETS = frozenset({"Sharding", *_MANUAL, *(f"xla.sdy.{target}" for target in _MANUAL)})
@@ -43,7 +43,7 @@ _CARRYING_TARGETS = frozenset({"Sharding", *_MANUAL, *(f"xla.sdy.{target}" for t
 
 
 def is_carrier(instruction: Instruction) -> bool:
-    """Whether the state of an asynchronous operation may pass through an instruction."""
+    """True if the state of an asynchronous operation may pass through an instruction."""
     return instruction._opcode in CARRIERS or (
         instruction._opcode == "custom-call"
         and instruction._attributes.get("custom_call_target") in _CARRYING_TARGETS
@@ -51,7 +51,7 @@ def is_carrier(instruction: Instruction) -> bool:
 
 
 Callers = Callable[["Computation"], Iterable["Instruction"]]
-"""What gives the instructions that call a computation."""
+"""Returns the instructions that call a computation."""
 
 
 def async_starts(instruction: Instruction, callers: Callers | None = None) -> list[Instruction]:
@@ -101,7 +101,7 @@ def _results(loop: Instruction, index: tuple[int, ...]) -> list[tuple[Instructio
 def _around(
     callers: Iterable[Instruction], index: tuple[int, ...]
 ) -> list[tuple[Instruction, tuple[int, ...]]]:
-    """What the parameter of a loop's body or condition may be."""
+    """Values of the parameter of a loop's body or condition."""
     found: list[tuple[Instruction, tuple[int, ...]]] = []
     for caller in callers:
         if caller._opcode == "while":
@@ -118,12 +118,12 @@ COLLECTIVES_GROUP = "_collectives_group"
 
 
 def is_async_body(computation: Computation) -> bool:
-    """Whether an async-start runs a computation."""
+    """True if an async-start runs the computation."""
     return any(caller._opcode == "async-start" for caller in computation.calls)
 
 
 def is_single_operation(computation: Computation) -> bool:
-    """Whether a computation may hold one operation alone, since an async-start runs it."""
+    """True if the computation may hold only one operation, since an async-start runs it."""
     starts = [caller for caller in computation.calls if caller._opcode == "async-start"]
     return any(COLLECTIVES_GROUP not in start.frontend_attributes for start in starts)
 
@@ -131,7 +131,7 @@ def is_single_operation(computation: Computation) -> bool:
 def extra_operation(
     body: Computation, instructions: Sequence[Instruction], root: Instruction
 ) -> Instruction | None:
-    """What makes these the instructions of more than one operation; None where nothing does (`VerifyAsyncComputation`).
+    """The instruction that makes the body more than one operation; None if there is none (`VerifyAsyncComputation`).
 
     One operation, and what only passes parameters on or ties transfers together. Other threads may do as much as they like.
     """

@@ -1,4 +1,4 @@
-"""What stands in a computation in place of a line that could not be read."""
+"""Placeholder in a computation for a line that could not be read."""
 
 from __future__ import annotations
 

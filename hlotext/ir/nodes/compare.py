@@ -94,7 +94,7 @@ class _Comparison:
             yield f"{what}: {_shown(a)} and {_shown(b)}"
 
     def _same(self, a: object, b: object) -> bool:
-        """Whether two values are the same; follows their parts without recursion, since some nest deep."""
+        """True if two values are the same; follows their parts without recursion, since some nest deeply."""
         stack = [(a, b)]
         while stack:
             a, b = stack.pop()
@@ -133,7 +133,7 @@ def _places(module: Module) -> dict[object, tuple[int, ...]]:
 
 
 def _parts(value: Any) -> list[object] | None:
-    """What a value is made of; None for one that is compared as a whole."""
+    """Parts of a value; None for one that is compared as a whole."""
     if isinstance(value, float):
         return [struct.pack("d", value)]
     if isinstance(value, tuple | list):

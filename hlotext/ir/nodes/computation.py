@@ -39,10 +39,10 @@ class Computation:
     _end: int = -1
     _brace: int = -1
     _name_mark: str | None = None
-    """What stands before names (`%` or nothing) where every op line was written as XLA writes them, operands joined by
+    """Prefix of names (`%` or nothing) where every op line was written as XLA writes them, operands joined by
     `, ` and numbered every five; None otherwise."""
     _parts_read: int | None = 0
-    """How many of its module's `_parts` had been read at its end, where its op lines are made of these alone; 0 or None
+    """Number of its module's `_parts` read up to its end, where its op lines are made of these alone; 0 or None
     otherwise."""
     _removed_spans: list[tuple[int, int]] = attrs.field(factory=list)
     """Where the op lines that were taken out stand in the source."""
@@ -85,7 +85,7 @@ class Computation:
 
     @property
     def backend_config(self) -> BackendConfig | None:
-        """What stands in `backend_config=` behind its closing brace; None where nothing does."""
+        """The `backend_config=` after its closing brace; None if there is none."""
         return self._backend_config
 
     @property

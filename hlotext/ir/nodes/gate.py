@@ -1,4 +1,4 @@
-"""How nodes are written: every write goes to one gate, which belongs to a room above and installs itself here."""
+"""Writes to nodes: each goes through one gate, which belongs to a package above and installs itself here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Gate(Protocol):
-    """What the setters and editing methods of nodes call. Each raises EditError, and then nothing has changed."""
+    """Interface that setters and editing methods of nodes call. Each method may raise EditError; then nothing has changed."""
 
     def change(self, instruction: Instruction, changes: Mapping[str, Any], *, typed: bool) -> None: ...
 
@@ -73,7 +73,7 @@ class Gate(Protocol):
 
 
 class _NoGate:
-    """What stands here before a gate is installed."""
+    """Placeholder until a gate is installed."""
 
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError("nodes cannot be edited: import hlotext (or hlotext.edit) first")

@@ -32,7 +32,7 @@ else:
 
 
 class Form(enum.Enum):
-    """How an instruction stands in the text that it was read from."""
+    """Form of an instruction in the text that it was read from."""
 
     LINE = "line"
     """A line of its own. New instructions have this form too."""
@@ -113,7 +113,7 @@ class Instruction:
     _attributes: dict[str, Any] = attrs.field(factory=dict)
     """Shared by all instructions whose attributes have the same text, so it is replaced, never changed in place."""
     _argument: int | Literal | None = None
-    """What stands in the parentheses of `parameter` and `constant`."""
+    """Content of the parentheses of `parameter` and `constant`."""
     _computation: Computation | None = None
     _place: int | tuple[int, int] | None = None
     """Where the instruction stands in the source: start and end, or only the end for an op line without line ends inside."""
@@ -155,7 +155,7 @@ class Instruction:
 
     @property
     def form(self) -> Form:
-        """How it stands in the text."""
+        """Its form in the text."""
         return self._form
 
     @property
@@ -228,7 +228,7 @@ class Instruction:
 
     @property
     def sharding(self) -> Sharding | None:
-        """How the result is laid out over devices; None when the text says nothing."""
+        """Distribution of the result over devices; None if the text has none."""
         return self._attributes.get("sharding")
 
     @property

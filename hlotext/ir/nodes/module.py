@@ -80,10 +80,10 @@ class Module:
     _header_start: int = -1
     """Where the word HloModule stands; negative for a text without a header."""
     _is_guess: bool = False
-    """Whether `parse_tolerant` could not read the header, or that of a computation: what holds what is a guess."""
+    """True if `parse_tolerant` could not read the header of the module or of a computation: the structure is a guess."""
     _parts: list[tuple[str, str, Shape | Literal | int | dict[str, Any]]] = attrs.field(factory=list)
-    """What op lines are made of, each once and in the order in which it was first read: its text, the opcode on the line, and
-    what was read: the shape (its text goes on to the opcode), the literal or number in the parentheses, the attributes."""
+    """Parts of op lines, each once and in the order in which it was first read: its text, the opcode on the line, and the
+    value: the shape (its text goes on to the opcode), the literal or number in the parentheses, the attributes."""
     _removed: list[Computation] = attrs.field(factory=list)
     """Computations that were taken out; their text is still in the source."""
     _is_touched: bool = False
@@ -92,16 +92,16 @@ class Module:
     """True once other stack frames were set than those in the text."""
     _revision: int = 0
     _journal: Any = None
-    """What the gate notes while the module is being edited; None between edits."""
+    """Undo log of the gate while the module is being edited; None between edits."""
     _listeners: tuple[Listener, ...] = ()
     _mixes_precisions: bool | None = None
-    """Whether there are tiled layouts, so that precisions may mix, as the gate found out."""
+    """True if there are tiled layouts, so that precisions may mix; None until the gate has asked."""
     _wide: tuple[tuple[Instruction, ...], Wires] | None = None
     """The operands of the instruction with many of them that was edited last, and where each stands."""
     _strict_facts: Any = None
-    """What the gate judges instructions by, and the header's attributes and tables from which it follows."""
+    """Facts by which the gate checks instructions, and the header attributes and tables that they follow from."""
     _memories: tuple[bool, bool] | None = None
-    """Whether values lie in buffers of their own, and in the host's memory, as the gate found out."""
+    """True if there are values in buffers of their own, and in host memory; None until the gate has asked."""
     _callers: dict[Computation, dict[Instruction, None]] | None = None
     _order: Order[Computation] | None = None
     _by_name: tuple[int, dict[str, Instruction | Computation]] | None = None
@@ -115,7 +115,7 @@ class Module:
     """The names of computations, and of their instructions by ids in the proto that was read, where those that call others
     stand in another order: XLA's order of computations follows the ids."""
     _facts: tuple[int, dict[str, Any]] | None = None
-    """What `hlotext.analysis` found out, by the fact's name, and the revision that it is true of."""
+    """Facts computed by `hlotext.analysis`, by name, and the revision that they are true of."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""How nodes get their text, and modules their proto: what makes them belongs to rooms above and installs itself here."""
+"""Text of nodes and protos of modules: the printers belong to packages above and install themselves here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Printer(Protocol):
-    """What `str()` and `to_text()` of nodes call."""
+    """Interface that `str()` and `to_text()` of nodes call."""
 
     def source(self, module: Module) -> str: ...
 
@@ -48,7 +48,7 @@ def install_proto_writer(write: Callable[[Module, bool], bytes]) -> None:
 
 
 def proto_writer() -> Callable[[Module, bool], bytes]:
-    """What writes protos. Raises RuntimeError before it is installed."""
+    """The installed writer of protos. Raises RuntimeError if there is none."""
     if not _proto_writers:
         raise RuntimeError("no writer of protos is installed: import hlotext first")
     return _proto_writers[0]

@@ -1,4 +1,4 @@
-"""What an edit did: which nodes it inserted, modified and removed, and how to take it back."""
+"""Record of an edit: nodes inserted, modified and removed, and its undo."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Node: TypeAlias = "Instruction | Computation"
 
 
 class Record(Protocol):
-    """What was done inside of `with module.transaction() as record:`, so far or in all.
+    """Changes made so far inside `with module.transaction() as record:`.
 
     Each node stands in one of the three: what was inserted and taken out again in none of them. Instructions and computations
     come in the order in which they were first met.
@@ -32,7 +32,7 @@ class Record(Protocol):
 
     @property
     def changed_header(self) -> bool:
-        """Whether the module's name, header attributes or stack frames changed."""
+        """True if the module's name, header attributes or stack frames changed."""
 
     def undo(self) -> None:
         """Takes all of it back. Raises EditError once something else was edited behind it."""

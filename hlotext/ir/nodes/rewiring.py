@@ -80,7 +80,7 @@ def wires_of(user: Instruction) -> Wires:
 
 
 def is_wide(user: Instruction) -> bool:
-    """Whether an instruction has so many operands that they are not all looked at when one of them changes."""
+    """True if an instruction has so many operands that a change of one should not visit them all."""
     return type(user) is Rewiring or (type(user) is Instruction and len(user._operands) > _WIDE)
 
 
@@ -93,7 +93,7 @@ def operand_at(user: Instruction, place: int) -> Instruction:
 
 
 def operand_count(user: Instruction) -> int:
-    """How many operands there are, without asking for them."""
+    """Number of operands, without building the tuple."""
     if type(user) is Rewiring:
         wires: Wires = _KEPT.__get__(user)
         return len(wires.operands)
@@ -101,7 +101,7 @@ def operand_count(user: Instruction) -> int:
 
 
 def has_repeated_operands(user: Instruction) -> bool:
-    """Whether an instruction takes an operand twice; of many operands this is soon known after each exchange."""
+    """True if an operand occurs twice; for many operands the answer is maintained incrementally."""
     if is_wide(user):
         wires = wires_of(user)
         return len(wires.places) < len(wires.operands)

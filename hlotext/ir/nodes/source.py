@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _COUNTED = 2
-"""How often a text may be gone through to count lines, before all line ends are noted: that takes as long as ten times."""
+"""Maximum number of passes over a text to count lines; after that all line ends are indexed, which costs ten passes."""
 _NEAR = 100_000
 """Characters that may be counted through in any text."""
 
@@ -49,7 +49,7 @@ class Source:
     """One text and its name. Line ends are LF, CRLF or CR; the text is kept as it came."""
 
     lets_go: ClassVar[bool] = False
-    """Whether instructions that were read may be read anew later, as other objects (`Module.walk`)."""
+    """True if instructions may be unloaded and read again later as other objects (`Module.walk`)."""
     text: str = attrs.field(repr=False)
     name: str = "<text>"
     """File name for messages."""

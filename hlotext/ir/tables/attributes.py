@@ -17,7 +17,7 @@ from hlotext.ir.values.value import Value
 
 
 class Form(enum.Enum):
-    """How the value of an attribute is made up."""
+    """Multiplicity of an attribute's value."""
 
     ONE = "one value of the class"
     LIST = "a tuple of such values"
@@ -30,12 +30,12 @@ class Form(enum.Enum):
 
 @attrs.frozen(repr=False)
 class Kind(Value):
-    """What some attributes hold: the Python class of the value, and the grammar's rule that reads it."""
+    """Type of attribute values: their Python class, and the grammar rule that reads them."""
 
     rule: str
     """Rule of the grammar that reads the text behind `=`; `str()` of the value is that text again, in the usual form."""
     words: str
-    """What it holds, for people."""
+    """The type in words."""
     class_names: tuple[str, ...] = ()
     """`int`, `bool`, `float` or `str`, or `file:Class` below `hlotext.ir.values`; empty for nodes."""
     form: Form = Form.ONE
@@ -130,19 +130,19 @@ class AttributeInfo(Value):
     name: str
     """As it stands in the text, without `=`."""
     kind: Kind
-    """What it holds."""
+    """The type of its value."""
     doc: str
-    """What it means."""
+    """Its meaning."""
     printed: str = "if given"
     """When XLA prints it; the opcode table says it for each opcode."""
     default: object = None
-    """What the absence of a header's attribute stands for, so that it is not printed; None where that is nothing."""
+    """Value that an absent header attribute stands for; it is not printed. None if there is none."""
     era: str = ""
     """`old` or `new` where the XLA release that is imitated does not know the attribute; empty otherwise."""
 
     @property
     def value(self) -> str:
-        """What it holds, for people."""
+        """The type in words."""
         return self.kind.words
 
     @property

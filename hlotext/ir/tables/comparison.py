@@ -1,4 +1,4 @@
-"""How elements are ordered where a compare does not say so, and what its old and new words for it mean."""
+"""Element order of compare: defaults, and the old and the new words for it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _TYPES = {
 
 
 def default_type(element: ElementType) -> ComparisonType | None:
-    """What a missing `type=` stands for (`Comparison::DefaultComparisonType`); None where nothing is compared."""
+    """The default of `type=` (`Comparison::DefaultComparisonType`); None for types that cannot be compared."""
     return _TYPES.get(element.kind)
 
 
 def default_order(element: ElementType) -> ComparisonOrder | None:
-    """What a missing `order=` stands for (`Comparison::DefaultOrdering`); None where nothing is compared."""
+    """The default of `order=` (`Comparison::DefaultOrdering`); None for types that cannot be compared."""
     return _order_of_type(_TYPES.get(element.kind))
 
 
 def order_of(attributes: Mapping[str, Any], element: ElementType) -> ComparisonOrder | None:
-    """How a compare orders elements, by `order=`, by `type=` of older text, else by their type.
+    """Element order of a compare: by `order=`, by `type=` of older text, else by the element type.
 
     None where neither says it, and where what stands there is no word of XLA's.
     """

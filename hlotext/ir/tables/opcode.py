@@ -1,4 +1,4 @@
-"""What a row of the opcode table says of an opcode: operands, attributes in print order, shape rule."""
+"""Rows of the opcode table: operands, attributes in print order, rules and traits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hlotext.ir.values.value import Value
 
 
 class Family(enum.Enum):
-    """What kind of thing an opcode does; shape rules and checks are kept by family."""
+    """Family of an opcode; shape rules and checks are kept by family."""
 
     ELEMENTWISE_UNARY = "elementwise, one operand"
     ELEMENTWISE_BINARY = "elementwise, two operands"
@@ -37,7 +37,7 @@ class Family(enum.Enum):
 
 
 class Payload(enum.Enum):
-    """What stands in the parentheses behind the opcode."""
+    """Content of the parentheses after the opcode."""
 
     OPERANDS = "operands"
     PARAMETER_NUMBER = "parameter number"
@@ -45,7 +45,7 @@ class Payload(enum.Enum):
 
 
 class Count(enum.Enum):
-    """What XLA's reader asks of the number of operands besides the bounds."""
+    """Constraints of XLA's reader on the number of operands, besides the bounds."""
 
     ANY = "any number"
     EVEN = "an even number"
@@ -60,7 +60,7 @@ class Count(enum.Enum):
 
 @attrs.frozen(repr=False)
 class Arity(Value):
-    """How many operands XLA's reader requires."""
+    """Number of operands that XLA's reader requires."""
 
     minimum: int = 0
     maximum: int | None = None
@@ -68,7 +68,7 @@ class Arity(Value):
     count: Count = Count.ANY
 
     def accepts(self, operands: int) -> bool:
-        """Whether that many operands can be right, judged by bounds and parity alone."""
+        """True if that number of operands may be right, by bounds and parity alone."""
         if operands < self.minimum or (self.maximum is not None and operands > self.maximum):
             return False
         if self.count is Count.EVEN:
@@ -126,7 +126,7 @@ class Effect(enum.Enum):
 
 
 class CallContext(enum.Enum):
-    """How an opcode uses the computations it calls (`GetInstructionCallContext`)."""
+    """Use of the computations that an opcode calls (`GetInstructionCallContext`)."""
 
     NONE = "calls none"
     CONTROL_FLOW = "runs them as a part of the schedule"
@@ -139,16 +139,16 @@ AsyncRole = Literal["start", "update", "done"]
 
 @attrs.frozen(repr=False)
 class WireRule(Value):
-    """What a device sends of D bytes of operands and R bytes of results, in a group of n."""
+    """Bytes that a device sends, given D bytes of operands and R bytes of results, in a group of n."""
 
     counts: Literal["operands", "results"] = "operands"
-    """Whether the share is one of D or of R."""
+    """The bytes that are counted: D or R."""
     is_shared: bool = False
-    """Whether a device keeps its own part: (n - 1) / n of it is sent."""
+    """True if a device keeps its own part, so that (n - 1) / n of the bytes are sent."""
     rounds: int = 1
     """Number of times everything goes around: 2 where a reduction is followed by the distribution of its result."""
     is_at_most: bool = False
-    """Whether the real figure is known only at run time."""
+    """True if the figure is an upper bound: the real one is known only at run time."""
     steps: Literal["one", "chain", "exchange"] = "one"
     """Messages that follow each other in a round: one; a chain of n - 1 (a tree: log n); n / 2 exchanges."""
 
@@ -195,7 +195,7 @@ class Derived(enum.Enum):
 
 
 class Calls(enum.Enum):
-    """What an attribute that names computations holds."""
+    """Number of computations that an attribute names."""
 
     NONE = "no computation"
     ONE = "one computation"
@@ -203,7 +203,7 @@ class Calls(enum.Enum):
 
 
 class Role(enum.Enum):
-    """How much an attribute says of what an instruction computes."""
+    """Role of an attribute in an instruction."""
 
     MEANING = "a part of the operation"
     IDENTIFIER = "a number that tells operations apart"
@@ -224,7 +224,7 @@ class AttributeUse(Value):
     required: bool = False
     """XLA's reader rejects the instruction without it."""
     default: object = None
-    """What an absent attribute stands for; None where that is nothing. A `Derived` depends on operand 0."""
+    """Value that an absent attribute stands for; None if there is none. A `Derived` depends on operand 0."""
     calls: Calls = Calls.NONE
     optional_for_scalar: bool = False
     """A required attribute that may be missing when operand 0 is a scalar."""
@@ -249,7 +249,7 @@ class Opcode(Value):
     family: Family
     arity: Arity
     doc: str
-    """What it computes, in a sentence or two."""
+    """Description of the operation, in a sentence or two."""
     example: str
     """A whole op line that uses it, readable on its own."""
     attributes: tuple[AttributeUse, ...] = ()
@@ -303,7 +303,7 @@ class Opcode(Value):
         return self.stored_calls or tuple(use.name for use in self.called_attributes)
 
     def attribute(self, name: str) -> AttributeUse | None:
-        """How this opcode uses its own attribute of that name; None where it has none."""
+        """The use of its own attribute of that name; None if it has none."""
         for use in self.attributes:
             if use.name == name:
                 return use

@@ -134,4 +134,4 @@ COMMON_ATTRIBUTES = (
     listed("metadata", Role.PROVENANCE),
     listed("backend_config", Role.ANNOTATION),
 )
-"""What every instruction takes, printed in this order behind its own; `result_accuracy` not everywhere."""
+"""Attributes of every instruction, printed in this order after its own; `result_accuracy` is not on every opcode."""

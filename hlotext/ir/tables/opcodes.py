@@ -26,7 +26,7 @@ COLLECTIVES: frozenset[str] = frozenset(row.name for row in _ROWS if row.family 
 """Opcodes in which several devices take part at once, with their `-start` and `-done` halves."""
 
 ASYNC_SUFFIXES = ("-start", "-update", "-done")
-"""What follows the wrapped opcode in the short spelling of async-start, async-update and async-done."""
+"""Suffixes of the wrapped opcode in the short spelling of async-start, async-update and async-done."""
 
 NATIVE_ASYNC: dict[str, str] = {
     row.name: row.name.removesuffix(suffix)
@@ -82,7 +82,7 @@ def opcode(name: str) -> Opcode | None:
 
 @memoised(1024)
 def async_wrapped(name: str) -> tuple[Opcode, Opcode] | None:
-    """What the short spelling `call-start` stands for: the rows of `async-start` and of the wrapped `call`.
+    """Rows that a short spelling such as `call-start` stands for: those of `async-start` and of the wrapped `call`.
 
     None for a word that is an opcode itself: what `all-reduce-start` stands for says its shape (`generic_half`).
     """
@@ -96,7 +96,7 @@ def async_wrapped(name: str) -> tuple[Opcode, Opcode] | None:
 
 
 def generic_half(name: str, shape: Shape | None, first: str | None) -> tuple[Opcode, Opcode] | None:
-    """What a half that is an opcode of its own stands for where it is the short spelling of an async-start or -done.
+    """Rows that a half with an opcode of its own stands for where it is the short spelling of an async-start or -done.
 
     A start is told by its shape, which begins with the tuple of its operands, a done by the opcode of its first operand.
     XLA on GPU writes so of all its asynchronous collectives. Starts of several operands may be either; then XLA reads them

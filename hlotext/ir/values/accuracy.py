@@ -1,4 +1,4 @@
-"""How exact the result of an instruction must be."""
+"""Required accuracy of an instruction's result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hlotext.ir.values.value import Value
 
 @attrs.frozen(repr=False)
 class Tolerance(Value):
-    """How far a result may lie from the exact one (`ResultAccuracy::Tolerance`)."""
+    """Allowed deviation of a result from the exact one (`ResultAccuracy::Tolerance`)."""
 
     atol: float = 0.0
     """Absolute."""

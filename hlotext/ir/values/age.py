@@ -38,15 +38,15 @@ class XlaAge(Value):
     since: date | None = None
     until: date | None = None
     marks: tuple[str, ...] = ()
-    """What tells, in words; empty where nothing does."""
+    """The evidence in words; empty if there is none."""
 
     def has(self, change: date) -> bool:
-        """Whether that XLA has what was changed on a day. Where the interval leaves it open, yes: the newest is taken."""
+        """True if that XLA includes a change made on a day. Where the interval leaves it open, the newest is assumed."""
         return self.until is None or self.until >= change
 
     @property
     def is_known(self) -> bool:
-        """Whether anything tells it."""
+        """True if there is any evidence."""
         return self.since is not None or self.until is not None
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class XlaAge(Value):
 
 
 def as_age(age: XlaAge | date | str | None) -> XlaAge | None:
-    """What users give as `age=`: an XlaAge, a day, a release of jaxlib ("0.12", "0.10.2"), or None for "find it".
+    """Converts an argument `age=`: an XlaAge, a day, a release of jaxlib ("0.12", "0.10.2"), or None for "find it".
 
     A release that begins several stands for the newest of them; one that was not tried lies between its neighbours.
     Raises ValueError for what is none of these.

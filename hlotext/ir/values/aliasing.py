@@ -1,4 +1,4 @@
-"""Which outputs share buffers with which inputs, and which inputs are donated."""
+"""Outputs that share buffers with inputs, and donated inputs."""
 
 from __future__ import annotations
 

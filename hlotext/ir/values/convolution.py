@@ -1,4 +1,4 @@
-"""What the dimensions of a convolution's operands and result mean."""
+"""Roles of the dimensions of a convolution's operands and result."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ class ResultAccuracyMode(StrEnum):
 
 
 class AliasKind(StrEnum):
-    """How an output may share its parameter's buffer (`HloInputOutputAliasConfig::AliasKind`)."""
+    """Way in which an output shares its parameter's buffer (`HloInputOutputAliasConfig::AliasKind`)."""
 
     MAY = "may-alias"
     MUST = "must-alias"

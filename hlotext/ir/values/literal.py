@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 ELIDED_TEXT = "{...}"
-"""What stands for numbers that are not shown."""
+"""Text of elided numbers."""
 
 MAX_SHOWN_ELEMENTS = 10
 """Arrays of at most so many elements are shown with XLA's default options (`HloConstantInstruction`)."""
@@ -288,7 +288,7 @@ class Literal:
 
 
 def _brace_count(dimensions: tuple[int, ...]) -> int:
-    """How many pairs of braces an array without elements is written with, the outer levels left out."""
+    """Number of inner pairs of braces that an array without elements is written with."""
     return math.prod(dimensions[: dimensions.index(0)])
 
 

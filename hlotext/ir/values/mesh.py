@@ -37,7 +37,7 @@ class Mesh(Value):
     device_id: int | None = None
     """The one device of a maximal mesh; None otherwise."""
     is_old_spelling: bool = attrs.field(default=False, eq=False)
-    """Whether one device is written `maximal_mesh[device_id=3]`, as XLA did until the autumn of 2026; the same mesh."""
+    """True if one device is written `maximal_mesh[device_id=3]`, as XLA did until the autumn of 2026; the same mesh."""
 
     @property
     def is_maximal(self) -> bool:
@@ -56,7 +56,7 @@ class Mesh(Value):
 
     @property
     def num_devices(self) -> int:
-        """How many devices the grid has; 1 for a maximal mesh, 0 for an empty one."""
+        """Number of devices of the grid; 1 for a maximal mesh, 0 for an empty one."""
         return math.prod(self.axis_sizes) if self.axes else int(self.is_maximal)
 
     def axis_number(self, name: str) -> int:
@@ -120,7 +120,7 @@ class AxisRef(Value):
     """None for the whole axis."""
 
     def overlaps(self, other: AxisRef) -> bool:
-        """Whether both tell some of the same devices apart (not `AxisRef::CanCoexistWithoutOverlap`)."""
+        """True if the two axes overlap (not `AxisRef::CanCoexistWithoutOverlap`)."""
         if self.name != other.name:
             return False
         mine, theirs = self.sub_axis_info, other.sub_axis_info

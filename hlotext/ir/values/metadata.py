@@ -55,7 +55,7 @@ class Metadata(Value):
 
     @property
     def is_printed(self) -> bool:
-        """Whether XLA prints the attribute: only if one of its key fields is set."""
+        """True if XLA prints the attribute: only if one of its key fields is set."""
         return bool(
             self.op_type
             or self.op_name

@@ -17,7 +17,7 @@ _BLOCK = re.compile(r"\s*\n[\s\S]*\n[ \t]*")
 
 @attrs.frozen(repr=False)
 class RecoveryEntry(Value):
-    """How one lost original array is computed again (`OriginalValueRecoveryTable::Entry`)."""
+    """Recovery of one lost original array (`OriginalValueRecoveryTable::Entry`)."""
 
     old_original_array: OriginalArray
     """The array that is gone. An empty name where the text has none."""
@@ -26,7 +26,7 @@ class RecoveryEntry(Value):
     recovery_module: str | None = None
     """Text of the module that does so, as it stands between the quotes, unescaped; None for equal arrays."""
     is_raw: bool = attrs.field(default=False, eq=False)
-    """Whether quotes and backslashes of the module stand without escapes, as XLA writes them to jaxlib 0.10.2."""
+    """Quotes and backslashes of the module are written without escapes, as XLA did up to jaxlib 0.10.2."""
 
     def __str__(self) -> str:
         arrays = f"{self.old_original_array} : {self.new_original_array}"
@@ -53,14 +53,14 @@ class RecoveryTable(Value):
 
 @attrs.frozen(repr=False)
 class DebugAttribute(Value):
-    """What is logged of an original array; zeros and false are not printed."""
+    """Logging of an original array; zeros and false are not printed."""
 
     log_mode: DebugLogMode | None = None
     """None when absent."""
     callback_id: int = 0
-    """Which of the program's callbacks gets the array."""
+    """The program's callback that receives the array."""
     partitioned: bool = False
-    """Whether each device logs its own part."""
+    """Each device logs its own part."""
     op_id: int = 0
     """Number of the logging operation."""
 

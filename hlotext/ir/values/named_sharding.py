@@ -52,7 +52,7 @@ class NamedSharding(Sharding):
     unreduced_kind: str = ""
     """`max` or `min` where `unreduced_axes` are not summed; for a sum `sum`, or empty where the text has no word."""
     names_unreduced: bool = attrs.field(default=False, eq=False)
-    """Whether a short `unreduced` names its axes where the mesh has others, of size 1: XLA does since July 2026, and before
+    """A short `unreduced` names its axes where the mesh has others, of size 1: XLA does since July 2026, and before
     does not read it."""
 
     @property
@@ -77,7 +77,7 @@ class NamedSharding(Sharding):
         return self._covers_mesh(self.unreduced_axes)
 
     def _covers_mesh(self, axes: tuple[AxisRef, ...]) -> bool:
-        """Whether these are all axes of the mesh in order; those of size 1 may be missing."""
+        """True if these are all axes of the mesh in order; axes of size 1 may be missing."""
         wanted = [axis.name for axis in self.mesh.axes if axis.size != 1 or AxisRef(axis.name) in axes]
         return bool(axes) and [AxisRef(name) for name in wanted] == list(axes)
 
@@ -172,7 +172,7 @@ class NamedSharding(Sharding):
         return f"{{{', '.join(parts)}}}"
 
     def _shardings_text(self) -> list[str]:
-        """What stands between mesh and metadata, one text for each part."""
+        """Text between mesh and metadata, one string for each part."""
         if self.is_maximal:
             return []
         if not self.dim_shardings:

@@ -8,7 +8,7 @@ import attrs
 
 
 class SubcomputationMode(enum.Enum):
-    """How the computations that an instruction calls are printed with it."""
+    """Printing of the computations that an instruction calls."""
 
     OFF = "off"
     """Not at all."""
@@ -20,7 +20,7 @@ class SubcomputationMode(enum.Enum):
 
 @attrs.frozen(kw_only=True)
 class PrintOptions:
-    """What `Module.to_text` prints. Field names, defaults and presets are XLA's."""
+    """Options of `Module.to_text`. Field names, defaults and presets are XLA's."""
 
     print_operand_index_annotation_interval: int = 5
     """Every how many operands an `/*index=N*/` comment stands; 0 for never."""
@@ -101,7 +101,7 @@ class PrintOptions:
 
     @classmethod
     def fingerprint(cls) -> PrintOptions:
-        """What XLA hashes to tell whether two computations are the same."""
+        """The preset whose text XLA hashes to compare computations."""
         return attrs.evolve(
             cls.canonical(),
             print_infeed_outfeed_config=False,
@@ -113,5 +113,5 @@ class PrintOptions:
 
     @classmethod
     def module_fingerprint(cls) -> PrintOptions:
-        """What XLA hashes to tell whether two modules are the same."""
+        """The preset whose text XLA hashes to compare modules."""
         return attrs.evolve(cls.fingerprint(), print_operand_shape=False)

@@ -1,4 +1,4 @@
-"""Which devices a collective operation joins: the three forms of `replica_groups=`."""
+"""Groups of devices of a collective: the three forms of `replica_groups=`."""
 
 from __future__ import annotations
 

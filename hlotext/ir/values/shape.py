@@ -53,7 +53,7 @@ class SplitConfig(Value):
 
 @attrs.frozen(cache_hash=True, repr=False)
 class Layout(Value):
-    """How the elements of an array are ordered in memory: `{3,2,0,1:T(8,128)(2,1)S(1)}`.
+    """Order of an array's elements in memory: `{3,2,0,1:T(8,128)(2,1)S(1)}`.
 
     Nothing here is checked against a shape: `minor_to_major` may be no permutation, as XLA's reader allows.
     """
@@ -314,7 +314,7 @@ class Shape:
 
 
 def holds_buffer(shape: Shape | None) -> bool:
-    """Whether a shape is, or has as a part, a buffer."""
+    """True if a shape is or contains a buffer."""
     if shape is None or not shape.tuple_shapes:
         return False
     return shape.is_buffer or _part_holds_buffer(shape)

@@ -1,4 +1,4 @@
-"""How a value is spread over devices: shardings with tile assignments, and tuples of shardings."""
+"""Distribution of a value over devices: shardings with tile assignments, and tuples of shardings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUBGROUP_TYPES = (
     ShardingType.UNREDUCED,
     ShardingType.REPLICATED,
 )
-"""What a subgroup dimension may mean, in the order of XLA's canonical form."""
+"""Types of subgroup dimensions, in the order of XLA's canonical form."""
 
 _PLAIN = frozenset({ShardingType.MANUAL, ShardingType.REPLICATED, ShardingType.UNREDUCED})
 """Subgroup types that make a plain word where nothing is tiled."""
@@ -91,7 +91,7 @@ class Sharding(Value):
 
     @property
     def replication(self) -> int | None:
-        """How many devices hold each part; None where the number of devices is not known, or what they hold."""
+        """Number of devices that hold each part; None if the number of devices, or what they hold, is unknown."""
         return None
 
     def shard_shape(self, shape: Shape) -> Shape:
@@ -120,7 +120,7 @@ class Sharding(Value):
         raise NotImplementedError
 
     def device_indices(self, shape: Shape, num_devices: int | None = None) -> Mapping[int, Slices]:
-        """Which part of an array each device holds, by its number: a slice for each dimension.
+        """The part of an array that each device holds, by device number: a slice for each dimension.
 
         Numbers are positions in the device assignment, not device ids. Devices without a part are missing. Where all hold
         the whole and neither the text nor `num_devices` says how many they are, every number has its part, and asking how
@@ -147,7 +147,7 @@ class Sharding(Value):
         )
 
     def means_the_same(self, other: Sharding) -> bool:
-        """Whether every device holds the same by both, however they are written. Raises ValueError as `without_mesh`."""
+        """True if each device holds the same part under both, in any spelling. Raises ValueError as `without_mesh`."""
         # Twice: where XLA drops a subgroup it does not ask again whether the rest is a plain word.
         mine, theirs = (one.without_mesh().canonical().canonical() for one in (self, other))
         return _meaning(mine) == _meaning(theirs)
@@ -160,7 +160,7 @@ def _with_leaves(shape: Shape, leaves: Iterator[Shape]) -> Shape:
 
 
 def _meaning(sharding: Sharding) -> object:
-    """What is equal for shardings that mean the same."""
+    """A key that is equal for shardings that mean the same."""
     if isinstance(sharding, TupleSharding):
         return tuple(_meaning(element) for element in sharding.elements)
     assert isinstance(sharding, OpSharding)
@@ -202,7 +202,7 @@ class OpSharding(Sharding):
     replicate_on_last_tile_dim: bool = False
     """True where the last tile dimension says how many devices hold the same tile."""
     last_tile_dims: tuple[ShardingType, ...] | None = None
-    """What the last tile dimensions mean, one word each; None where the text says nothing."""
+    """Types of the last tile dimensions; None if the text has none."""
     shard_group: ShardGroup | None = None
     metadata: tuple[Metadata, ...] = ()
 
@@ -229,7 +229,7 @@ class OpSharding(Sharding):
 
     @property
     def subgroup_types(self) -> tuple[ShardingType, ...]:
-        """What the last tile dimensions mean, however the text says it; empty where all are the array's."""
+        """Types of the last tile dimensions in either spelling; empty if all dimensions are the array's."""
         if self.replicate_on_last_tile_dim:
             return (ShardingType.REPLICATED,)
         return self.last_tile_dims or ()

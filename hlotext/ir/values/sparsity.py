@@ -41,7 +41,7 @@ class SparsityConfig(Value):
 
 @attrs.frozen(repr=False)
 class OperandBlockScaling(Value):
-    """How blocks of one operand are scaled: `{scale_idx=2 zero_idx=3 strides=1x32 steps=1x1}`."""
+    """Block scaling of one operand: `{scale_idx=2 zero_idx=3 strides=1x32 steps=1x1}`."""
 
     scale_idx: int = 0
     """Operand number of the scales."""

@@ -24,7 +24,7 @@ class Statistics(Value):
     """`statistics=` (`StatisticsViz`), numbers to show in a picture: `{visualizing_index=0,count_nan=1}`."""
 
     stat_index_to_visualize: int = 0
-    """Which of the statistics the picture shows, counted from 0."""
+    """Index of the statistic that the graph shows."""
     statistics: tuple[Statistic, ...] = ()
 
     def __str__(self) -> str:

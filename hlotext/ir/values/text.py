@@ -1,4 +1,4 @@
-"""How XLA writes strings, numbers and lists, for every value that prints itself."""
+"""XLA's spelling of strings, numbers and lists, for every value that prints itself."""
 
 from __future__ import annotations
 

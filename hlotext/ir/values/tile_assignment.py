@@ -1,4 +1,4 @@
-"""Which device holds which tile: a list of device ids, or a transposed 0, 1, 2, ... kept symbolic."""
+"""Device of each tile: a list of device ids, or a transposed 0, 1, 2, ... kept symbolic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DeviceList(Value):
 
     @property
     def num_devices(self) -> int:
-        """How many tiles there are: the product of the dimensions."""
+        """Number of tiles: the product of the dimensions."""
         return math.prod(self.dimensions)
 
     def devices(self) -> Iterator[int]:
@@ -71,7 +71,7 @@ class IotaTileAssignment(Value):
 
     @property
     def num_devices(self) -> int:
-        """How many device ids there are: the product of the reshaped dimensions."""
+        """Number of device ids: the product of the reshaped dimensions."""
         return math.prod(self.reshape_dims)
 
     def devices(self) -> Iterator[int]:
@@ -150,7 +150,7 @@ class IotaTileAssignment(Value):
 
     @property
     def iota_text(self) -> str:
-        """What follows `<=`: `[4]` or `[2,4]T(1,0)`."""
+        """Text after `<=`: `[4]` or `[2,4]T(1,0)`."""
         reshape = f"[{','.join(map(str, self.reshape_dims))}]"
         return (
             reshape

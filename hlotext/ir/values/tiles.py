@@ -47,7 +47,7 @@ def shard_sizes(dimensions: Sequence[int], tiles: Sequence[int]) -> tuple[int, .
 def device_slices(
     dimensions: Sequence[int], tiles: Sequence[int], devices: Iterable[int]
 ) -> dict[int, Slices]:
-    """What each device holds, by its number in the assignment.
+    """The part that each device holds, by its number in the assignment.
 
     `devices` are row-major over the tiles and then over the devices that share a tile. The last tiles of a dimension may
     hold less than the others, or nothing. Raises ValueError where `shard_sizes` does, for an unbounded dimension, for a

@@ -1,4 +1,4 @@
-"""What all frozen values have in common."""
+"""Base class of frozen values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def install_view(view: Callable[[Any], str | None]) -> None:
 def mimebundle(
     value: Any, include: Any = None, exclude: Any = None, *, text: str | None = None
 ) -> dict[str, str]:
-    """What Jupyter asks of the last value of a cell (`_repr_mimebundle_`): its `repr`, and HTML where something draws it.
+    """Representations of a cell's last value for Jupyter (`_repr_mimebundle_`): its `repr`, and HTML if a view is installed.
 
     `text` stands in the place of the `repr` where that is not for people.
     """

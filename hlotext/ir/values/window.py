@@ -9,7 +9,7 @@ from hlotext.ir.values.value import Value
 
 @attrs.frozen(repr=False)
 class WindowDimension(Value):
-    """How the window moves over one dimension (`WindowDimension`); sizes and distances in elements."""
+    """Movement of the window over one dimension (`WindowDimension`); sizes and distances in elements."""
 
     size: int
     stride: int = 1

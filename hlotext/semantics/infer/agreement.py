@@ -1,4 +1,4 @@
-"""How well a stated result shape agrees with the inferred one."""
+"""Agreement of a stated result shape with the inferred one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hlotext.semantics.infer.shapes import compatible, without_layout
 
 
 class Agreement(enum.Enum):
-    """What differs between a stated and an inferred shape, layouts aside."""
+    """Difference between a stated and an inferred shape, ignoring layouts."""
 
     EQUAL = "nothing"
     FLOAT_PRECISION = "which real float types; XLA allows that once its passes mix precisions"
@@ -19,7 +19,7 @@ class Agreement(enum.Enum):
 
 
 def agreement(opcode: str, stated: Shape, inferred: Shape) -> Agreement:
-    """What differs between the shape that an instruction states and the inferred one.
+    """Compares the shape that an instruction states with the inferred one.
 
     A mixed precision counts as another shape for opcodes that compute nothing (`traits.KEEPS_TYPES`).
     """

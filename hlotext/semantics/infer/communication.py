@@ -207,7 +207,7 @@ def infer_collective_reduce(op: Op) -> Shape:
 
 
 def _permuted(op: Op) -> Shape:
-    """What a collective-permute gives: its operands' shapes, or with slices that of the buffer it writes."""
+    """Result of a collective-permute: the operands' shapes, or with slices the shape of the buffer it writes."""
     if not op.get("slice_sizes", tuple, ()):
         return one_or_tuple(op.arrays())
     if len(op.operands) != 4:

@@ -30,7 +30,7 @@ def infer_call(op: Op) -> Shape:
 
 @rule("fusion")
 def infer_fusion(op: Op) -> Shape:
-    """What the fused computation gives; it may leave the last operands unused.
+    """The result of the fused computation; it may ignore the last operands.
 
     As `ShapeVerifier::HandleFusion`.
     """
@@ -85,7 +85,7 @@ def infer_while(op: Op) -> Shape:
 
 @rule("conditional")
 def infer_conditional(op: Op) -> Shape:
-    """What every branch gives; dynamic where one branch's result is.
+    """The common result of the branches; dynamic where one branch's result is.
 
     As `ShapeInference::InferConditionalShape`.
     """
@@ -133,7 +133,7 @@ def _dynamic_in_either(a: Shape, b: Shape) -> Shape:
 
 
 def is_bound(early: Shape, late: Shape) -> bool:
-    """Whether a shape may have grown to another one by what was bound in between (`ShapeVerifier::IsShapePrefix`).
+    """True if a shape may have grown to another one by operands bound in between (`ShapeVerifier::IsShapePrefix`).
 
     Equal ones may, the empty tuple to any, and a tuple whose elements may to those at their places.
     """
@@ -170,7 +170,7 @@ def _check_handed_in(op: Op, taken: tuple[Shape, ...], bound: int, first: int) -
 
 @rule("async_start", Open.CONTEXTS)
 def infer_async_start(op: Op) -> Shape:
-    """What is taken of the wrapped computation's parameters, or the first of them; its result, if it is bound; contexts.
+    """The operands bound to the wrapped computation's parameters so far; its result, if all are bound; contexts.
 
     As `ShapeVerifier::CheckAsyncStartOperands` and `CheckAsyncOpComputationShapes`.
     """

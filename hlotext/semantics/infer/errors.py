@@ -9,7 +9,7 @@ class ShapeInferenceError(ValueError):
     def __init__(self, message: str, *, operand: int | None = None, attribute: str | None = None) -> None:
         super().__init__(message)
         self.message = message
-        """What is wrong, in one sentence without a full stop."""
+        """The error, in one sentence without a full stop."""
         self.operand = operand
         """Number of the operand at fault; None where it is none or not one alone."""
         self.attribute = attribute
@@ -22,4 +22,4 @@ class CannotInfer(ValueError):  # noqa: N818 - no error: nothing is wrong with t
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
-        """What is missing, in one sentence without a full stop."""
+        """The missing fact, in one sentence without a full stop."""

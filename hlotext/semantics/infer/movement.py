@@ -62,7 +62,7 @@ def infer_rng_state(op: Op) -> Shape:
 
 @rule("token")
 def infer_token(op: Op) -> Shape:
-    """What gives nothing but a token."""
+    """A token: the result of instructions that only order others."""
     return TOKEN_SHAPE
 
 

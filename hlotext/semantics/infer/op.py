@@ -1,4 +1,4 @@
-"""What shape inference sees of an instruction: a value, so that equal operations are inferred once."""
+"""Input of shape inference: a value, so that equal operations are inferred once."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class Op:
 
 
 def op_of(instruction: Instruction, row: Opcode, *, with_stated: bool) -> Op:
-    """What inference needs of an instruction. Raises CannotInfer if the shape of an operand is not known."""
+    """Converts an instruction to the input of inference. Raises CannotInfer if the shape of an operand is not known."""
     operands = []
     for operand in instruction.operands:
         if operand.shape is None:

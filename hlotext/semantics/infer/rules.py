@@ -14,7 +14,7 @@ RuleFunction = Callable[[Op], Shape]
 
 
 class Open(enum.Enum):
-    """What operands and attributes leave open, so that the stated shape is asked."""
+    """Part of a result shape that operands and attributes leave open, so that the stated shape decides."""
 
     NOTHING = "nothing"
     ELEMENT_TYPE = "the element type"
@@ -27,7 +27,7 @@ class Open(enum.Enum):
 
 @attrs.frozen
 class Rule:
-    """How the result shape of some opcodes follows."""
+    """Inference rule for the result shape of some opcodes."""
 
     name: str
     open: Open

@@ -1,4 +1,4 @@
-"""What shape inference asks of shapes: are they compatible, what holds both types, a copy with other sizes.
+"""Operations on shapes for inference: compatibility, common types, copies with other sizes.
 
 Layouts play no part here; every shape is one without layouts.
 """

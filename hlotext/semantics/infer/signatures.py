@@ -1,4 +1,4 @@
-"""What the computations that an operation calls must take and give."""
+"""Signatures of the computations that an operation calls."""
 
 from __future__ import annotations
 

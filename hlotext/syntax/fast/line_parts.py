@@ -1,4 +1,4 @@
-"""What stands on an op line before its attributes, by its text: shape and opcode, operands, numbers, constants."""
+"""Parts of an op line before its attributes, cached by their text: shape and opcode, operands, numbers, constants."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hlotext.syntax.linking.undefined import note_unknown_types
 from hlotext.syntax.literals import read_literal
 
 _ODD = re.compile(r"[\r\n]|//")
-"""What a shape in front of an opcode cannot hold on one line: a line end, or a comment that takes the opcode with it."""
+"""Text that a shape before an opcode cannot contain: a line end, or a comment that extends over the opcode."""
 
 OTHER = 3
 """See `Head.takes`. (A number too, since numbers are compared faster with each other.)"""
@@ -32,7 +32,7 @@ class Head(NamedTuple):
     shape: Shape
     opcode: str
     takes: int
-    """How many operands the opcode always takes: 1 or 2; 0 for a parameter, which has a number; OTHER for all others."""
+    """Fixed number of operands: 1 or 2; 0 for a parameter, which has a number; OTHER for all other opcodes."""
     arguments: dict[str, Any] | None
     """For `parameter` and `constant` the numbers and literals met so far, by text; None for what takes operands."""
     met: dict[Any, Any] | None
@@ -43,7 +43,7 @@ class Head(NamedTuple):
     called: str | None
     """The attribute that names the one computation that the opcode calls; None for the others."""
     mark: str
-    """What stands before that name in a tail."""
+    """Text before that name in a tail."""
     minimum: int
     maximum: int
     """Bounds of the number of operands."""
@@ -68,7 +68,7 @@ class LineParts:
         self._without_comments = patterns.block_comment().sub
 
     def head(self, text: str, position: int) -> Known | None:
-        """What is known of a shape with an opcode; None when the grammar must look at them."""
+        """Cached facts of a shape with an opcode; None if the grammar must read them."""
         shape_text, _, opcode = text.rpartition(" ")
         row = opcodes.OPCODES.get(opcode)
         if row is None or _ODD.search(text):
@@ -122,7 +122,7 @@ class LineParts:
         return value
 
     def meets_conditions(self, instruction: Instruction, met: dict[Any, Any]) -> bool:
-        """Whether XLA's conditions hold; if not, the grammar and the linker say what is wrong."""
+        """True if XLA's conditions hold; if not, the grammar and the linker report the error."""
         attributes: Any = instruction._attributes
         if type(attributes) is CallAttributes:
             attributes = attributes.common
@@ -147,7 +147,7 @@ class LineParts:
         return self._shapes.get(text) or self._new_shape(text, position)
 
     def is_shape(self, text: str) -> bool:
-        """Whether a text is a shape, where what it says means nothing: nothing is noted of its types."""
+        """True if a text is a shape whose value is irrelevant: unknown types are not noted."""
         if text in self._shapes or text in self._signature_shapes:
             return True
         try:

@@ -45,7 +45,7 @@ _BLANKS = " \t"
 
 
 class Piece:
-    """What of a text a line is cut from: the text itself, or a copy of several of its lines joined to one."""
+    """The text that a line is cut from: the source itself, or a copy with several of its lines joined."""
 
     def __init__(self, cuts: list[int] | None = None, places: list[int] | None = None) -> None:
         self._cuts = cuts
@@ -53,7 +53,7 @@ class Piece:
         self._places = places or []
 
     def is_cut(self, start: int, end: int) -> bool:
-        """Whether what stands between two offsets is not as it stands in the text."""
+        """True if the text between two offsets differs from the source."""
         if self._cuts is None:
             return False
         number = bisect.bisect_right(self._cuts, start)
@@ -69,7 +69,7 @@ class Piece:
 
 WHOLE = Piece()
 _BREAK = re.compile(r"(?:[ \t\r\n]++|/\*(?!index=)[^*\r\n]*+\*/|//[^\r\n]*+(?=[\r\n]|\Z))++")
-"""What stands between two words, with all line ends and comments in it; numbers of operands are no comments here."""
+"""Text between two words, including line ends and comments; operand numbers do not count as comments here."""
 
 
 def joined(text: str, start: int, end: int) -> tuple[str, Piece] | None:
@@ -176,7 +176,7 @@ def record(
 
 
 def lacks_comma(tail: str) -> int:
-    """How many blanks stand where a comma is missing before the first of an op line's attributes, all else being right.
+    """Number of blanks in place of a missing comma before the first attribute of an op line that is otherwise right.
 
     0 for any other tail, also where a comment or a single quote may mean something else.
     """
@@ -193,7 +193,7 @@ def _attribute_behind_blanks() -> re.Pattern[str]:
 
 
 def begun(text: str, start: int, end: int) -> Begun | None:
-    """What is right of an op line at an offset, as far as it has the usual form, up to a comma or parenthesis.
+    """Valid prefix of an op line at an offset, as far as it has the usual form, up to a comma or parenthesis.
 
     None where the grammar must look at its very beginning.
     """

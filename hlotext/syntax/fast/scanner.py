@@ -99,7 +99,7 @@ Closing = tuple[int, str | None]
 
 
 LineForm = tuple[Callable[[str, int, int], Any], str]
-"""What reads the op lines of a body, a `re.Pattern.scanner`, and what stands before names."""
+"""Reader of the op lines of a body, a `re.Pattern.scanner`, and the prefix of names."""
 
 
 class UnfitError(Exception):
@@ -137,7 +137,7 @@ class Scanner:
         """The last odd line of the last computation, in a trial."""
 
     def new_linker(self, module: Module, reporter: Reporter, infer: Infer | None) -> Linker:
-        """What makes nodes of what is read."""
+        """Creates the linker that builds the nodes."""
         return Linker(module, reporter, infer)
 
     # ---- computations
@@ -240,7 +240,7 @@ class Scanner:
         return record.is_entry, record.name, record.brace, record.signature or ""
 
     def _goes_on(self, position: int, end: int) -> bool:
-        """Whether a comma follows a closing brace on one of the lines below."""
+        """True if a comma follows a closing brace on one of the lines below."""
         blank = patterns.blank().match(self.text, position, end)
         return self.text.startswith(",", position if blank is None else blank.end())
 
@@ -301,7 +301,7 @@ class Scanner:
 
     @property
     def statements(self) -> Statements:
-        """What reads odd statements of the text."""
+        """Reader of statements in unusual form."""
         if self._statements is None or self._statements.source is not self.source:
             self._statements = fast.statements.Statements(self.source)
         return self._statements
@@ -339,7 +339,7 @@ class Scanner:
     # ---- op lines
 
     def _form(self, scope: Scope, position: int, end: int) -> LineForm | None:
-        """How the op lines of a body are written, judged by the first one; None when the grammar must look at them."""
+        """Form of the op lines of a body, judged by the first one; None if the grammar must read them."""
         text = self.text
         match = patterns.indentation().match(text, position, end)
         if match is None or len(match[0]) > _WIDEST:

@@ -21,7 +21,7 @@ from hlotext.syntax.source.limits import MAX_STATEMENT
 
 _NAME = rf"%?{patterns.IDENTIFIER}"
 OP_LINE = re.compile(rf"(?P<root>ROOT[ \t]++)?+(?P<name>{_NAME})[ \t]*+=[ \t]*+")
-"""How an op line begins."""
+"""Beginning of an op line."""
 CLOSING = re.compile(rf"\}}(?:[ \t\r\n]*+,[ \t\r\n]*+execution_thread=[ \t\r\n]*+({patterns.quoted()}))?")
 """The brace that closes a computation, wherever it stands, and its thread."""
 _BRACKET = re.compile(
@@ -31,21 +31,21 @@ _BRACKET = re.compile(
 _BEFORE_BODY = re.compile(
     rf"(?:{grammar.terminals()['COMPUTATION_ATTRIBUTE']}|_computations=\s*\{{|,|\{{)\s*\Z"
 )
-"""What stands before a computation's body in place of its name."""
+"""Text before a computation's body that is written in place of its name."""
 _LINE_END = re.compile(r"[\r\n]")
 _BLANKS = re.compile(r"[ \t\r\n]++|//[^\r\n]*+")
 _JOINT = re.compile(r"\t|  |/[*/]")
-"""What may be between two words of one line but a blank."""
+"""Separators of two words on one line, other than a single blank."""
 _CONTINUES = re.compile(r"[,(\[{]|T\s*\(")
-"""What shows that an op line which looks complete goes on below."""
+"""Text that shows that an op line continues below although it looks complete."""
 _CLEAR_LINE = re.compile(
     rf"(?:ROOT[ \t]++)?+(?:%{patterns.IDENTIFIER}[ \t]*+|{patterns.IDENTIFIER}[ \t]++)=[ \t]*+"
 )
 """The same without what may be an attribute."""
 _NEXT = re.compile(rf"(?:ROOT[ \t]++)?+%{patterns.IDENTIFIER}[ \t]*+=|[}})]|ROOT\b")
-"""How what follows an op line begins, which no attribute does."""
+"""Beginning of text after an op line; no attribute begins like it."""
 _HEADER = re.compile(rf"(?:ENTRY\b\s*+)?+{_NAME}\s*+[({{]")
-"""How the header of a computation begins, be it over several lines."""
+"""Beginning of a computation's header, possibly over several lines."""
 _BODY = re.compile(r"\{(?=[ \t]*+(?:[\r\n]|//))")
 """A brace that ends a line: that of a body."""
 _NO_OP_LINE = re.compile(
@@ -54,9 +54,9 @@ _NO_OP_LINE = re.compile(
 """A name that something else than `=` follows, or an attribute: no op line begins like that."""
 _NAME_ALONE = re.compile(r"[ \t]*+(?!ROOT\b)%?[A-Za-z_][\w.\-]*+[ \t\r\n]*+")
 _UNSURE = re.compile(rf"[ \t]=|=[ \t]|%{patterns.IDENTIFIER}=|'")
-"""What shows that there may be another op line on the same line, or a bracket in a string that is no bracket."""
+"""Text that shows that there may be another op line on the same line, or a bracket inside a string."""
 _TRIES = 8
-"""How often more lines are added to an op line that is not complete."""
+"""Maximum number of attempts to extend an incomplete op line."""
 CALL = 200
 """Characters that the grammar could read in the time that calling it in vain takes."""
 
@@ -151,7 +151,7 @@ class Statements:
         return failure or self._unsaid(start, end)
 
     def _is_cut(self, start: int, stop: int, end: int) -> bool:
-        """Whether a line begins one op line that is surely not complete where the next one begins."""
+        """True if a line begins an op line that is surely incomplete where the next line begins."""
         begin = OP_LINE.match(self._text, start, stop)
         return (
             begin is not None
@@ -171,7 +171,7 @@ class Statements:
         return ParseError(finding, PartialRecord())
 
     def _is_open(self, start: int, stop: int) -> bool:
-        """Whether a bracket is open behind a line, and no body, in which a line may end anywhere."""
+        """True if a bracket is open at the end of a line that is not the brace of a body."""
         if self._opened[:2] == (start, stop):
             opened = list(self._opened[2])
         else:
@@ -184,7 +184,7 @@ class Statements:
         return bool(opened) and not any(map(self._is_body, opened))
 
     def goes_on_below(self, stop: int, end: int) -> bool:
-        """Whether what follows a line can only belong to it."""
+        """True if the text after a line can only belong to it."""
         return self.is_continuation(self.skip(stop, end))
 
     def _joined(self, start: int, end: int, line_end: int) -> InstructionRecord | None:
@@ -242,12 +242,12 @@ class Statements:
         return end, True
 
     def _is_open_list(self, start: int, stop: int, comment: tuple[int, int], below: int) -> bool:
-        """Whether a line ends in a comma, be it before a comment, and no op line begins below it."""
+        """True if a line ends in a comma, possibly before a comment, and no op line begins below it."""
         line = self._text[start : comment[0] if comment[1] == stop else stop].rstrip(" \t")
         return line.endswith(",") and _NEXT.match(self._text, below) is None
 
     def is_continuation(self, position: int) -> bool:
-        """Whether what stands at an offset can only belong to the op line before it."""
+        """True if the text at an offset can only belong to the op line before it."""
         return _CONTINUES.match(self._text, position) is not None
 
     def _extent(self, start: int, stop: int, end: int) -> tuple[int, bool]:
@@ -257,7 +257,7 @@ class Statements:
         return (least, may_be_further) if found is None else (found, True)
 
     def _is_body(self, bracket: int) -> bool:
-        """Whether a bracket opens the body of a computation written in place of its name."""
+        """True if a bracket opens the body of a computation written in place of its name."""
         if self._text[bracket] != "{" or not _BEFORE_BODY.search(self._text[max(0, bracket - 60) : bracket]):
             return False
         after = self.skip(bracket + 1, len(self._text))

@@ -1,4 +1,4 @@
-"""What may be the matter with a text that is merely not what the grammar expected."""
+"""Hints for text that is merely not what the grammar expected."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _missing_sign(place: Stumble) -> str:
 
 
 def _is_attribute(place: Stumble) -> bool:
-    """Whether the word is the name of an attribute: `=` is glued to it."""
+    """True if the word is the name of an attribute: `=` follows it directly."""
     return place.follows("=")
 
 
@@ -105,7 +105,7 @@ def _end(place: Stumble) -> str:
 
 @remembered(1 << 10)
 def form_of(attribute: str) -> str:
-    """How an attribute is written, as the grammar's example shows it; empty for an unknown one."""
+    """Example of an attribute from the grammar; empty for an unknown one."""
     rule = attribute_rule(attribute) or header_attribute_rule(attribute)
     for name, example in grammar.examples():
         if rule is not None and name == rule and "\n" not in example:

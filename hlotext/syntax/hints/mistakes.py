@@ -1,4 +1,4 @@
-"""What people get wrong most, recognised where the grammar stumbles, with words that help more than what it expected."""
+"""Common mistakes, recognized where the parse fails, with messages that help more than a list of expected tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hlotext.syntax.source.reporter import did_you_mean
 
 @attrs.frozen
 class Finding:
-    """What is wrong, in words. Offsets are the source's; an empty help says nothing."""
+    """A mistake in words. Offsets refer to the source; help may be empty."""
 
     message: str
     start: int
@@ -41,7 +41,7 @@ _SEPARATED_BY_BLANKS = {
 
 
 def describe(place: Stumble) -> Finding:
-    """What to say about a place that cannot be read."""
+    """Describes the mistake at a position that cannot be read."""
     for recognise in _MISTAKES:
         finding = recognise(place)
         if finding is not None:
@@ -67,7 +67,7 @@ def _log_line(place: Stumble) -> Finding | None:
 _LOG_LINE = re.compile(
     r"[IWEF][0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}[^\r\n]*|[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[^\r\n]*"
 )
-"""How lines of logs begin: those of glog and Abseil, and those of most others."""
+"""Beginnings of log lines: those of glog and Abseil, and those of most others."""
 
 
 def _open_comment(place: Stumble) -> Finding | None:
@@ -122,7 +122,7 @@ def _no_token(place: Stumble) -> Finding | None:
 
 
 def _character(character: str) -> tuple[str, str]:
-    """What to call a character that no token holds, and what to say about it."""
+    """Name of a character that no token contains, and help about it."""
     code = ord(character)
     if 0xDC80 <= code <= 0xDCFF:
         return f"the byte 0x{code - 0xDC00:02x}, which is no UTF-8,", _ONLY_ASCII

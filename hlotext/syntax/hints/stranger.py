@@ -13,7 +13,7 @@ _BINARY: tuple[tuple[str, str], ...] = (
     ("\udcfd7zXZ\0", "an xz file that is damaged or too large"),
     ("(\udcb5/\udcfd", "a zstd file that is damaged or too large, or `hlotext[zstd]` is not installed"),
 )
-"""How files that are no text begin, as far as decoding leaves that."""
+"""Beginnings of binary files, as far as decoding keeps them."""
 
 _TEXT: tuple[tuple[str, str], ...] = (
     (r"; ModuleID|target (?:triple|datalayout)|define .*@", "LLVM IR"),
@@ -40,7 +40,7 @@ _TEXT: tuple[tuple[str, str], ...] = (
     (r"\s*(?:strict )?digraph\b", "a graph for Graphviz"),
     (r"Traceback \(most recent call last\)", "a Python traceback"),
 )
-"""How lines of other texts begin."""
+"""Beginnings of lines in other text formats."""
 
 
 def what_it_seems(text: str) -> str:

@@ -57,16 +57,16 @@ class Stumble:
         return max(nearest, *(self.text.rfind(end, nearest, self.start) + 1 for end in "\r\n"))
 
     def follows(self, pattern: str) -> bool:
-        """Whether something stands right behind the word."""
+        """True if something follows the word directly."""
         return re.compile(pattern).match(self.text, self.after, self.limit) is not None
 
     @property
     def before(self) -> str:
-        """What stands before the word on the same line, without the blanks behind it; the end of it on a long line."""
+        """Text before the word on the same line, without trailing blanks; only its end on a long line."""
         return self.text[self.line_start : self.start].rstrip(" \t")
 
     def precedes(self, pattern: str) -> bool:
-        """Whether something stands right before the word, on the same line."""
+        """True if something precedes the word directly, on the same line."""
         return re.search(rf"(?:{pattern})\Z", self.text[self.line_start : self.start]) is not None
 
 

@@ -10,19 +10,19 @@ from hlotext.syntax.language.patterns import IDENTIFIER, WORD_END
 _COMPUTATION = late(
     rf"ENTRY{WORD_END}|[%{{}},]|{IDENTIFIER}[ \t]*(?:\{{|\((?:\s*\)|\s*%?[\w.\-]+\s*:)|\Z)", re.ASCII
 )
-"""How a computation begins, be it the beginning of a broken or truncated one."""
+"""Beginning of a computation, even of a broken or truncated one."""
 _OP_LINE = late(
     rf"^[ \t]*(?:ROOT[ \t]+)?%?{IDENTIFIER}[ \t]*=[ \t]*(?:\(|[a-z][a-z0-9\-]*[\[(])",
     re.ASCII | re.MULTILINE,
 )
 
 _RARE = 1000
-"""How many capital letters are looked at one by one."""
+"""Maximum number of capital letters that are examined one by one."""
 _BLANKS = (" ", "\t", "\r", "\n")
 
 
 def is_module(text: str, start: int) -> bool:
-    """Whether a further module begins here; in the text of a recovery table the word is not the first on its line."""
+    """True if another module begins here; in the text of a recovery table the word is not the first on its line."""
     return text.startswith("HloModule", start) and (not start or text[start - 1] in "\r\n")
 
 
@@ -45,12 +45,12 @@ def next_module(text: str, start: int) -> int:
 
 
 def _begins_module(text: str, at: int) -> bool:
-    """Whether the header of a module begins at an offset; -1 is none."""
+    """True if the header of a module begins at an offset; -1 is no offset."""
     return text.startswith("HloModule", at) and text[at - 1] in "\r\n" and text[at + 9 : at + 10] in _BLANKS
 
 
 def is_behind(text: str, start: int, end: int) -> bool:
-    """Whether what stands between computations and the next module belongs to no module.
+    """True if the text between computations and the next module belongs to no module.
 
     It does when it begins like a computation, or holds anything like an op line: that is an error then.
     """
@@ -61,12 +61,12 @@ def is_behind(text: str, start: int, end: int) -> bool:
 
 
 def begins_computation(text: str, start: int, end: int) -> bool:
-    """Whether what stands at an offset begins like a computation, be it a broken one."""
+    """True if the text at an offset begins like a computation, even a broken one."""
     return _COMPUTATION().match(text, start, end) is not None
 
 
 def begins_line(text: str, position: int) -> bool:
-    """Whether only blanks stand before an offset on its line."""
+    """True if only blanks precede an offset on its line."""
     position = _before_blanks(text, position)
     return not position or text[position - 1] in "\r\n"
 

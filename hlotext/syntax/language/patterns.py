@@ -26,7 +26,7 @@ _SHAPE_DEPTH = 6
 """The same for tuple shapes, whose parentheses are their own and those of tiles."""
 
 _PLAIN = r"[^()\r\n]*+"
-"""What stands between parentheses on one line."""
+"""Text between parentheses on one line."""
 
 
 @functools.cache
@@ -95,7 +95,7 @@ def name() -> re.Pattern[str]:
 
 @functools.cache
 def shape() -> str:
-    """What may be a shape on an op line: anything without blanks, or in parentheses."""
+    """Pattern of a possible shape on an op line: anything without blanks, or in parentheses."""
     return rf"{_parentheses(_SHAPE_DEPTH)}|[a-z][!-~]*+"
 
 

@@ -1,4 +1,4 @@
-"""What names, strings and numbers of the text stand for; shared by both readers."""
+"""Values of names, strings and numbers in the text; shared by both readers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIMPLE = {
 
 
 def plain(inner: str) -> str | None:
-    """What stands between quotes, where that holds no escape but `\\'`; None otherwise.
+    """Content of a quoted string without escapes other than `\\'`; None otherwise.
 
     XLA escapes those too, and the names that JAX gives to arguments are full of them.
     """

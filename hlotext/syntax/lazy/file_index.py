@@ -26,7 +26,7 @@ _PIECE = 1 << 22
 """Bytes that are looked through at a time."""
 
 _UNFIT = ("\r", "\t", "\nHloModule", " map(")
-"""What a file must not hold. (XLA's condition on `map` looks into the computation that is called.)"""
+"""Text that a file must not contain. (XLA's condition on `map` looks into the computation that is called.)"""
 _COMMENT = re.compile(r"/\*(?!index=[0-9]{1,9}\*/)")
 """A comment that may go on below, or hold anything."""
 _BODIES = (
@@ -36,13 +36,13 @@ _BODIES = (
     ),
     re.compile(r"computations=\{[^{}\n]*\{"),
 )
-"""What may be a body in place of a computation's name. (Each begins with plain characters, which Python finds fast.)"""
+"""Text that may be a body in place of a computation's name. (Each begins with plain characters, which Python finds fast.)"""
 _START = re.compile(r"-start\(")
 _IN_OPCODES = f"{string.ascii_lowercase}{string.digits}-"
 _CALLEE = re.compile(r", calls=%?([\w.\-]+)", re.ASCII)
 _EMPTY = re.compile(r"\n*+")
 _NO_LINES = ("\n   ", "\n  }")
-"""What begins no op line of a computation."""
+"""Beginnings of lines that are not op lines of a computation."""
 _CLOSING = re.compile(r"\n\}(?:, execution_thread=(\"[^\"\\\n]*\"))?(?=\n|\Z)")
 
 
@@ -110,7 +110,7 @@ class Index:
             offset, kept = offset + limit, data[limit:]
 
     def _check(self, text: str, *, is_first: bool) -> None:
-        """What a file must not hold, looked for line by line. Raises UnfitFileError."""
+        """Checks line by line that a file can be indexed. Raises UnfitFileError."""
         if any(word in text for word in _UNFIT) or _COMMENT.search(text):
             raise UnfitFileError
         if any(body.search(text, 0 if not is_first else text.find("\n")) for body in _BODIES):

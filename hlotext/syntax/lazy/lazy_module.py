@@ -73,7 +73,7 @@ class UnreadComputation(Computation):
 
 
 _FROM_LINES = ("_root", "_name_mark", "_parts_read", "_instructions")
-"""What is read from the lines of a computation. The instructions are set last: who sees them sees everything."""
+"""Fields that are read from the lines of a computation. The instructions are set last: who sees them sees everything."""
 _NONE: list[Instruction] = []
 
 
@@ -113,7 +113,7 @@ class _Scanner(Scanner):
     ) -> None:
         self._known = known
         self.is_run = False
-        """Whether several computations are read."""
+        """True while several computations are read."""
         super().__init__(module, Reporter(Source(""), strict), infer)
 
     def new_linker(self, module: Module, reporter: Reporter, infer: Infer | None) -> Linker:
@@ -148,10 +148,10 @@ class Reader:
         self._walkers: list[int] = []
         """The threads that walk over the module, each as often as it does."""
         self._passing: list[Computation] = []
-        """What was read on walks, and how long its text is."""
+        """Computations read on walks, and the length of their text."""
         self._passing_size = 0
         self._parts_kept = 0
-        """How many of the module's parts belong to computations that stay."""
+        """Number of the module's parts that belong to computations that stay loaded."""
         self._notes: dict[tuple[str, str], Diagnostic] = {}
 
     # ---- opening
@@ -302,7 +302,7 @@ class Reader:
                 self._walkers.remove(me)
 
     def _may_call(self, computation: Computation) -> bool:
-        """Whether the text of a computation holds the name of an attribute that calls."""
+        """True if the text of a computation contains the name of an attribute that calls."""
         if type(computation) is not UnreadComputation:
             return True
         text = self._text_of(computation)
@@ -341,7 +341,7 @@ class Reader:
         return self.text[computation._start : computation._end]
 
     def notes(self) -> list[Diagnostic]:
-        """What was read so far that is not known to this release, each thing once, in the order of the text."""
+        """Notes on unknown parts read so far, each once, in text order."""
         return sorted(self._notes.values(), key=lambda note: note.span.start)[:MAX_DIAGNOSTICS]
 
     def _take_notes(self, notes: list[Diagnostic], offset: int) -> None:
@@ -352,7 +352,7 @@ class Reader:
                 self._notes[key] = moved
 
     def _moved(self, diagnostic: Diagnostic, offset: int) -> Diagnostic:
-        """What was said of a piece of the text, said of the file."""
+        """Translates a diagnostic of a piece of the text to offsets of the file."""
 
         def span(old: Span) -> Span:
             return self.source.span(old.start + offset, old.end + offset)
@@ -363,7 +363,7 @@ class Reader:
 
 @functools.cache
 def _calling() -> tuple[str, ...]:
-    """What stands before computations that are called."""
+    """Text before the names of called computations."""
     return tuple(f"{name}=" for name, rule in attribute_rules().items() if rule.startswith("computation"))
 
 
@@ -426,7 +426,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def notes(module: Module) -> list[Diagnostic]:
-    """What was read so far of such a module that is not known to this release, in the order of the text."""
+    """Notes on unknown parts of such a module read so far, in text order."""
     return module.source.reader.notes() if isinstance(module.source, LazySource) else []
 
 

@@ -91,7 +91,7 @@ _ROW = re.compile(r"[\r\n][ \t]*+([0-9]++[ \t]*+[\"{][^\r\n]*+)")
 
 
 def _problem(row: str | dict[str, int], fields: tuple[str, ...]) -> str:
-    """What is wrong with a row; empty when nothing is."""
+    """Error in a row; empty if there is none."""
     if not fields or isinstance(row, str):
         if bool(fields) != isinstance(row, str):
             return ""

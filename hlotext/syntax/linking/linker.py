@@ -233,7 +233,7 @@ class Linker:
             self.reporter.error("X120", message, position, related=related)
 
     def _hand_on_pending(self, scope: Scope, start: Instruction, operation: Instruction) -> None:
-        """What a short spelling names before its definition is now named by the operation that it wraps."""
+        """Moves uses of names that were undefined from a short spelling to the operation that it wraps."""
         for place in range(len(self.pending) - 1, -1, -1):
             inside, instruction, name, value = self.pending[place]
             if instruction is start and name in operation._attributes:
@@ -368,7 +368,7 @@ class Linker:
 
     @staticmethod
     def _missing(scope: Scope, name: str) -> BadInstruction:
-        """What stands for an operand that nothing defines, so that its users have one."""
+        """Placeholder for an undefined operand, so that its users have one."""
         missing = BadInstruction(name, None, scope.computation, form=Form.IMPLICIT)
         if name:
             scope.defined[name] = missing
@@ -511,7 +511,7 @@ class Linker:
 
 
 def _short_spelling(instruction: Instruction) -> tuple[Opcode, Opcode] | None:
-    """What the short spelling of an asynchronous operation stands for; None for an opcode that means itself."""
+    """Rows that the short spelling of an asynchronous operation stands for; None for any other opcode."""
     name, operands = instruction._opcode, instruction._operands
     found = opcodes.async_wrapped(name)
     if found is None and name in opcodes.NATIVE_ASYNC:
@@ -520,5 +520,5 @@ def _short_spelling(instruction: Instruction) -> tuple[Opcode, Opcode] | None:
 
 
 def _is_missing(instruction: Instruction) -> bool:
-    """Whether an instruction only stands for one that nothing has defined so far."""
+    """True if an instruction is the placeholder of an undefined one."""
     return isinstance(instruction, BadInstruction) and instruction.is_missing

@@ -66,7 +66,7 @@ def wrap(
 
 
 _PLACEHOLDER = Shape(ELEMENT_TYPES["f32"], (1,))
-"""What XLA's reader takes for an operand that is not known so far."""
+"""Shape that XLA's reader assumes for an operand that is not yet defined."""
 
 
 def _parameter(body: Computation, index: int, shape: Shape | None) -> Instruction:

@@ -22,7 +22,7 @@ from hlotext.ir.values.sharding import Sharding
 from hlotext.syntax.source.limits import MAX_NESTING
 
 Names: TypeAlias = Callable[[Instruction], str]
-"""How the instructions of a computation are named."""
+"""Names of the instructions of a computation."""
 
 
 MIN_NESTED = 100_000
@@ -43,7 +43,7 @@ class AttributePrinter(abc.ABC):
         self._open: list[Computation] = []
         """The bodies inside which the printer is."""
         self._room = [MIN_NESTED]
-        """How many more op lines of bodies inside op lines may be printed; a list, to be shared by printers."""
+        """Number of further op lines that may be printed in bodies inside op lines; a list, to be shared by printers."""
 
     @abc.abstractmethod
     def computation(
@@ -235,7 +235,7 @@ class AttributePrinter(abc.ABC):
         return out
 
     def _of_wrapped(self, start: Instruction, wrapped: Instruction, names: Names, indent: int) -> list[str]:
-        """What the short spelling shows of the wrapped operation."""
+        """Attributes of the wrapped operation that the short spelling prints."""
         row = opcodes.OPCODES.get(wrapped._opcode)
         if row is None:
             return []

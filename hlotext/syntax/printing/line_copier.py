@@ -66,7 +66,7 @@ class LineCopier:
         self._is_all_copied = not odd and tuples.isdisjoint(sharded)
 
     def _written(self, opcode: str, value: Any) -> str | None:
-        """How the printer writes a part; None where that depends on other instructions."""
+        """Printed text of a part; None if it depends on other instructions."""
         printer = self.printer
         if isinstance(value, Shape):
             return f"{printer.shape(value)} {opcode}"

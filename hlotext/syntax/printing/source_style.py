@@ -145,7 +145,7 @@ class _Copier:
         run.copy(last, module._end)
 
     def names_module(self) -> bool:
-        """Whether the text without a header still stands for the module's name, which a reader makes of the entry's."""
+        """True if the text without a header still gives the module its name, which readers derive from the entry's."""
         module = self.module
         return (
             module._header_start >= 0
@@ -179,7 +179,7 @@ class _Copier:
         return min(starts, default=self.module._end)
 
     def _reads_as_table(self, first: Computation) -> bool:
-        """Whether a header comes to stand before a name alone on its line, as tables begin."""
+        """True if a header would precede a name that is alone on its line, which is how tables begin."""
         module = self.module
         if module._header_start >= 0:
             is_new = first._start != self._first_start()
@@ -350,7 +350,7 @@ _ALONE = re.compile(r"(?:ENTRY[ \t]+)?+%?+[\w.-]++[ \t]*+[\r\n]")
 
 
 def _is_word(source: str, start: int, word: str) -> bool:
-    """Whether the mark `word` stands there, and not a name that is that word or begins with it."""
+    """True if the keyword `word` is at that offset, not a name that is the word or begins with it."""
     text = source[start : start + 200]
     return _MARK.match(text) is not None and text.startswith(word)
 
@@ -361,7 +361,7 @@ _MARK = re.compile(r"(?:ROOT|ENTRY)(?![\w.\-])(?!\s*=)")
 
 
 def _writes_layouts(module: Module) -> bool:
-    """Whether the text writes arrays with layouts, judged by the first one that has dimensions."""
+    """True if the text writes arrays with layouts, judged by the first one that has dimensions."""
     shapes = (i._shape for i in module.instructions() if i._start >= 0 and i._shape is not None)
     leaves = (leaf for shape in shapes for _, leaf in shape.leaves() if leaf.dimensions)
     first = next(leaves, None)
@@ -373,7 +373,7 @@ _is_implicit = operator.attrgetter("_is_implicit")
 
 @attrs.frozen
 class Style:
-    """How a text is written: what to do alike when a line of it is printed anew."""
+    """Style of a text, for lines of it that are printed again."""
 
     options: PrintOptions
     line_start: str
@@ -408,7 +408,7 @@ class Style:
         )
 
     def marks_root(self, instruction: Instruction, source: str) -> bool:
-        """Whether to write ROOT; text without the word has the root last."""
+        """True if ROOT is to be written; text without the word has the root last."""
         computation = instruction.computation
         return instruction._start < 0 or computation is None or computation._root is not None
 

@@ -32,7 +32,7 @@ class TextPrinter(AttributePrinter):
     # ---- names
 
     def names(self, computation: Computation) -> Names:
-        """How the instructions of a computation are named: by name, or `tmp_N` in print order."""
+        """Names of the instructions of a computation: their own, or `tmp_N` in print order."""
         if not self.options.canonicalize_instruction_names:
             return lambda instruction: self.name(instruction._name)
         numbers: dict[Instruction, int] = {}
@@ -144,7 +144,7 @@ class TextPrinter(AttributePrinter):
         return f"{text}, {', '.join(attributes)}" if attributes else text
 
     def sugared(self, instruction: Instruction) -> Instruction | None:
-        """What an asynchronous instruction wraps, where it is to be written in the short spelling."""
+        """The operation that an asynchronous instruction wraps, if it is to be printed in the short spelling."""
         return sugared(instruction)
 
     def shape(self, shape: Shape) -> str:
@@ -158,7 +158,7 @@ class TextPrinter(AttributePrinter):
         return text
 
     def argument(self, instruction: Instruction, names: Names) -> str:
-        """What stands in the parentheses."""
+        """Text in the parentheses."""
         options = self.options
         if instruction._opcode == "parameter":
             return str(instruction.parameter_number) if options.print_parameter_number else ""
@@ -197,7 +197,7 @@ class TextPrinter(AttributePrinter):
 
 
 def _is_element(instruction: Instruction) -> bool:
-    """Whether an instruction can be written behind its operand's name, `%t#0`."""
+    """True if an instruction can be written after its operand's name, `%t#0`."""
     return (
         instruction._opcode == "get-tuple-element"
         and "index" in instruction._attributes

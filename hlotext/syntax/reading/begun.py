@@ -42,7 +42,7 @@ class Begun:
 
     @property
     def brackets(self) -> int:
-        """How many it leaves open."""
+        """Number of brackets that it leaves open."""
         return int(self.symbols[-1][0] == "LPAREN")
 
 

@@ -1,4 +1,4 @@
-"""What the grammar's builders hand to the linker: the text's structure, with names not yet resolved."""
+"""Records that the grammar's builders pass to the linker: the structure of the text, with unresolved names."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class ModuleRecord:
 
 @attrs.frozen(eq=False, repr=False)
 class PartialRecord:
-    """What the grammar had read of a text when it met an error."""
+    """Records of a text up to an error."""
 
     head: ModuleRecord | None = None
     """The header; None where the error stands in it, or the text has none."""

@@ -49,9 +49,9 @@ class ParseError(Exception):
     ) -> None:
         super().__init__()
         self.finding = finding
-        """What is wrong, which takes longer to say than to find out; many are only tries."""
+        """The error message, built on demand: many errors are never shown."""
         self.read = read
-        """What stands before the error; an error of another kind in there comes first."""
+        """Records before the error; an error of another kind among them comes first."""
         self.is_at_end = is_at_end
         """More text might have helped."""
         self.is_for_good = is_for_good
@@ -59,7 +59,7 @@ class ParseError(Exception):
         self.is_between_lines = is_between_lines
         """The text ends where an op line is complete, and a next one could begin."""
         self.is_complete = is_complete
-        """What stands before the error is all that was asked for."""
+        """True if the records before the error are all that was requested."""
         self.may_end = may_end
         """The text could have ended before the error, or nothing stands there: other rules may go on."""
         self.unclosed = unclosed
@@ -186,7 +186,7 @@ def op_lines(
 
 
 _follow = Store(1 << 12)
-"""What can follow, by what is on the parser's stack: many lines are broken alike."""
+"""Terminals that can follow, cached by the parser's stack: many lines are broken in the same way."""
 
 
 def _accepted(stack: tuple[int, ...], parser: Any) -> frozenset[str]:
@@ -200,7 +200,7 @@ def _accepted(stack: tuple[int, ...], parser: Any) -> frozenset[str]:
 
 
 def _accepts(stack: Sequence[int], name: str, parser: Any) -> bool:
-    """Whether a terminal could follow; asking what all could takes twenty times as long."""
+    """True if a terminal could follow; collecting all that could takes twenty times as long."""
     conf = parser.parser_state.parse_conf
     stacked = list(stack)
     while (follow := conf.states[stacked[-1]].get(name)) is not None:
@@ -247,7 +247,7 @@ _WHOLE = ParsedAttribute, InstructionRecord, ComputationRecord
 
 
 def _read_before_term_error(rule: str, text: str, start: int, end: int) -> PartialRecord:
-    """What stands before a wrong value: Lark gives no state then, so the parser goes there once more."""
+    """Records before a wrong value: Lark returns no state then, so the text is parsed again up to it."""
     with terms._lock:
         terms.enter(rule)
         parser: Any = terms.parser().parse_interactive(lark.TextSlice(text, start, end), start=rule)
@@ -258,7 +258,7 @@ def _read_before_term_error(rule: str, text: str, start: int, end: int) -> Parti
 
 
 def _read_by(parser: Any) -> PartialRecord:
-    """What a parser has read, taken from its stack."""
+    """Records that a parser has read, taken from its stack."""
     if "NAME" in parser.choices():
         # An op line ends where the next one starts, so the name of a next one makes the parser finish it.
         with contextlib.suppress(lark.exceptions.UnexpectedInput, TermError):

@@ -55,11 +55,11 @@ class Refused:
 
     @property
     def is_by_lexer(self) -> bool:
-        """Whether no terminal that the parser could go on with begins there."""
+        """True if no terminal that the parser accepts begins there."""
         return self._lexers is not None
 
     def is_terminal(self) -> bool:
-        """Whether the word is one that could stand elsewhere."""
+        """True if the word is a terminal that is valid elsewhere."""
         if self._lexers is None:
             return True
         whole = lark.TextSlice(self._text, 0, len(self._text))
@@ -85,7 +85,7 @@ class Steps:
         self._confs: dict[str, Any] = {}
 
     def _scanner(self, state: int) -> tuple[list[Callable[..., Any]], dict[str, Callable[..., Any]]]:
-        """What finds the next token in a state, and what may make another of it."""
+        """Functions that find the next token in a state, and callbacks that may change its type."""
         lexer = self._lexers.lexers[state]
         found = [expression.match for expression in lexer.scanner._mres], lexer.callback
         self._scanners[state] = found

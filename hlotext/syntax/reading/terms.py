@@ -69,7 +69,7 @@ def parser() -> lark.Lark:
 
 
 def _without_lines() -> type[lark.lexer.LexerThread]:
-    """What reads a piece of a text without counting the lines before it; for all pieces of a text that is quadratic."""
+    """Lexer thread that reads a piece of a text without counting the lines before it, which would be quadratic in total."""
     from lark.lexer import Lexer, LexerState, LexerThread, LineCounter
     from lark.utils import TextSlice
 
@@ -86,7 +86,7 @@ def _without_lines() -> type[lark.lexer.LexerThread]:
 
 @functools.cache
 def token_tracker() -> TokenTracker:
-    """What knows where the parser is."""
+    """Tracker of the parser's position."""
     return cast(TokenTracker, parser().options.postlex)
 
 

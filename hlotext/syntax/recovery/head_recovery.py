@@ -1,4 +1,4 @@
-"""What can be taken from a module's header and tables that the grammar cannot read: whatever stands by itself."""
+"""Recovery of headers and tables that the grammar cannot read: reads the parts that can be read on their own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n|\Z)")
 _ROW = re.compile(r"[ \t]*+[0-9]++(?:[ \t]++|(?=[\"{]))([^\r\n]*+)")
 _FIELD = re.compile(r"([a-z_]++)=(-?[0-9]{1,9})(?![0-9])")
 _BEHIND = re.compile(rf"[ \t]*+(?:ENTRY\b|[%{{}}]|(?:ROOT\b|{patterns.IDENTIFIER})[ \t]*+[={{(])")
-"""How the first computation begins, or what is left of it."""
+"""Beginning of the first computation, or of its remains."""
 
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _MISSING: dict[str, Any] = {
@@ -28,7 +28,7 @@ _MISSING: dict[str, Any] = {
     "FileLocations": FileLocation(0, 0, 0, 0, 0, 0),
     "StackFrames": FrameRow(0, 0),
 }
-"""What stands for a row that cannot be read, so that the numbers of the others stay right."""
+"""Placeholder for a row that cannot be read, so that the numbers of the others stay right."""
 
 
 def recover_head(module: Module, reporter: Reporter, start: int, end: int, reported: int) -> int:

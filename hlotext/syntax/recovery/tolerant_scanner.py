@@ -38,9 +38,9 @@ _HEADER = re.compile(
 """The header of a computation, be the rest of its line broken: a name, and a brace that ends the line or a signature."""
 _ENTRY = re.compile(r"ENTRY[ \t]++[%A-Za-z_]")
 _NAMED_LINE = re.compile(rf"(?P<root>ROOT[ \t]++)?+(?P<name>%{patterns.IDENTIFIER})[ \t]++")
-"""How one begins whose `=` is missing."""
+"""Beginning of an op line without its `=`."""
 _USUAL_LINE = re.compile(rf"(?P<indent>(?:\r?\n|\A) *+)(?:ROOT )?(?P<mark>%?){patterns.IDENTIFIER} = ")
-"""How one begins as XLA writes it."""
+"""Beginning of an op line as XLA writes it."""
 _COMMENTS = r"(?:/\*(?:[^*\r\n]|\*(?![/\r\n]))*+\*/[ \t]*+)*+"
 """Comments that end on their line."""
 _KNOWN_LINE = re.compile(
@@ -53,14 +53,14 @@ _STRAY = re.compile(r"\}(?:[ \t\r\n]*+\})*+")
 """Braces that close nothing."""
 _SHAPE = re.compile(rf"({patterns.shape()})(?=[ \t])")
 _BLANK = " \t\r\n"
-"""What separates; Python knows more blanks, which are no part of HLO."""
+"""Separators; Python knows more blanks, which are not part of HLO."""
 Writing = tuple[str, str]
-"""How op lines are written: what stands before them, and what before names."""
+"""Form of op lines: the indentation, and the prefix of names."""
 _XLA_FORM: Writing = "\n  ", "%"
 _WIDEST = 32
 """Blanks before op lines up to which they are read fast."""
 _TRIES = 8
-"""How often more lines are added to a header."""
+"""Maximum number of attempts to extend a header."""
 
 
 class TolerantScanner(Scanner):
@@ -80,7 +80,7 @@ class TolerantScanner(Scanner):
 
     @classmethod
     def after(cls, scanner: Scanner) -> TolerantScanner:
-        """What goes on where another scanner failed, with all that it knows."""
+        """Continues where another scanner failed, with its state."""
         module = scanner.linker.module
         found = cls(module, scanner.reporter, None, scanner.linker)
         found._parts, found._tail, found._results = scanner._parts, scanner._tail, scanner._results
@@ -145,7 +145,7 @@ class TolerantScanner(Scanner):
         return self._close(scope, *closing, result)
 
     def _is_foreign(self, start: int, end: int) -> bool:
-        """Whether nothing from here on belongs to the module, such as the rest of a log."""
+        """True if nothing from here on belongs to the module, such as the rest of a log."""
         return not begins_computation(self.text, start, end) and self._next_line(start, end) is None
 
     def _whole(self, header: Header, start: int, end: int) -> int:
@@ -270,7 +270,7 @@ class TolerantScanner(Scanner):
             )  # fmt: skip
 
     def _usual_form(self, scope: Scope, position: int, end: int) -> Writing | None:
-        """How the first op line of the body is written; None where it is not to be read fast."""
+        """Form of the first op line of the body; None if it is not to be read fast."""
         line = self._next_line(position, end)
         if line is None or len(line["indent"]) > _WIDEST:
             return None

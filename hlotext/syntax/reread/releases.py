@@ -1,4 +1,4 @@
-"""What XLA's releases make of the same text: words that one has and another has not, values that one writes out."""
+"""Differences between XLA releases in reading the same text: words that only one knows, values that only one prints."""
 
 from __future__ import annotations
 

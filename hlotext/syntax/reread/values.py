@@ -1,4 +1,4 @@
-"""What XLA's reader makes of single values: shapes, literals, layouts, threads, configs, origins."""
+"""Values as XLA's reader builds them: shapes, literals, layouts, threads, configs, origins."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ _PASSED_ON = ("metadata", "origin", "backend_config", "frontend_attributes", "st
 
 
 def _pass_on(instruction: Instruction) -> None:
-    """What the line of an asynchronous operation says of it is said of the wrapped operation too (`ParseInstructionRhs`)."""
+    """Copies attributes on the line of an asynchronous operation to the wrapped operation too (`ParseInstructionRhs`)."""
     body = instruction.async_wrapped_computation
     given = {name: instruction._attributes[name] for name in _PASSED_ON if name in instruction._attributes}
     if given and body is not None and body._instructions:
@@ -127,7 +127,7 @@ def _pass_on(instruction: Instruction) -> None:
 
 
 def _pass_threads(module: Module) -> None:
-    """What an async-start runs, with all that it calls, runs on its thread (`SetThreadName`).
+    """Moves computations of an async-start, with all that they call, to its thread (`SetThreadName`).
 
     The last async-start in the text that reaches a computation decides, so they are walked from the last one on.
     """
@@ -209,7 +209,7 @@ _NUMBER = re.compile(r"-?(?:nan(?:\(0x[0-9a-fA-F]+\))?|inf|true|false|[0-9.]+(?:
 
 
 def _are_integers(text: str, count: int) -> np.ndarray[Any, Any]:
-    """Which of the numbers in a text are written as integers; all of them where the text does not tell."""
+    """Mask of the numbers in a text that are written as integers; all of them if the text does not tell."""
     import numpy as np
 
     words = _NUMBER.findall(_COMMENT.sub(" ", text))
@@ -219,7 +219,7 @@ def _are_integers(text: str, count: int) -> np.ndarray[Any, Any]:
 
 
 def _argument_text(instruction: Instruction) -> str | None:
-    """What stands in the parentheses of a constant; None for one that is not as it was read."""
+    """Text in the parentheses of a constant; None if it was changed since it was read."""
     if instruction._is_touched or instruction._place is None or instruction._end < 0:
         return None
     computation = instruction._computation

@@ -123,7 +123,7 @@ class FileText:
 
 
 class _State:
-    """What tells whether a file is as it was when it was opened.
+    """State of a file, to detect changes since it was opened.
 
     Who writes may set the time of the last write back, but not that of the last change of any kind. Changes of owner,
     permissions and names are such ones too, and leave the text as it is.
@@ -149,7 +149,7 @@ class _State:
         raise InputError(f"{self._path} was changed while a module that is read from it was in use")
 
     def _is_elsewhere(self, found: os.stat_result) -> bool:
-        """Whether the file has another name by now."""
+        """True if the file was renamed."""
         try:
             named = os.stat(self._path)
         except OSError:

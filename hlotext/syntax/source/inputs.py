@@ -22,7 +22,7 @@ LIMIT_VARIABLE = "HLOTEXT_MAX_SOURCE"
 
 
 def most_bytes() -> int:
-    """How many bytes a source may hold or unpack to, of every kind. Raises InputError where the variable is no size."""
+    """Maximum size of a source in bytes, compressed or not, by kind. Raises InputError if the variable is not a size."""
     said = os.environ.get(LIMIT_VARIABLE, "")
     if not said:
         return MAX_SOURCE
@@ -36,7 +36,7 @@ _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
 def several(name: str, modules: list[str]) -> str:
-    """What is said of a source with several modules to whom asks for one."""
+    """Error message for a source with several modules where one is needed."""
     shown = ", ".join(modules[:10]) + (", ..." if len(modules) > 10 else "")
     return (
         f"{name} holds {len(modules)} modules ({shown}) where one is meant: "
@@ -59,7 +59,7 @@ def read_source(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Source:
 
 
 def read_data(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes | str, str]:
-    """What `read_source` reads, before it is decoded, and its name. Raises InputError."""
+    """Reads the data of a source before decoding, and its name. Raises InputError."""
     try:
         data, name = _bytes(place)
         return (data if isinstance(data, str) else unpack(data, name)), name
@@ -69,7 +69,7 @@ def read_data(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[byte
 
 
 def is_binary(data: bytes | str) -> bool:
-    """Whether this is a proto: it begins as those of XLA do, and bytes that no text has stand among the first ones."""
+    """True if the data is a proto: it begins like those of XLA, and has bytes near its start that no text has."""
     if isinstance(data, str) or data[:1] not in _FIRST_KEYS:
         return False
     return bool(data[:_PROBED].translate(None, _TEXT))
@@ -177,7 +177,7 @@ def unpack(data: bytes, name: str) -> bytes:
 
 
 def unpacked(file: IO[bytes]) -> IO[bytes]:
-    """What reads an open file of any packing as if it were not packed; the file itself, at its start, for one that is not.
+    """Opens a file of any compression as uncompressed data; an uncompressed file is returned itself, at its start.
 
     Raises ImportError where a packing needs what is not installed. What it raises on damaged data is the packer's.
     """
@@ -221,4 +221,4 @@ _OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\xfd7zXZ\x00": _open_xz,
     b"\x28\xb5\x2f\xfd": _open_zstd,
 }
-"""How packed files begin, and what reads them."""
+"""Magic bytes of compressed files, and the functions that open them."""

@@ -1,4 +1,4 @@
-"""What the readers refuse or leave out, so that no text costs more time or memory than its size warrants.
+"""Limits of the readers, so that no text costs more time or memory than its size warrants.
 
 Each is far beyond what XLA writes, and each is an ordinary diagnostic. `syntax/README.md` lists them.
 """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hlotext.ir.nodes.source import Source
 
 Place = tuple[str, int, int | None]
-"""What is to be said of a related place, where it starts and where it ends."""
+"""A message about a related position, its start and its end."""
 
 
 class TrialError(Exception):
@@ -36,15 +36,15 @@ class Reporter:
         self.is_trying = False
         """Whoever reads only tries whether all is right; what is said where it is not matters little."""
         self.diagnostics: list[Diagnostic] = []
-        """What was found, in the order in which it was found."""
+        """Diagnostics in the order in which they were found."""
         self._said: set[tuple[object, ...]] = set()
         """Lines may be read twice, by both readers; what was said is not said again."""
         self._counts = dict.fromkeys(Severity, 0)
-        """How much was found, kept or not."""
+        """Number of diagnostics by severity, kept or not."""
         self._compared = 0
         """Known words that were compared with misspelt ones."""
         self._meant: dict[tuple[str, tuple[str, ...]], str] = {}
-        """What may have been meant: one unknown opcode often stands on many lines."""
+        """Cached suggestions: one unknown opcode often occurs on many lines."""
         self._lengths = _ByLength(())
         """The words that were known last."""
 
@@ -114,12 +114,12 @@ class Reporter:
             )
 
     def count(self, severity: Severity) -> int:
-        """How much of a kind was found, kept or not."""
+        """Number of diagnostics of a severity, kept or not."""
         return self._counts[severity]
 
     @property
     def left_out(self) -> int:
-        """How many errors and notes were found and not kept."""
+        """Number of errors and notes that were not kept."""
         return sum(max(0, count - MAX_DIAGNOSTICS) for count in self._counts.values())
 
     def did_you_mean(self, word: str, known: Collection[str]) -> str:
@@ -177,7 +177,7 @@ _MANY = 100
 """Words beyond which what was meant is not remembered."""
 
 _ALIKE = 0.66
-"""How alike two words are of which one may be meant by the other: of three letters two, in their order."""
+"""Minimum similarity of a word to a suggestion: two of three letters, in order."""
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
@@ -187,7 +187,7 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
 
 
 def _closest(word: str, known: Collection[str]) -> str | None:
-    """What `difflib.get_close_matches` gives, which asks the whole question of many more words."""
+    """The first of `difflib.get_close_matches`, which computes the full ratio for many more words."""
     import difflib  # takes milliseconds, and most texts are right
 
     letters = tuple(set(word))
@@ -220,7 +220,7 @@ class _ByLength:
         self._words: dict[int, list[tuple[int, str]]] = {}
 
     def follows(self, known: Collection[str]) -> bool:
-        """Whether these words are the same, or more. Words that went meanwhile are found out by `near`."""
+        """True if these words include the cached ones. Words removed since are detected by `near`."""
         return known is self._known and len(known) >= self._count
 
     def near(self, word: str, most: int) -> list[str]:

@@ -55,7 +55,7 @@ def number(text: str) -> float | None:
 
 
 def string(text: str) -> str | None:
-    """What the caller has found to be quoted; where a backslash stands last, the grammar says what it escapes."""
+    """Value of a text that the caller has found to be quoted; a trailing backslash is left to the grammar."""
     return unquote(text) if text[0] == '"' and text[-2:-1] != "\\" else None
 
 
