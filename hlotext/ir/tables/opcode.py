@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import attrs
 
@@ -137,8 +137,9 @@ AsyncRole = Literal["start", "update", "done"]
 """Position of an opcode in an asynchronous operation."""
 
 
-@attrs.frozen(repr=False)
-class WireRule(Value):
+class WireRule(
+    NamedTuple
+):  # making a class with attrs takes a millisecond, and every start would wait for it
     """Bytes that a device sends, given D bytes of operands and R bytes of results, in a group of n."""
 
     counts: Literal["operands", "results"] = "operands"
@@ -153,8 +154,7 @@ class WireRule(Value):
     """Messages that follow each other in a round: one; a chain of n - 1 (a tree: log n); n / 2 exchanges."""
 
 
-@attrs.frozen(repr=False)
-class CommunicationKind(Value):
+class CommunicationKind(NamedTuple):
     """One kind of communication; its synchronous opcode and its halves share it."""
 
     kind: str

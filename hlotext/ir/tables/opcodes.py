@@ -68,8 +68,8 @@ CONTEXT_DEPENDENT = frozenset(
 
 SPELLINGS: dict[str, str] = {
     spelling: use.name
-    for row in _ROWS
-    for use in (*row.attributes, *COMMON_ATTRIBUTES)
+    for uses in (COMMON_ATTRIBUTES, *(row.attributes for row in _ROWS))
+    for use in uses
     for spelling in use.spellings
 }
 """Names of attributes in other releases, and the names under which they are known here."""

@@ -26,8 +26,13 @@ from hlotext.ir.tables.opcodes import NATIVE_ASYNC, OPCODES
 _ROWS = tuple(OPCODES.values())
 
 
+_BY_ELEMENTS: dict[Elements, list[str]] = {value: [] for value in Elements}
+for _row in _ROWS:
+    _BY_ELEMENTS[_row.elements].append(_row.name)
+
+
 def _with_elements(*values: Elements) -> frozenset[str]:
-    return frozenset(row.name for row in _ROWS if row.elements in values)
+    return frozenset(name for value in values for name in _BY_ELEMENTS[value])
 
 
 # ---- where elements come from
@@ -170,11 +175,16 @@ COMMUTATIVE = frozenset(row.name for row in _ROWS if row.commutes)
 """Opcodes of two operands that may be exchanged."""
 
 # ---- attributes
-_USES = tuple(use for row in _ROWS for use in (*row.attributes, *COMMON_ATTRIBUTES))
+_USES = (*COMMON_ATTRIBUTES, *(use for row in _ROWS for use in row.attributes))
+
+
+_BY_ROLE: dict[Role, set[str]] = {role: set() for role in Role}
+for _use in _USES:
+    _BY_ROLE[Role.REFERENCE if _use.calls is not Calls.NONE else _use.role].add(_use.name)
 
 
 def _with_role(role: Role) -> frozenset[str]:
-    return frozenset(use.name for use in _USES if use.role is role and use.calls is Calls.NONE)
+    return frozenset(_BY_ROLE[role])
 
 
 PROVENANCE = _with_role(Role.PROVENANCE)
@@ -184,5 +194,5 @@ ANNOTATIONS = _with_role(Role.ANNOTATION)
 IDENTIFIERS = _with_role(Role.IDENTIFIER)
 SHARDING = _with_role(Role.SHARDING)
 CONTROL = _with_role(Role.CONTROL)
-REFERENCES = frozenset(use.name for use in _USES if use.calls is not Calls.NONE)
+REFERENCES = _with_role(Role.REFERENCE)
 """Attributes that name computations."""
