@@ -47,6 +47,59 @@ def small(tmp_path: Path) -> Path:
     return path
 
 
+COMPACT = """HloModule m, entry_computation_layout={((f32[4]{0}, pred[4]{0}))->pred[4]{0}}
+
+ENTRY %e (p: (f32[4], pred[4])) -> pred[4] {
+  %p = (f32[4]{0}, pred[4]{0}) parameter(0)
+  %x = f32[4]{0} negate(%p#0)
+  ROOT %c = pred[4]{0} compare(%p#0, %x), direction=LT, order=TOTAL
+}
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "shown", "hidden"),
+    [
+        ((), "negate(%p#0)", "get-tuple-element"),
+        (("--style", "short"), "negate(p#0)", "get-tuple-element"),
+        (("--option", "compact_gte=false"), "negate(%p_0)", "#"),
+        (("--reread",), "negate(%p_0)", "TOTALORDER"),
+        (("--reread", "--age", "0.10.2"), "type=TOTALORDER", "order="),
+        (("--style", "canonical"), "get-tuple-element", "#"),
+    ],
+    ids=" ".join,
+)
+def test_elements_of_tuples_are_written_as_in_the_source(
+    options: tuple[str, ...], shown: str, hidden: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "compact.hlo"
+    path.write_text(COMPACT)
+    result = run("fmt", *options, path)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert shown in result.stdout
+    assert hidden not in result.stdout
+
+
+def test_compact_text_is_in_the_style_of_dumps(tmp_path: Path) -> None:
+    path = tmp_path / "compact.hlo"
+    path.write_text(COMPACT)
+    assert run("fmt", "--check", path).exit_code == 0
+    # A line of its own may hold metadata, so that what is written in both ways is not made compact.
+    path.write_text(COMPACT.replace("negate(%p#0)", "get-tuple-element(%p), index=0"))
+    assert "%p_0 = " in run("fmt", path).stdout
+    result = run("fmt", "-i", "--option", "compact_gte=true", path)
+    assert result.exit_code == 2
+    assert "get-tuple-elements" in result.stderr
+
+
+def test_age_needs_reread(tmp_path: Path) -> None:
+    path = tmp_path / "compact.hlo"
+    path.write_text(COMPACT)
+    assert "--reread" in run("fmt", "--age", "0.12", path).stderr
+    assert "no age of XLA" in run("fmt", "--reread", "--age", "old", path).stderr
+
+
 # ---- to standard output
 
 
@@ -328,7 +381,7 @@ def test_what_does_not_go_together(arguments: list[str]) -> None:
 def test_every_option_is_known_to_keep_or_lose() -> None:
     """Each print option either loses something at its other value, or is listed here as harmless."""
     harmless = {
-        "print_operand_index_annotation_interval", "indent_amount", "sort_backend_config", "compact_gte",
+        "print_operand_index_annotation_interval", "indent_amount", "sort_backend_config",
         "print_operand_shape", "print_program_shape", "print_percent", "is_in_nested_computation",
         "canonicalize_computations", "syntax_sugar_async_ops", "print_name_after_closing_brace",
         "print_full_replica_group_list",

@@ -36,6 +36,7 @@ WOULD_CHANGE = 1
 @click.option(
     "--reread", is_flag=True, help="Print what XLA prints after reading FILE: its order, its names."
 )
+@click.option("--age", metavar="RELEASE|DATE", help="With --reread: which XLA, as 0.10.2; else the newest.")
 @click.option("-i", "--in-place", is_flag=True, help="Write each FILE instead of standard output.")
 @click.option("--lossy", is_flag=True, help="Allow -i with a style that leaves something out.")
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a FILE is not in this style.")
@@ -46,6 +47,7 @@ def command(
     settings: tuple[str, ...],
     elide_constants: bool,
     reread: bool,
+    age: str | None,
     in_place: bool,
     lossy: bool,
     check: bool,
@@ -60,7 +62,8 @@ def command(
     canonical    names made up anew: for comparing modules
     fingerprint  what XLA hashes to tell modules apart
 
-    Unlike XLA, every style prints the numbers of large constants, unless --elide-constants is given.
+    Unlike XLA, every style prints the numbers of large constants, unless --elide-constants is given. Elements of
+    tuples are written as the text writes them, behind the tuple's name (p#0) or in lines of their own.
     --option takes the names of XLA's HloPrintOptions. With --reread computations
     and instructions come in the order in which XLA's tools print them, renamed
     where they rename, so that a diff against such a tool shows what it did.
@@ -77,7 +80,7 @@ def command(
 
     Exit status: 0 fine, 1 a FILE is not in the style (--check), 2 wrong usage or unreadable input.
     """
-    chosen = print_style(style, elide_constants, settings, is_reread=reread)
+    chosen = print_style(style, elide_constants, settings, is_reread=reread, age=age)
     if in_place and (check or show_diff):
         raise click.UsageError("-i writes, --check and --diff do not: give one of them")
     if in_place:

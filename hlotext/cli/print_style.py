@@ -9,7 +9,9 @@ from typing import Any
 import attrs
 import click
 
+from hlotext.ir.nodes.instruction import Form
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.age import XlaAge, as_age
 from hlotext.ir.values.print_options import PrintOptions, SubcomputationMode
 from hlotext.syntax.printing.xla_styles import TextPrinter
 from hlotext.syntax.reread import reread
@@ -35,6 +37,7 @@ STYLES: dict[str, Callable[[], PrintOptions] | None] = {
     "fingerprint": PrintOptions.fingerprint,
 }
 """Styles by their names on the command line, as XLA dumps them, and its other presets; None for the text as it was read."""
+_DUMPED = ("default", "short")
 
 _MODE = "print_subcomputation_mode"
 _KEEPS: dict[str, tuple[tuple[Any, ...], str]] = {
@@ -47,6 +50,7 @@ _KEEPS: dict[str, tuple[tuple[Any, ...], str]] = {
     "canonicalize_instruction_names": ((False,), "names"),
     "print_ids": ((True,), "names"),
     "compact_operands": ((False,), "operands"),
+    "compact_gte": ((False,), "names and metadata of get-tuple-elements"),
     "print_backend_config": ((True,), "backend configs"),
     "print_infeed_outfeed_config": ((True,), "infeed and outfeed configs"),
     "print_original_value": ((True,), "original values"),
@@ -71,6 +75,10 @@ class PrintStyle:
     """None for the text as it was read."""
     is_reread: bool = False
     """Whether modules are printed as XLA prints them after reading them."""
+    age: XlaAge | None = None
+    """Which XLA reads them then; None: the newest."""
+    follows_source: bool = False
+    """Whether elements of tuples are written as the source writes them: what XLA dumps is compact or not, as it was told."""
 
     def text(self, modules: Iterable[Module]) -> str:
         """All modules of a file."""
@@ -80,11 +88,13 @@ class PrintStyle:
         if self.options is None:
             return str(module)
         if self.is_reread:
-            return reread(module).to_text(self.options)
+            return reread(module, age=self.age).to_text(self.options)
         if module.entry.is_implicit:
             # One op line on its own stays one.
             printer = TextPrinter(self.options)
             return f"{printer.instruction(module.entry.root, printer.names(module.entry))}\n"
+        if self.follows_source and _is_compact(module):
+            return module.to_text(attrs.evolve(self.options, compact_gte=True))
         return module.to_text(self.options)
 
     @property
@@ -96,13 +106,30 @@ class PrintStyle:
         return [*dict.fromkeys([*lost, *(["names", "the order"] if self.is_reread else [])])]
 
 
+def _is_compact(module: Module) -> bool:
+    """Whether the source writes elements of tuples behind the tuples' names, `%t#0`, and gives none but roots a line."""
+    elements = [i for i in module.instructions() if i.opcode == "get-tuple-element" and not i.is_root]
+    return bool(elements) and all(i.form is Form.COMPACT for i in elements)
+
+
 def print_style(
-    name: str, elide_constants: bool, settings: Iterable[str], *, is_reread: bool = False
+    name: str,
+    elide_constants: bool,
+    settings: Iterable[str],
+    *,
+    is_reread: bool = False,
+    age: str | None = None,
 ) -> PrintStyle:
     """The style of that name, with large constants unless they are to be elided, and single options changed.
 
-    `settings` are texts `NAME=VALUE`. Raises click.UsageError.
+    `settings` are texts `NAME=VALUE`, `age` says which XLA rereads. Raises click.UsageError.
     """
+    if age is not None and not is_reread:
+        raise click.UsageError("--age says which XLA reads the text: it needs --reread")
+    try:
+        release = as_age(age)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
     preset = STYLES[name]
     if preset is None:
         if elide_constants or is_reread or any(settings):
@@ -114,7 +141,8 @@ def print_style(
     elif not options.print_only_essential_constants:
         options = attrs.evolve(options, print_large_constants=False)
     changes: dict[str, Any] = dict(map(_setting, settings))
-    return PrintStyle(name, attrs.evolve(options, **changes), is_reread)
+    follows = name in _DUMPED and "compact_gte" not in changes
+    return PrintStyle(name, attrs.evolve(options, **changes), is_reread, release, follows)
 
 
 def _setting(text: str) -> tuple[str, Any]:

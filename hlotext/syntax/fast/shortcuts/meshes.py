@@ -56,7 +56,7 @@ def named_sharding(text: str) -> NamedSharding | None:
         unreduced = every
     elif word == "manual":
         manual = every
-    if word is not None and word != "replicated" and not every:
+    if word == "manual" and not every:
         raise ValueError(f"a mesh without axes cannot be {word}")
     by_dimension = tuple(map(_dimension, dimensions[1:-1].split("}, {"))) if dimensions else ()
     sharding = NamedSharding(mesh, by_dimension, replicated, unreduced, manual)

@@ -221,7 +221,7 @@ class ShardingBuilder:
         mesh = _with_devices(parsed, fields.get("device_ids"))
         axes = {name: fields.get(name, _NO_AXES) for name in ("replicated", "unreduced", "manual")}
         word, reduction, named = fields.get("word", _Word("replicated", "", None))
-        if word != "replicated":
+        if word != "replicated" and (mesh.axes or word != "unreduced"):  # nothing is unreduced over no axes
             if not mesh.axes:
                 raise TermError(f"a mesh without axes cannot be {word}", parsed.opening.start_pos)
             axes[word] = _Axes(named or tuple(AxisRef(name) for name in mesh.axis_names), reduction)
