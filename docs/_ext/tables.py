@@ -19,6 +19,7 @@ from sphinx.application import Sphinx
 from hlotext.cli import COMMANDS, main
 from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
 from hlotext.tables import SCHEMA_VERSION, TABLES
+from hlotext.view import accuracy
 
 FOLDER = Path(__file__).parents[1] / "tables"
 _GROUPS = {
@@ -246,6 +247,26 @@ def compatibility_page() -> None:
     )
 
 
+def accuracy_page() -> None:
+    """How often each answer was XLA's: what `python -m tests.accuracy` made of the output of the acceptance checks."""
+    titles, lines = accuracy.table(accuracy.rows())
+    seen: set[str] = set()
+    cells = []
+    for answer, *rest in lines:
+        first = answer not in seen
+        seen.add(answer)
+        cells.append([f'<a id="{accuracy.anchor(answer)}"></a>{answer}' if first else answer, *rest])
+    write(
+        "accuracy",
+        "# How often answers are XLA's\n\n"
+        "Each answer was compared with what XLA itself wrote or said, on programs that were compiled for that: how many were "
+        "equal, of how many. `all`: platforms were taken together; `-`: not measured. Estimates elsewhere lead here. Whole "
+        "compilations by release are in [releases of XLA](compatibility.md).\n\n"
+        + table(titles, cells)
+        + "\n",
+    )
+
+
 def _share(score: list[int] | None) -> str:
     return "-" if score is None else f"{score[0]:,} of {score[1]:,}"
 
@@ -256,6 +277,7 @@ PAGES: tuple[Callable[[], None], ...] = (
     code_pages,
     column_page,
     compatibility_page,
+    accuracy_page,
     pass_page,
     command_pages,
 )

@@ -15,6 +15,7 @@ from hlotext.analysis import byte_text
 from hlotext.analysis.quantities import amount, seconds
 from hlotext.findings import escape
 from hlotext.memory import usage
+from hlotext.view import accuracy
 from hlotext.view.page.colours import OTHERS, PALETTE
 from hlotext.view.page.packing import asset, packed, policy
 from hlotext.view.report import charts
@@ -43,6 +44,20 @@ _SECTIONS: tuple[tuple[str, str, Callable[[Subject], Section | Missing]], ...] =
     ("runtime", "Thunks", runtime.section),
     ("lint", "Findings", lint.section),
 )
+_MEASURED = {
+    "memory": (
+        "memory: places",
+        "memory: moment of the peak",
+        "fast memory: bounds hold",
+        "fast memory: the one figure",
+        "fast memory: places",
+    ),
+    "scopes": ("cost of modules", "TPU cost: bytes", "TPU cost: seconds"),
+    "schedule": ("TPU cost: seconds",),
+    "passes": ("cause of an operation", "cause, said to be sure"),
+    "runtime": ("thunks", "command buffers"),
+}
+"""The answers of each section that XLA's own were compared with."""
 MOST_TEXT = 300
 """Characters of a text that a page shows; of a longer one both ends."""
 
@@ -81,6 +96,7 @@ def report_page(*subjects: Subject, title: str | None = None) -> str:
         compared = comparison.section(diff.compare(subjects[0].module, subjects[1].module))
     ids = [id for id, _, _ in _SECTIONS if any(side.section(id) for side in sides)]
     left_out = [(side, one) for side in sides for one in side.missing if one.id not in ids or len(sides) == 1]
+    platforms = [subject.platform for subject in subjects]
     script, bokeh = asset("report.js"), charts.script()
     has_charts = any(c.kind != "icicle" for side in sides for s in side.sections for c in s.charts)
     scripts = [bokeh, script] if has_charts else [script]
@@ -95,6 +111,11 @@ def report_page(*subjects: Subject, title: str | None = None) -> str:
         ids=ids,
         titles={id: next(s for s in (side.section(id) for side in sides) if s).title for id in ids},
         comparison=compared,
+        measured={id: accuracy.measured(_MEASURED.get(id, ()), platforms) for id in ids},
+        accuracy=accuracy.table(
+            accuracy.measured({a for id in ids for a in _MEASURED.get(id, ())}, platforms)
+        ),
+        anchor=accuracy.anchor,
         left_out=left_out,
         version=hlo.__version__,
         palette=(*PALETTE, OTHERS),

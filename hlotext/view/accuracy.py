@@ -1,0 +1,73 @@
+"""How often each answer was XLA's, as measured: the table of the documentation and of reports.
+
+`python -m tests.accuracy` makes it from what the acceptance checks print.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+FILE = Path(__file__).parent / "assets" / "accuracy.json"
+
+
+class Row(NamedTuple):
+    """One answer on one platform, compared with what one release of XLA wrote."""
+
+    answer: str
+    platform: str
+    """`cpu`, `gpu`, `tpu`; `all` for what was measured on all together."""
+    release: str
+    """Of jaxlib."""
+    right: int
+    of: int
+
+    @property
+    def share(self) -> str:
+        """In how many of 100 it was XLA's, and of how many."""
+        text = "100" if self.right == self.of else f"{min(100 * self.right / self.of, 99.9):.1f}"
+        return f"{text} % of {self.of:,}"
+
+    @property
+    def anchor(self) -> str:
+        """The name of its row, for links to it."""
+        return anchor(self.answer)
+
+
+def rows() -> tuple[Row, ...]:
+    """All that was measured, by answer, platform and release."""
+    if not FILE.exists():
+        return ()
+    return tuple(Row(*row) for row in json.loads(FILE.read_text(encoding="utf-8")))
+
+
+def anchor(answer: str) -> str:
+    """The name of an answer's row, for links to it."""
+    return "accuracy-" + "".join(c if c.isalnum() else "-" for c in answer.lower()).replace("--", "-")
+
+
+def table(found: Iterable[Row]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Titles of columns and rows: an answer on a platform each, a column for each release."""
+    listed = tuple(found)
+    releases = sorted({row.release for row in listed}, key=lambda name: tuple(map(int, name.split("."))))
+    cells = {(row.answer, row.platform, row.release): row for row in listed}
+    lines = []
+    for answer, platform in dict.fromkeys((row.answer, row.platform) for row in listed):
+        shares = (cells.get((answer, platform, release)) for release in releases)
+        lines.append((answer, platform, *(_share(row) for row in shares)))
+    return ("answer", "platform", *(f"jaxlib {release}" for release in releases)), lines
+
+
+def measured(answers: Iterable[str], platforms: Iterable[str | None]) -> tuple[Row, ...]:
+    """What was measured of these answers on these platforms, or on all together, by the newest release first."""
+    wanted, places = set(answers), {*platforms, "all"}
+    found = [row for row in rows() if row.answer in wanted and row.platform in places]
+    return tuple(sorted(found, key=lambda row: tuple(map(int, row.release.split("."))), reverse=True))
+
+
+def _share(row: Row | None) -> str:
+    if row is None:
+        return "-"
+    return row.share
