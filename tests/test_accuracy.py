@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hlotext.view import accuracy
+import hlotext.view.accuracy as accuracy
 from tests.accuracy import rows_of
 from tests.support import ROOT
 

@@ -7,7 +7,8 @@ from hlotext.ir.doors import door
 if TYPE_CHECKING:
     from hlotext.view.graph import as_dot, as_svg, graph_page, neighbourhood
     from hlotext.view.layout_picture import LayoutPicture
-    from hlotext.view.report import report_page, subject
+    from hlotext.view.report import report_page
+    from hlotext.view.report.subject import subject
 
 __all__ = ["LayoutPicture", "as_dot", "as_svg", "graph_page", "neighbourhood", "report_page", "subject"]
 

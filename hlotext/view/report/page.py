@@ -15,7 +15,7 @@ from hlotext.analysis import byte_text
 from hlotext.analysis.quantities import amount, seconds
 from hlotext.findings import escape
 from hlotext.memory import usage
-from hlotext.view import accuracy
+from hlotext.view.accuracy import anchor, measured, table
 from hlotext.view.page.colours import OTHERS, PALETTE
 from hlotext.view.page.packing import asset, packed, policy
 from hlotext.view.report import charts
@@ -111,11 +111,9 @@ def report_page(*subjects: Subject, title: str | None = None) -> str:
         ids=ids,
         titles={id: next(s for s in (side.section(id) for side in sides) if s).title for id in ids},
         comparison=compared,
-        measured={id: accuracy.measured(_MEASURED.get(id, ()), platforms) for id in ids},
-        accuracy=accuracy.table(
-            accuracy.measured({a for id in ids for a in _MEASURED.get(id, ())}, platforms)
-        ),
-        anchor=accuracy.anchor,
+        measured={id: measured(_MEASURED.get(id, ()), platforms) for id in ids},
+        accuracy=table(measured({a for id in ids for a in _MEASURED.get(id, ())}, platforms)),
+        anchor=anchor,
         left_out=left_out,
         version=hlo.__version__,
         palette=(*PALETTE, OTHERS),
