@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import hlotext.view.accuracy as accuracy
+from hlotext.view import accuracy
 from tests.accuracy import rows_of
 from tests.support import ROOT
 

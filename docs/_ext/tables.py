@@ -19,7 +19,7 @@ from sphinx.application import Sphinx
 from hlotext.cli import COMMANDS, main
 from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
 from hlotext.tables import SCHEMA_VERSION, TABLES
-import hlotext.view.accuracy as accuracy
+from hlotext.view import accuracy
 
 FOLDER = Path(__file__).parents[1] / "tables"
 _GROUPS = {
