@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from hlotext.execution.convolutions import convolution
 from hlotext.execution.errors import NotExecutable
 from hlotext.execution.lines import Lines, Plain
 from hlotext.ir.nodes.instruction import Instruction
@@ -177,21 +178,9 @@ def _with_workspace(lines: Lines, value: Plain, shape: Shape) -> Plain:
 
 
 def _convolution(lines: Lines, i: Instruction, operands: Sequence[Plain], shape: Shape) -> Plain:
-    """A convolution forwards (`CudnnConvBackendConfig`)."""
-    config = _config(i, "cudnn_conv_backend_config")
-    scale = float(config.get("conv_result_scale", 1))
     result = shape.tuple_shapes[0] if shape.is_tuple else shape
-    type_ = result.element_type if result.element_type.bits >= 32 else _F32
-    values = [lines.convert(value, type_) for value in operands[:2]]
-    attributes = [
-        f"{name}={i.attributes[name]}"
-        for name in ("window", "dim_labels", "feature_group_count", "batch_group_count")
-        if name in i.attributes
-    ]
-    found = lines.add("convolution", Shape(type_, result.dimensions), values, *attributes)
-    if scale != 1:
-        found = lines.binary("multiply", *_with(lines, found, repr(scale)))
-    return _with_workspace(lines, lines.convert(found, result.element_type), shape)
+    found = convolution(lines, i, operands, result, _config(i, "cudnn_conv_backend_config"))
+    return _with_workspace(lines, found, shape)
 
 
 _RULES: dict[str, Callable[[Lines, Instruction, Sequence[Plain], Shape], Plain]] = {
@@ -203,4 +192,7 @@ _RULES: dict[str, Callable[[Lines, Instruction, Sequence[Plain], Shape], Plain]]
     "__cublas$gemm": _gemm,
     "__cublas$lt$matmul": _gemm,
     "__cudnn$convForward": _convolution,
+    "__cudnn$convBackwardFilter": _convolution,
+    "__cudnn$convBackwardInput": _convolution,
+    "__cudnn$convBiasActivationForward": _convolution,
 }
