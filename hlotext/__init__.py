@@ -167,13 +167,16 @@ def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>", only
 
 
 def load(
-    place: str | os.PathLike[str] | IO[str] | IO[bytes],
+    place: Any,
     *,
     strict: bool = False,
     lazy: bool | None = None,
     only: bool = False,
 ) -> Module:
     """The module of a path, an open file, or `-` for standard input; .gz, .xz and .zst are unpacked, told by content.
+
+    Also of what JAX and jaxlib hold (a lowered, compiled or exported function, an XlaComputation, an HloModule, a module of
+    MLIR), and of bytes: a serialized module, StableHLO, which needs jaxlib, as text or bytecode, in files too.
 
     Protos are told by content too: `HloModuleProto`, `HloProto` (what XLA dumps as `.hlo.pb`), `HloModuleProtoWithConfig`,
     and a profiler's trace (`.xplane.pb`) that holds one module; see `load_all` for more. They need `hlotext[proto]`.
@@ -190,9 +193,10 @@ def load(
         module = _syntax.lazy.lazy_module.load(os.fspath(place), strict=strict, infer=_infer_left_out)
         if module is not None:
             return module
-    inputs = _syntax.source.inputs
-    data, name = inputs.read_data(place)
-    if inputs.is_binary(data):
+    if not isinstance(place, str | os.PathLike | bytes) and not hasattr(place, "read"):
+        return _held(place)
+    data, name = _data(place)
+    if _syntax.source.inputs.is_binary(data):
         from hlotext import proto  # most files are text
 
         return proto.read_first(data, name)
@@ -206,13 +210,39 @@ def load_all(
 
     Raises InputError, HloSyntaxError.
     """
-    inputs = _syntax.source.inputs
-    data, name = inputs.read_data(place)
-    if inputs.is_binary(data):
+    data, name = _data(place)
+    if _syntax.source.inputs.is_binary(data):
         from hlotext import proto
 
         return proto.read_modules(data, name)
     return parse_all(data, strict=strict, name=name)
+
+
+def _held(value: Any) -> Module:
+    """The module of an object."""
+    from hlotext import proto
+
+    found = proto.from_object(value)
+    if found is None:
+        raise TypeError(
+            f"a {type(value).__name__} is no path, no file, and nothing of JAX that holds a module"
+        )
+    return found
+
+
+def _data(place: str | os.PathLike[str] | bytes | IO[str] | IO[bytes]) -> tuple[bytes | str, str]:
+    """What is read, a program in another language as a proto, and its name."""
+    inputs = _syntax.source.inputs
+    if isinstance(place, str) and "\n" in place:
+        raise inputs.InputError("this is a text and no path: hlotext.parse reads it")
+    data, name = (
+        (inputs.unpack(place, "<bytes>"), "<bytes>") if isinstance(place, bytes) else inputs.read_data(place)
+    )
+    if isinstance(data, bytes) and inputs.is_foreign(data):
+        from hlotext import proto
+
+        data = proto.converted(data, name)
+    return data, name
 
 
 def _is_large(place: str | os.PathLike[str]) -> bool:

@@ -66,7 +66,7 @@ def test_what_is_taken(tmp_path: Path) -> None:
     path.write_text(FORMS["sync"])
     for value in (FORMS["sync"], FORMS["sync"].encode(), path, str(path), hlo.load(path)):
         assert inspect(value).count("all-gather") == 1
-    with pytest.raises(TypeError, match="a int is neither"):
+    with pytest.raises(TypeError, match="a int is no path"):
         inspect(3)
 
 

@@ -21,7 +21,7 @@ from hlotext.cli.pager import is_held
 from hlotext.findings import escape
 from hlotext.syntax import lazy
 from hlotext.syntax.read import as_source
-from hlotext.syntax.source.inputs import is_binary, read_data
+from hlotext.syntax.source.inputs import is_binary, is_foreign, read_data
 from hlotext.syntax.source.limits import LEAST_LAZY
 
 __all__ = [
@@ -143,6 +143,8 @@ def read(place: str | Text, *, with_errors: bool = False) -> hlo.ParseResult:
     try:
         if isinstance(place, str):
             data, name = read_data(place)
+            if isinstance(data, bytes) and is_foreign(data):
+                data = hlo.proto.converted(data, name)
             if is_binary(data):
                 return _read_proto(data, name)
             source = as_source(data, name)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         with_config,
         wrapped,
     )
+    from hlotext.proto.held import converted, from_object
     from hlotext.proto.json import from_json, to_json
     from hlotext.proto.reader import read_module
     from hlotext.proto.traces import DeviceTime, OpTime, Trace, TracedModule, read_trace
@@ -39,6 +40,7 @@ _HOMES = {
             "wrapped",
         ),
     ),
+    "held": ("converted", "from_object"),
     "json": ("from_json", "to_json"),
     "reader": ("read_module",),
     "traces": ("DeviceTime", "OpTime", "Trace", "TracedModule", "read_trace"),
@@ -58,7 +60,9 @@ __all__ = [
     "ProtoError",
     "Trace",
     "TracedModule",
+    "converted",
     "from_json",
+    "from_object",
     "kind_of",
     "outside_of_proto",
     "read_buffers",

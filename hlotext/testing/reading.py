@@ -12,7 +12,7 @@ from hlotext.ir.nodes.module import Module
 
 
 def module_of(value: Any) -> Module:
-    """The module of a jax `Lowered` or `Compiled`, of text or bytes, a path, or a module itself.
+    """The module of what JAX lowered, compiled or exported, of text or bytes, a path, or a module itself.
 
     A string without line ends that names a file is a path. Raises HloSyntaxError, InputError; TypeError for anything else.
     """
@@ -21,7 +21,7 @@ def module_of(value: Any) -> Module:
     if isinstance(value, os.PathLike):
         return hlo.load(value, only=True)
     if isinstance(value, bytes):
-        return hlo.parse(value, only=True)
+        return hlo.load(value, only=True)
     if isinstance(value, str):
         is_path = "\n" not in value and os.path.isfile(value)
         return hlo.load(value, only=True) if is_path else hlo.parse(value, only=True)
@@ -45,3 +45,4 @@ def beside(value: Any) -> dumps.Compilation | None:
     found = compilation_beside(path)
     is_last = found is not None and found.last is not None and os.path.samefile(found.last.path, path)
     return found if is_last else None
+    return hlo.load(value)

@@ -75,6 +75,13 @@ def is_binary(data: bytes | str) -> bool:
     return bool(data[:_PROBED].translate(None, _TEXT))
 
 
+def is_foreign(data: bytes | str) -> bool:
+    """Whether this may be a program in another language, which `hlotext.proto.converted` tells: MLIR, or a pickle."""
+    if isinstance(data, str):
+        return False
+    return data[:1] in (b"M", b"\x80") or (b"HloModule" not in data[:_PROBED] and b"func" in data[:_PROBED])
+
+
 _FIRST_KEYS = frozenset({b"\x0a", b"\x12", b"\x1a"})
 """Keys of the fields 1 to 3, of which the first that a message has comes first: names, modules, computations, planes."""
 _PROBED = 4096

@@ -1,0 +1,143 @@
+"""What people hold in place of HLO text: objects of JAX and jaxlib, StableHLO, serialized modules.
+
+One table for Python and commands. Nothing of JAX is imported: an object is told by its methods, bytes by their
+beginning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from hlotext.ir.nodes.module import Module
+from hlotext.syntax.source.inputs import InputError
+
+_WITHOUT_JAXLIB = (
+    "{name} is {what}, which jaxlib turns into HLO: "
+    "pip install 'hlotext[jax]', or write in JAX lowered.as_text('hlo')"
+)
+
+
+@attrs.frozen
+class Held:
+    """A kind of thing that is no HLO text."""
+
+    what: str
+    """For people."""
+    is_data: Callable[[bytes], bool] | None = None
+    """Whether a file's bytes are of it."""
+    is_object: Callable[[Any], bool] | None = None
+    """Whether an object is."""
+    proto: Callable[[Any], bytes] | None = None
+    """Its serialized HloModuleProto; ImportError without jaxlib."""
+    help: str = ""
+    """Where there is none: the call that gives HLO."""
+
+
+_MLIR = re.compile(
+    rb"\s*(?:(?:#\w+ = |//).*\n\s*)*(?:(?:builtin\.)?module(?: @\S+)?(?: attributes)? *\{|func\.func )"
+)
+_PROBED = 4000
+
+
+def _computation(mlir: bytes | str) -> bytes:
+    from jaxlib import _jax
+
+    found: bytes = _jax.mlir.mlir_module_to_xla_computation(
+        mlir, use_tuple_args=False, return_tuple=False
+    ).as_serialized_hlo_module_proto()
+    return found
+
+
+def _of_compiled(value: Any) -> bytes:
+    (module,) = (value if hasattr(value, "hlo_modules") else value.runtime_executable()).hlo_modules()
+    found: bytes = module.as_serialized_hlo_module_proto()
+    return found
+
+
+def _has(*names: str) -> Callable[[Any], bool]:
+    return lambda value: all(hasattr(value, name) for name in names)
+
+
+def _is_mlir_text(data: bytes) -> bool:
+    head = data[:_PROBED]
+    return b"HloModule" not in head and _MLIR.match(head) is not None
+
+
+KINDS = (
+    Held(
+        "a module that was lowered",
+        is_object=_has("compiler_ir", "compile", "as_text"),
+        proto=lambda value: value.compiler_ir(dialect="hlo").as_serialized_hlo_module_proto(),
+    ),
+    Held("a compiled program", is_object=_has("runtime_executable"), proto=_of_compiled),
+    Held("a loaded executable", is_object=_has("hlo_modules"), proto=_of_compiled),
+    Held(
+        "an XlaComputation or HloModule of jaxlib",
+        is_object=_has("as_serialized_hlo_module_proto"),
+        proto=lambda value: value.as_serialized_hlo_module_proto(),
+    ),
+    Held(
+        "an exported function",
+        is_object=_has("mlir_module_serialized"),
+        proto=lambda value: _computation(value.mlir_module_serialized),
+    ),
+    Held(
+        "a module of MLIR",
+        is_object=lambda value: hasattr(value, "operation") and hasattr(value, "body"),
+        proto=lambda value: _computation(value.operation.get_asm(enable_debug_info=True)),
+    ),
+    Held(
+        "a traced function", is_object=_has("jaxpr", "lower"), help="call .lower() and give what it returns"
+    ),
+    Held(
+        "a jitted function",
+        is_object=_has("lower", "trace"),
+        help="call .lower(...) with its arguments and give what it returns",
+    ),
+    Held("a jaxpr", is_object=_has("jaxpr", "consts"), help="jax.jit(f).lower(...) gives HLO"),
+    Held("bytecode of MLIR", is_data=lambda data: data.startswith(b"ML\xefR"), proto=_computation),
+    Held(
+        "a pickled executable",
+        is_data=lambda data: data[:1] == b"\x80" and data[1:2] in (b"\x03", b"\x04", b"\x05"),
+        help="in the process that made it, compiled.as_text() gives HLO",
+    ),
+    Held("StableHLO", is_data=_is_mlir_text, proto=lambda data: _computation(data.decode())),
+)
+"""Every kind, the first that fits counts."""
+
+
+def from_object(value: Any) -> Module | None:
+    """The module of an object; None for one that is of no kind here.
+
+    Raises InputError, a line that says which call gives HLO, or what is missing.
+    """
+    from hlotext.proto.reader import read_module
+
+    for kind in KINDS:
+        if kind.is_object is not None and kind.is_object(value):
+            return read_module(_proto(kind, value, f"this {type(value).__name__}"))
+    return None
+
+
+def converted(data: bytes, name: str) -> bytes:
+    """The serialized HloModuleProto of what is a program of another kind; all else as it is. Raises InputError as above."""
+    for kind in KINDS:
+        if kind.is_data is not None and kind.is_data(data):
+            return _proto(kind, data, name)
+    return data
+
+
+def _proto(kind: Held, value: Any, name: str) -> bytes:
+    if kind.proto is None:
+        raise InputError(f"{name} is {kind.what}: {kind.help}")
+    try:
+        return kind.proto(value)
+    except ImportError:
+        raise InputError(_WITHOUT_JAXLIB.format(name=name, what=kind.what)) from None
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise InputError(f"{name} is {kind.what} that jaxlib does not turn into HLO: {reason}") from None
