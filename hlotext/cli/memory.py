@@ -13,6 +13,7 @@ from hlotext import dumps, memory
 from hlotext.analysis import backend_of
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
+from hlotext.cli import memory_message
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, age_json, limit_option, say, write_json
 from hlotext.cli.memory_tables import (
     moment_text,
@@ -27,6 +28,7 @@ from hlotext.cli.memory_tables import (
 from hlotext.cli.output import Output, echo, emit_report, output
 from hlotext.ir.files import write_text
 from hlotext.memory import explanation, usage, what_if
+from hlotext.messages import Message
 from hlotext.view import memory_picture
 
 _DIFFERENT = 1
@@ -65,6 +67,7 @@ _DEFAULT_LIMIT = 12
     metavar="FILE",
     help="A picture of offsets over time; with --by of padding. - is standard output.",
 )
+@click.option("--dump", metavar="DIR", help="Of a log with a message about memory: the dump of its module.")
 @click.option("--check", is_flag=True, help="Compare what is computed with XLA's files beside the text.")
 @limit_option(_DEFAULT_LIMIT)
 @FORMAT
@@ -79,6 +82,7 @@ def command(
     changes: tuple[str, ...],
     timeline: bool,
     svg: str | None,
+    dump: str | None,
     check: bool,
     limit: int,
     output_format: str,
@@ -88,7 +92,8 @@ def command(
 
     It is computed from the text as XLA's compilers assign it. Where XLA's own files (-buffer-assignment.txt and
     others) lie beside the text, places and lives are read from them, and the report says so. Bytes are those that
-    the allocator counts, padding included.
+    the allocator counts, padding included. Of a log with an out-of-memory message: what must go, by operation and shape, and
+    with --dump DIR what would save it.
 
     \b
     Examples:
@@ -97,11 +102,16 @@ def command(
       hlotext memory dump.txt --buffer fusion.3
       hlotext memory dump.txt --what-if donate=0,1 --what-if remat=fusion.3
       hlotext memory dump.txt --svg memory.svg
+      hlotext memory oom.txt --dump dumps/
 
     Exit status: 0 fine, 1 --check found a difference or a name is not there, 2 unreadable input, or --check had nothing
     to compare.
     """
     known = _chip(chip)
+    logs = [(place, message) for place in paths if (message := memory_message.message_in(place)) is not None]
+    if logs or dump is not None:
+        _show_logs(paths, logs, dump, limit, output_format)
+        return
     documents: list[dict[str, Any]] = []
     different = compared = False
     for number, found in enumerate(
@@ -136,6 +146,26 @@ def command(
         raise Unreadable(
             "--check compared nothing: none of XLA's files about memory lies beside any of these texts"
         )
+
+
+def _show_logs(
+    paths: Sequence[str],
+    logs: Sequence[tuple[str, Message]],
+    dump: str | None,
+    limit: int,
+    output_format: str,
+) -> None:
+    """Logs in place of modules."""
+    if len(logs) < len(paths):
+        known = [place for place, _ in logs]
+        other = next(place for place in paths if place not in known)
+        raise Unreadable(f"{other} holds no message about memory, and logs and modules do not go together")
+    found = [memory_message.explained(place, message, dump) for place, message in logs]
+    if output_format == "json":
+        write_json({"messages": [memory_message.json_of(one, limit) for one in found]})
+        return
+    for one in found:
+        memory_message.show(output(), one, limit)
 
 
 @attrs.frozen

@@ -1,0 +1,183 @@
+"""`hlotext memory` of a log: a message that a program does not fit, and with the dump what would save it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+import hlotext as hlo
+from hlotext import dumps, memory, messages
+from hlotext.analysis import byte_text
+from hlotext.cli.common import Unreadable, is_folder
+from hlotext.cli.folders import opened, without_clones
+from hlotext.cli.output import Column, Kind, Output, Table
+from hlotext.memory import out_of_memory, usage
+from hlotext.syntax.source.inputs import InputError, decode, is_binary, read_data
+
+
+def message_in(place: str) -> messages.Message | None:
+    """The message about memory that a log holds; None for what is a module, a folder or something else."""
+    if place == "-" or is_folder(place):
+        return None
+    try:
+        data, _ = read_data(place)
+    except InputError:
+        return None  # whoever reads it as a module says why that is impossible
+    if is_binary(data):
+        return None
+    text = data if isinstance(data, str) else decode(data)
+    if text.lstrip().startswith("HloModule"):
+        return None
+    return next((one for one in messages.read(text) if one.memory is not None), None)
+
+
+@attrs.frozen
+class Explained:
+    """A message, with the module that it is about where a dump is given."""
+
+    place: str
+    message: messages.Message
+    assignment: memory.Assignment | None
+    step: dumps.Step | None
+
+
+def explained(place: str, message: messages.Message, dump: str | None) -> Explained:
+    """The message with its module. Raises Unreadable where the dump does not hold it, or no scheduled text of it."""
+    if dump is None:
+        return Explained(place, message, None, None)
+    whole = without_clones(opened(dump).compilations)
+    fitting = [one for one in whole if one.name == message.module] or (
+        whole if message.module is None else []
+    )
+    if len(fitting) != 1:
+        known = ", ".join(one.name for one in whole[:5])
+        what = f"module {message.module}" if message.module else "one module, which the message does not name"
+        raise Unreadable(f"{dump} does not hold {what}: {known}")
+    compilation = fitting[0]
+    for step in reversed(compilation.steps):
+        try:
+            if step.module.is_scheduled:
+                chip = compilation.chip
+                platform = compilation.platform
+                return Explained(
+                    place, message, memory.assign(step.module, platform, chip, age=compilation.age), step
+                )
+        except (InputError, hlo.HloSyntaxError):
+            continue
+        except memory.MemoryModelError as error:
+            raise Unreadable(f"{step.path}: {error}") from None
+        step.release()
+    raise Unreadable(f"no text of {compilation.name} in {dump} has a schedule: dump every pass")
+
+
+def show(out: Output, found: Explained, limit: int) -> None:
+    """For people: what must go, who takes the memory, what would save it."""
+    message, held = found.message, found.message.memory
+    assert held is not None
+    out.heading(f"{found.place}: {message.text}")
+    sizes = (("used", held.used), ("there is", held.capacity), ("must go", held.must_go))
+    facts = [(title, byte_text(size)) for title, size in sizes if size is not None]
+    if message.module:
+        facts.append(("module", message.module))
+    if message.file is not None and message.line is not None:
+        facts.append(("line", f"{message.file}:{message.line}"))
+    out.facts(facts)
+    for title, shares in (
+        ("By operation", out_of_memory.shares(message, lambda row: row.op_name or row.instruction)),
+        ("By shape", out_of_memory.shares(message, lambda row: row.shape)),
+    ):
+        rows = [
+            (byte_text(one.bytes), f"{one.count:,}", byte_text(one.padding), one.name or "not named")
+            for one in shares
+        ]
+        columns = [
+            Column("bytes", is_number=True, rank=9),
+            Column("allocations", is_number=True, rank=6),
+            Column("padding", is_number=True, rank=5),
+            Column("of", kind=Kind.SCOPE, rank=8),
+        ]
+        if rows:
+            out.table(Table(title, columns, rows[: limit or None], max(0, len(rows) - limit) if limit else 0))
+    if held.is_cut:
+        out.note("the log ends inside the table: there may be more")
+    if found.assignment is None:
+        out.note("with --dump DIR the module's own lines, its peak and what would lower it are shown")
+        return
+    _show_module(out, found, limit)
+
+
+def _show_module(out: Output, found: Explained, limit: int) -> None:
+    assignment = found.assignment
+    assert assignment is not None
+    assert found.step is not None
+    peak = assignment.peak(0)
+    arrays = usage.live_arrays(assignment, 0, peak.time)
+    out.facts([("text", found.step.path), ("peak computed", byte_text(peak.bytes))])
+    rows = [
+        (byte_text(one.bytes), one.shape, one.name, str(one.place) if one.place is not None else one.op_name)
+        for one in arrays
+    ]
+    columns = [
+        Column("bytes", is_number=True, rank=9),
+        Column("shape", kind=Kind.WORD, rank=7),
+        Column("array", kind=Kind.NAME, rank=8),
+        Column("line", kind=Kind.SCOPE, rank=8),
+    ]
+    out.table(Table("At the peak", columns, rows[: limit or None], max(0, len(rows) - limit) if limit else 0))
+    must = _must_go(found)
+    saved = out_of_memory.savings(assignment)
+    cells = [
+        (byte_text(one.saved), _enough(one, must), one.what, one.line or "")
+        for one in (saved[:limit] if limit else saved)
+    ]
+    columns = [
+        Column("saves", is_number=True, rank=9),
+        Column("enough", kind=Kind.WORD, rank=8),
+        Column("change", kind=Kind.NAME, rank=9),
+        Column("line", kind=Kind.SCOPE, rank=7),
+    ]
+    if cells:
+        out.table(Table("What would lower the peak, each alone: estimates", columns, cells))
+    else:
+        out.note("neither a donation nor computing one of the largest arrays again lowers the peak")
+
+
+def _must_go(found: Explained) -> float | None:
+    """What must go: by the message, else what the computed peak has too much."""
+    held = found.message.memory
+    return held.must_go if held is not None else None
+
+
+def _enough(saving: out_of_memory.Saving, must_go: float | None) -> str:
+    if must_go is None:
+        return "unknown"
+    return "yes" if saving.saved >= must_go else "no"
+
+
+def json_of(found: Explained, limit: int) -> dict[str, Any]:
+    """Everything, as JSON values."""
+    held = found.message.memory
+    assert held is not None
+    assignment = found.assignment
+    document: dict[str, Any] = {
+        "file": found.place,
+        "module": found.message.module,
+        "kind": found.message.kind,
+        "used": held.used,
+        "capacity": held.capacity,
+        "must_go": held.must_go,
+        "is_cut": held.is_cut,
+        "by_op": [
+            attrs.asdict(one)
+            for one in out_of_memory.shares(found.message, lambda row: row.op_name or row.instruction)
+        ],
+        "by_shape": [attrs.asdict(one) for one in out_of_memory.shares(found.message, lambda row: row.shape)],
+        "peak": None,
+        "savings": [],
+    }
+    if assignment is not None:
+        saved = out_of_memory.savings(assignment)
+        document["peak"] = assignment.peak(0).bytes
+        document["savings"] = [attrs.asdict(one) for one in (saved[:limit] if limit else saved)]
+    return document

@@ -1,0 +1,121 @@
+"""A message that a program does not fit, taken further: who takes the memory, and what would save how much of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+
+import attrs
+
+from hlotext.memory import usage, what_if
+from hlotext.memory.assignment import Assignment
+from hlotext.memory.errors import MemoryModelError
+from hlotext.messages import Allocation, Message
+
+_CANDIDATES = 6
+"""Of each kind of change how many are tried, from the largest arrays on: each assigns the memory anew."""
+
+
+@attrs.frozen
+class Share:
+    """What some of the allocations take together. Bytes are as exact as the message prints them."""
+
+    name: str
+    """The op_name, or the shape; "" for those that the message does not name."""
+    bytes: float
+    count: int
+    padding: float
+    """Bytes of it that are padding, as far as the message says."""
+
+
+def shares(message: Message, key: Callable[[Allocation], str | None]) -> tuple[Share, ...]:
+    """The allocations that a message lists summed by `key`, the largest sum first.
+
+    >>> from hlotext.messages import Memory
+    >>> rows = (Allocation(8.0, op_name="a"), Allocation(4.0, 3.0, op_name="a"), Allocation(1.0))
+    >>> message = Message("hbm", "", memory=Memory(allocations=rows))
+    >>> [(share.name, share.bytes, share.padding) for share in shares(message, lambda row: row.op_name)]
+    [('a', 12.0, 1.0), ('', 1.0, 0.0)]
+    """
+    groups: dict[str, list[Allocation]] = defaultdict(list)
+    for row in message.memory.allocations if message.memory is not None else ():
+        groups[key(row) or ""].append(row)
+    found = [
+        Share(
+            name,
+            sum(row.size for row in rows),
+            len(rows),
+            sum(row.size - row.unpadded for row in rows if row.unpadded is not None),
+        )
+        for name, rows in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda share: -share.bytes))
+
+
+@attrs.frozen
+class Saving:
+    """One change of the program and what it would save: an estimate."""
+
+    what: str
+    """`donate 0, 1` or `rematerialize NAME`."""
+    saved: int
+    """Bytes by which the peak is lower."""
+    peak_after: int
+    line: str | None
+    """Where in the Python program the array is made; None where that is not known, and for arguments."""
+    notes: tuple[str, ...]
+
+
+def savings(assignment: Assignment, memory_space: int = 0) -> tuple[Saving, ...]:
+    """What would lower the peak of a module: arguments donated, large temporaries computed again. The best first.
+
+    Each is tried alone, with the module's own schedule. Raises MemoryModelError where the assignment was not computed.
+    """
+    if assignment.model is None:
+        raise MemoryModelError("the memory was read from files: it must be computed")
+    peak = assignment.peak(memory_space)
+    live = usage.live_arrays(assignment, memory_space, peak.time)
+    found = [
+        *_donations(assignment, live, memory_space),
+        *_rematerializations(assignment, live, memory_space),
+    ]
+    return tuple(sorted((one for one in found if one.saved > 0), key=lambda one: -one.saved))
+
+
+def _donations(
+    assignment: Assignment, live: Sequence[usage.LiveArray], memory_space: int
+) -> Iterator[Saving]:
+    assert assignment.model is not None
+    module = assignment.model.flow.module
+    numbers = sorted(
+        {
+            int(words[1])
+            for array in live
+            if len(words := array.kind.split()) == 2 and words[0] == "argument" and words[1].isdigit()
+        }
+    )
+    tries = [numbers] if len(numbers) > 1 else []
+    tries += [[number] for number in numbers[:_CANDIDATES]]
+    for some in tries:
+        try:
+            outcome = what_if.donate(module, some, memory_space=memory_space, before=assignment)
+        except MemoryModelError:
+            continue
+        yield Saving(outcome.what, outcome.saved, outcome.peak_after, None, outcome.notes)
+
+
+def _rematerializations(
+    assignment: Assignment, live: Sequence[usage.LiveArray], memory_space: int
+) -> Iterator[Saving]:
+    assert assignment.model is not None
+    module = assignment.model.flow.module
+    temporaries = sorted((one for one in live if one.kind == "temporary"), key=lambda one: -one.bytes)
+    for array in temporaries[:_CANDIDATES]:
+        try:
+            outcome = what_if.rematerialize(
+                module, [array.name], memory_space=memory_space, before=assignment
+            )
+        except MemoryModelError:
+            continue
+        line = str(array.place) if array.place is not None else None
+        yield Saving(outcome.what, outcome.saved, outcome.peak_after, line, outcome.notes)

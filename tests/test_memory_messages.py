@@ -1,0 +1,72 @@
+"""`hlotext memory` of a log: what must go, who takes it, and what would save it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hlotext as hlo
+from hlotext import messages
+from hlotext.memory import assign
+from hlotext.memory.out_of_memory import savings, shares
+from tests.cli_support import run
+from tests.support import DATA
+
+LOG = DATA / "messages" / "tpu_hbm_table.txt"
+MESSAGE = (
+    "RESOURCE_EXHAUSTED: E1000: CompileTimeHbmOom: Ran out of memory on HBM, "
+    "the total memory required for HLO temporaries (33.02G) exceeds available HBM (15.75G). HLO module: jit_f.\n"
+)
+MODULE = """HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[256]{0})->f32[256]{0}}
+
+ENTRY %main (p: f32[256]) -> f32[256] {
+  %p = f32[256]{0} parameter(0)
+  %n = f32[256]{0} negate(%p)
+  ROOT %r = f32[256]{0} sine(%n)
+}
+"""
+
+
+def test_allocations_are_summed() -> None:
+    """All of them, by what they are for."""
+    (message,) = (one for one in messages.read(LOG.read_text()) if one.memory is not None)
+    assert message.memory is not None
+    found = shares(message, lambda row: row.shape)
+    assert sum(share.count for share in found) == len(message.memory.allocations)
+    assert [share.bytes for share in found] == sorted((share.bytes for share in found), reverse=True)
+
+
+def test_what_would_lower_the_peak() -> None:
+    """The argument, which nothing needs behind its only reader, may be written over."""
+    (best, *_) = savings(assign(hlo.parse(MODULE), "tpu"))
+    assert best.what == "donate 0"
+    assert best.saved > 0
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """The table of the message, the module of the dump, and what is neither."""
+    result = run("memory", LOG, "--limit", "2")
+    assert result.exit_code == 0
+    assert "must go   1.14 GiB" in result.stdout
+    assert "broadcast.1" in result.stdout
+    dump = tmp_path / "dump"
+    dump.mkdir()
+    (dump / "module_0000.jit_f.cl_1.after_optimizations.txt").write_text(MODULE)
+    log = tmp_path / "oom.log"
+    log.write_text(MESSAGE)
+    document = json.loads(run("memory", log, "--dump", dump, "--format", "json").stdout)
+    (found,) = document["messages"]
+    assert found["module"] == "jit_f"
+    assert found["savings"][0]["what"] == "donate 0"
+    assert "donate 0" in run("memory", log, "--dump", dump).stdout
+    assert run("memory", log, "--dump", DATA / "hosts" / "host_0").exit_code == 2
+    assert run("memory", log, dump).exit_code == 2
+
+
+@pytest.mark.parametrize("text", [MODULE, "nothing about memory"])
+def test_what_is_no_log(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "f.txt"
+    path.write_text(text)
+    assert run("memory", path, "--dump", tmp_path).exit_code == 2
