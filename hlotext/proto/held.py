@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from hlotext.ir.nodes.module import Module
+from hlotext.proto.reader import read_module
 from hlotext.syntax.source.inputs import InputError
 
 _WITHOUT_JAXLIB = (
@@ -115,8 +116,6 @@ def from_object(value: Any) -> Module | None:
 
     Raises InputError, a line that says which call gives HLO, or what is missing.
     """
-    from hlotext.proto.reader import read_module
-
     for kind in KINDS:
         if kind.is_object is not None and kind.is_object(value):
             return read_module(_proto(kind, value, f"this {type(value).__name__}"))
