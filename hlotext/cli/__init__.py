@@ -31,6 +31,7 @@ COMMANDS = {
     "passes": "What passes there are.",
     "run": "A module executed on the CPU.",
     "extract": "A small module around one instruction.",
+    "bisect": "Which pass, flag or release makes a command fail.",
     "reduce": "The smallest module for which a command still fails.",
     "memory": "What lives where and when in memory.",
     "thunks": "What the runtime of a GPU or CPU will execute.",
@@ -68,7 +69,7 @@ GROUPS = {
         "graph",
         "report",
     ),
-    "Judge": ("check", "verify", "lint", "diff", "run"),
+    "Judge": ("check", "verify", "lint", "diff", "run", "bisect"),
     "Change": ("fmt", "rewrite", "extract", "reduce", "convert"),
     "Explain": ("explain", "message", "rule", "layout", "opcodes", "passes", "schema"),
 }

@@ -12,9 +12,19 @@ from hlotext.ir.nodes.module import Module
 
 
 def module_of(value: Any) -> Module:
-    """The module of what JAX lowered, compiled or exported, of text or bytes, a path, or a module itself.
+    """The module of what a test has in hand.
 
-    A string without line ends that names a file is a path. Raises HloSyntaxError, InputError; TypeError for anything else.
+    Args:
+        value: What JAX lowered, compiled or exported, text or bytes, a path, or a module itself. A string without line ends
+            that names a file is a path.
+
+    Returns:
+        The only module of it.
+
+    Raises:
+        HloSyntaxError: It is no HLO.
+        InputError: It cannot be read, or holds several modules.
+        TypeError: It is anything else.
     """
     if isinstance(value, Module):
         return value

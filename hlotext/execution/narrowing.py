@@ -1,0 +1,131 @@
+"""Which of many things makes a command fail: halves are tried, as `git bisect run` does, then sets of several."""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import attrs
+
+T = TypeVar("T")
+
+
+class Verdict(enum.Enum):
+    """What one run of the command says, by its exit status."""
+
+    GOOD = "good"
+    """0."""
+    BAD = "bad"
+    """1 to 124, 126, 127, and a signal."""
+    SKIP = "skip"
+    """125: it cannot be told, since nothing could be compiled."""
+
+    @classmethod
+    def of(cls, status: int) -> Verdict:
+        """The verdict of an exit status; one below 0 is a signal."""
+        return cls.GOOD if status == 0 else cls.SKIP if status == 125 else cls.BAD
+
+
+@attrs.frozen
+class Narrowed:
+    """A smallest set, and how it was found."""
+
+    chosen: tuple[int, ...]
+    """Numbers of the things in it: without any one of them the verdict is another, or cannot be told."""
+    tests: int
+    skipped: int
+    """Runs that could not tell, so that the set may be larger than it need be."""
+
+
+def smallest(count: int, verdict: Callable[[tuple[int, ...]], Verdict], wanted: Verdict) -> Narrowed:
+    """A smallest set of things, numbers below `count`, that gives a verdict which none of them does not give.
+
+    Zeller's ddmin: halves, then their complements, then ever smaller parts; what was tried is not tried again.
+
+    Args:
+        count: How many things there are; all of them together give the verdict wanted.
+        verdict: What a set gives.
+        wanted: The verdict that is looked for.
+
+    Returns:
+        A set of which no part that was tried gives that verdict.
+
+    >>> smallest(8, lambda some: Verdict.BAD if {2, 5} <= set(some) else Verdict.GOOD, Verdict.BAD).chosen
+    (2, 5)
+    """
+    known: dict[tuple[int, ...], Verdict] = {}
+
+    def is_it(some: tuple[int, ...]) -> bool:
+        if some not in known:
+            known[some] = verdict(some)
+        return known[some] is wanted
+
+    chosen = tuple(range(count))
+    parts = 2
+    while len(chosen) > 1:
+        pieces = _cut(chosen, min(parts, len(chosen)))
+        found = next((piece for piece in pieces if is_it(piece)), None)
+        if found is not None:
+            chosen, parts = found, 2
+            continue
+        rests = [tuple(one for one in chosen if one not in set(piece)) for piece in pieces]
+        found = next((rest for rest in rests if is_it(rest)), None) if len(pieces) > 2 else None
+        if found is not None:
+            chosen, parts = found, max(parts - 1, 2)
+        elif len(pieces) < len(chosen):
+            parts = min(2 * parts, len(chosen))
+        else:
+            break
+    return Narrowed(chosen, len(known), sum(one is Verdict.SKIP for one in known.values()))
+
+
+def _cut(some: tuple[int, ...], parts: int) -> list[tuple[int, ...]]:
+    ends = [len(some) * number // parts for number in range(parts + 1)]
+    return [some[start:end] for start, end in itertools.pairwise(ends)]
+
+
+@attrs.frozen
+class FirstBad:
+    """Between which neighbours things went bad."""
+
+    good: int
+    bad: int
+    """The first one that is bad. Those between the two could not be told."""
+    tests: int
+
+
+def first_bad(things: Sequence[T], verdict: Callable[[T], Verdict]) -> FirstBad:
+    """The first bad one of things in order, of which the first is good and the last is bad, in as few runs as halving takes.
+
+    Raises ValueError where the first is not good or the last not bad.
+
+    >>> first_bad([1, 2, 3, 4, 5], lambda n: Verdict.BAD if n > 3 else Verdict.GOOD)
+    FirstBad(good=2, bad=3, tests=4)
+    """
+    known: dict[int, Verdict] = {}
+
+    def of(number: int) -> Verdict:
+        if number not in known:
+            known[number] = verdict(things[number])
+        return known[number]
+
+    good, bad = 0, len(things) - 1
+    if of(good) is not Verdict.GOOD or of(bad) is not Verdict.BAD or good == bad:
+        raise ValueError(
+            f"the first is {of(good).value} and the last {of(bad).value}: good and bad are needed"
+        )
+    while True:
+        middle = (good + bad) // 2
+        inside = sorted(
+            (number for number in range(good + 1, bad) if known.get(number) is not Verdict.SKIP),
+            key=lambda number: abs(number - middle),
+        )
+        if not inside:
+            return FirstBad(good, bad, len(known))
+        found = of(inside[0])
+        if found is Verdict.GOOD:
+            good = inside[0]
+        elif found is Verdict.BAD:
+            bad = inside[0]
