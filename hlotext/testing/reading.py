@@ -35,14 +35,7 @@ def module_of(value: Any) -> Module:
     if isinstance(value, str):
         is_path = "\n" not in value and os.path.isfile(value)
         return hlo.load(value, only=True) if is_path else hlo.parse(value, only=True)
-    as_text = getattr(value, "as_text", None)
-    if as_text is None:
-        raise TypeError(
-            f"a {type(value).__name__} is neither a compiled or lowered program, nor text or a path"
-        )
-    # Only a Lowered has a dialect to choose; its default is StableHLO.
-    text = as_text(dialect="hlo") if hasattr(value, "compile") else as_text()
-    return hlo.parse(text)
+    return hlo.load(value)
 
 
 def beside(value: Any) -> dumps.Compilation | None:
@@ -55,4 +48,3 @@ def beside(value: Any) -> dumps.Compilation | None:
     found = compilation_beside(path)
     is_last = found is not None and found.last is not None and os.path.samefile(found.last.path, path)
     return found if is_last else None
-    return hlo.load(value)
