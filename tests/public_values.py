@@ -190,7 +190,7 @@ def _layout(_: Path) -> Any:
 @maker
 def _lint(_: Path) -> Any:
     source = hlo.Source(SMALL, "m.hlo")
-    found = lint.lint_source(source, lint.Config(min_bytes=0, extend_select=("ALL",)))
+    found = lint.lint_source(source, lint.Config(extend_select=("ALL",)))
     baseline = lint.Baseline.of(found.findings)
     return [
         found, lint.Config(), lint.Report(None, "m"), [rule() for rule in lint.all_rules().values()],

@@ -6,6 +6,7 @@ import gzip
 import lzma
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import hlotext as hlo
 from hlotext.edit import marks
@@ -20,6 +21,11 @@ DATA = Path(__file__).resolve().parent / "data"
 """Test cases that are files."""
 ON_GPU = 'fingerprint_before_lhs="0"'
 """The frontend attribute by which a module of a few lines is one for GPU."""
+
+SAY_ALL: dict[str, Any] = dict.fromkeys(
+    ("warn", "note", "warn_peak", "note_peak", "floor_seconds", "floor_bytes"), 0
+)
+"""Settings of lint with which nothing is too small to be said: the modules of tests are."""
 
 VALID_FOLDERS = ("cpu", "gpu", "handmade", "tpu")
 

@@ -201,7 +201,14 @@ def test_every_figure_has_its_source(row: chips.Chip) -> None:
     ]
     assert all(figure.source and figure.value > 0 for figure in figures if figure is not None)
     if rates.peaks:
-        assert all(figure.value >= rates.peaks["bf16"].value for figure in rates.peaks.values())
+        bf16 = rates.peaks["bf16"].value
+        assert all(
+            (figure.value >= bf16) is (kind in ("bf16", "int8", "fp8"))
+            for kind, figure in rates.peaks.items()
+        )
+        assert all(
+            rates.peak(kind) is rates.peaks["bf16"] for kind in ("f64", "f32") if kind not in rates.peaks
+        )
 
 
 KERNEL = """HloModule m, is_scheduled=true
@@ -220,7 +227,8 @@ def test_a_kernel_of_unknown_cost_takes_its_bytes_at_least(tmp_path: Path) -> No
     found = cost.estimate(hlo.parse(KERNEL), "h100")
     bandwidth = found.chip.rates.bandwidth
     assert bandwidth is not None
-    assert found.seconds == pytest.approx(2 * (4 << 20) / bandwidth.value)
+    assert found.chip.rates.launch is not None
+    assert found.seconds == pytest.approx(2 * (4 << 20) / bandwidth.value + found.chip.rates.launch.value)
     assert [one.name for one in found.unknown_calls] == ["k"]
     text = run("time", path, "--chip", "h100").stdout
     assert "least time     at least 2.5 us" in text

@@ -64,6 +64,7 @@ PRIVATE = {
 }
 """Private attributes of nodes that a room still uses."""
 SHORT = {
+    "lint.table",  # of the README
     "__main__",  # `python -m hlotext`
     "dumps.notes",  # what every reader of a folder gives
     "edit.names",  # asked by the gate and by every pass that makes names

@@ -7,6 +7,7 @@ import pytest
 import hlotext as hlo
 from hlotext import lint
 from hlotext.lint.helpers import operation
+from tests import support
 from tests.support import ON_GPU
 
 ROUNDS = """HloModule rounds, num_partitions=8
@@ -46,7 +47,7 @@ ENTRY main {
 
 def test_what_is_gathered_to_be_looked_up_must_be() -> None:
     """Each round wants any elements of what the round before has made; a part at a known place could have been sent alone."""
-    config = lint.Config(select=("C101",))
+    config = lint.Config(select=("C101",), **support.SAY_ALL)
     picked = (
         "gather(table, sources), offset_dims={}, collapsed_slice_dims={0}, "
         "start_index_map={0}, index_vector_dim=1, slice_sizes={1}"
@@ -106,7 +107,7 @@ def test_tokens_go_to_their_experts(given: str, count: int) -> None:
         .replace("GIVEN", given)
         .replace("DIMENSIONS", BY_EXPERT)
     )
-    found = lint.run(hlo.parse(text), lint.Config(select=("C101",)))
+    found = lint.run(hlo.parse(text), lint.Config(select=("C101",), **support.SAY_ALL))
     assert [finding.places for finding in found] == [2] * count
 
 
@@ -164,7 +165,7 @@ def test_launches_and_solvers_take_time_too(kernels: int, solver: str, count: in
         .replace("KERNELS", "\n".join(lines))
         .replace("LAST", str(kernels))
     )
-    found = lint.run(hlo.parse(text), lint.Config(select=("C101",)))
+    found = lint.run(hlo.parse(text), lint.Config(select=("C101",), **support.SAY_ALL))
     assert [finding.code for finding in found] == ["C101"] * count
 
 
@@ -191,7 +192,7 @@ def test_the_wait_is_for_the_longest_that_is_on_its_way(large: str, lines: list[
         .replace("RING", "source_target_pairs={{0,1},{1,2},{2,3},{3,0}}")
         .replace("LARGE", large)
     )
-    found = lint.run(hlo.parse(text), lint.Config(select=("S102",)))
+    found = lint.run(hlo.parse(text), lint.Config(select=("S102",), **support.SAY_ALL))
     assert sorted(line for finding in found for line in (finding.line, *finding.other_lines)) == lines
 
 
@@ -232,7 +233,7 @@ ENTRY main {
 @pytest.mark.parametrize(("others", "count"), [("numbers", 0), ("x", 1)])
 def test_the_places_of_what_is_sorted_are_the_compilers(others: str, count: int) -> None:
     text = SORTED.replace("ON_GPU", ON_GPU).replace("OTHERS", others)
-    assert len(lint.run(hlo.parse(text), lint.Config(select=("C102",)))) == count
+    assert len(lint.run(hlo.parse(text), lint.Config(select=("C102",), **support.SAY_ALL))) == count
 
 
 @pytest.mark.parametrize(
@@ -286,7 +287,7 @@ ENTRY main {
 )
 def test_s102_is_silent_where_c106_speaks_or_nobody_knows(other: str, loop: str, count: int) -> None:
     text = SHIFTED.replace("OTHER", other).replace("LOOP", loop)
-    assert len(lint.run(hlo.parse(text), lint.Config(select=("S102",)))) == count
+    assert len(lint.run(hlo.parse(text), lint.Config(select=("S102",), **support.SAY_ALL))) == count
 
 
 TWICE = """HloModule twice, is_scheduled=true, num_partitions=4, frontend_attributes={ON_GPU}
@@ -320,4 +321,4 @@ def test_of_one_operation_the_rule_that_says_most_speaks(other: str, codes: list
 def test_what_looks_at_all_of_an_array_needs_all_of_it(name: str, count: int) -> None:
     text = SMALL_ROUNDS.replace("ON_GPU", ON_GPU).replace("KERNELS\n", "").replace("LAST", "0")
     text = text.replace("ids=true\n", f'ids=true, metadata={{op_name="{name}"}}\n')
-    assert len(lint.run(hlo.parse(text), lint.Config(select=("C101",)))) == count
+    assert len(lint.run(hlo.parse(text), lint.Config(select=("C101",), **support.SAY_ALL))) == count

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import attrs
 import pytest
 
 import hlotext as hlo
@@ -25,7 +26,7 @@ def test_a_rule_fires_where_expected_and_nowhere_else(code: str) -> None:
     text = (FOLDER / f"{code}.txt").read_text()
     # The name matters to the rule about files that say which pass wrote them.
     found = lint.lint_source(
-        Source(text, "module_0001.after_optimizations.txt"), lint.Config(select=(code,), min_bytes=0)
+        Source(text, "module_0001.after_optimizations.txt"), lint.Config(select=(code,), **support.SAY_ALL)
     )
     expected = [n for n, line in enumerate(text.splitlines(), 1) if f"// expect: {code}" in line]
     assert found.modules == 2
@@ -56,7 +57,7 @@ def test_the_example_of_a_page_is_real(code: str) -> None:
     assert named is not None
     source = read_source(support.ROOT / named[1])
     found = lint.lint_source(
-        Source(source.text, "x.after_optimizations.txt"), lint.Config(select=(code,), min_bytes=0)
+        Source(source.text, "x.after_optimizations.txt"), lint.Config(select=(code,), **support.SAY_ALL)
     )
     assert int(named[2]) in [
         line for f in found.findings if f.code == code for line in (f.line, *f.other_lines)
@@ -74,11 +75,10 @@ def test_every_compiled_module_is_the_example_of_a_page() -> None:
     assert {p.name for p in COMPILED} <= set(re.findall(r"`tests/data/lint/compiled/([^`]+)`", pages))
 
 
-def test_thresholds_have_a_docstring_and_an_effect() -> None:
-    """A threshold out of reach silences the rule."""
-    text = (FOLDER / "K101.txt").read_text()
-    config = lint.Config(select=("K101",), rules={"K101": {"min_bytes": 1 << 40}})
-    assert not lint.lint_source(Source(text), config).findings
+def test_a_user_can_set_few_things() -> None:
+    """The chip, four shares, two floors and the rounds of loops; of rules what no share can tell."""
+    own = [(code, field.name) for code, rule in lint.builtin_rules().items() for field in attrs.fields(rule)]
+    assert own == [("C112", "devices_per_host"), ("D108", "chip"), ("S104", "chip")]
 
 
 @pytest.mark.parametrize("path", [*support.corpus_files(), *COMPILED], ids=support.corpus_id)

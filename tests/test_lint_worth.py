@@ -11,6 +11,7 @@ import hlotext as hlo
 from hlotext import lint
 from hlotext.lint.rules import m103_missing_donation
 from hlotext.memory.what_if import WhatIf, donate
+from tests import support
 from tests.support import ON_GPU
 
 TAKEN = (
@@ -63,7 +64,7 @@ ENTRY main {
 
 def test_rows_that_a_loop_gathers_are_wanted_everywhere() -> None:
     """Spread over the devices the table would be sent for in each round; what reads all of it could be spread."""
-    config = lint.Config(select=("C110",))
+    config = lint.Config(select=("C110",), **support.SAY_ALL)
     assert not lint.run(hlo.parse(LOOKED_UP % "add(taken, taken)"), config)
     product = "slice(table), slice={[0:512], [0:90]}"
     assert [finding.code for finding in lint.run(hlo.parse(LOOKED_UP % product), config)] == ["C110"]
@@ -76,18 +77,23 @@ def test_rows_that_are_gathered_once_may_lie_anywhere() -> None:
         TAKEN,
     )
     text = text.replace("  zero = s32", "  rows = s32[512,1] iota(), iota_dimension=0\n  zero = s32")
-    assert len(lint.run(hlo.parse(text % "add(taken, taken)"), lint.Config(select=("C110",)))) == 1
+    assert (
+        len(lint.run(hlo.parse(text % "add(taken, taken)"), lint.Config(select=("C110",), **support.SAY_ALL)))
+        == 1
+    )
 
 
 def test_moving_costs_what_is_read_and_what_is_written() -> None:
     """64 x 125,056 values are read, 125,000 x 128 written: each order is padded in its own way."""
-    (finding,) = lint.run(hlo.parse(TURNED), lint.Config(select=("L105",)))
+    (finding,) = lint.run(hlo.parse(TURNED), lint.Config(select=("L105",), **support.SAY_ALL))
     assert finding.bytes == 4 * (64 * 125_056 + 125_000 * 128)
 
 
 def test_an_order_that_pads_an_argument_fourfold_is_no_remedy() -> None:
     """Rows of 16 take 128 lanes."""
-    assert not lint.run(hlo.parse(TURNED.replace("125000,64", "500000,16")), lint.Config(select=("L105",)))
+    assert not lint.run(
+        hlo.parse(TURNED.replace("125000,64", "500000,16")), lint.Config(select=("L105",), **support.SAY_ALL)
+    )
 
 
 DONATED = """HloModule donated, is_scheduled=true, buffer_donor={ (1, {}) }, entry_computation_layout={SIGNATURE}
@@ -108,7 +114,7 @@ def test_little_that_is_donated_for_nothing_is_none() -> None:
             f"(f32[4096,{width}]{{1,0}}, f32[512,1024]{{1,0}})->(f32[4096,{width}]{{1,0}}, f32[512,8]{{1,0}})"
         )
         text = (DONATED % (width, width)).replace("SIGNATURE", signature)
-        assert len(lint.run(hlo.parse(text), lint.Config(select=("M102",), min_bytes=0))) == count
+        assert len(lint.run(hlo.parse(text), lint.Config(select=("M102",), **support.SAY_ALL))) == count
 
 
 ZERO = """HloModule zero, num_partitions=8, input_output_alias={ {0}: (0, {}), {1}: (1, {}), {2}: (2, {}) }
@@ -124,7 +130,7 @@ ENTRY main {
 
 def test_weights_beside_spread_moments_are_meant_to_be_whole() -> None:
     """With one array of their shape that is spread they may have been forgotten, with two an optimizer was spread (ZeRO)."""
-    config = lint.Config(select=("C110",))
+    config = lint.Config(select=("C110",), **support.SAY_ALL)
     spread = "f32[1024,4096] parameter(2), sharding={devices=[8,1]<=[8]}"
     assert not lint.run(hlo.parse(ZERO % spread), config)
     assert len(lint.run(hlo.parse(ZERO % spread.replace("4096", "2048")), config)) == 1
@@ -142,7 +148,7 @@ ENTRY main {
 
 def test_a_program_that_chooses_a_precision_means_it() -> None:
     """Where every product is exact nobody may have thought of it; where one is not somebody has."""
-    config = lint.Config(select=("D105",))
+    config = lint.Config(select=("D105",), **support.SAY_ALL)
     assert len(lint.run(hlo.parse(PRODUCTS % "add(exact, x)"), config)) == 1
     chosen = "dot(exact, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
     assert not lint.run(hlo.parse(PRODUCTS % chosen), config)
@@ -184,7 +190,7 @@ ENTRY main {
 )
 def test_what_spreads_its_batch_alone_has_its_tables_everywhere(old: str, new: str) -> None:
     """Not so where one of the arguments that are held is spread, or something else than the batch, or few are held."""
-    config = lint.Config(select=("C110",))
+    config = lint.Config(select=("C110",), **support.SAY_ALL)
     assert not lint.run(hlo.parse(RANKER), config)
     assert len(lint.run(hlo.parse(RANKER.replace(old, new)), config)) == 1
 
@@ -209,7 +215,10 @@ CACHES = """[4,8,4096,576] parameter(1), sharding={devices=[1,8,1,1]<=[8]}, meta
 )
 def test_weights_are_whole_on_purpose_where_none_of_them_is_spread(old: str, new: str, count: int) -> None:
     """A decoder that is data parallel on purpose; where a weight of the same argument is spread another may be forgotten."""
-    assert len(lint.run(hlo.parse(DECODE.replace(old, new)), lint.Config(select=("C110",)))) == count
+    assert (
+        len(lint.run(hlo.parse(DECODE.replace(old, new)), lint.Config(select=("C110",), **support.SAY_ALL)))
+        == count
+    )
 
 
 HISTOGRAM = """HloModule histogram, is_scheduled=true
@@ -264,14 +273,21 @@ ENTRY main {
 def test_a_histogram_of_many_values_is_no_tiny_round(values: int, count: int) -> None:
     """256 bins are written, but each value is added to one."""
     text = HISTOGRAM.replace("[N", f"[{values}")
-    assert len(lint.run(hlo.parse(text), lint.Config(select=("G113",)))) == count
+    assert len(lint.run(hlo.parse(text), lint.Config(select=("G113",), **support.SAY_ALL))) == count
 
 
 @pytest.mark.parametrize(("sign", "count"), [("", 0), (", frontend_attributes={ON_GPU}", 1)])
 def test_the_cpu_starts_operations_soon(sign: str, count: int) -> None:
     """3,000 values are 12 kB: next to nothing for a GPU."""
     text = HISTOGRAM.replace("[N", "[3000").replace("is_scheduled=true", "is_scheduled=true" + sign, 1)
-    assert len(lint.run(hlo.parse(text.replace("ON_GPU", ON_GPU)), lint.Config(select=("G113",)))) == count
+    assert (
+        len(
+            lint.run(
+                hlo.parse(text.replace("ON_GPU", ON_GPU)), lint.Config(select=("G113",), **support.SAY_ALL)
+            )
+        )
+        == count
+    )
 
 
 BROUGHT = """HloModule brought, is_scheduled=true, num_partitions=8
@@ -289,7 +305,9 @@ ENTRY main {
 
 @pytest.mark.parametrize(("turned", "count"), [("s", 1), ("g", 0)])
 def test_what_a_collective_brings_is_put_in_order(turned: str, count: int) -> None:
-    assert len(lint.run(hlo.parse(BROUGHT % turned), lint.Config(select=("L103",)))) == count
+    assert (
+        len(lint.run(hlo.parse(BROUGHT % turned), lint.Config(select=("L103",), **support.SAY_ALL))) == count
+    )
 
 
 REMATERIALIZED = """HloModule again, is_scheduled=true
@@ -316,7 +334,9 @@ ENTRY main {
 @pytest.mark.parametrize(("name", "is_told"), [("jit(f)/neg", False), ("jit(f)/transpose(jvp())/neg", True)])
 def test_a_row_that_is_written_in_place_is_a_row(name: str, is_told: bool) -> None:
     """Three rows are written, one of them again; only where there is a backward pass `jax.checkpoint` chooses."""
-    (finding,) = lint.run(hlo.parse(REMATERIALIZED.replace("NAME", name)), lint.Config(select=("M105",)))
+    (finding,) = lint.run(
+        hlo.parse(REMATERIALIZED.replace("NAME", name)), lint.Config(select=("M105",), **support.SAY_ALL)
+    )
     assert "33 % of all that is written" in finding.message
     assert ("jax.checkpoint" in finding.help) is is_told
 
@@ -336,7 +356,7 @@ ENTRY main {
 def test_what_a_factorization_writes_over_is_copied_anyway(aliasing: str, count: int) -> None:
     found = lint.run(
         hlo.parse(FACTORED.replace("ON_GPU", ON_GPU).replace("ALIASING", aliasing)),
-        lint.Config(select=("L105",)),
+        lint.Config(select=("L105",), **support.SAY_ALL),
     )
     assert [finding.code for finding in found] == ["L105"] * count
 
@@ -366,7 +386,7 @@ def test_what_is_packed_with_gaps_saves_nobody_knows_how_much(
         )
 
     monkeypatch.setattr(m103_missing_donation, "donate", with_gaps)
-    (finding,) = lint.run(hlo.parse(UPDATED), lint.Config(select=("M103",)))
+    (finding,) = lint.run(hlo.parse(UPDATED), lint.Config(select=("M103",), **support.SAY_ALL))
     assert ("lowers the peak" in finding.message) == is_told
 
 
@@ -394,7 +414,7 @@ TURNED  ROOT last = f32[64,1024,64,2]{3,2,1,0:T(8,128)} OPERATION, metadata={op_
 def test_an_array_that_is_updated_in_place_is_one(operation: str, says: str) -> None:
     turned = '  turned = f32[64,1024,64,2]{3,2,1,0:T(8,128)} cosine(once), metadata={op_name="cos"}\n'
     text = PADDED.replace("OPERATION", operation).replace("TURNED", turned if "turned" in operation else "")
-    found = lint.run(hlo.parse(text), lint.Config(select=("L101",)))
+    found = lint.run(hlo.parse(text), lint.Config(select=("L101",), **support.SAY_ALL))
     (finding,) = [one for one in found if "[64,1024,64,2]" in one.message]
     assert f"64 times{says};" in finding.message
 
@@ -414,7 +434,7 @@ ENTRY main {
 def test_a_constant_beside_much_larger_arrays_is_small(rows: int, count: int) -> None:
     """2 MiB beside 4 and beside 512."""
     text = CAPTURED.replace("SIZE", str(rows))
-    assert len(lint.run(hlo.parse(text), lint.Config(select=("K101",)))) == count
+    assert len(lint.run(hlo.parse(text), lint.Config(select=("K101",), **support.SAY_ALL))) == count
 
 
 SOLVED = """HloModule solved, is_scheduled=true
@@ -453,4 +473,11 @@ ENTRY main {
 )
 def test_a_loop_of_unknown_count_runs_a_few_dozen_times(solver: str, count: int) -> None:
     """What stands before it is little beside that."""
-    assert len(lint.run(hlo.parse(SOLVED.replace("SOLVER", solver)), lint.Config(select=("L105",)))) == count
+    assert (
+        len(
+            lint.run(
+                hlo.parse(SOLVED.replace("SOLVER", solver)), lint.Config(select=("L105",), **support.SAY_ALL)
+            )
+        )
+        == count
+    )

@@ -173,9 +173,7 @@ def test_a_detached_finding_says_the_same() -> None:
         "HloModule m\nENTRY e {\n  x = f32[2] parameter(0)\n  ROOT y = f32[3] add(x, x)\n}", name="b.txt"
     )
     attached = [*hlo.parse_tolerant(text, name="a.txt").diagnostics, *hlo.verify(wrong)]
-    attached += hlo.lint.run(
-        right, hlo.lint.Config(select=("ALL",), min_bytes=0, rules={"D101": {"min_bytes": 0}})
-    )
+    attached += hlo.lint.run(right, hlo.lint.Config(select=("ALL",), **support.SAY_ALL))
     assert {finding.code[0] for finding in attached} >= {"X", "V"}
     assert any(finding.rule for finding in attached)
     detached = [pickle.loads(pickle.dumps(finding.detached())) for finding in attached]

@@ -36,7 +36,7 @@ from hlotext.analysis.sizes import (
     written_bytes,
 )
 from hlotext.analysis.summary import Summary, summarize
-from hlotext.analysis.trip_count import trip_count
+from hlotext.analysis.trip_count import most_trips, trip_count
 from hlotext.ir.values.age import XlaAge, as_age
 
 __all__ = [
@@ -87,6 +87,7 @@ __all__ = [
     "largest_shards",
     "memory_space",
     "mesh_of",
+    "most_trips",
     "parse_mesh",
     "places",
     "result_shards",

@@ -132,10 +132,32 @@ class CallGraph:
         known.update(dict.fromkeys(path, found))
         return found
 
+    def with_trips(self, trips: Mapping[str, int]) -> CallGraph:
+        """The same with these rounds of loops, named by their bodies, whatever the text says.
+
+        Raises ValueError for a name that is no loop's body.
+        """
+        bodies = {str(body.name): key for key in self.trips if (body := _body(key)) is not None}
+        if missing := sorted(set(trips) - set(bodies)):
+            raise ValueError(f"no loop has a body named {missing[0]}; bodies: {', '.join(bodies) or 'none'}")
+        known = {**self.trips, **{bodies[name]: count for name, count in trips.items()}}
+        callees: dict[Computation, list[CallEdge]] = {}
+        for edges in self.callers.values():
+            for edge in edges:
+                callees.setdefault(edge.computation, []).append(edge)
+        found = {computation: tuple(edges) for computation, edges in callees.items()}
+        order = _callers_first(self.module.entry, found)
+        return attrs.evolve(self, trips=known, runs=_runs(self.module.entry, order, found, known))
+
     def loop_around(self, computation: Computation) -> Instruction | None:
         """The innermost while in which a computation runs; None outside all loops."""
         call = self.loop_call(computation)
         return call.caller if call is not None else None
+
+
+def _body(key: tuple[Computation, int]) -> Computation | None:
+    body = key[0]._instructions[key[1]].attributes.get("body")
+    return body if isinstance(body, Computation) else None
 
 
 @attrs.define(eq=False)

@@ -49,7 +49,8 @@ class Rates:
     """How fast one device is. None where a figure is not known."""
 
     peaks: Mapping[str, Figure] = attrs.field(factory=dict)
-    """Dense products, operations per second, by type: `bf16` stands for all types of 16 bits and more."""
+    """Dense products, operations per second, by type: `bf16`, `int8`, `fp8`, `f64`; of f32 as JAX's precisions ask for it:
+    `tf32` (the default), `f32x3` (high), `f32` (highest). A type that has none takes that of `bf16`."""
     bandwidth: Figure | None = None
     """Main memory, bytes per second."""
     compiler_peak: Figure | None = None
@@ -67,10 +68,18 @@ class Rates:
     dcn: Figure | None = None
     clock: Figure | None = None
     """Cycles per second of what `estimated_cycles` counts."""
+    vector: Figure | None = None
+    """Operations per second of all that is no product; None where it is taken to run at the peak of products."""
+    launch: Figure | None = None
+    """Seconds to start a kernel. So is the next, for one of a collective. None where it costs nothing."""
+    collective_launch: Figure | None = None
 
     def peak(self, kind: str) -> Figure | None:
-        """Operations per second for a kind of type: `bf16`, `int8` or `fp8`; wider ones where there is none of its own."""
-        return self.peaks[kind] if kind in self.peaks else self.peaks.get("bf16")
+        """Operations per second for a kind of type; that of `bf16` where there is none of its own."""
+        found = self.peaks.get(kind)
+        if found is None and kind == "f32x3":
+            found = self.peaks.get("tf32")
+        return found or self.peaks.get("bf16")
 
     @property
     def axis_bandwidth(self) -> float | None:
@@ -119,6 +128,29 @@ def _peaks(
     return {name: Figure(value, source) for name, value in found.items() if value is not None}
 
 
+def _wide(tf32: float, f32: float, f64: float) -> dict[str, Figure]:
+    """What a GPU makes of wider types: tensor cores on rounded f32, and plain f32 and f64."""
+    found = {"tf32": tf32, "f32": f32, "f64": f64}
+    return {name: Figure(value, COMMON) for name, value in found.items()}
+
+
+def _passes(bf16: float) -> dict[str, Figure]:
+    """A TPU makes a product of f32 of three of bf16, or of six, as the precision asks."""
+    source = "the peak of bf16 over the passes that jax.lax.Precision names"
+    return {"f32x3": Figure(bf16 / 3, source), "f32": Figure(bf16 / 6, source)}
+
+
+_LAUNCHED: dict[str, Any] = {
+    "launch": Figure(1e-6, "XLA, kKernelLaunchOverhead of gpu_performance_model_base.h"),
+    "collective_launch": Figure(5e-6, "XLA, kNcclKernelLaunchOverhead of gpu_performance_model_base.h"),
+}
+
+
+def _lanes(clock: float) -> Figure:
+    """Four units of 8 x 128 lanes in each core of a TPU."""
+    return Figure(clock * 4 * 8 * 128, COMMON)
+
+
 def _torus(link: float, links: int) -> dict[str, Any]:
     """The links of a TPU, two for each axis of its torus."""
     return {
@@ -160,8 +192,9 @@ _ROWS = (
     Chip(
         "v4", Backend.TPU, ("TPU v4", "TPU_VERSION_PUFFERFISH"), 34_400_000_000, 134_000_000, 3, JAX,
         Rates(
-            _peaks(JAX, 2.75e14), Figure(1.23e12, JAX),
+            {**_peaks(JAX, 2.75e14), **_passes(2.75e14)}, Figure(1.23e12, JAX),
             **_compiler(1.37e14, 457.5 * _GIB, 5.3775e11, 1.05e9, None),
+            vector=_lanes(2 * 1.05e9),
             **_torus(45e9, 6),
             clock=Figure(1.05e9, COMMON),
         ),
@@ -170,8 +203,9 @@ _ROWS = (
         "v5e", Backend.TPU, ("TPU v5e", "TPU v5 lite", "v5litepod", "TPU_VERSION_VIPERFISH lite"),
         17_200_000_000, 128 * _MIB, 1, JAX,
         Rates(
-            _peaks(JAX, 1.97e14, 3.94e14), Figure(8.20e11, JAX),
+            {**_peaks(JAX, 1.97e14, 3.94e14), **_passes(1.97e14)}, Figure(8.20e11, JAX),
             **_compiler(1.97e14, 687 * _GIB, 1.536e12, 1.5e9, None),
+            vector=_lanes(1.5e9),
             **_torus(45e9, 4),
             clock=Figure(1.5e9, "the peak over 4 units of 128 x 128 products a cycle"),
         ),
@@ -179,8 +213,9 @@ _ROWS = (
     Chip(
         "v5p", Backend.TPU, ("TPU v5p", "TPU v5", "TPU_VERSION_VIPERFISH"), 103_000_000_000, 64 * _MIB, 1, JAX,
         Rates(
-            _peaks(JAX, 4.59e14, 9.18e14), Figure(2.46e12, JAX),
+            {**_peaks(JAX, 4.59e14, 9.18e14), **_passes(4.59e14)}, Figure(2.46e12, JAX),
             **_compiler(3.94e14, 2_189 * _GIB, 3.072e12, 1.75e9, 3.6e9),
+            vector=_lanes(2 * 1.75e9),
             **_torus(90e9, 6),
             clock=Figure(1.75e9, LIBTPU),
         ),
@@ -189,8 +224,9 @@ _ROWS = (
         "v6e", Backend.TPU, ("TPU v6e", "TPU v6 lite", "trillium", "TPU_VERSION_GHOSTLITE"),
         34_400_000_000, 128 * _MIB, 1, JAX,
         Rates(
-            _peaks(JAX, 9.20e14, 1.84e15), Figure(1.64e12, JAX),
+            {**_peaks(JAX, 9.20e14, 1.84e15), **_passes(9.20e14)}, Figure(1.64e12, JAX),
             **_compiler(9.18e14, 1.638e12, 1.792e12, 1.75e9, 6.4e9),
+            vector=_lanes(1.75e9),
             **_torus(90e9, 4),
             clock=Figure(1.75e9, COMMON),
         ),
@@ -198,34 +234,54 @@ _ROWS = (
     Chip(
         "tpu7x", Backend.TPU, ("TPU7x", "7x", "v7x", "ironwood", "TPU_VERSION_6acc60406"), 103_000_000_000, 64 * _MIB, 1, JAX,
         Rates(
-            _peaks(JAX, 1.155e15, fp8=2.3e15), Figure(3.7e12, JAX),
+            {**_peaks(JAX, 1.155e15, fp8=2.3e15), **_passes(1.155e15)}, Figure(3.7e12, JAX),
             **_compiler(9.96e14, 3.686e12, 1.9456e12, 1.9e9, 7.2e9),
+            vector=_lanes(1.9e9),
             **_torus(100e9, 6),
             clock=Figure(1.9e9, LIBTPU),
         ),
     ),
     Chip(
         "h100", Backend.GPU, ("H100", "NVIDIA H100 80GB HBM3"), 84_900_000_000, source=XLA,
-        rates=Rates(_peaks(XLA, 9.89e14, 1.98e15, 1.98e15), Figure(3.35e12, XLA), **_switched(25e9, 18)),
+        rates=Rates(
+            {**_peaks(XLA, 9.89e14, 1.98e15, 1.98e15), **_wide(4.94e14, 6.7e13, 6.7e13)}, Figure(3.35e12, XLA),
+            vector=Figure(6.7e13, COMMON), **_LAUNCHED, **_switched(25e9, 18),
+        ),
     ),
     Chip(
         "h200", Backend.GPU, ("H200", "NVIDIA H200"), 151_000_000_000, source=XLA,
         rates=Rates(
-            _peaks(XLA, 9.89e14, 1.98e15, 1.98e15), Figure(4.80e12, XLA),
-            **_switched(25e9, 18, Figure(32 * 2**30, XLA)),
+            {**_peaks(XLA, 9.89e14, 1.98e15, 1.98e15), **_wide(4.94e14, 6.7e13, 6.7e13)}, Figure(4.80e12, XLA),
+            vector=Figure(6.7e13, COMMON), **_LAUNCHED, **_switched(25e9, 18, Figure(32 * 2**30, XLA)),
         ),
     ),
     Chip(
         "b200", Backend.GPU, ("B200", "NVIDIA B200"), 191_500_000_000, source=XLA,
-        rates=Rates(_peaks(XLA, 2.23e15, 4.45e15, 4.45e15), Figure(7.67e12, XLA), **_switched(50e9, 18)),
+        rates=Rates(
+            {**_peaks(XLA, 2.23e15, 4.45e15, 4.45e15), **_wide(1.1e15, 8e13, 4e13)}, Figure(7.67e12, XLA),
+            vector=Figure(8e13, COMMON), **_LAUNCHED, **_switched(50e9, 18),
+        ),
     ),
     Chip(
         "a100", Backend.GPU, ("A100", "NVIDIA A100-SXM4-80GB"), 85_100_000_000, source=XLA,
-        rates=Rates(_peaks(COMMON, 3.12e14, 6.24e14), Figure(2.04e12, XLA), **_switched(25e9, 12)),
+        rates=Rates(
+            {**_peaks(COMMON, 3.12e14, 6.24e14), **_wide(1.56e14, 1.95e13, 1.95e13)}, Figure(2.04e12, XLA),
+            vector=Figure(1.95e13, COMMON), **_LAUNCHED, **_switched(25e9, 12),
+        ),
     ),
     Chip(
         "mi300x", Backend.GPU, ("MI300X", "AMD Instinct MI300X"), 192_000_000_000, source=COMMON,
-        rates=Rates(_peaks(COMMON, 1.31e15, 2.61e15, 2.61e15), Figure(5.3e12, COMMON), **_switched(64e9, 7)),
+        rates=Rates(
+            {**_peaks(COMMON, 1.31e15, 2.61e15, 2.61e15), **_wide(6.54e14, 1.63e14, 1.63e14)}, Figure(5.3e12, COMMON),
+            vector=Figure(1.63e14, COMMON), **_LAUNCHED, **_switched(64e9, 7),
+        ),
+    ),
+    Chip(
+        "cpu", Backend.CPU, ("host",), source=COMMON,
+        rates=Rates(
+            {"bf16": Figure(5e11, COMMON)}, bandwidth=Figure(5e10, COMMON),
+            link=Figure(1e10, COMMON), links=Figure(1, COMMON), links_per_axis=Figure(1, COMMON),
+        ),
     ),
 )  # fmt: skip
 
@@ -245,8 +301,10 @@ def chip(name: str) -> Chip:
     raise ValueError(f"no chip is named {name!r}; known: {', '.join(CHIPS)}")
 
 
-_SETTABLE = ("bandwidth", "link", "links", "links_per_axis", "host_link", "dcn", "clock")
-_PEAKS = ("bf16", "int8", "fp8")
+_SETTABLE = (
+    "bandwidth", "link", "links", "links_per_axis", "host_link", "dcn", "clock", "vector", "launch", "collective_launch",
+)  # fmt: skip
+_PEAKS = ("bf16", "int8", "fp8", "tf32", "f32x3", "f32", "f64")
 
 
 def with_figures(base: Chip, figures: Mapping[str, Any], source: str = USER) -> Chip:

@@ -49,7 +49,35 @@ def counted_trips(loop: Instruction) -> int | None:
     if not len(condition) or not len(body):
         return None
     test = _followed(_Value(condition.root))
-    if test is None or test.instruction.opcode != "compare" or len(test.instruction.operands) != 2:
+    return _counted(loop, body, test) if test is not None else None
+
+
+def most_trips(loop: Instruction) -> int | None:
+    """How often the body runs at the most: of a condition that asks for several things at once, such as
+    `and(not done, i < n)`, the least that one of them allows; None where none counts."""
+    known = trip_count(loop)
+    if known is not None:
+        return known
+    condition, body = loop.attributes.get("condition"), loop.attributes.get("body")
+    if not isinstance(condition, Computation) or not isinstance(body, Computation) or not loop.operands:
+        return None
+    if not len(condition) or not len(body):
+        return None
+    pending, found = [_Value(condition.root)], []
+    for _ in range(_MOST_STEPS):
+        if not pending:
+            break
+        test = _followed(pending.pop())
+        if test is not None and test.instruction.opcode == "and":
+            pending += [_Value(operand, test.calls) for operand in test.instruction.operands]
+        elif test is not None and (count := _counted(loop, body, test)) is not None:
+            found.append(count)
+    return min(found, default=None)
+
+
+def _counted(loop: Instruction, body: Computation, test: _Value) -> int | None:
+    """How often a comparison holds before it does not, if it is one of a counter with what it may reach."""
+    if test.instruction.opcode != "compare" or len(test.instruction.operands) != 2:
         return None
     direction = str(test.instruction.attributes.get("direction"))
     left, right = (_linear(_Value(operand, test.calls)) for operand in test.instruction.operands)

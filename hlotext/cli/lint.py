@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -72,6 +73,20 @@ _MANY = 20
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="The checkout: GitHub, GitLab and SARIF reports then point at its Python lines.",
 )
+@click.option(
+    "--chip", metavar="NAME", help="The chip that times are estimated for.  [default: h100, v5e or cpu]"
+)
+@click.option(
+    "--trips",
+    metavar="BODY=N",
+    multiple=True,
+    help="How often a loop runs whose rounds the text does not tell, by its body.",
+)
+@click.option(
+    "--fail-on",
+    metavar="CONDITION",
+    help="Findings that make the exit status 1: share>3%, of notes too.  [default: warnings]",
+)
 @click.option("--explain-silence", metavar="CODE", help="Say why this rule finds nothing, and end.")
 @click.option(
     "--fix", is_flag=True, help="First let passes that keep all results do away with findings, in place."
@@ -101,6 +116,9 @@ def command(
     write_baseline: Path | None,
     diff_against: str | None,
     source_root: Path | None,
+    chip: str | None,
+    trips: tuple[str, ...],
+    fail_on: str | None,
     explain_silence: str | None,
     fix: bool,
     jobs: int | None,
@@ -123,6 +141,7 @@ def command(
       hlotext lint dumps/ --baseline hlotext-baseline.json --format github
       hlotext lint dumps/ --baseline s3://bucket/tables
       hlotext lint new.txt --diff-against old.txt
+      hlotext lint dump.txt --chip h100 --fail-on 'share>3%'
 
     Exit status: 0 fine (notes do not count), 1 findings, 2 wrong usage, unreadable input or a rule that failed.
     """
@@ -130,11 +149,17 @@ def command(
         config = _config(
             config_file, isolated, _split(select), _split(extend_select), _split(ignore), profile
         )
-        config = attrs.evolve(config, source_root=source_root or config.source_root)
+        config = attrs.evolve(
+            config,
+            source_root=source_root or config.source_root,
+            chip=config.chip if chip is None else chip,
+            trips={**config.trips, **_trips(trips)},
+        )
         active = config.active_rules()
         known = _known(baseline) if baseline is not None else lint.Baseline()
     except (lint.ConfigError, lint.RuleError, lint.BaselineError) as error:
         raise Unreadable(str(error)) from None
+    least = _least_share(fail_on) if fail_on is not None else None
     if show_settings:
         _show_settings(config, active, config_file or (None if isolated else lint.find_config(Path.cwd())))
         return
@@ -180,11 +205,41 @@ def command(
         _say_counts(report, compared, baseline)
     if has_failed:
         raise click.exceptions.Exit(UNREADABLE)
-    if any(finding.severity is not hlo.Severity.NOTE for finding in found) and not exit_zero:
+    if any(_fails(finding, least) for finding in found) and not exit_zero:
         raise click.exceptions.Exit(FOUND)
 
 
 # ---- what to do
+
+
+_CONDITION = re.compile(r"\s*share\s*(>=?)\s*([0-9]*\.?[0-9]+)\s*(%?)\s*")
+
+
+def _least_share(condition: str) -> tuple[float, bool]:
+    """The share of `share>3%`, and whether it is enough itself."""
+    match = _CONDITION.fullmatch(condition)
+    if match is None:
+        raise click.UsageError(f"--fail-on takes share>3% or share>=0.03, not {condition!r}")
+    return float(match[2]) / (100 if match[3] else 1), match[1] == ">="
+
+
+def _fails(finding: lint.Finding, least: tuple[float, bool] | None) -> bool:
+    """Whether a finding makes the exit status 1; errors always do."""
+    if least is None or finding.severity is hlo.Severity.ERROR:
+        return finding.severity is not hlo.Severity.NOTE
+    share, is_enough = least
+    return finding.share > share or (is_enough and finding.share == share)
+
+
+def _trips(given: Sequence[str]) -> dict[str, int]:
+    """Rounds by the names of bodies."""
+    found: dict[str, int] = {}
+    for one in given:
+        body, _, count = one.rpartition("=")
+        if not body or not count.isdecimal():
+            raise click.UsageError(f"--trips takes BODY=N, not {one!r}")
+        found[body.lstrip("%")] = int(count)
+    return found
 
 
 def _show_settings(config: lint.Config, rules: Sequence[lint.Rule], file: Path | None) -> None:

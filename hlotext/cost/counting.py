@@ -52,8 +52,8 @@ _FREE = frozenset(name for name, row in OPCODES.items() if row.cost_rule == "fre
 class Counting:
     """The work of every instruction, and what computations cost when they run once."""
 
-    def __init__(self, module: Module, sizes: Sizes | None = None) -> None:
-        self.graph: CallGraph = call_graph(module)
+    def __init__(self, module: Module, sizes: Sizes | None = None, graph: CallGraph | None = None) -> None:
+        self.graph: CallGraph = graph if graph is not None else call_graph(module)
         self.sizes = sizes if sizes is not None else Sizes()
         self.works: dict[Computation, list[Work]] = {}
         """The work of each instruction, in the order of the computation."""

@@ -7,7 +7,15 @@ from collections.abc import Mapping
 
 import attrs
 
-from hlotext.analysis import Communication, DeviceMesh, FoundMesh, is_optimized, mesh_of
+from hlotext.analysis import (
+    CallGraph,
+    Communication,
+    DeviceMesh,
+    FoundMesh,
+    call_graph,
+    is_optimized,
+    mesh_of,
+)
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.cost.counting import MOST, Counting
@@ -179,21 +187,28 @@ class CompilerEstimate:
         )
 
 
-def estimate(module: Module, chip: str | Chip = "v5e", mesh: DeviceMesh | None = None) -> Estimate:
+def estimate(
+    module: Module,
+    chip: str | Chip = "v5e",
+    mesh: DeviceMesh | None = None,
+    trips: Mapping[str, int] | None = None,
+) -> Estimate:
     """The least time of a module on a chip.
 
-    Peaks and bandwidths are those of the chip's row; latencies and the time of starting a kernel are not known and not
-    counted, so small programs take longer. Useful for telling compute, memory and links apart and for ranking large
-    instructions: within a factor of 2 for products, of 4 for others. Raises ValueError for an unknown chip, and for a mesh of
-    another size than the module's.
+    Peaks and bandwidths are those of the chip's row, and so is the time of starting a kernel; latencies are not known and
+    not counted, so small programs take longer. `trips` says how often the bodies of loops run, by their names. Useful for
+    telling compute, memory and links apart and for ranking large instructions: within a factor of 2 for products, of 4 for
+    others. Raises ValueError for an unknown chip, for a mesh of another size than the module's, and for trips of what is no
+    loop's body.
     """
     row = chip_named(chip) if isinstance(chip, str) else chip
     with collector.paused(pays=False):  # what is made here stays
-        return _estimate(module, row, mesh_of(module, mesh))
+        graph = call_graph(module)
+        return _estimate(module, row, mesh_of(module, mesh), graph.with_trips(trips) if trips else graph)
 
 
-def _estimate(module: Module, row: Chip, found: FoundMesh | None) -> Estimate:
-    counting = Counting(module, Sizes(device_size))
+def _estimate(module: Module, row: Chip, found: FoundMesh | None, graph: CallGraph) -> Estimate:
+    counting = Counting(module, Sizes(device_size), graph)
     roofline = Roofline(counting, row)
     walks = Scheduler(module, counting, roofline, found.mesh if found is not None else None).walks
     weights = _weights(counting)

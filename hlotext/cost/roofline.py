@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Iterable, Mapping
 
 import attrs
 
 from hlotext.analysis import memory_space
 from hlotext.analysis.chips import HOST, Chip
-from hlotext.cost.counting import Counting
+from hlotext.analysis.communication import KINDS
+from hlotext.analysis.sizes import VIEWS
+from hlotext.cost import undercounted
+from hlotext.cost.counting import MOST, Counting
 from hlotext.cost.work import Taken, Work
+from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 
@@ -47,10 +52,17 @@ class Least:
     """In the chip's fast memory, whose rate is not known: they count nothing here."""
     fast: float = 0.0
     """Seconds of main memory that these would take."""
+    launch: float = 0.0
+    """Seconds to start it, where the chip's row has them."""
 
     @property
     def seconds(self) -> float:
-        """The largest of them, as far as they are known."""
+        """The largest of them, as far as they are known, after it was started."""
+        return self.working + self.launch
+
+    @property
+    def working(self) -> float:
+        """The same without starting it."""
         return max(self.compute or 0.0, self.memory or 0.0, self.host or 0.0)
 
     @property
@@ -61,7 +73,7 @@ class Least:
     @property
     def bound(self) -> Bound:
         """What decides."""
-        seconds = self.seconds
+        seconds = self.working
         missing = (self.flops and self.compute is None) or (self.bytes and self.memory is None)
         if self.is_unknown or missing:
             return Bound.UNKNOWN
@@ -78,19 +90,22 @@ class Roofline:
     def __init__(self, counting: Counting, chip: Chip) -> None:
         self._counting = counting
         self.chip = chip
-        self._products: dict[Computation, tuple[float, str]] = {}
+        self._products: dict[Computation, Mapping[str, float]] = {}
         for computation in counting.callees_first:
-            self._products[computation] = self._largest_product(computation)
+            self._products[computation] = self._products_in(computation)
 
     def of(self, instruction: Instruction, work: Work) -> Least:
         """Of one instruction that runs once, with the body of a fusion, without the bodies of loops and calls."""
         flops = self._counting.own(instruction, work).flops
-        kind = "bf16"
+        products: Mapping[str, float] = _NONE
         if work.taken is Taken.OPERATIONS:
             flops += sum(self._counting.amounts[body].flops for body in work.bodies)
-            kind = max((self._products[body] for body in work.bodies), default=(0.0, "bf16"))[1]
-        elif instruction.opcode in _PRODUCTS:
-            kind = kind_of(instruction)
+            if len(work.bodies) == 1:
+                products = self._products[work.bodies[0]]
+            else:
+                products = _summed(self._products[body] for body in work.bodies)
+        elif instruction.opcode in _PRODUCTS or _is_product_call(instruction):
+            products = {kind_of(instruction): flops}
         main = host = fast = 0.0
         for space, size in self._counting.accesses(instruction, work):
             if space == 0:
@@ -100,36 +115,80 @@ class Roofline:
             elif space == self.chip.fast_memory_space:
                 fast += size
         rates = self.chip.rates
-        peak = rates.peak(kind)
+        compute = self._compute_seconds(flops, products)
+        memory = main / rates.bandwidth.value if rates.bandwidth is not None else None
+        if instruction.opcode in _MAY_SORT and memory is not None:
+            memory *= undercounted.passes(instruction)
+        if instruction.opcode == "custom-call" and rates.launch is not None and compute is not None:
+            compute = max(compute, undercounted.least_seconds(instruction))
+        is_started = rates.launch is not None and starts_kernel(instruction)
         return Least(
             flops,
             main,
-            flops / peak.value if peak is not None else None,
-            main / rates.bandwidth.value if rates.bandwidth is not None else None,
+            compute,
+            memory,
             host / rates.host_link.value if rates.host_link is not None else None,
             work.is_unknown and not self._counting.is_known(instruction, work),
             fast,
             fast / rates.bandwidth.value if rates.bandwidth is not None else 0.0,
+            rates.launch.value if is_started and rates.launch is not None else 0.0,
         )
 
-    def _largest_product(self, computation: Computation) -> tuple[float, str]:
-        """Operations and kind of type of the largest product in a computation and in what it calls."""
-        found = (0.0, "bf16")
+    def _compute_seconds(self, flops: float, products: Mapping[str, float]) -> float | None:
+        """Products on one unit, all else on the other beside it."""
+        rates = self.chip.rates
+        vector = rates.vector or rates.peak("bf16")
+        if vector is None:
+            return None
+        multiplied = seconds = 0.0
+        for kind, amount in products.items():
+            peak = rates.peak(kind) or vector
+            multiplied += amount
+            seconds += amount / peak.value
+        rest = max(0.0, flops - multiplied) / vector.value
+        return max(seconds, rest) if rates.vector is not None else seconds + rest
+
+    def _products_in(self, computation: Computation) -> Mapping[str, float]:
+        """Operations of the products in a computation, and in what it calls, by kind of type."""
+        found: dict[str, float] = {}
         for instruction, work in zip(
             computation.instructions, self._counting.works[computation], strict=True
         ):
             if instruction.opcode in _PRODUCTS:
-                found = max(found, (float(work.flops), kind_of(instruction)))
+                kind = kind_of(instruction)
+                found[kind] = min(found.get(kind, 0.0) + float(work.flops), MOST)
             for body in work.bodies:
-                found = max(found, self._products.get(body, found))
-        return found
+                for kind, amount in self._products.get(body, _NONE).items():
+                    found[kind] = min(found.get(kind, 0.0) + amount, MOST)
+        return found or _NONE
+
+
+_NONE: Mapping[str, float] = {}
+_MAY_SORT = frozenset({"fusion", "sort"})
+
+
+def _summed(parts: Iterable[Mapping[str, float]]) -> Mapping[str, float]:
+    found: dict[str, float] = {}
+    for part in parts:
+        for kind, amount in part.items():
+            found[kind] = found.get(kind, 0.0) + amount
+    return found
+
+
+_NO_KERNEL = VIEWS | {"constant", "iota"}
+
+
+def starts_kernel(instruction: Instruction) -> bool:
+    """Whether the device starts something for it: not for views, constants, and halves of asynchronous operations."""
+    opcode = instruction.opcode
+    return opcode not in _NO_KERNEL and opcode not in ROLES and opcode not in KINDS
 
 
 _PRODUCTS = frozenset({"convolution", "dot", "ragged-dot", "scaled-dot"})
 
 
 def kind_of(product: Instruction) -> str:
-    """The kind of type of a product by its operands: `int8` and `fp8` where both are so narrow, else `bf16`."""
+    """The kind of type of a product by its operands, of f32 by the precision that is asked for: a name of `Rates.peaks`."""
     types = [
         operand.shape.element_type
         for operand in product.operands[:2]
@@ -137,7 +196,32 @@ def kind_of(product: Instruction) -> str:
     ]
     if types and all(one.bits <= 8 for one in types):
         return "int8" if all(one.is_integral for one in types) else "fp8"
+    if any(one.name in ("f64", "c128") for one in types):
+        return "f64"
+    if any(one.name in ("f32", "c64") for one in types):
+        return _KINDS_OF_F32[max(map(_PRECISIONS.index, _precisions(product)), default=0)]
     return "bf16"
+
+
+_PRECISIONS = ("default", "high", "highest")
+_KINDS_OF_F32 = ("tf32", "f32x3", "f32")
+_STATED = re.compile(r'"operand_precision":\[([^\]]*)\]')
+
+
+def _precisions(product: Instruction) -> list[str]:
+    """What the product, or the configuration of a library's call, says of its operands; words that are not known left out."""
+    stated = product.attributes.get("operand_precision", ())
+    words = [str(one) for one in stated] if isinstance(stated, tuple) else [str(stated)]
+    config = product.backend_config if product.opcode == "custom-call" else None
+    if config is not None and (match := _STATED.search(config.text)) is not None:
+        words = match[1].replace('"', "").lower().split(",")
+    return [word for word in words if word in _PRECISIONS]
+
+
+def _is_product_call(instruction: Instruction) -> bool:
+    return instruction.opcode == "custom-call" and str(
+        instruction.attributes.get("custom_call_target", "")
+    ).startswith(("__cublas$", "__cudnn$conv", "__onednn$matmul"))
 
 
 _CYCLES = re.compile(r'"estimated_cycles":"?([0-9]{1,19})')

@@ -198,6 +198,9 @@ class Scheduler:
             queues = tuple(dict.fromkeys(queue for found, _ in times for queue in found))
             known = [time for _, time in times if time is not None]
             seconds = sum(known) if len(known) == len(times) else None
+            launch = self._roofline.chip.rates.collective_launch
+            if seconds and launch is not None and one.link is not Link.HOST:
+                seconds += launch.value
         elif opcode == "copy-start":
             queues, seconds = self._copy_time(instruction)
         else:

@@ -69,6 +69,18 @@ class Finding(Value):
     """How many bytes it costs each time the module runs, or how many it holds; None where there is no such estimate."""
     flops: int | None = attrs.field(default=None, kw_only=True)
     """How many floating-point operations it is about each time the module runs; None where there is no such estimate."""
+    waste: str = attrs.field(default="", kw_only=True)
+    """What kind of waste it is, a word of `hlotext.lint.WASTES`: `again`, `copied`, `sent`, `waited`, `held`, `dense`,
+    `wide`, `small`, `host`. Empty outside the linter, and for what has no cost."""
+    seconds: float | None = attrs.field(default=None, kw_only=True)
+    """By how much one run of the module would be shorter after the repair, an estimate of `hlotext.cost`; all places
+    together. None where it is not known."""
+    peak_bytes: int | None = attrs.field(default=None, kw_only=True)
+    """By how much the peak of the main memory would fall; likewise."""
+    share: float = attrs.field(default=0.0, kw_only=True)
+    """The larger of its seconds over those of the step and its bytes over those of the peak; findings are sorted by it."""
+    basis: str = attrs.field(default="", kw_only=True)
+    """What the seconds rest on: `h100, known trip counts`; `v5e (default chip), 2 loops taken for 32 rounds`."""
     is_held: bool = attrs.field(default=False, kw_only=True)
     """Whether the bytes are memory that is held while the module runs, or longer, and not traffic of each run."""
     places: int = attrs.field(default=1, kw_only=True)

@@ -11,7 +11,7 @@ from hlotext.lint.engine import Linted, lint_source, run
 from hlotext.lint.files import FileResult, lint_file, lint_files, modules_in, texts_in
 from hlotext.lint.fix import fix_text
 from hlotext.lint.registry import ENTRY_POINTS, RuleError, all_rules, builtin_rules
-from hlotext.lint.rule import FAMILIES, Context, Report, Rule, make_context
+from hlotext.lint.rule import FAMILIES, WASTES, Context, Report, Rule, make_context
 from hlotext.lint.silence import Silence, explain_silence
 from hlotext.lint.table import rule_table
 
@@ -19,6 +19,7 @@ __all__ = [
     "ENTRY_POINTS",
     "FAMILIES",
     "INTERNAL",
+    "WASTES",
     "Baseline",
     "BaselineError",
     "Comparison",

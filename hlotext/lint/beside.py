@@ -12,10 +12,8 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.lint import undercounted
 from hlotext.lint.helpers import (
     DEEPEST,
-    FLOW,
     add_outwards,
     is_product_call,
     operation,
@@ -28,7 +26,7 @@ from hlotext.lint.helpers import (
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, source
 
-CHIPS = {Backend.GPU: "h100", Backend.TPU: "v5e"}
+CHIPS = {Backend.GPU: "h100", Backend.TPU: "v5e", Backend.CPU: "cpu"}
 """The chip on which times are estimated where none is set."""
 _WHOLE = frozenset({"all-reduce", "collective-broadcast"})
 """Kinds that need all of what makes their operands. Of the others XLA makes loops of permutes, with a part of the product
@@ -40,9 +38,6 @@ _PART = 0.5
 """Of the time of a collective, that independent work must take for the collective to be worth hiding."""
 _MOST = 256
 """Instructions of a computation that are looked at, those that take longest."""
-_LAUNCH = (1e-6, 5e-6)
-"""Seconds that launching a kernel, and a kernel of NCCL, takes (`kKernelLaunchOverhead` and `kNcclKernelLaunchOverhead` of
-XLA's `gpu_performance_model_base.h`)."""
 _HOST = 10e-6
 """Seconds until the host has what it asked the device for, and has started what comes next (inferred)."""
 
@@ -152,32 +147,25 @@ def _estimated(module: Module) -> cost.Estimate | None:
 def _step_seconds(module: Module) -> tuple[dict[Instruction, float], float]:
     """What each instruction adds to the time of the module, and that time; 0 where nothing is estimated.
 
-    On GPU with the launches of kernels, of which loops with little to do in a round are made; with what decompositions and
-    sorts take at least; and loops that run nobody knows how often run a few dozen times.
+    Loops that run nobody knows how often run a few dozen times.
     """
     estimated = _estimated(module)
     if estimated is None:
         return {}, 0.0
     found: dict[Instruction, float] = {}
-    kernel, collective = _LAUNCH if backend_of(module) is Backend.GPU else (0.0, 0.0)
-    graph, rounds = call_graph(module), _rounds(module)
+    rounds = _rounds(module)
 
     def add(instruction: Instruction, once: float) -> None:
         found[instruction] = found.get(instruction, 0.0) + once * rounds.around(instruction.computation)
 
     for time in estimated.instructions:
-        works_alone = works(time.instruction) and time.instruction.opcode not in FLOW
-        seconds = time.seconds * undercounted.passes(time.instruction)
-        add(time.instruction, seconds + (kernel * time.runs if works_alone else 0.0))
-    for call in graph.stepped_instructions():
-        if call.opcode == "custom-call" and call.computation is not None:
-            add(call, undercounted.least_seconds(call) * (graph.runs.get(call.computation) or 1))
+        add(time.instruction, time.seconds)
     taken = _taken(module)
     for transfer in estimated.transfers:
         # Where one that takes longer was begun before, what is waited for is that.
         need, longer = taken.get(transfer.start, (0.0, transfer.start))
         waited = longer if need > _PART * transfer.seconds else transfer.start
-        add(waited, transfer.exposed + (collective * transfer.runs if transfer.exposed else 0.0))
+        add(waited, transfer.exposed)
     return found, sum(found.values())
 
 

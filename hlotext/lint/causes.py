@@ -1,76 +1,158 @@
-"""One finding for each cause: what one Python line wastes in many places is said once, with the cost of all of them."""
+"""One finding for each cause: what one Python line wastes in many places is said once, with the cost of all of them.
+
+Ranking is by cost, deciding by proof: a warning costs more than a share of the step and rests on something that the author of
+the program can change; what costs much without it is a note.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import attrs
 
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Finding
 from hlotext.lint.config import Config
-from hlotext.lint.rule import Report
+from hlotext.lint.rule import Context, Report, Rule
 
 _MOST_LINES = 20
 """Lines of other places that a finding keeps."""
 _NUMBERS = re.compile(r"\d+")
 
+Place = tuple[Rule, Report, Finding]
+"""What a rule reports of one place, and the finding that it makes."""
+
 
 def cause_of(report: Report, finding: Finding) -> tuple[object, ...]:
     """What the findings of one cause have in common.
 
-    The rule and what it says is the cause; else the Python line; else the op_name without its numbers; else, of what
-    compilers insert without saying why, the form of the operation.
+    The kind of waste, and the cause that the rule names; else the Python line; else the op_name without its numbers; else,
+    of what compilers insert without saying why, the form of the operation. What has no cost is of its rule alone.
     """
+    kind = finding.waste or finding.code
     if report.cause:
         return finding.code, report.cause
     if finding.frame is not None:
-        return finding.code, finding.frame.file, finding.frame.line
+        return kind, finding.frame.file, finding.frame.line
     if finding.op_name:
-        return finding.code, _NUMBERS.sub("", finding.op_name)
+        return kind, _NUMBERS.sub("", finding.op_name)
     return finding.code, finding.fingerprint
 
 
-def merged(places: Sequence[tuple[Report, Finding]], config: Config) -> Finding | None:
-    """The finding at the place that costs most, or that the rule names first, with the cost of all; None where that is less
-    than is reported."""
-    report, first = min(places, key=lambda place: _cheapness(place[1]))
-    others = [finding for _, finding in places if finding is not first]
-    bytes_, flops = _sum(f.bytes for _, f in places), _sum(f.flops for _, f in places)
-    if report.severity is None and bytes_ and bytes_ < config.min_bytes and not flops:
+def merged(places: Sequence[Place], config: Config, context: Context) -> Finding | None:
+    """The finding at the place that costs most, with the cost of all that its rule found; None where that is less than is
+    reported. Other rules' findings of the same cause are only counted: they tell of the same bytes and seconds."""
+    by_code: dict[str, list[Place]] = {}
+    for place in places:
+        by_code.setdefault(place[2].code, []).append(place)
+    rows = [_joined(found, config, context) for found in by_code.values()]
+    if all(row is None for row in rows):
         return None
-    message = first.message
-    if others:
-        message += f"; {len(others)} more {'place has' if len(others) == 1 else 'places have'} the same cause"
+    whole = min((row for row in rows if row is not None), key=_dearest_first)
+    others = [
+        finding
+        for *_, finding in places
+        if finding.fingerprint != whole.fingerprint or finding.line != whole.line
+    ]
+    if len(by_code) == 1:
+        return whole
     return attrs.evolve(
-        first,
-        severity=_severity(report, first, bytes_, flops, config),
-        message=message,
-        bytes=bytes_,
-        flops=flops,
+        whole,
         places=len(places),
         other_fingerprints=tuple(sorted(finding.fingerprint for finding in others)),
         other_lines=tuple(sorted({finding.line for finding in others})[:_MOST_LINES]),
     )
 
 
-def _cheapness(finding: Finding) -> tuple[int, int]:
-    return -(finding.bytes or 0), -(finding.flops or 0)
+def _dearest_first(finding: Finding) -> tuple[int, float, str]:
+    return (_RANK[finding.severity], -finding.share, finding.code)
 
 
-def _sum(costs: Iterable[int | None]) -> int | None:
+_RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
+
+
+def _joined(places: Sequence[Place], config: Config, context: Context) -> Finding | None:
+    """The finding of one rule and cause."""
+    rule, report, first = min(places, key=lambda place: _cheapness(place[2]))
+    others = [finding for *_, finding in places if finding is not first]
+    seconds, peak = _sum(f.seconds for *_, f in places), _sum(f.peak_bytes for *_, f in places)
+    prices = context.prices if seconds is not None else None
+    time_share = seconds / prices.step if seconds is not None and prices is not None and prices.step else 0.0
+    peak_share = _part(peak, context.peak) if peak is not None else 0.0
+    severity = _severity(rule, report, seconds, time_share, peak, peak_share, config, context)
+    if severity is None:
+        return None
+    message = first.message
+    if others:
+        message += f"; {len(others)} more {'place has' if len(others) == 1 else 'places have'} the same cause"
+    return attrs.evolve(
+        first,
+        severity=severity,
+        message=message,
+        bytes=_sum(f.bytes for *_, f in places),
+        flops=_sum(f.flops for *_, f in places),
+        seconds=seconds,
+        peak_bytes=peak,
+        share=max(time_share, peak_share),
+        basis=context.prices.basis if first.waste else "",
+        places=len(places),
+        other_fingerprints=tuple(sorted(finding.fingerprint for finding in others)),
+        other_lines=tuple(sorted({finding.line for finding in others})[:_MOST_LINES]),
+    )
+
+
+def _part(peak_bytes: int, peak: int | None) -> float:
+    return min(1.0, peak_bytes / peak) if peak else 0.0
+
+
+def _cheapness(finding: Finding) -> tuple[float, int, int, int]:
+    return -(finding.seconds or 0.0), -(finding.peak_bytes or 0), -(finding.bytes or 0), -(finding.flops or 0)
+
+
+_Cost = TypeVar("_Cost", int, float)
+
+
+def _sum(costs: Iterable[_Cost | None]) -> _Cost | None:
     known = [cost for cost in costs if cost is not None]
-    return sum(known) if known else None
+    return sum(known[1:], known[0]) if known else None
 
 
 def _severity(
-    report: Report, finding: Finding, bytes_: int | None, flops: int | None, config: Config
-) -> Severity:
-    """The rule's, unless it says another for this report; a note where the known cost is small."""
+    rule: Rule,
+    report: Report,
+    seconds: float | None,
+    time_share: float,
+    peak: int | None,
+    peak_share: float,
+    config: Config,
+    context: Context,
+) -> Severity | None:
+    """A warning for what costs enough and is proved, a note for what costs less or is not; None for what costs too little.
+
+    Of what has no cost in this currency the rule's own. Unknown loops alone never make a warning.
+    """
     if report.severity is not None:
         return report.severity
-    if bytes_ is None and flops is None:
-        return finding.severity
-    is_dear = (bytes_ or 0) >= config.warn_bytes or (flops or 0) >= config.warn_flops
-    return finding.severity if is_dear else Severity.NOTE
+    if seconds is None and peak is None:
+        return rule.severity
+    # What is below the floor is a note at the most, and that only where it is much of a small program.
+    small_time = seconds is not None and seconds < config.floor_seconds
+    small_peak = peak is not None and peak < config.floor_bytes
+    is_note = time_share >= (config.warn if small_time else config.note) if seconds is not None else False
+    if peak is not None:
+        is_note = is_note or peak_share >= (config.warn_peak if small_peak else config.note_peak)
+    if not is_note:
+        return None
+    proved = rule.is_proved if report.is_proved is None else report.is_proved
+    if not proved and (seconds is None or small_time) and (peak is None or small_peak):
+        return Severity.NOTE if not config.floor_seconds and not config.floor_bytes else None
+    sure = 0.0 if small_time else time_share
+    peak_share = 0.0 if small_peak else peak_share
+    if seconds is not None and (rounds := context.prices.unknown_rounds(report.instruction)) > 1:
+        sure = min(sure, seconds / rounds / (context.prices.least_step or 1.0))
+    is_dear = (seconds is not None and not small_time and sure >= config.warn) or (
+        peak is not None and not small_peak and peak_share >= config.warn_peak
+    )
+    return rule.severity if is_dear and proved else Severity.NOTE

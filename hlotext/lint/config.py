@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import fnmatch
 import tomllib
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from hlotext.analysis import Backend
+from hlotext.analysis.chips import chip
 from hlotext.lint.registry import all_rules
 from hlotext.lint.rule import Rule
+
+SHARES = ("warn", "note", "warn_peak", "note_peak", "floor_seconds", "floor_bytes")
+"""The settings that say what is worth saying."""
 
 
 class ConfigError(ValueError):
@@ -39,15 +44,38 @@ class Config:
     """Thresholds by code and name."""
     source_root: Path | None = None
     """The folder of the checkout, in which the Python lines of findings are looked for; None for none."""
-    min_bytes: int = 4096
-    """What costs bytes, but fewer than these in all its places, and no operations, is not reported."""
-    warn_bytes: int = 1 << 16
-    """What costs fewer bytes than these in all its places, and fewer operations than the next, is a note."""
-    warn_flops: int = 10_000_000
+    chip: str = ""
+    """The chip on which times are estimated; empty for h100, v5e or a CPU, as the module tells."""
+    warn: float = 0.01
+    """Share of the step from which on what is proved is a warning."""
+    note: float = 0.002
+    """Share of the step below which nothing is said."""
+    warn_peak: float = 0.02
+    """The same of the peak of memory. So is the next."""
+    note_peak: float = 0.005
+    floor_seconds: float = 5e-6
+    """Seconds below which a saving is not said, whatever its share is."""
+    floor_bytes: int = 1 << 20
+    """Bytes of the peak, likewise."""
+    trips: Mapping[str, int] = attrs.field(factory=dict)
+    """How often loops run whose rounds the text does not tell, by the names of their bodies."""
 
     def __attrs_post_init__(self) -> None:
         for code, options in self.rules.items():
             _check_options(code, options)
+        for name in SHARES:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+                raise ConfigError(f"{name} must be a number that is not negative, not {value!r}")
+        trips: Mapping[str, Any] = self.trips
+        for body, count in trips.items():
+            if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+                raise ConfigError(f"trips.{body} must be a number that is not negative, not {count!r}")
+        if self.chip:
+            try:
+                chip(self.chip)
+            except ValueError as error:
+                raise ConfigError(str(error)) from None
         lists = [self.select or (), self.extend_select, self.ignore]
         for prefix in [
             p
@@ -69,7 +97,7 @@ class Config:
     def active_rules(self) -> list[Rule]:
         """The rules that run, with their thresholds."""
         return [
-            make(**self.rules.get(code, {}))
+            make(**settable(make, self.rules.get(code, {})))
             for code, make in all_rules().items()
             if self.is_selected(code, make.is_default)
         ]
@@ -114,11 +142,32 @@ def _check_options(code: str, options: Mapping[str, Any]) -> None:
     fields = {field.name: field for field in attrs.fields(rule)}
     for name, value in options.items():
         field = fields.get(name)
-        if field is None:
+        if field is None and name in _retired(rule):
+            warnings.warn(
+                f"rules.{code}.{name} is set no more: shares of time and memory decide ({', '.join(SHARES)})",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        elif field is None:
             known = ", ".join(fields) or "none"
             raise ConfigError(f"rules.{code}.{name}: there is no such threshold (there are: {known})")
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ConfigError(f"rules.{code}.{name} must be a number, not {value!r}")
+
+
+def settable(rule: type[Rule], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The thresholds among these that the rule has still."""
+    fields = {field.name for field in attrs.fields(rule)}
+    return {name: value for name, value in options.items() if name in fields}
+
+
+def _retired(rule: type[Rule]) -> set[str]:
+    """The thresholds that were a user's to set and are constants now."""
+    return {
+        name
+        for name, kind in getattr(rule, "__annotations__", {}).items()
+        if str(kind) in ("ClassVar[int]", "ClassVar[float]") and name.islower()
+    }
 
 
 # ---- from files
@@ -127,11 +176,18 @@ def _check_options(code: str, options: Mapping[str, Any]) -> None:
 _KEYS = {field.name.replace("_", "-"): field.name for field in attrs.fields(Config)}
 
 
+_RETIRED = {"min-bytes": "note and floor-bytes", "warn-bytes": "warn and warn-peak", "warn-flops": "warn"}
+"""Settings of releases before shares, and what says such things now."""
+
+
 def config_from_table(table: Mapping[str, Any]) -> Config:
     """The configuration that a TOML table holds. Raises ConfigError."""
     values: dict[str, Any] = {}
     for key, value in table.items():
         name = _KEYS.get(key)
+        if name is None and key in _RETIRED:
+            warnings.warn(f"{key} is set no more: take {_RETIRED[key]}", DeprecationWarning, stacklevel=2)
+            continue
         if name is None:
             raise ConfigError(f"{key} is no setting (there are: {', '.join(_KEYS)})")
         values[name] = _VALUES[name](key, value)
@@ -167,9 +223,15 @@ def _profile(key: str, value: Any) -> Backend:
         ) from None
 
 
-def _count(key: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+def _number(key: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConfigError(f"{key} must be a number that is not negative, not {value!r}")
+    return value
+
+
+def _word(key: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(f"{key} must be a word, not {value!r}")
     return value
 
 
@@ -179,7 +241,7 @@ def _path(key: str, value: Any) -> Path:
     return Path(value)
 
 
-_VALUES = {
+_VALUES: Mapping[str, Callable[[str, Any], Any]] = {
     "select": _codes,
     "extend_select": _codes,
     "ignore": _codes,
@@ -188,9 +250,9 @@ _VALUES = {
     "per_op_name_ignores": _by_pattern,
     "rules": _thresholds,
     "source_root": _path,
-    "min_bytes": _count,
-    "warn_bytes": _count,
-    "warn_flops": _count,
+    "chip": _word,
+    **dict.fromkeys(SHARES, _number),
+    "trips": _table,
 }
 
 

@@ -16,7 +16,7 @@ from hlotext.findings.finding import Facts, Finding, FindingList
 from hlotext.ir import collector
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
-from hlotext.lint.causes import cause_of, merged
+from hlotext.lint.causes import Place, cause_of, merged
 from hlotext.lint.checkout import Checkout
 from hlotext.lint.config import Config
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
@@ -31,7 +31,7 @@ from hlotext.verify import verify
 
 
 def run(module: Module, config: Config | None = None, file: str = "<text>") -> list[Finding]:
-    """What the rules find in a module, in the order of the text.
+    """What the rules find in a module, the dearest first.
 
     A rule that fails gives one finding of code `X900`; the others go on. `file` is the name of what the module was read from,
     where that is no text: what is shown of a finding is the op line as it prints.
@@ -43,31 +43,62 @@ def run(module: Module, config: Config | None = None, file: str = "<text>") -> l
 def _run(module: Module, config: Config, file: str) -> list[Finding]:
     checkout = Checkout(config.source_root) if config.source_root is not None else None
     try:
-        context = make_context(module, config.profile, checkout)
+        context = make_context(module, config.profile, checkout, config.chip, config.trips)
         rules = [rule for rule in config.active_rules() if rule.applies_to(context)]
     except RuleError:  # a plugin that is no rule fails every file alike
         raise
     except Exception as error:
         return FindingList([_failure("what the rules read of the module", error, module.name, file)])
     found: list[Finding] = []
-    causes: dict[tuple[object, ...], list[tuple[Report, Finding]]] = {}
+    causes: dict[tuple[object, ...], list[Place]] = {}
     reports = [
         (rule, report, tuple(_subjects(report, context)))
         for rule, report in _reports(rules, context, file, found.append)
     ]
     said = {(rule.code, subject) for rule, _, subjects in reports for subject in subjects}
+    covered = {one: report for _, report, _ in reports for one in report.covers}
     for rule, report, subjects in reports:
         if any((code, subject) in said for code in rule.yields_to for subject in subjects):
             continue
-        finding = _finding(rule, report, context, file)
+        if report.instruction is not None and covered.get(report.instruction, report) is not report:
+            continue
+        try:
+            finding = _finding(rule, report, context, file)
+        except Exception as error:
+            found.append(_failure(f"the price of what rule {rule.code} found", error, module.name, file))
+            continue
         if not _is_ignored(finding, config, module.source):
-            causes.setdefault(cause_of(report, finding), []).append((report, finding))
+            causes.setdefault(cause_of(report, finding), []).append((rule, report, finding))
     for places in causes.values():
-        if (whole := merged(places, config)) is not None:
+        if (whole := merged(places, config, context)) is not None:
             found.append(whole)
     if any(code.startswith("V") for code in (*(config.select or ()), *config.extend_select)):
         found += _verify(module, config, file)
-    return FindingList(sorted(found, key=lambda finding: (finding.line, finding.column, finding.code)))
+    return FindingList(sorted(found, key=_dearest_first))
+
+
+def _dearest_first(finding: Finding) -> tuple[bool, float, int, int, str]:
+    return (
+        finding.severity is not Severity.ERROR, -finding.share, finding.line, finding.column, finding.code
+    )  # fmt: skip
+
+
+def _priced(rule: Rule, report: Report, context: Context) -> tuple[float | None, int | None]:
+    """What a report costs in seconds and bytes of the peak: as it says, else by the instruction that it names."""
+    if report.seconds is not None or report.peak_bytes is not None or not (report.waste or rule.waste):
+        return report.seconds, report.peak_bytes
+    if report.is_held:
+        return None, report.bytes
+    if report.bytes is None and report.flops is None:
+        return None, None
+    rates = context.prices.chip.rates
+    most = context.prices.seconds(report.instruction) if report.instruction is not None else 0.0
+    if most or report.instruction in context.communication_of:
+        return most, None
+    peak, bandwidth = rates.peak("bf16"), rates.bandwidth
+    by_flops = report.flops / peak.value if report.flops and peak is not None else 0.0
+    by_bytes = report.bytes / bandwidth.value if report.bytes and bandwidth is not None else 0.0
+    return max(by_flops, by_bytes), None
 
 
 def _subjects(report: Report, context: Context) -> Iterator[object]:
@@ -179,6 +210,8 @@ def _failure(what: str, error: Exception, module: str, file: str) -> Finding:
 
 def _finding(rule: Rule, report: Report, context: Context, file: str) -> Finding:
     module, instruction = context.module, report.instruction
+    origin = report.origin or instruction
+    seconds, peak_bytes = _priced(rule, report, context)
     source = module.source
     span = instruction.span if instruction is not None else _header_span(module)
     if span is None and instruction is not None:
@@ -196,12 +229,15 @@ def _finding(rule: Rule, report: Report, context: Context, file: str) -> Finding
         instruction=instruction,
         rule=rule.name,
         module=module.name,
-        frame=causing_frame(instruction) if instruction is not None else None,
-        checkout=context.checkout.place(causing_frames(instruction) if instruction is not None else ())
+        frame=causing_frame(origin) if origin is not None else None,
+        checkout=context.checkout.place(causing_frames(origin) if origin is not None else ())
         if context.checkout is not None
         else None,
         bytes=report.bytes,
         flops=report.flops,
+        waste=report.waste or rule.waste,
+        seconds=seconds,
+        peak_bytes=peak_bytes,
         fix=rule.fix,
         is_held=report.is_held,
         fingerprint=fingerprint(rule.code, report, context),

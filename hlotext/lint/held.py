@@ -8,16 +8,12 @@ import attrs
 
 from hlotext import memory
 from hlotext.analysis import (
-    Backend,
     arrays_of,
-    backend_of,
-    fact,
     memory_space,
     total_of,
     written_arrays,
 )
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.nodes.module import Module
 from hlotext.lint.helpers import unaliased_results
 from hlotext.lint.rule import Context
 from hlotext.memory.values import Range, Value
@@ -26,24 +22,9 @@ MAIN = 0
 """The memory space that these rules are about: HBM, a GPU's memory, on CPU the only one."""
 
 
-@fact
-def told(module: Module) -> memory.Assignment | None:
-    """Who lives where and when, on the platform that the text tells."""
-    return _assign(module, None)
-
-
 def assignment_of(context: Context) -> memory.Assignment | None:
-    """Who lives where and when; None where the text does not tell. It is found once for a module, whoever asks."""
-    if context.backend is backend_of(context.module):
-        return told(context.module)
-    return _assign(context.module, context.backend)
-
-
-def _assign(module: Module, backend: Backend | None) -> memory.Assignment | None:
-    try:
-        return memory.assign(module, backend)
-    except memory.MemoryModelError:
-        return None
+    """Who lives where and when; None where the text does not tell."""
+    return context.assignment
 
 
 def least_held(context: Context) -> int:

@@ -251,14 +251,15 @@ def scheduled_between(start: Instruction, done: Instruction) -> list[Instruction
 
 def is_invariant(one: Communication) -> bool:
     """Whether a collective in the body of a loop has the same operands in every round."""
+    begun = one.fusion if one.fusion is not None else one.start
     if (
         one.loop is None
         or one.kind not in COLLECTIVE_KINDS
-        or one.computation is not one.loop.attributes.get("body")
+        or begun.computation is not one.loop.attributes.get("body")
     ):
         return False
     fixed = invariant_instructions(one.loop)
-    return bool(one.start.operands) and all(operand in fixed for operand in one.start.operands)
+    return bool(begun.operands) and all(operand in fixed for operand in begun.operands)
 
 
 # ---- donation

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext import cost
+from hlotext import cost, memory
 from hlotext.analysis import (
     Backend,
     CallGraph,
@@ -19,6 +19,7 @@ from hlotext.analysis import (
     call_graph,
     census,
     communications,
+    fact,
     is_optimized,
     written_bytes,
 )
@@ -28,6 +29,21 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.lint.checkout import Checkout
+from hlotext.lint.price import Prices, prices_of
+from hlotext.memory.without import peak_without
+
+WASTES = {
+    "again": "computed before, with the same result",
+    "copied": "bytes moved, nothing computed",
+    "sent": "bytes sent that need not be, or more than once",
+    "waited": "a transfer that other work could hide",
+    "held": "memory that need not be held",
+    "dense": "arithmetic on what is known to be zero, or is not used",
+    "wide": "a wider type than the data has",
+    "small": "steps that take less time than starting them",
+    "host": "waiting for the host",
+}
+"""The kinds of waste by `Finding.waste`."""
 
 FAMILIES = {
     "C": "collectives",
@@ -53,7 +69,40 @@ class Context:
     is_optimized: bool
     checkout: Checkout | None = None
     """Where the source of the program lies."""
+    chip: str = ""
+    """The chip on which times are estimated; empty for the usual one of the device."""
+    trips: Mapping[str, int] = attrs.field(factory=dict)
+    """How often the bodies of loops run, by their names, where the text does not tell."""
     _loops: dict[Computation, Instruction | None] = attrs.field(factory=dict, init=False)
+
+    @functools.cached_property
+    def prices(self) -> Prices:
+        """What instructions take of the step."""
+        return prices_of(self.module, self.backend, self.chip, self.trips)
+
+    @functools.cached_property
+    def assignment(self) -> memory.Assignment | None:
+        """Who lives where and when; None where the text does not tell. Found once for a module, whoever asks."""
+        if self.backend is backend_of(self.module):
+            return told(self.module)
+        return assigned(self.module, self.backend)
+
+    @functools.cached_property
+    def peak(self) -> int | None:
+        """The most bytes of main memory that are held at once; None where memory cannot be told."""
+        return self.assignment.peak(0).bytes if self.assignment is not None else None
+
+    def saved_peak(self, shares: Mapping[Instruction, float]) -> int | None:
+        """By how many bytes the peak falls if what these instructions write takes less, by shares of their bytes; None where
+        memory cannot be told."""
+        if self.assignment is None or not self.peak:
+            return None
+        left = peak_without(self.assignment, shares) / self.peak
+        # What is fragmented falls with the rest.
+        figures = self.assignment.statistics
+        needed = figures.argument_size_in_bytes + figures.output_size_in_bytes - figures.alias_size_in_bytes
+        needed += figures.temp_size_in_bytes or 0
+        return max(0, round(max(needed, self.peak) * (1 - left)))
 
     @functools.cached_property
     def census(self) -> Census:
@@ -137,9 +186,29 @@ class Context:
         return instruction.computation in self.graph.stepped
 
 
-def make_context(module: Module, backend: Backend | None = None, checkout: Checkout | None = None) -> Context:
+def make_context(
+    module: Module,
+    backend: Backend | None = None,
+    checkout: Checkout | None = None,
+    chip: str = "",
+    trips: Mapping[str, int] | None = None,
+) -> Context:
     """The context of a module; `backend` overrides what the module tells."""
-    return Context(module, backend or backend_of(module), is_optimized(module), checkout)
+    return Context(module, backend or backend_of(module), is_optimized(module), checkout, chip, trips or {})
+
+
+@fact
+def told(module: Module) -> memory.Assignment | None:
+    """Who lives where and when, on the platform that the text tells."""
+    return assigned(module, None)
+
+
+def assigned(module: Module, backend: Backend | None) -> memory.Assignment | None:
+    """The same on a platform; None where the text does not tell."""
+    try:
+        return memory.assign(module, backend)
+    except memory.MemoryModelError:
+        return None
 
 
 @attrs.frozen
@@ -160,6 +229,18 @@ class Report:
     """See `Finding.is_held`."""
     severity: Severity | None = None
     """Where the cost is none of bytes or operations, such as waiting for the host; None lets the cost decide."""
+    seconds: float | None = None
+    """See `Finding.seconds`; None for the time of the instruction where the rule names bytes or operations."""
+    peak_bytes: int | None = None
+    """See `Finding.peak_bytes`; None for the bytes where they are held."""
+    is_proved: bool | None = None
+    """Whether the text shows that the author can change it; None for what the rule says."""
+    waste: str = ""
+    """See `Finding.waste`; empty for the rule's."""
+    origin: Instruction | None = None
+    """The instruction whose Python line is meant, where that of the named one does not tell."""
+    covers: frozenset[Instruction] = frozenset()
+    """Instructions whose cost is in this report already: findings of others about these are left out."""
     cause: str = ""
     """What findings with one cause have in common; empty for the Python line, or where there is none the op_name."""
 
@@ -178,7 +259,11 @@ class Rule:
     title: ClassVar[str]
     """What it finds, in one line without a full stop."""
     severity: ClassVar[Severity] = Severity.WARNING
-    """The most that a finding can be: one that costs little is a note whatever stands here (`Config.warn_bytes`)."""
+    """The most that a finding can be: one that costs little is a note whatever stands here (`Config.warn`)."""
+    waste: ClassVar[str] = ""
+    """The kind of waste, one of `WASTES`; empty for what has no cost."""
+    is_proved: ClassVar[bool] = True
+    """Whether what it reports is shown by the text to be avoidable; otherwise it is a note, however much it costs."""
     is_default: ClassVar[bool] = True
     """Whether it runs unless asked otherwise; False where the evidence is thin or the finding often meant."""
     backends: ClassVar[frozenset[Backend]] = frozenset()

@@ -12,16 +12,19 @@ from hlotext.findings.finding import Finding
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source
 from hlotext.lint.codes import INTERNAL
-from hlotext.lint.config import Config
+from hlotext.lint.config import Config, settable
 from hlotext.lint.engine import run
 from hlotext.lint.registry import all_rules
 from hlotext.lint.rule import Context, Rule, make_context
 from hlotext.lint.stopping import stops
+from hlotext.reports.human import saving
 from hlotext.semantics.infer import infer_shape
 from hlotext.syntax.read import read_tolerantly
 
 _MOST = 5
 """Findings below a threshold that are told, and candidates with the condition at which they stop."""
+_FLOORS: dict[str, Any] = dict.fromkeys(("note", "note_peak", "floor_seconds", "floor_bytes"), 0)
+"""Settings below which nothing is said."""
 _COSTS = frozenset({"bytes", "copied", "flops", "host", "peak", "percent", "saved", "some", "total"})
 """Thresholds that keep what costs little away, by the end of their names. Others say of what kind a finding is."""
 
@@ -54,18 +57,18 @@ def _silence(module: Module, code: str, config: Config) -> Silence:
     if not config.is_selected(code, rule.is_default):
         off = "it is off by default" if not rule.is_default else "it is not selected"
         return Silence(module.name, f"{off}: --extend-select {code} turns it on", _told(run(module, alone)))
-    context = make_context(module, config.profile)
+    context = make_context(module, config.profile, None, config.chip, config.trips)
     if (why := _not_for(rule, context.backend.value if context.backend else "unknown", module)) is not None:
         return Silence(module.name, why)
-    made = rule(**config.rules.get(code, {}))
+    made = rule(**settable(rule, config.rules.get(code, {})))
     if not made.applies_to(context):
         return Silence(
             module.name, "it does not speak about modules of this kind: see `hlotext rule " + code + "`"
         )
-    loose = attrs.evolve(alone, min_bytes=0, rules={code: {**config.rules.get(code, {}), **_lowest(rule)}})
+    loose = attrs.evolve(alone, **_FLOORS, rules={code: {**config.rules.get(code, {}), **_lowest(rule)}})
     below = [finding for finding in run(module, loose) if finding.code == code]
     if below:
-        names = ", ".join([*_lowest(rule), "min-bytes"])
+        names = ", ".join([*_lowest(rule), *(name.replace("_", "-") for name in _FLOORS)])
         return Silence(
             module.name, f"what it finds costs less than its thresholds ask for ({names})", _told(below)
         )
@@ -127,6 +130,8 @@ def _told(findings: list[Finding]) -> tuple[str, ...]:
     lines = []
     for finding in findings[:_MOST]:
         cost = f" ({byte_text(finding.bytes)})" if finding.bytes else ""
+        if finding.seconds is not None or finding.peak_bytes is not None:
+            cost = f" ({saving(finding)})"
         lines.append(f"{finding.line}: {finding.message}{cost}")
     if len(findings) > _MOST:
         lines.append(f"... and {len(findings) - _MOST:,} more")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hlotext import thunks
 from hlotext.analysis import Backend, fact
 from hlotext.ir.nodes.module import Module
-from hlotext.lint.held import told
-from hlotext.lint.rule import Context
+from hlotext.lint.rule import Context, told
 from hlotext.thunks.command_buffers import CATEGORIES
 from hlotext.thunks.settings import Settings
 

@@ -12,22 +12,15 @@ from hlotext.lint.rule import FAMILIES, Rule
 
 def rule_table() -> str:
     """Markdown: a row for each rule of this package, with its defaults."""
-    rows = ["| code | finds | on | devices | thresholds |", "|---|---|---|---|---|"]
+    rows = ["| code | finds | waste | on | devices | settings |", "|---|---|---|---|---|---|"]
     for family, rules in groupby(builtin_rules().items(), key=lambda item: item[0][0]):
-        rows.append(f"| **{family}** | **{FAMILIES[family]}** | | | |")
+        rows.append(f"| **{family}** | **{FAMILIES[family]}** | | | | |")
         rows += [_row(rule) for _, rule in rules]
     return "\n".join(rows) + "\n"
 
 
 def _row(rule: type[Rule]) -> str:
     devices = ", ".join(sorted(backend.value for backend in rule.backends)) or "all"
-    thresholds = ", ".join(f"{field.name} {_number(field.default)}" for field in attrs.fields(rule))
     is_on = ("note" if rule.severity.value == "note" else "yes") if rule.is_default else ""
-    return f"| {rule.code} | {rule.title} | {is_on} | {devices} | {thresholds} |"
-
-
-def _number(value: float) -> str:
-    for unit, size in (("Mi", 1 << 20), ("Ki", 1 << 10)):
-        if isinstance(value, int) and value >= size and value % size == 0:
-            return f"{value // size} {unit}"
-    return str(value)
+    settings = ", ".join(f"{field.name} {field.default}" for field in attrs.fields(rule))
+    return f"| {rule.code} | {rule.title} | {rule.waste} | {is_on} | {devices} | {settings} |"

@@ -224,3 +224,34 @@ def _changed(instruction: Instruction, is_fused: bool) -> int:
         if not is_fused or _behind_views(changed).opcode in ("parameter", "dynamic-update-slice"):
             return total_of(part.shape).allocated_bytes
     return total_of(instruction.shape).allocated_bytes
+
+
+def consumers(value: Value, through: Collection[str] = ()) -> Iterator[tuple[Value, int]]:
+    """What takes a value, each with the number of the operand that it is: inside of fusions, behind them, behind elements of
+    their tuples and behind these opcodes. The root of a computation that is no fusion's is no consumer."""
+    passed = frozenset(through)
+    pending, seen = [value], {(value.instruction, value.fusions)}
+    while pending and len(seen) < _MOST_STEPS:
+        current = pending.pop()
+        one, fusions = current.instruction, current.fusions
+        found: list[Value] = []
+        if fusions and one.is_root:
+            found.append(Value(fusions[-1], fusions[:-1]))
+        for user in one.users:
+            for number, operand in enumerate(user.operands):
+                if operand is not one:
+                    continue
+                if user.opcode == "fusion" and user.called_computations:
+                    inside = user.called_computations[0].parameters
+                    found += [Value(p, (*fusions, user)) for p in inside if p.parameter_number == number]
+                elif user.opcode == "tuple" and fusions and user.is_root:
+                    parts = [part for part in fusions[-1].users if part.attributes.get("index") == number]
+                    found += [Value(part, fusions[:-1]) for part in parts]
+                elif user.opcode in passed:
+                    found.append(Value(user, fusions))
+                else:
+                    yield Value(user, fusions), number
+        for other in found:
+            if (other.instruction, other.fusions) not in seen:
+                seen.add((other.instruction, other.fusions))
+                pending.append(other)

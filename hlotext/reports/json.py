@@ -65,6 +65,12 @@ def properties(finding: Finding) -> dict[str, Any]:
         found["bytes"] = finding.bytes
     if finding.flops is not None:
         found["flops"] = finding.flops
+    if finding.waste:
+        found["waste"] = finding.waste
+        found["seconds"] = finding.seconds
+        found["peak_bytes"] = finding.peak_bytes
+        found["share"] = finding.share
+        found["basis"] = finding.basis
     if finding.places > 1:
         found["places"] = finding.places
         found["other_lines"] = list(finding.other_lines)

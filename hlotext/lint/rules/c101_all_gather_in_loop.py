@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 import attrs
 
 from hlotext.analysis import Communication, byte_text
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.beside import is_worth_time, most_percent
 from hlotext.lint.helpers import is_invariant, operation, results
 from hlotext.lint.loop_state import (
     exchanges_for_experts,
@@ -28,26 +26,13 @@ class AllGatherInLoop(Rule):
     code = "C101"
     name = "all-gather-in-loop"
     title = "an all-gather or all-to-all in every round of a loop"
+    waste = "sent"
     yields_to = frozenset({"C108"})
-
-    min_bytes: int = 1 << 20
-    """Bytes that each device sends in all rounds, from which on it is worth a finding."""
-    min_percent: float = 0.2
-    """Percent of the estimated time of the module for which they are waited for, likewise."""
-    min_cause_percent: float = 1
-    """The same of all that have the same cause."""
-    min_round_bytes: int = 1 << 16
-    """Bytes that each device sends in one round, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         found = list(self._found(context))
         causes = _causes([one for one, _ in found])
-        shares: dict[str, float] = defaultdict(float)
-        for one, _ in found:
-            shares[causes[one.start]] += most_percent(one.start, context)
         for one, total in found:
-            if shares[causes[one.start]] < self.min_cause_percent:
-                continue
             often = f"runs {context.runs(one.start):,} times" if one.runs else "runs in every round"
             yield Report(
                 one.start,
@@ -86,9 +71,9 @@ class AllGatherInLoop(Rule):
                 continue  # each round exchanges what it must, as the program says itself
             runs = context.runs(one.start)
             total = one.sent_bytes * runs
-            if total < self.min_bytes or (runs == 1 and one.runs == 1):
+            if runs == 1 and one.runs == 1:
                 continue
-            if one.sent_bytes >= self.min_round_bytes and is_worth_time(one.start, context, self.min_percent):
+            if one.sent_bytes:
                 yield one, total
 
 

@@ -9,7 +9,6 @@ import attrs
 from hlotext.analysis import byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.lint.beside import is_worth_time
 from hlotext.lint.helpers import is_invariant
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import VIEWS, Value, entered
@@ -20,12 +19,8 @@ class LoopInvariantCollective(Rule):
     code = "C102"
     name = "loop-invariant-collective"
     title = "a collective in a loop whose operands do not change"
+    waste = "again"
     yields_to = frozenset({"C108"})
-
-    min_bytes: int = 0
-    """Bytes that each device sends in all rounds, from which on it is worth a finding."""
-    min_percent: float = 0.2
-    """Percent of the estimated time of the module for which it is waited for, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for one in context.communications:
@@ -35,13 +30,17 @@ class LoopInvariantCollective(Rule):
             total = one.sent_bytes * runs
             if runs == 1 and one.runs == 1:
                 continue
-            if total > self.min_bytes and is_worth_time(one.start, context, self.min_percent):
+            if total:
                 size = byte_text(max(one.operand_bytes, one.result_bytes))
                 yield Report(
                     one.start,
                     f"{one.kind} of {size} has the same operands in every round of the loop",
                     "compute it once before the loop and pass the result in",
                     total - one.sent_bytes,
+                    seconds=context.prices.seconds(one.start)
+                    * (1 - 1 / max(1, context.prices.trips(one.loop)))
+                    if one.loop is not None
+                    else None,
                 )
 
 

@@ -16,6 +16,7 @@ class GroupOfOne(Rule):
     code = "C103"
     name = "group-of-one"
     title = "a collective among one device"
+    waste = "sent"
     is_default = False
     needs_optimized = True
 

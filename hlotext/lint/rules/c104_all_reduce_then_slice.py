@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -19,13 +20,14 @@ class AllReduceThenSlice(Rule):
     code = "C104"
     name = "all-reduce-then-slice"
     title = "an all-reduce of which each device keeps only its part"
+    waste = "sent"
     needs_optimized = True
 
-    min_bytes: int = 1 << 17
+    min_bytes: ClassVar[int] = 1 << 17
     """Bytes of the reduced array from which on it is worth a finding."""
-    min_percent: float = 1
+    min_percent: ClassVar[float] = 1
     """Percent that is saved of all the bytes that each device sends, likewise."""
-    min_step_percent: float = 1
+    min_step_percent: ClassVar[float] = 1
     """Percent of the estimated time of the module for which it is waited for, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

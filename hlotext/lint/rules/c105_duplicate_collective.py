@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -20,13 +21,14 @@ class DuplicateCollective(Rule):
     code = "C105"
     name = "duplicate-collective"
     title = "a collective that repeats another one"
+    waste = "again"
     severity = Severity.NOTE
     needs_optimized = True
     yields_to = frozenset({"C101"})
 
-    min_bytes: int = 1 << 16
+    min_bytes: ClassVar[int] = 1 << 16
     """Bytes that each device sends for the repetitions, from which on they are worth a finding."""
-    min_percent: float = 0.5
+    min_percent: ClassVar[float] = 0.5
     """Percent of the estimated time of the module for which they are waited for, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

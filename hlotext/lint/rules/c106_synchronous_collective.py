@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -18,14 +19,15 @@ class SynchronousCollective(Rule):
     code = "C106"
     name = "synchronous-collective"
     title = "a large collective during which nothing is computed"
+    waste = "waited"
     severity = Severity.NOTE
     backends = frozenset({Backend.GPU, Backend.TPU})
     needs_optimized = True
     yields_to = frozenset({"C101", "C102", "C104", "C105", "C107", "C108"})
 
-    min_bytes: int = 2 << 20
+    min_bytes: ClassVar[int] = 2 << 20
     """Bytes that each device sends in one run, from which on it is worth a finding."""
-    min_percent: float = 1.5
+    min_percent: ClassVar[float] = 1.5
     """Percent of the estimated time of the module that all of one kind for one operation of the program take, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -19,13 +20,14 @@ class WideCollective(Rule):
     code = "C107"
     name = "wide-collective"
     title = "a collective that moves elements in a wider type than is used"
+    waste = "wide"
     # The CPU compiler computes with 16-bit elements in 32 bits, so that there nothing tells what the program asks for.
     backends = frozenset({Backend.GPU, Backend.TPU})
     needs_optimized = True
 
-    min_bytes: int = 1 << 16
+    min_bytes: ClassVar[int] = 1 << 16
     """Bytes that each device sends, from which on it is worth a finding."""
-    min_percent: float = 0.5
+    min_percent: ClassVar[float] = 0.5
     """Percent of the estimated time of the module for which it is waited for, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -20,11 +21,12 @@ class GatherThenSlice(Rule):
     code = "C108"
     name = "gather-then-slice"
     title = "an all-gather of which only a slice is used"
+    waste = "sent"
     needs_optimized = True
 
-    min_bytes: int = 1 << 16
+    min_bytes: ClassVar[int] = 1 << 16
     """Bytes of a gathered array from which on it is worth a finding."""
-    min_percent: float = 0.5
+    min_percent: ClassVar[float] = 0.5
     """Percent of the estimated time of the module for which is waited for what is not used, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

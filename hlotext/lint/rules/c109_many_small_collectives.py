@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -15,12 +16,13 @@ class ManySmallCollectives(Rule):
     code = "C109"
     name = "many-small-collectives"
     title = "many small collectives that could be one"
+    waste = "small"
     is_default = False
     needs_optimized = True
 
-    count: int = 8
+    count: ClassVar[int] = 8
     """How many of them are worth a finding."""
-    max_bytes: int = 1 << 16
+    max_bytes: ClassVar[int] = 1 << 16
     """Up to how many bytes one is small."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

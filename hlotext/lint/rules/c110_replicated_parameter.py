@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
-from hlotext.analysis import byte_text
+from hlotext.analysis import arrays_of, byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.sharding import OpSharding
 from hlotext.lint.held import at_peak
-from hlotext.lint.helpers import donors, size_of
+from hlotext.lint.helpers import donors, is_product_call, size_of
+from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.updates import tree_of, updates
 from hlotext.lint.values import is_looked_up
@@ -22,23 +24,21 @@ class ReplicatedParameter(Rule):
     code = "C110"
     name = "replicated-parameter"
     title = "a large parameter that every device holds in full"
-    min_bytes: int = 128 << 20
-    """Bytes of one parameter from which on it is worth a finding; of all together where others of their sizes are spread."""
-    min_percent: float = 10
+    waste = "held"
+    min_bytes: ClassVar[int] = 128 << 20
+    """Bytes of one parameter from which on it may be a fault of its own."""
+    min_percent: ClassVar[float] = 10
     """Percent of the peak of memory that they are, likewise beside caches that are spread, as requests are."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         devices = int(context.module.attributes.get("num_partitions", 1))
         sizes = {p: size_of(p.shape) for p in context.module.entry.parameters if _is_replicated(p)}
-        if devices < 2 or sum(sizes.values()) < self.min_bytes or _is_data_parallel(context):
+        if devices < 2 or _is_data_parallel(context):
             return
         spread = _spread_state(context)
         large = [parameter for parameter, size in sizes.items() if size >= self.min_bytes]
         moments = _moments(list(sizes), spread)
-        if sum(sizes[parameter] for parameter in moments) < self.min_bytes:
-            moments = []
-        else:
-            large = list(dict.fromkeys((*large, *moments)))
+        large = list(dict.fromkeys((*large, *moments)))
         meant, kept = _held_on_purpose(context), set(moments)
         large = [
             parameter
@@ -68,6 +68,11 @@ class ReplicatedParameter(Rule):
             "shard them over an axis of the mesh, as FSDP does",
             total - total // devices,
             is_held=True,
+            peak_bytes=context.saved_peak(
+                dict.fromkeys([*large, *_made_for(large, context)], 1 - 1 / devices)
+            )
+            if kept
+            else total - total // devices,
             cause="replicated",
         )
 
@@ -85,13 +90,49 @@ def _spread_state(context: Context) -> Counter[tuple[int, ...]]:
 
 
 def _moments(replicated: list[Instruction], spread: Counter[tuple[int, ...]]) -> list[Instruction]:
-    """Those of which there are two for each that is spread: the moments of an optimizer, whose parameters are (FSDP)."""
+    """Those in the shape of one that is spread, and that no product reads: the moments of an optimizer, or averages, whose
+    parameters are spread (FSDP). Parameters in full beside moments that are spread are ZeRO stage 1."""
     counts = Counter(map(_dimensions, replicated))
     return [
         parameter
         for parameter in replicated
-        if len(found := _dimensions(parameter)) > 1 and 0 < 2 * spread[found] <= counts[found]
+        if len(found := _dimensions(parameter)) > 1
+        and 0 < spread[found] < 2 * counts[found]
+        and not feeds_product(parameter)
     ]
+
+
+_MOST_STEPS = 300
+
+
+def feeds_product(value: Instruction) -> bool:
+    """Whether a product reads a value, or what is made of it on the way to one; loops and calls are taken to have one."""
+    pending, seen = [value], {value}
+    while pending and len(seen) < _MOST_STEPS:
+        current = pending.pop()
+        for user in current.users:
+            opcodes = {one.opcode for one in parts_of(user)}
+            if opcodes & {"dot", "convolution", "while", "conditional"} or is_product_call(user):
+                return True
+            if user not in seen and user.opcode != "tuple":
+                seen.add(user)
+                pending.append(user)
+    return len(seen) >= _MOST_STEPS
+
+
+def _made_for(large: list[Instruction], context: Context) -> set[Instruction]:
+    """What is written in full for these arrays alone, such as gathered parameters for their average: of an array's elements,
+    and read by no product."""
+    sizes = {p.shape.element_count for p in large if p.shape is not None and p.shape.is_array}
+    return {
+        one
+        for one in context.module.entry
+        if one.opcode not in ("parameter", "bitcast", "tuple", "get-tuple-element", "while")
+        and any(array.element_count in sizes for _, array in arrays_of(one.shape))
+        and not is_product_call(one)
+        and not any(part.opcode in ("dot", "convolution") for part in parts_of(one))
+        and not feeds_product(one)
+    }
 
 
 def _held_on_purpose(context: Context) -> set[tuple[int, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -18,10 +19,11 @@ class UnevenSharding(Rule):
     code = "C111"
     name = "uneven-sharding"
     title = "a sharding that does not divide a dimension evenly"
+    waste = "sent"
 
-    share: float = 0.05
+    share: ClassVar[float] = 0.05
     """Share of the elements on all devices that are padding, from which on it is worth a finding."""
-    min_bytes: int = 1 << 16
+    min_bytes: ClassVar[int] = 1 << 16
     """Bytes of padding on all devices from which on it is worth a finding."""
 
     def applies_to(self, context: Context) -> bool:

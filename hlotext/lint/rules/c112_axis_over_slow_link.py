@@ -18,13 +18,14 @@ class AxisOverSlowLink(Rule):
     code = "C112"
     name = "axis-over-slow-link"
     title = "most of what is sent goes over the slowest links"
+    waste = "waited"
     backends = frozenset({Backend.GPU, Backend.TPU})
     needs_optimized = True
     is_default: ClassVar[bool] = False
 
-    min_bytes: int = 1 << 20
+    min_bytes: ClassVar[int] = 1 << 20
     """Bytes that a device sends over the slow links from which on they are worth a finding."""
-    min_percent: int = 50
+    min_percent: ClassVar[int] = 50
     """Percent of all that it sends, likewise."""
     devices_per_host: int = 8
     """GPUs that are joined by NVLink: between them and others there is a network."""

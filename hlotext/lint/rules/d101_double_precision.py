@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -19,8 +20,9 @@ class DoublePrecision(Rule):
     code = "D101"
     name = "double-precision"
     title = "64-bit floats"
+    waste = "wide"
 
-    min_bytes: int = 1 << 12
+    min_bytes: ClassVar[int] = 1 << 12
     """Bytes that 64-bit floats take in all that is written, from which on they are worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

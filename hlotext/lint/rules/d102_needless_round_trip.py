@@ -17,6 +17,7 @@ class NeedlessRoundTrip(Rule):
     code = "D102"
     name = "needless-round-trip"
     title = "elements widened and narrowed again with nothing in between"
+    waste = "wide"
     is_default = False
     opcodes = frozenset({"convert"})
 

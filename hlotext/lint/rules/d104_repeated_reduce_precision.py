@@ -17,6 +17,7 @@ class RepeatedReducePrecision(Rule):
     code = "D104"
     name = "repeated-reduce-precision"
     title = "a reduce-precision that changes nothing"
+    waste = "wide"
     severity = Severity.NOTE
     is_default = False  # `jax.checkpoint` puts them there on purpose, and in a fusion they take no time
     needs_optimized = True  # before, the compiler has not had its chance to remove it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
+from typing import ClassVar
 
 import attrs
 
@@ -20,11 +21,12 @@ class HighestPrecision(Rule):
     code = "D105"
     name = "highest-precision"
     title = "a matrix product in several passes"
+    waste = "wide"
     severity = Severity.NOTE
     backends = frozenset({Backend.TPU})
-    min_flops: int = 100_000_000
+    min_flops: ClassVar[int] = 100_000_000
     """Operations in all runs from which on it is worth a finding."""
-    min_percent: float = 1
+    min_percent: ClassVar[float] = 1
     """Percent of the estimated time of the module that it takes, with what is fused with it, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

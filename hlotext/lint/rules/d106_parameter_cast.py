@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -17,11 +18,12 @@ class ParameterCast(Rule):
     code = "D106"
     name = "parameter-cast"
     title = "a large argument that every call converts to a narrower type"
+    waste = "again"
     is_default = False
     needs_optimized = True
     opcodes = frozenset({"convert", "fusion"})
 
-    min_bytes: int = 1 << 20
+    min_bytes: ClassVar[int] = 1 << 20
     """Bytes of the argument from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:

@@ -1,4 +1,4 @@
-"""D107: a matrix product with a one-hot matrix, which only picks rows."""
+"""Products with matrices that only select: one-hot rows and diagonals."""
 
 from __future__ import annotations
 
@@ -8,78 +8,59 @@ import attrs
 
 from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.values.shape import Shape
-from hlotext.lint.beside import is_worth_time
-from hlotext.lint.helpers import fusions_around, times
+from hlotext.lint.helpers import size_of, times
+from hlotext.lint.products import Product, products
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import Value, source
+from hlotext.lint.selectors import Selector, selector, written
+from hlotext.lint.wording import sizes
 
-_PASSING = frozenset(
-    {"bitcast", "broadcast", "convert", "copy", "copy-done", "copy-start", "reshape", "transpose"}
-)
+_LEAST = 2
 
 
 @attrs.frozen
 class OneHotProduct(Rule):
     code = "D107"
     name = "one-hot-product"
-    title = "a matrix product with a one-hot matrix, which only picks rows"
-    opcodes = frozenset({"dot", "convolution"})
+    title = "a matrix product with a one-hot or diagonal matrix, which only picks or scales rows"
+    waste = "dense"
 
-    min_flops: int = 10_000_000
-    """Operations in all runs from which on it is worth a finding."""
-    min_percent: float = 1
-    """Percent of the operations of all matrix products that it takes, likewise."""
-    min_step_percent: float = 2
-    """Percent of the estimated time of the module that it takes, with what is fused with it, likewise."""
-    min_classes: int = 128
-    """The number of rows to pick from, from which on it is worth a finding."""
-
-    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        fusions = fusions_around(instruction, context)
-        classes = max((_classes(Value(operand, fusions)) for operand in instruction.operands[:2]), default=0)
-        if classes < self.min_classes:
-            return
-        # A TPU adds scattered rows one after the other, and a product many at once.
-        if (
-            context.backend is Backend.TPU
-            and instruction.shape is not None
-            and _adds_up(instruction.shape, classes)
-        ):
-            return
-        flops = context.flops(instruction)
-        if not is_worth_time((*fusions, instruction)[0], context, self.min_step_percent):
-            return
-        if flops >= self.min_flops and 100 * flops >= self.min_percent * context.product_flops:
-            yield Report(
-                instruction,
-                f"{instruction.opcode} with a one-hot matrix of {classes:,} classes runs{times(context.runs(instruction))}: "
-                "it multiplies by zeros and ones to pick rows, or to add them up",
-                "take the rows by their index (table[indices], jnp.take), and add up with .at[].add",
-                flops=flops,
-                cause=f"{classes} classes",
-            )
+    def check_module(self, context: Context) -> Iterator[Report]:
+        priced: set[Instruction] = set()
+        for product in products(context):
+            for value in product.operands:
+                found = selector(value)
+                if found is not None and found.classes >= _LEAST:
+                    yield _report(product, found, written(value), priced, context)
+                    break
 
 
-def _adds_up(result: Shape, classes: int) -> bool:
-    """Whether a row of the product is the sum for one class, rather than what is picked for one index."""
-    return result.is_array and classes in result.dimensions
-
-
-def _classes(value: Value) -> int:
-    """How many classes there are in `indices == iota`, zeros and ones: the length of the iota; 0 for any other value."""
-    made = source(value, _PASSING)
-    if made.instruction.opcode == "select" and len(made.instruction.operands) == 3:
-        chosen = [source(one, _PASSING).instruction.opcode for one in made.operands()[1:]]
-        if chosen != ["constant", "constant"]:
-            return 0  # weights, not ones
-        made = source(made.operands()[0], _PASSING)
-    compare = made.instruction
-    if compare.opcode != "compare" or str(compare.attributes.get("direction")) != "EQ":
-        return 0
-    sides = [source(side, _PASSING).instruction for side in made.operands()]
-    counted = [side for side in sides if side.opcode == "iota"]
-    if len(counted) != 1 or counted[0].shape is None:
-        return 0
-    dimension = counted[0].attributes.get("iota_dimension", 0)
-    return counted[0].shape.dimensions[dimension] if dimension < counted[0].shape.rank else 0
+def _report(
+    product: Product, found: Selector, mask: Instruction | None, priced: set[Instruction], context: Context
+) -> Report:
+    runs = context.runs(product.whole)
+    rates = context.prices.chip.rates
+    moved = 2 * size_of(product.dot.shape) * runs
+    instead = moved / rates.bandwidth.value if rates.bandwidth is not None else 0.0
+    seconds = context.prices.seconds(product.whole)
+    if mask is not None and mask not in priced:
+        priced.add(mask)
+        seconds += context.prices.seconds(mask)
+    else:
+        mask = None
+    kind = "diagonal" if found.is_diagonal else "one-hot"
+    does = "scale rows" if found.is_diagonal else "pick rows, or to add them up"
+    # A TPU adds scattered rows one after the other, and a product many at once.
+    adds_up = product.dot.shape is not None and found.classes in product.dot.shape.dimensions
+    return Report(
+        product.dot,
+        f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} with a {kind} matrix of "
+        f"{found.classes:,} {'rows' if found.is_diagonal else 'classes'} runs{times(runs)}: "
+        f"it multiplies by zeros to {does}",
+        "multiply by the vector itself (d[:, None] * a)"
+        if found.is_diagonal
+        else "take the rows by their index (table[indices], jnp.take), and add up with .at[].add",
+        flops=context.flops(product.dot),
+        seconds=max(0.0, seconds - instead),
+        peak_bytes=context.saved_peak({mask: 1.0}) if mask is not None else None,
+        is_proved=not (context.backend is Backend.TPU and adds_up and not found.is_diagonal),
+    )

@@ -21,14 +21,15 @@ class ProductOffRoofline(Rule):
     code = "D108"
     name = "product-off-roofline"
     title = "a matrix product whose shape fills little of the matrix units"
+    waste = "dense"
     backends = frozenset({Backend.TPU})
     needs_optimized = True
     is_default: ClassVar[bool] = False
     opcodes = frozenset({"dot", "convolution"})
 
-    min_ratio: float = 2
+    min_ratio: ClassVar[float] = 2
     """How many times as long as its roofline allows the product takes at least, from which on it is worth a finding."""
-    min_flops: int = 1_000_000_000
+    min_flops: ClassVar[int] = 1_000_000_000
     """Operations with padding, in all runs, likewise."""
     chip: str = "v5e"
     """Whose rates are taken."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -17,7 +18,8 @@ class UnusedParameter(Rule):
     code = "G102"
     name = "unused-parameter"
     title = "an argument that nothing reads"
-    min_bytes: int = 1 << 16
+    waste = "held"
+    min_bytes: ClassVar[int] = 1
     """Bytes of one argument from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

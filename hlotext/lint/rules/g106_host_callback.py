@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -19,10 +20,11 @@ class HostCallback(Rule):
     code = "G106"
     name = "host-callback"
     title = "a call of the host in the middle of the program"
+    waste = "host"
 
-    min_bytes: int = 4096
+    min_bytes: ClassVar[int] = 4096
     """Bytes that pass in one call, from which on it is worth a finding whatever is computed between two calls."""
-    min_percent: float = 1
+    min_percent: ClassVar[float] = 1
     """Percent of the time between two calls that a call of few bytes takes, from which on it is worth one (estimated)."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

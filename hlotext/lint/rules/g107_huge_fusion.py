@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -18,7 +19,7 @@ class HugeFusion(Rule):
     is_default = False
     opcodes = frozenset({"fusion"})
 
-    max_instructions: int = 500
+    max_instructions: ClassVar[int] = 500
     """How many instructions are not yet very many."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -18,12 +19,13 @@ class UnfusedChain(Rule):
     code = "G108"
     name = "unfused-chain"
     title = "elementwise operations one after the other that are not fused"
+    waste = "copied"
     is_default = False
     needs_optimized = True
 
-    length: int = 3
+    length: ClassVar[int] = 3
     """How many in a row are worth a finding."""
-    min_bytes: int = 1 << 16
+    min_bytes: ClassVar[int] = 1 << 16
     """Bytes of each result from which on it counts."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

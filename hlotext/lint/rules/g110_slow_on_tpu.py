@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -18,11 +19,12 @@ class SlowOnTpu(Rule):
     code = "G110"
     name = "slow-on-tpu"
     title = "a scatter or sort in a form that is slow on TPU"
+    waste = "dense"
     severity = Severity.NOTE
     backends = frozenset({Backend.TPU})
     opcodes = frozenset({"scatter", "sort"})
 
-    min_elements: int = 1 << 18
+    min_elements: ClassVar[int] = 1 << 18
     """Updates of a scatter, rows counting once, or of the sorted dimension, from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -18,7 +19,7 @@ class LostMetadata(Rule):
     severity = Severity.NOTE
     is_default = False
 
-    share: float = 0.5
+    share: ClassVar[float] = 0.5
     """Share of the instructions without op_name from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

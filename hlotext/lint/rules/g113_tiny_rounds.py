@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -22,17 +23,18 @@ class TinyRounds(Rule):
     code = "G113"
     name = "tiny-rounds"
     title = "a loop of very many rounds that hardly do anything"
+    waste = "small"
     needs_optimized = True
 
-    min_rounds: int = 500
+    min_rounds: ClassVar[int] = 500
     """Rounds of all runs of the loop from which on it is worth a finding."""
-    max_bytes: int = 1 << 16
+    max_bytes: ClassVar[int] = 1 << 16
     """Bytes that a round writes, up to which it hardly does anything."""
-    max_bytes_host: int = 1 << 10
+    max_bytes_host: ClassVar[int] = 1 << 10
     """Bytes that an operation of a round writes on CPU, likewise: the CPU starts one in a tenth of a microsecond."""
-    max_read: int = 1 << 20
+    max_read: ClassVar[int] = 1 << 20
     """Bytes that the reductions of a round read, likewise: what takes about as long as starting one."""
-    max_flops: int = 1_000_000
+    max_flops: ClassVar[int] = 1_000_000
     """Operations of a round's matrix products, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

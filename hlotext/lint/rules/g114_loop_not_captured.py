@@ -18,13 +18,14 @@ class LoopNotCaptured(Rule):
     code = "G114"
     name = "loop-not-captured"
     title = "a loop that one operation keeps from being one command buffer"
+    waste = "small"
     backends = frozenset({Backend.GPU})
     needs_schedule = True
     is_default: ClassVar[bool] = False
 
-    min_thunks: int = 5
+    min_thunks: ClassVar[int] = 5
     """Thunks of a round from which on starting them together is worth a finding."""
-    min_rounds: int = 10
+    min_rounds: ClassVar[int] = 10
     """Rounds, likewise; loops whose rounds the text does not tell count as having enough."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

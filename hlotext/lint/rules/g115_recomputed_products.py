@@ -20,13 +20,14 @@ class RecomputedProducts(Rule):
     code = "G115"
     name = "recomputed-products"
     title = "matrix products that are computed more than once"
+    waste = "again"
     needs_optimized = True
     is_default: ClassVar[bool] = False
     yields_to = frozenset({"M105", "M107"})
 
-    share: float = 0.05
+    share: ClassVar[float] = 0.05
     """Share of the operations of all matrix products that are computed again, from which on it is worth a finding."""
-    min_flops: int = 10_000_000
+    min_flops: ClassVar[int] = 10_000_000
     """Operations that are computed again, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -18,13 +19,14 @@ class LargeConstant(Rule):
     code = "K101"
     name = "large-constant"
     title = "a large constant"
+    waste = "held"
     opcodes = frozenset({"constant"})
 
-    min_bytes: int = 1 << 20
+    min_bytes: ClassVar[int] = 1 << 20
     """Bytes from which on it is worth a finding."""
-    min_folded_bytes: int = 16 << 20
+    min_folded_bytes: ClassVar[int] = 16 << 20
     """The same of what the program computes and the compiler has computed in advance."""
-    min_percent: float = 1
+    min_percent: ClassVar[float] = 1
     """Percent of the arguments, the results and the largest array that is written that it is, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

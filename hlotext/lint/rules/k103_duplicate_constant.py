@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -17,10 +18,11 @@ class DuplicateConstant(Rule):
     code = "K103"
     name = "duplicate-constant"
     title = "a constant that repeats another one"
+    waste = "held"
     is_default = False
     opcodes = frozenset({"constant"})
 
-    min_bytes: int = 1 << 12
+    min_bytes: ClassVar[int] = 1 << 12
     """Bytes from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -30,14 +31,15 @@ class Padding(Rule):
     code = "L101"
     name = "padding"
     title = "an array that padding makes several times as large"
+    waste = "held"
     backends = frozenset({Backend.TPU})
     yields_to = frozenset({"L103", "L105"})
 
-    ratio: float = 2.0
+    ratio: ClassVar[float] = 2.0
     """Allocated bytes for each byte of values, from which on it is worth a finding."""
-    min_bytes: int = 8 << 20
+    min_bytes: ClassVar[int] = 8 << 20
     """Bytes of padding in one array, from which on it is worth a finding."""
-    min_percent: float = 1
+    min_percent: ClassVar[float] = 1
     """Percent of the estimated time of the module that writing such arrays takes, likewise, where none is an argument and the
     time can be told."""
 

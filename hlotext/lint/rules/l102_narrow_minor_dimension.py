@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -16,12 +17,13 @@ class NarrowMinorDimension(Rule):
     code = "L102"
     name = "narrow-minor-dimension"
     title = "a large array whose minor dimension fills few lanes"
+    waste = "held"
     is_default = False
     backends = frozenset({Backend.TPU})
 
-    max_size: int = 16
+    max_size: ClassVar[int] = 16
     """Elements of the minor dimension up to which it is narrow."""
-    min_bytes: int = 1 << 20
+    min_bytes: ClassVar[int] = 1 << 20
     """Allocated bytes of the array from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

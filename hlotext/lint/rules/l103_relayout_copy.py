@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -21,14 +22,15 @@ class RelayoutCopy(Rule):
     code = "L103"
     name = "relayout-copy"
     title = "a copy that only changes the layout of a large array"
+    waste = "copied"
     needs_optimized = True
     opcodes = frozenset({"copy", "copy-start"})
 
-    min_bytes: int = 4 << 20
+    min_bytes: ClassVar[int] = 4 << 20
     """Bytes written in all runs, from which on it is worth a finding."""
-    min_percent: float = 3
+    min_percent: ClassVar[float] = 3
     """Percent of all that the module writes that this takes, likewise."""
-    min_time_percent: float = 1
+    min_time_percent: ClassVar[float] = 1
     """Percent of the estimated time of the module that this takes, likewise."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:

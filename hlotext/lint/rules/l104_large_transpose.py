@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -24,11 +25,12 @@ class LargeTranspose(Rule):
     code = "L104"
     name = "large-transpose"
     title = "a transpose of a large array that is not part of another operation"
+    waste = "copied"
     is_default = False
     needs_optimized = True
     opcodes = frozenset({"transpose", "fusion"})
 
-    min_bytes: int = 1 << 20
+    min_bytes: ClassVar[int] = 1 << 20
     """Bytes written in all runs, from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:

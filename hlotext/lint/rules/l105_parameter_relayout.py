@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -28,13 +29,14 @@ class ParameterRelayout(Rule):
     code = "L105"
     name = "parameter-relayout"
     title = "an argument that every call first writes in another order"
+    waste = "copied"
     needs_optimized = True
 
-    min_bytes: int = 4 << 20
+    min_bytes: ClassVar[int] = 4 << 20
     """Bytes of the argument from which on it is worth a finding."""
-    min_percent: float = 1
+    min_percent: ClassVar[float] = 1
     """Percent of the estimated time of the module that this takes, likewise."""
-    min_written_percent: float = 3
+    min_written_percent: ClassVar[float] = 3
     """Percent of all that the module writes that this takes, likewise where times cannot be estimated."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

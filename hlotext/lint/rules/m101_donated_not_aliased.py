@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -16,9 +17,10 @@ class DonatedNotAliased(Rule):
     code = "M101"
     name = "donated-not-aliased"
     title = "a donated argument whose buffer no result of equal shape takes"
+    waste = "held"
     needs_schedule = True
 
-    min_bytes: int = 1 << 10
+    min_bytes: ClassVar[int] = 1 << 10
     """Bytes of the argument from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

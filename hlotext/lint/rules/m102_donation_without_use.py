@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -19,14 +20,15 @@ class DonationWithoutUse(Rule):
     code = "M102"
     name = "donation-without-use"
     title = "a donated argument that fits no result"
+    waste = "held"
     severity = Severity.NOTE
     needs_schedule = True
 
-    min_bytes: int = 1 << 16
+    min_bytes: ClassVar[int] = 1 << 16
     """Bytes of the argument from which on it is worth a finding."""
-    min_total: int = 4 << 20
+    min_total: ClassVar[int] = 4 << 20
     """Bytes of all such arguments on a GPU or TPU, likewise."""
-    min_percent: float = 5
+    min_percent: ClassVar[float] = 5
     """Percent of the arguments and results that all such arguments are, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

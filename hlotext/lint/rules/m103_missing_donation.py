@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -21,33 +22,34 @@ class MissingDonation(Rule):
     code = "M103"
     name = "missing-donation"
     title = "arguments that a step updates and does not donate"
+    waste = "held"
     needs_schedule = True
 
-    min_bytes: int = 1 << 20
+    min_bytes: ClassVar[int] = 1 << 20
     """Bytes of all such arguments from which on they are worth a finding."""
-    min_percent: float = 1
+    min_percent: ClassVar[float] = 1
     """Percent of the peak of memory that donating saves, likewise."""
-    min_saved: int = 16 << 20
+    min_saved: ClassVar[int] = 16 << 20
     """Bytes that it saves, likewise, unless that is `much_percent` of the peak."""
-    min_saved_host: int = 64 << 20
+    min_saved_host: ClassVar[int] = 64 << 20
     """The same on CPU, which has more memory than anyone asks for."""
-    min_saved_copied: int = 16 << 20
+    min_saved_copied: ClassVar[int] = 16 << 20
     """The same on CPU where every call copies them, which costs time."""
-    some_percent: float = 15
+    some_percent: ClassVar[float] = 15
     """Percent of the peak from which on `min_some` is enough, but on CPU."""
-    min_some: int = 2 << 20
+    min_some: ClassVar[int] = 2 << 20
     """Bytes that it saves, likewise."""
-    much_percent: float = 25
+    much_percent: ClassVar[float] = 25
     """Percent of the peak from which on that is enough where it is not known well, too, and on CPU `min_bytes`."""
-    count: int = 3
+    count: ClassVar[int] = 3
     """How many arguments must be updated as parameters are, element by element, so that it is no coincidence; one that a loop
     begins with, and whose last value is the result, is none."""
-    min_share: float = 25
+    min_share: ClassVar[float] = 25
     """Percent of the bytes of all arguments that they must be for that."""
-    large_percent: float = 5
+    large_percent: ClassVar[float] = 5
     """Percent of the peak from which on `count` and `min_share` do not matter, nor what little else there is: two tables of
     an embedding are a model."""
-    large_saved: int = 64 << 20
+    large_saved: ClassVar[int] = 64 << 20
     """Bytes that it saves, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

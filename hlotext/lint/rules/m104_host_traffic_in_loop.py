@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -18,11 +19,12 @@ class HostTrafficInLoop(Rule):
     code = "M104"
     name = "host-traffic-in-loop"
     title = "moves between host and device memory in every round of a loop"
+    waste = "waited"
     opcodes = frozenset(
         {"copy", "copy-start", "dynamic-slice", "dynamic-update-slice", "fusion", "async-start"}
     )
 
-    min_bytes: int = 1 << 20
+    min_bytes: ClassVar[int] = 1 << 20
     """Bytes moved in all rounds, from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -18,9 +19,10 @@ class Rematerialized(Rule):
     code = "M105"
     name = "rematerialized"
     title = "values that the compiler computes twice for lack of memory"
+    waste = "again"
     needs_optimized = True
 
-    share: float = 0.01
+    share: ClassVar[float] = 0.01
     """Share of all written bytes from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

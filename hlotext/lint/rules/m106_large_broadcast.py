@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -17,11 +18,12 @@ class LargeBroadcast(Rule):
     code = "M106"
     name = "large-broadcast"
     title = "a large broadcast that is written to memory"
+    waste = "copied"
     is_default = False
     needs_optimized = True
     opcodes = frozenset({"broadcast", "fusion"})
 
-    min_bytes: int = 1 << 20
+    min_bytes: ClassVar[int] = 1 << 20
     """Bytes written in all runs, from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -17,11 +18,12 @@ class NeedlessRemat(Rule):
     code = "M107"
     name = "needless-remat"
     title = "work that jax.checkpoint does twice although memory is not short"
+    waste = "again"
     needs_optimized = True
 
-    share: float = 0.05
+    share: ClassVar[float] = 0.05
     """Share of the operations of all matrix products that are computed again, from which on it is worth a finding."""
-    max_bytes: int = 4 << 30
+    max_bytes: ClassVar[int] = 4 << 30
     """What the module would hold at the most without computing anything again, up to which memory is not short."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -21,12 +22,13 @@ class CopiesAtPeak(Rule):
     code = "M109"
     name = "copies-at-peak"
     title = "copies that are held beside what they copy when memory is fullest"
+    waste = "held"
     needs_schedule = True
     yields_to = frozenset({"L103", "L105", "M101", "S103"})
 
-    min_peak: int = 4 << 30
+    min_peak: ClassVar[int] = 4 << 30
     """Bytes of the peak up to which nobody is short of memory."""
-    min_percent: int = 10
+    min_percent: ClassVar[int] = 10
     """Percent of the peak that the copies make, from which on they are worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

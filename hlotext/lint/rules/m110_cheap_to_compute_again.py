@@ -21,12 +21,13 @@ class CheapToComputeAgain(Rule):
     code = "M110"
     name = "cheap-to-compute-again"
     title = "an array held across the peak of memory that is cheap to compute again"
+    waste = "held"
     needs_schedule = True
     is_default: ClassVar[bool] = False
 
-    min_peak: int = 4 << 30
+    min_peak: ClassVar[int] = 4 << 30
     """Bytes of the peak up to which memory is not short, so that computing anything again gains nothing."""
-    min_percent: int = 5
+    min_percent: ClassVar[int] = 5
     """Percent by which the peak is lower then, from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -17,14 +18,15 @@ class NothingOverlapped(Rule):
     code = "S102"
     name = "nothing-overlapped"
     title = "an asynchronous collective with nothing between start and done"
+    waste = "waited"
     backends = frozenset({Backend.GPU, Backend.TPU})
     needs_schedule = True
     yields_to = frozenset({"C101", "C102", "C104", "C105", "C107", "C108"})
 
-    min_bytes: int = 1 << 20
+    min_bytes: ClassVar[int] = 1 << 20
     """Bytes that each device sends, from which on it is worth a finding."""
 
-    min_percent: float = 1.5
+    min_percent: ClassVar[float] = 1.5
     """Percent of the estimated time of the module that all of one kind for one operation of the program take, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

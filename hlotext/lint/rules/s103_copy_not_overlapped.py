@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -17,10 +18,11 @@ class CopyNotOverlapped(Rule):
     code = "S103"
     name = "copy-not-overlapped"
     title = "an asynchronous copy to or from host memory with nothing between start and done"
+    waste = "waited"
     needs_schedule = True
     opcodes = frozenset({"copy-start"})
 
-    min_bytes: int = 1 << 16
+    min_bytes: ClassVar[int] = 1 << 16
     """Bytes copied, from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:

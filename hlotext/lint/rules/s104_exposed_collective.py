@@ -19,13 +19,14 @@ class ExposedCollective(Rule):
     code = "S104"
     name = "exposed-collective"
     title = "a collective that is waited for through a large part of the step"
+    waste = "waited"
     backends = frozenset({Backend.GPU, Backend.TPU})
     needs_schedule = True
     is_default: ClassVar[bool] = False
 
     chip: str = ""
     """The chip on which times are estimated; without one v5e or h100."""
-    min_percent: int = 10
+    min_percent: ClassVar[int] = 10
     """Percent of the estimated time of the module, from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

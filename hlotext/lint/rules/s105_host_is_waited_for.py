@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -21,14 +22,15 @@ class HostIsWaitedFor(Rule):
     code = "S105"
     name = "host-is-waited-for"
     title = "a synchronous copy between host and device inside a run"
+    waste = "host"
     backends = frozenset({Backend.GPU})
     needs_schedule = True
 
-    max_bytes: int = 256 << 20
+    max_bytes: ClassVar[int] = 256 << 20
     """Bytes that a round of a loop, or a branch, reads and writes, up to which waiting takes a good part of its time."""
-    min_bytes: int = 1 << 20
+    min_bytes: ClassVar[int] = 1 << 20
     """Bytes of a copy of an array from which on it is worth a finding."""
-    min_percent: float = 3
+    min_percent: ClassVar[float] = 3
     """Percent of the estimated time of the module that waiting for the host takes in all rounds, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:

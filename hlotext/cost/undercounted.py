@@ -9,7 +9,6 @@ import math
 import re
 
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import pieces
 
 _TARGET = re.compile(r"cusolver_(\w+?)(?:_batched)?_ffi")
 _RATES: dict[str, tuple[float, float]] = {
@@ -47,7 +46,10 @@ _FILLING = 256
 
 def passes(instruction: Instruction) -> float:
     """How often an instruction goes over its arrays for each time that the roofline counts: a long sort several times."""
-    sort = next((one for one in pieces(instruction) if one.opcode == "sort"), None)
+    pieces = [instruction]
+    if instruction.opcode == "fusion":
+        pieces = [one for body in instruction.called_computations for one in body]
+    sort = next((one for one in pieces if one.opcode == "sort"), None)
     dimensions = sort.attributes.get("dimensions") if sort is not None else None
     shape = sort.operands[0].shape if sort is not None and sort.operands else None
     if shape is None or not isinstance(dimensions, tuple) or not dimensions:

@@ -1,0 +1,162 @@
+"""Which values are the same on all devices of a group: what makes summing them over that group needless."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hlotext.analysis import Communication
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.replica_groups import ReplicaGroupList
+from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.sharding import OpSharding
+from hlotext.lint.loop_state import members
+from hlotext.lint.rounds import Purity
+from hlotext.lint.rule import Context
+
+_OWN = frozenset({"partition-id", "replica-id"})
+_EQUALISING = frozenset({"all-gather", "all-reduce", "collective-broadcast"})
+"""Kinds whose results all devices of a group have alike."""
+_MOST_ROUNDS = 20
+
+
+class Equal:
+    """The instructions of a module that give the same on every device of each group."""
+
+    def __init__(self, context: Context, groups: Sequence[Sequence[int]], name: str) -> None:
+        self._context = context
+        self._groups = groups
+        self._name = name
+        self._purity = Purity()
+        self._given: dict[Computation, tuple[bool, ...]] = {}
+        self.found: set[Instruction] = set()
+        self._run(context.module.entry, None)
+
+    def _run(self, computation: Computation, state: Sequence[bool] | None) -> None:
+        """Goes through a computation; `state` says which elements of its parameter are equal, None for the entry."""
+        for one in computation:
+            if one in self.found:
+                self.found.discard(one)
+            if self._is_equal(one, state):
+                self.found.add(one)
+
+    def _is_equal(self, one: Instruction, state: Sequence[bool] | None) -> bool:
+        opcode = one.opcode
+        if opcode == "parameter":
+            return state is None and self._is_argument_equal(one)
+        if opcode == "get-tuple-element":
+            return self._is_element_equal(one, state)
+        if opcode in _OWN:
+            return False
+        begun = self._context.communication_of.get(one)
+        if begun is not None:
+            return self._is_sent_equal(begun)
+        if opcode in ROLES:
+            return all(operand in self.found for operand in one.operands)
+        if opcode == "while":
+            self._loop(one)
+            return False
+        if opcode in ("tuple", "constant", "iota"):
+            return all(operand in self.found for operand in one.operands)
+        return self._purity.is_pure(one) and not _asks(one) and all(o in self.found for o in one.operands)
+
+    def _is_sent_equal(self, one: Communication) -> bool:
+        if all(operand in self.found for operand in one.start.operands) and one.kind in _EQUALISING:
+            return True
+        return one.kind in _EQUALISING and members(one.groups) == self._name
+
+    def _is_element_equal(self, one: Instruction, state: Sequence[bool] | None) -> bool:
+        made, index = one.operands[0], one.attributes.get("index")
+        if not isinstance(index, int):
+            return False
+        if made.opcode == "parameter" and state is not None:
+            return index < len(state) and state[index]
+        if made.opcode == "tuple":
+            return made.operands[index] in self.found
+        if made.opcode == "while":
+            body = made.attributes.get("body")
+            given = self._given.get(body, ()) if isinstance(body, Computation) else ()
+            return index < len(given) and given[index]
+        return made in self.found
+
+    def _loop(self, loop: Instruction) -> None:
+        """Which elements of a loop's state stay equal: those that begin so, and that a round makes of such alone."""
+        body, first = loop.attributes.get("body"), loop.operands[0]
+        if not isinstance(body, Computation) or body.root.opcode != "tuple" or first.opcode != "tuple":
+            return
+        state = [operand in self.found for operand in first.operands]
+        for _ in range(_MOST_ROUNDS):
+            self._run(body, state)
+            after = [
+                was and given in self.found for was, given in zip(state, body.root.operands, strict=False)
+            ]
+            if after == state:
+                break
+            state = after
+        else:
+            state = [False] * len(state)
+            self._run(body, state)
+        self._given[body] = tuple(state)
+
+    def _is_argument_equal(self, parameter: Instruction) -> bool:
+        """Whether each group holds the same part of an argument."""
+        sharding = parameter.sharding
+        if sharding is None:
+            return False
+        if sharding.is_replicated:
+            return True
+        if not isinstance(sharding, OpSharding):
+            return False
+        part = _parts(sharding, parameter)
+        return part is not None and all(len({part.get(d) for d in group}) == 1 for group in self._groups)
+
+
+def _parts(sharding: OpSharding, parameter: Instruction) -> dict[int, str] | None:
+    """Which part of an argument each device holds."""
+    local, tiles = parameter.shape, sharding.tile_dimensions
+    if local is None or not local.is_array or len(tiles) != local.rank:
+        return None
+    dimensions = tuple(size * count for size, count in zip(local.dimensions, tiles, strict=True))
+    try:
+        found = sharding.device_indices(Shape(local.element_type, dimensions))
+    except ValueError:
+        return None
+    return {device: str(part) for device, part in found.items()}
+
+
+def _asks(one: Instruction) -> bool:
+    """Whether a fusion or call asks which device it runs on."""
+    pending: list[Computation] = list(one.called_computations)
+    seen: set[Computation] = set(pending)
+    while pending:
+        for inner in pending.pop():
+            if inner.opcode in _OWN:
+                return True
+            pending += [c for c in inner.called_computations if c not in seen]
+            seen.update(inner.called_computations)
+    return False
+
+
+def groups_of(one: Communication) -> Sequence[Sequence[int]] | None:
+    """The groups of devices of a collective; None where they cannot be told."""
+    try:
+        found = one.groups.full_list() if one.groups is not None else None
+    except ValueError:
+        return None
+    return found.replica_groups if isinstance(found, ReplicaGroupList) and found.replica_groups else None
+
+
+def equal_operands(ones: Iterable[Communication], context: Context) -> list[Communication]:
+    """The collectives among these whose operands are the same on all their devices already."""
+    found, known = [], dict[str, Equal]()
+    for one in ones:
+        groups = groups_of(one)
+        if groups is None or len(groups[0]) < 2:
+            continue
+        name = members(one.groups)
+        if name not in known:
+            known[name] = Equal(context, groups, name)
+        if one.start.operands and all(operand in known[name].found for operand in one.start.operands):
+            found.append(one)
+    return found

@@ -1,0 +1,156 @@
+"""What becomes of gathered arrays, where all that is done with them makes something small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import Communication
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint.helpers import results
+from hlotext.lint.rule import Context
+from hlotext.lint.sums import adds
+from hlotext.lint.values import VIEWS, Value, consumers, is_spread
+
+_MUCH = 16
+"""How many times as large a gathered array is as what is made of it."""
+_PASSING = ELEMENTWISE | VIEWS | {"convert", "transpose", "get-tuple-element", "all-gather-done", "broadcast"}
+_GATHERS = frozenset({"all-gather", "all-gather-start"})
+_MOST_STEPS = 400
+
+
+@attrs.define(eq=False)
+class Reduced:
+    """Gathered arrays that only reductions read."""
+
+    gathers: dict[Instruction, Communication] = attrs.field(factory=dict)
+    work: set[Instruction] = attrs.field(factory=set)
+    """What every device does with the whole arrays."""
+    small: int = 0
+    """Elements of what is made of them."""
+    large: int = 0
+
+    @property
+    def devices(self) -> int:
+        """Over how many devices what is reduced could stay spread."""
+        parts = [_elements(operand) for start in self.gathers for operand in start.operands]
+        return max(2, self.large // max(1, min((part for part in parts if part), default=1)))
+
+
+def is_programs(one: Communication) -> bool:
+    """Whether the program calls the collective itself, rather than leaving it to the compiler."""
+    metadata = one.start.metadata
+    return metadata is not None and "all_gather" in metadata.op_name.rpartition("/")[2]
+
+
+def reduced_gathers(context: Context) -> Iterator[Reduced]:
+    """The all-gathers of the partitioner of which only something much smaller is made, those of one reduction as one."""
+    known: dict[Instruction, Reduced] = {}
+    done: list[Reduced] = []
+    for one in context.communications:
+        if one.kind != "all-gather" or one.fusion is not None or is_programs(one) or one.participants == 1:
+            continue
+        found = _followed(one, context)
+        if found is None:
+            continue
+        touching = {id(known[i]): known[i] for i in (*found.gathers, *found.work) if i in known}
+        for other in touching.values():
+            found.gathers |= other.gathers
+            found.work |= other.work
+            done.remove(other)
+        done.append(found)
+        known.update((i, found) for i in (*found.gathers, *found.work))
+    yield from done
+
+
+def _followed(one: Communication, context: Context) -> Reduced | None:
+    found = Reduced({one.start: one})
+    pending, seen = [Value(value) for value in results(one)], 0
+    while pending:
+        value = pending.pop()
+        size = _elements(value.instruction)
+        found.large = max(found.large, size)
+        if value.instruction.is_root and not value.fusions:
+            return None
+        for user, _ in consumers(value):
+            seen += 1
+            if seen > _MOST_STEPS:
+                return None
+            made = user.instruction
+            outer = user.fusions[0] if user.fusions else made
+            if made.opcode == "reduce":
+                if _MUCH * _elements(made) > size:
+                    return None
+                found.small = max(found.small, _elements(made))
+                found.work.add(outer)
+            elif made.opcode in _GATHERS and made in context.communication_of:
+                further = context.communication_of[made]
+                found.gathers[made] = further
+                pending += [Value(result) for result in results(further)]
+            elif made.opcode in _PASSING and _elements(made) >= size:
+                found.work.add(outer)
+                pending.append(user)
+            else:
+                return None
+    if not found.small or not found.work:
+        return None
+    for start in found.gathers:
+        for operand in start.operands:
+            if len(operand.users) == 1 and is_spread(operand):
+                found.work.add(operand)  # as the numbers of classes, for an argmax
+    return found
+
+
+def _elements(instruction: Instruction) -> int:
+    shape = instruction.shape
+    if shape is not None and shape.is_tuple:
+        return max((part.element_count or 0 for part in shape.tuple_shapes if part.is_array), default=0)
+    return (shape.element_count or 0) if shape is not None and shape.is_array else 0
+
+
+def sums_of(one: Communication) -> list[Instruction] | None:
+    """The sums over the gathered dimension that are all that is done with a gathered array; None where it is not so."""
+    dimension = _gathered(one)
+    if dimension is None:
+        return None
+    found: list[Instruction] = []
+    for value in results(one):
+        if value.is_root:
+            return None
+        for user, _ in consumers(Value(value), VIEWS | {"convert", "all-gather-done"}):
+            made = user.instruction
+            if made.opcode != "reduce" or not adds(made.attributes.get("to_apply")):
+                return None
+            if not _sums_over(made, value, dimension, one.participants or 1):
+                return None
+            found.append(user.fusions[0] if user.fusions else made)
+    return found or None
+
+
+def _gathered(one: Communication) -> int | None:
+    dimensions = one.instruction.attributes.get("dimensions")
+    return dimensions[0] if isinstance(dimensions, tuple) and dimensions else None
+
+
+def _sums_over(reduce: Instruction, gathered: Instruction, dimension: int, devices: int) -> bool:
+    """Whether a reduction is over the parts that came from the devices, perhaps after the gathered dimension was split."""
+    before, after = gathered.shape, reduce.operands[0].shape
+    reduced = reduce.attributes.get("dimensions", ())
+    if before is None or after is None or not before.is_array or not after.is_array:
+        return False
+    if before.dimensions == after.dimensions:
+        return dimension in reduced
+    lead = _product(before.dimensions[:dimension])
+    return any(
+        _product(after.dimensions[:d]) == lead and after.dimensions[d] % devices == 0 and d in reduced
+        for d in range(after.rank)
+    )
+
+
+def _product(numbers: tuple[int, ...]) -> int:
+    product = 1
+    for number in numbers:
+        product *= number
+    return product

@@ -1,0 +1,164 @@
+"""What instructions take of a step, in seconds on a chip, and what is held of its memory: the currency of findings."""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from hlotext import cost
+from hlotext.analysis import Backend, CallGraph, backend_of, call_graph, most_trips
+from hlotext.analysis.chips import CHIPS, Chip
+from hlotext.analysis.chips import chip as chip_named
+from hlotext.analysis.quantities import counted
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+
+DEFAULTS = {Backend.GPU: "h100", Backend.TPU: "v5e", Backend.CPU: "cpu"}
+"""The chip on which times are estimated where none is set."""
+UNKNOWN_ROUNDS = 32
+"""Rounds of a loop that runs nobody knows how often: iterations until something has converged, or a text is complete."""
+_DEEPEST = 50
+"""Loops inside one another that are looked out of."""
+
+
+@attrs.frozen(eq=False, slots=False)
+class Prices:
+    """What the instructions of a module take on a chip. Loops of unknown length run for as many rounds as `rounds` says."""
+
+    estimate: cost.Estimate
+    graph: CallGraph
+    rounds: Mapping[Instruction, int]
+    """Loops whose rounds the text does not tell, and what they are taken for."""
+    basis: str
+    """What figures rest on, see `Finding.basis`."""
+
+    @property
+    def chip(self) -> Chip:
+        return self.estimate.chip
+
+    @property
+    def step(self) -> float:
+        """Seconds that the module takes."""
+        return self.estimate.seconds
+
+    @functools.cached_property
+    def own(self) -> Mapping[Instruction, float]:
+        """Seconds of each instruction itself in all its runs, of transfers what is waited for."""
+        found: dict[Instruction, float] = defaultdict(float)
+        for time in self.estimate.instructions:
+            found[time.instruction] += time.seconds
+            if time.started_by is not None:
+                found[time.started_by] += time.seconds
+        for transfer in self.estimate.transfers:
+            found[transfer.start] += transfer.exposed
+        return dict(found)
+
+    @functools.cached_property
+    def own_least(self) -> Mapping[Instruction, cost.Least]:
+        """What takes each instruction's time, of one run."""
+        return {time.instruction: time.least for time in self.estimate.instructions}
+
+    @functools.cached_property
+    def inside(self) -> Mapping[Computation, float]:
+        """Seconds of all that runs in a computation and in what it calls step by step."""
+        found: dict[Computation, float] = defaultdict(float)
+        for time in self.estimate.instructions:
+            if time.instruction.computation is not None and time.started_by is None:
+                found[time.instruction.computation] += time.seconds
+        for transfer in self.estimate.transfers:
+            if transfer.start.computation is not None:
+                found[transfer.start.computation] += transfer.exposed
+        total: dict[Computation, float] = defaultdict(float)
+        for computation, seconds in found.items():
+            around: Computation | None = computation
+            for _ in range(_DEEPEST):
+                if around is None:
+                    break
+                total[around] += seconds
+                caller = self.graph.caller(around)
+                around = caller.computation if caller is not None else None
+        return dict(total)
+
+    def seconds(self, instruction: Instruction) -> float:
+        """Seconds of an instruction in all its runs, of loops and calls with their bodies; inside a fusion those of the whole
+        fusion."""
+        caller = self.graph.caller(instruction.computation)
+        if caller is not None and caller.opcode == "fusion":
+            instruction = caller
+        found = self.own.get(instruction, 0.0)
+        if instruction.opcode in ("while", "call", "conditional"):
+            found += sum(self.inside.get(body, 0.0) for body in instruction.called_computations)
+        return found
+
+    def together(self, instructions: Iterable[Instruction]) -> float:
+        """Seconds of several instructions, each once."""
+        return sum(self.seconds(one) for one in set(instructions))
+
+    def runs(self, computation: Computation | None) -> int:
+        """How often a computation runs."""
+        known = self.graph.runs.get(computation) if computation is not None else None
+        return 1 if known is None else known
+
+    def trips(self, loop: Instruction) -> int:
+        """How often the body of a loop runs for each run of the loop."""
+        home = loop.computation
+        body = loop.attributes.get("body")
+        around = max(1, self.runs(home))
+        return max(1, self.runs(body) // around) if isinstance(body, Computation) else 1
+
+    def unknown_rounds(self, instruction: Instruction | None) -> int:
+        """The product of the rounds that are taken for unknown loops around an instruction: 1 where all are known."""
+        product, where = 1, instruction.computation if instruction is not None else None
+        for _ in range(_DEEPEST):
+            loop = self.graph.loop_around(where) if where is not None and self.rounds else None
+            if loop is None:
+                break
+            product *= self.rounds.get(loop, 1)
+            where = loop.computation
+        return product
+
+    @functools.cached_property
+    def least_step(self) -> float:
+        """Seconds of the module where loops of unknown length run once."""
+        if not self.rounds:
+            return self.step
+        return cost.estimate(self.estimate.module, self.chip).seconds
+
+
+def prices_of(
+    module: Module, backend: Backend | None, chip: str = "", trips: Mapping[str, int] | None = None
+) -> Prices:
+    """The prices of a module on a chip: the one that is named, else the usual one of its platform.
+
+    Names of `trips` that are no loop's body in this module are left out. Raises ValueError for an unknown chip.
+    """
+    graph = call_graph(module)
+    known = backend or backend_of(module)
+    row = chip_named(chip) if chip else CHIPS[DEFAULTS[known] if known is not None else "v5e"]
+    told = dict(trips or {})
+    taken: dict[str, int] = {}
+    rounds: dict[Instruction, int] = {}
+    bounded = 0
+    for loop, count in graph.loops():
+        body = loop.attributes.get("body")
+        if not isinstance(body, Computation) or graph.runs.get(loop.computation, 0) == 0:  # type: ignore[arg-type]
+            continue
+        if body.name in told:
+            taken[body.name] = told[body.name]
+        elif count is None:
+            most = most_trips(loop)
+            bounded += most is not None
+            rounds[loop] = taken[body.name] = most if most is not None else UNKNOWN_ROUNDS
+    estimate = cost.estimate(module, row, trips=taken or None)
+    name = row.name if chip else f"{row.name} (default chip)"
+    parts = []
+    if free := len(rounds) - bounded:
+        parts.append(f"{counted(free, 'loop')} taken for {UNKNOWN_ROUNDS} rounds")
+    if bounded:
+        parts.append(f"{counted(bounded, 'loop')} for the most rounds that the condition allows")
+    basis = ", ".join([name, *(parts or ["known trip counts"])])
+    return Prices(estimate, graph.with_trips(taken) if taken else graph, rounds, basis)

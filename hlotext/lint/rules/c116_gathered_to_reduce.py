@@ -1,0 +1,44 @@
+"""Arrays that the partitioner gathers, of which only something small is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.lint.gathered import reduced_gathers
+from hlotext.lint.helpers import times
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class GatheredToReduce(Rule):
+    code = "C116"
+    name = "gathered-to-reduce"
+    title = "arrays that are gathered whole, though only reductions of them are used"
+    waste = "sent"
+    needs_optimized = True
+    yields_to = frozenset({"C115"})
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        prices = context.prices
+        for found in reduced_gathers(context):
+            first = max(found.gathers, key=lambda start: found.gathers[start].result_bytes)
+            devices = found.devices
+            waited = sum(prices.seconds(start) for start in found.gathers)
+            runs = context.runs(first)
+            size = sum(one.result_bytes for one in found.gathers.values())
+            yield Report(
+                first,
+                f"{byte_text(size)} are gathered{times(runs)}, and only reductions of them used, "
+                f"{max(1, found.large // max(1, found.small)):,} times smaller",
+                "let the array stay spread along what is reduced, or constrain it to be: the devices then exchange the small "
+                "results alone",
+                sum(one.sent_bytes for one in found.gathers.values()) * runs,
+                seconds=waited + prices.together(found.work) * (1 - 1 / devices),
+                peak_bytes=context.saved_peak(
+                    {**dict.fromkeys(found.work, 1.0), **dict.fromkeys(found.gathers, 1 - 1 / devices)}
+                ),
+                covers=frozenset(found.gathers) | found.work,
+            )

@@ -1,0 +1,143 @@
+"""Gradients of a table that are dense though few of its rows were used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import Backend, byte_text
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import fusions_around, size_of
+from hlotext.lint.rounds import parts_of
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import Value, source
+
+_FEW = 8
+"""How many times as large as what is added to it the table is."""
+_SAME = frozenset({"bitcast", "convert", "copy", "reshape"})
+_MOST_STEPS = 60
+
+
+@attrs.frozen
+class DenseGradient(Rule):
+    code = "G117"
+    name = "dense-gradient"
+    title = "a gradient of a whole table, of which few rows are not zero"
+    waste = "dense"
+    needs_optimized = True
+    opcodes = frozenset({"scatter"})
+
+    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
+        shape = instruction.shape
+        if shape is None or not shape.is_array or len(instruction.operands) != 3:
+            return
+        reducer = instruction.attributes.get("to_apply")
+        if not isinstance(reducer, Computation) or reducer.root.opcode != "add":
+            return
+        updates = instruction.operands[2].shape
+        if updates is None or _FEW * (updates.element_count or 0) > (shape.element_count or 0):
+            return
+        fusions = fusions_around(instruction, context)
+        whole = (*fusions, instruction)[0]
+        zeros = source(Value(instruction.operands[0], fusions), _SAME | {"broadcast"})
+        if zeros.instruction.opcode != "constant":
+            return
+        table = _table(shape.dimensions, context)
+        if table is None:
+            return
+        filler = _filler(Value(instruction.operands[0], fusions))
+        chain, sent = _dense(whole, shape.element_count or 0, context)
+        runs = context.runs(whole)
+        rows = size_of(instruction.operands[2].shape)
+        rates = context.prices.chip.rates
+        kept = 3 * rows * runs / rates.bandwidth.value if rates.bandwidth is not None else 0.0
+        seconds = context.prices.seconds(whole) + sum(chain.values()) + sum(map(context.prices.seconds, sent))
+        seconds += context.prices.seconds(filler) if filler is not None else 0.0
+        held = dict.fromkeys([whole, *([filler] if filler is not None else [])], 1.0)
+        used = updates.dimensions[0] if updates.rank else 0
+        yield Report(
+            instruction,
+            f"the gradient of a table of {byte_text(size_of(shape))} is written whole, and read again, for "
+            f"{used:,} rows that were looked up"
+            + (f", and summed over the devices {len(sent)} times" if sent else ""),
+            "differentiate by the rows that were taken (jax.grad at rows = table[ids]) and add them to the table "
+            "(table.at[ids].add); optimizers with moments need a lazy variant for that",
+            2 * size_of(shape) * runs,
+            seconds=max(0.0, seconds - kept),
+            peak_bytes=context.saved_peak(held),
+            # A TPU adds scattered rows one after the other.
+            is_proved=context.backend is not Backend.TPU or _FEW * _FEW * rows < size_of(shape),
+        )
+
+
+def _table(dimensions: tuple[int, ...], context: Context) -> Instruction | None:
+    """An argument of these sizes that rows are gathered from."""
+    given = [
+        p
+        for p in context.module.entry.parameters
+        if p.shape is not None and p.shape.is_array and p.shape.dimensions == dimensions
+    ]
+    if not given:
+        return None
+    for gather in context.census.by_opcode.get("gather", ()):
+        operand = gather.operands[0]
+        if operand.shape is not None and operand.shape.is_array and operand.shape.dimensions == dimensions:
+            return given[0]
+    for opcode in ("dynamic-slice",):
+        for cut in context.census.by_opcode.get(opcode, ()):
+            if cut.operands[0].shape is not None and cut.operands[0].shape.dimensions == dimensions:
+                return given[0]
+    return None
+
+
+def _filler(zeros: Value) -> Instruction | None:
+    """What writes the zeros, where they are written apart."""
+    value = zeros
+    while value.fusions and value.instruction.opcode == "parameter":
+        value = Value(value.fusions[-1].operands[value.instruction.parameter_number or 0], value.fusions[:-1])
+    one = value.instruction
+    while one.opcode in ("bitcast", "get-tuple-element", "copy") and one.operands and not value.fusions:
+        value = Value(one.operands[0])
+        one = value.instruction
+    return one if not value.fusions and one.opcode in ("broadcast", "fusion") else None
+
+
+def _dense(
+    whole: Instruction, elements: int, context: Context
+) -> tuple[dict[Instruction, float], list[Instruction]]:
+    """What goes over the whole gradient, with the seconds that would be spared, and what sends it."""
+    chain: dict[Instruction, float] = {}
+    sent: list[Instruction] = []
+    pending, seen = [whole], {whole}
+    while pending and len(seen) < _MOST_STEPS:
+        current = pending.pop()
+        for user in current.users:
+            if user in seen:
+                continue
+            seen.add(user)
+            if user.opcode in (
+                "bitcast",
+                "copy",
+                "convert",
+                "get-tuple-element",
+                "reshape",
+                "all-reduce-done",
+            ):
+                chain[user] = context.prices.seconds(user)
+                pending.append(user)
+            elif user in context.communication_of:
+                sent.append(user)
+                pending.append(user)
+            elif user.opcode in ("fusion", "add", "multiply", "subtract") and user.shape is not None:
+                tables = [
+                    o
+                    for o in user.operands
+                    if o.shape is not None and o.shape.is_array and o.shape.element_count == elements
+                ]
+                # A step that only subtracts the gradient needs its rows alone; moments are changed everywhere.
+                share = 1.0 if len(tables) <= 2 else 1 / (len(tables) + 1)
+                if tables and not any(part.opcode in ("dot", "scatter") for part in parts_of(user)):
+                    chain[user] = context.prices.seconds(user) * share
+    return chain, sent

@@ -1,0 +1,233 @@
+"""Arrays of a loop's state that every round copies, or moves by a few places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+from hlotext.analysis import Backend, byte_text, total_of
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import is_librarys
+from hlotext.lint.moving import moved_array
+from hlotext.lint.rounds import Rounds, parts_of, rounds_of, unmoved
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import Value, entered
+from hlotext.lint.wording import every_round
+
+_COPYING = frozenset({"bitcast", "copy", "parameter", "reshape", "tuple", "get-tuple-element"})
+_MOST_STEPS = 100
+_MOSTLY = 0.5
+"""Part of a result that must be moved state for it to be a shift."""
+_SWAP = (
+    "do two rounds in one (unroll=2), so that the arrays change places without being copied; it makes the program larger, "
+    "and may raise the peak"
+)
+_SHIFT = "keep a position beside the array and write the new elements in place (lax.dynamic_update_slice)"
+_BRANCH = "take the array out of the branch, or nest the loops: what a branch hands on is copied"
+
+
+@attrs.frozen
+class CarriedCopy(Rule):
+    code = "M111"
+    name = "carried-copy"
+    title = "an array of a loop's state that every round copies or shifts"
+    waste = "copied"
+    needs_optimized = True
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        for loop, _ in context.graph.loops():
+            rounds = rounds_of(loop)
+            if rounds is None or rounds.body not in context.graph.stepped or is_librarys(loop):
+                continue
+            count = context.prices.trips(loop)
+            if count > 1:
+                yield from _copies(rounds, count, context)
+                yield from _shifts(rounds, count, context)
+
+
+def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
+    shifted = {slot for slot, _ in _shifting(rounds)}
+    moved = {one for _, one in _shifting(rounds)}
+    plain = [
+        one
+        for one in rounds.body
+        if _is_copy(one, context)
+        and _is_of_state(one, rounds)
+        and unmoved(one) not in moved
+        and rounds.slot_of(one) not in shifted
+    ]
+    branched = [one for branch in _branches(rounds.body) for one in branch if _is_copy(one, context)]
+    for copies, help_ in ((plain, _SWAP), (branched, _BRANCH)):
+        seconds = context.prices.together(copies)
+        if not seconds:
+            continue
+        first = max(copies, key=lambda one: total_of(one.shape).allocated_bytes)
+        size = sum(total_of(one.shape).allocated_bytes for one in copies)
+        is_branch = copies is branched
+        # A branch may not be taken, and on TPU copies run beside the rest. What is updated in place is copied for want of an
+        # order between reading and writing, which unrolling does not give.
+        is_proved = (
+            not is_branch
+            and context.backend is not Backend.TPU
+            and _moves_more_than_it_starts(copies, seconds, context)
+            and not all(_is_updated(one, rounds) for one in copies)
+        )
+        yield Report(
+            first,
+            f"{byte_text(size)} of the loop's state {'in a branch ' if is_branch else ''}are copied "
+            f"{every_round(count, rounds.loop not in context.prices.rounds)}",
+            help_,
+            2 * size * context.runs(first),
+            seconds=seconds,
+            is_proved=is_proved,
+            cause=f"{'branches' if is_branch else 'state'} of {rounds.loop.name}",
+            covers=frozenset(copies),
+            origin=_reader(copies, rounds),
+        )
+
+
+def _shifts(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
+    for slot, moved in _shifting(rounds):
+        copies = [
+            one
+            for one in rounds.body
+            if _is_copy(one, context)
+            and (unmoved(one) is moved or rounds.slot_of(one) == slot or _feeds(one, moved))
+        ]
+        seconds = context.prices.together([moved, *copies])
+        if seconds:
+            size = total_of(moved.shape).allocated_bytes
+            yield Report(
+                moved,
+                f"an array of {byte_text(size)} is moved by a few places "
+                f"{every_round(count, rounds.loop not in context.prices.rounds)}",
+                _SHIFT,
+                2 * size * context.runs(moved),
+                seconds=seconds,
+                # The CPU compiler copies what is read and written in place in one round, so that nothing may be gained.
+                is_proved=context.backend is not Backend.CPU
+                and _moves_more_than_it_starts([moved, *copies], seconds, context),
+                covers=frozenset([moved, *copies]),
+            )
+
+
+def _moves_more_than_it_starts(copies: Sequence[Instruction], seconds: float, context: Context) -> bool:
+    """Whether the bytes cost more than starting the copies."""
+    launch = context.prices.chip.rates.launch
+    runs = sum(context.prices.runs(one.computation) for one in copies)
+    return launch is None or seconds > 2 * runs * launch.value
+
+
+def _is_updated(copy: Instruction, rounds: Rounds) -> bool:
+    """Whether a slot is copied only to be written to in place."""
+    slot = rounds.slot_of(copy)
+    if slot is None:
+        return False
+    value = entered(Value(unmoved(rounds.given[slot])))
+    for _ in range(_MOST_STEPS):
+        one = value.instruction
+        if one.opcode in ("dynamic-update-slice", "scatter") or one.opcode in _COPYING - {"parameter"}:
+            if not one.operands or (not value.fusions and rounds.slot_of(one) == slot):
+                break
+            value = entered(value.operands()[0])
+        else:
+            break
+    return not value.fusions and rounds.slot_of(value.instruction) == slot
+
+
+def _feeds(copy: Instruction, moved: Instruction) -> bool:
+    return copy in moved.operands and len(copy.users) == 1
+
+
+def _is_copy(one: Instruction, context: Context) -> bool:
+    """Whether an instruction, or all that stands in a fusion, only copies, in the order that the elements have."""
+    if one.opcode == "copy":
+        return moved_array(one, context) is None and one.shape is not None and bool(one.shape.rank)
+    if one.opcode != "fusion":
+        return False
+    opcodes = {part.opcode for part in parts_of(one)}
+    return "copy" in opcodes and opcodes <= _COPYING and moved_array(one, context) is None
+
+
+def _is_of_state(copy: Instruction, rounds: Rounds) -> bool:
+    """Whether a copy takes from a slot that changes, or gives to one."""
+    for operand in copy.operands:
+        slot = rounds.slot_of(operand)
+        if slot is not None and slot not in rounds.passed:
+            return True
+    pending, seen = [copy], {copy}
+    while pending and len(seen) < _MOST_STEPS:
+        for user in pending.pop().users:
+            if user is rounds.body.root:
+                return True
+            if user.opcode in _COPYING and user not in seen:
+                seen.add(user)
+                pending.append(user)
+    return False
+
+
+def _branches(body: Computation) -> Iterator[Computation]:
+    """The branches that a round may take."""
+    for one in body:
+        if one.opcode == "conditional":
+            yield from one.called_computations
+
+
+def _reader(copies: Iterable[Instruction], rounds: Rounds) -> Instruction | None:
+    """What makes the state, for whose sake it is copied: of the loop's own computations that which writes most."""
+    kept = dict.fromkeys(map(unmoved, rounds.given))
+    users = [user for copy in copies for user in copy.users if user.opcode not in _COPYING]
+    made = [one for one in (*users, *kept) if one.opcode not in _COPYING and one.metadata is not None]
+    return max(made, key=lambda one: (one in kept, total_of(one.shape).allocated_bytes), default=None)
+
+
+def _shifting(rounds: Rounds) -> Iterator[tuple[int, Instruction]]:
+    """What gives a slot its own elements at other places: concatenations, pads and slices of it, with nothing computed."""
+    for slot, value in enumerate(rounds.given):
+        if slot in rounds.passed:
+            continue
+        made = unmoved(value)
+        if (
+            made.computation is rounds.body
+            and made.opcode in _JOINING
+            and _is_moved(Value(made), slot, rounds)
+        ):
+            yield slot, made
+
+
+_JOINING = frozenset({"concatenate", "fusion", "pad", "select"})
+_MOVING = frozenset({"bitcast", "copy", "dynamic-slice", "reshape", "slice"})
+
+
+def _is_moved(value: Value, slot: int, rounds: Rounds) -> bool:
+    """Whether most of a value is what a slot held, at other places."""
+    joined = moved = False
+    for _ in range(_MOST_STEPS):
+        value = entered(value)
+        one = value.instruction
+        if not value.fusions and rounds.slot_of(one) == slot:
+            return joined and moved
+        if one.opcode in ("concatenate", "dynamic-update-slice", "pad", "select"):
+            operands = value.operands()[1:] if one.opcode == "select" else value.operands()
+            whole = one.shape.element_count if one.shape is not None and one.shape.is_array else 0
+            sizes = [
+                o.instruction.shape.element_count or 0 if o.instruction.shape is not None else 0
+                for o in operands
+            ]
+            if one.opcode == "pad":
+                operands, sizes = operands[:1], sizes[:1]
+            if one.opcode == "dynamic-update-slice":
+                operands, sizes = operands[:1], sizes[:1]
+            largest = max(range(len(sizes)), key=sizes.__getitem__, default=None)
+            if largest is None or not whole or sizes[largest] < _MOSTLY * whole:
+                return False
+            joined = joined or one.opcode in ("concatenate", "pad")
+            moved = moved or one.opcode in ("concatenate", "pad")
+            value = operands[largest]
+        elif one.opcode in _MOVING and one.operands:
+            value = value.operands()[0]
+        else:
+            return False
+    return False

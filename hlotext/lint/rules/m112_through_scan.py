@@ -1,0 +1,121 @@
+"""Arrays that go into a loop slice by slice and come out of it slice by slice, with little changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text, total_of
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import is_librarys, size_of
+from hlotext.lint.rounds import Rounds, rounds_of
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import VIEWS, Value, entered, is_set_aside, is_spread
+from hlotext.lint.wording import every_round
+
+_PASSING = VIEWS | {"convert", "transpose"}
+_SMALL = 8
+"""How many times as large as what changes an array is that should be written in place."""
+_MOST_STEPS = 100
+
+
+@attrs.frozen
+class ThroughScan(Rule):
+    code = "M112"
+    name = "through-scan"
+    title = "an array that goes through a scan as input and output, to be changed in a small part"
+    waste = "copied"
+    needs_optimized = True
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        for loop, _ in context.graph.loops():
+            rounds = rounds_of(loop)
+            if rounds is None or rounds.body not in context.graph.stepped or is_librarys(loop):
+                continue
+            count = context.prices.trips(loop)
+            for slot, given in enumerate(rounds.given):
+                path = _path(given, slot, rounds) if slot not in rounds.passed else None
+                if path is not None and count > 1:
+                    yield _report(slot, path, rounds, count, context)
+
+
+def _report(slot: int, path: list[Instruction], rounds: Rounds, count: int, context: Context) -> Report:
+    given = rounds.given[slot]
+    size = total_of(given.shape).allocated_bytes
+    around = [*path]
+    first = rounds.before(slot)
+    made = first.operands[0] if first is not None and first.opcode == "get-tuple-element" else first
+    if first is not None and made is not None and (is_spread(first) or is_set_aside(first)):
+        around.append(made)
+    for element in rounds.loop.users:
+        if element.opcode == "get-tuple-element" and element.attributes.get("index") == slot:
+            around += [user for user in element.users if user.opcode == "copy"]
+    return Report(
+        path[0],
+        f"an array of {byte_text(size)} goes into the loop as xs and comes out as ys, to change a small part of each slice: "
+        f"all of it is read and written {every_round(count, rounds.loop not in context.prices.rounds)}, a slice at a time",
+        "carry the whole array, write into it in place (lax.dynamic_update_slice), and donate it: the compiler then "
+        "neither copies it nor holds it twice",
+        2 * size,
+        seconds=context.prices.together(around),
+        peak_bytes=size,
+        covers=frozenset(around),
+    )
+
+
+def _path(given: Instruction, slot: int, rounds: Rounds) -> list[Instruction] | None:
+    """What lies between the slice of an array that stays and the same slice of the slot, the writer first.
+
+    None where it is no such update: a slice of an array of the same size, changed in a small part, is written to the slot.
+    """
+    path: dict[Instruction, None] = {}
+    outer = _found(Value(given), path, ("dynamic-update-slice",))
+    if outer is None or len(outer.instruction.operands) < 2:
+        return None
+    operands = outer.operands()
+    kept = _found(operands[0], {}, ())
+    if kept is None or kept.fusions or rounds.slot_of(kept.instruction) != slot:
+        return None
+    inner = _found(operands[1], path, ("dynamic-update-slice", "scatter"))
+    if inner is None or not inner.instruction.operands:
+        return None
+    made = inner.operands()
+    update = made[-1] if inner.instruction.opcode == "scatter" else made[1]
+    if _SMALL * size_of(update.instruction.shape) > size_of(inner.instruction.shape):
+        return None
+    cut = _found(made[0], path, ("dynamic-slice",))
+    if cut is None or not cut.instruction.operands:
+        return None
+    whole = _found(cut.operands()[0], {}, ())
+    if whole is None or whole.fusions or rounds.slot_of(whole.instruction) not in rounds.passed:
+        return None
+    before, after = whole.instruction.shape, given.shape
+    if before is None or after is None or before.element_count != after.element_count:
+        return None
+    return list(path)
+
+
+def _found(value: Value, path: dict[Instruction, None], opcodes: tuple[str, ...]) -> Value | None:
+    """What a value is behind views; of these opcodes, where some are named. What it leads through goes to the path."""
+    for _ in range(_MOST_STEPS):
+        outside = value.fusions[0] if value.fusions else value.instruction
+        value = entered(value)
+        one = value.instruction
+        through = value.fusions[0] if value.fusions else one
+        for step in (outside, through):
+            if step.opcode in (
+                "fusion",
+                "copy",
+                "dynamic-slice",
+                "dynamic-update-slice",
+                "scatter",
+                "transpose",
+            ):
+                path.setdefault(step)
+        if one.opcode in opcodes:
+            return value
+        if one.opcode not in _PASSING or not one.operands:
+            return None if opcodes else value
+        value = value.operands()[0]
+    return None

@@ -1,0 +1,57 @@
+"""Arrays that are written anew because something small is joined to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.lint.helpers import fusions_around, is_of_package, size_of, times
+from hlotext.lint.moving import comes_from_argument
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import Value, source
+
+_MOSTLY = 0.9
+"""Part of a concatenation that one operand is, so that the others only follow it."""
+_SAME = frozenset({"bitcast", "copy", "convert", "reshape"})
+
+
+@attrs.frozen
+class Joined(Rule):
+    code = "M113"
+    name = "joined"
+    title = "an array that is written anew because something small is joined to it"
+    waste = "copied"
+    needs_optimized = True
+    yields_to = frozenset({"M111"})
+    opcodes = frozenset({"concatenate", "pad"})
+
+    def applies_to(self, context: Context) -> bool:
+        return super().applies_to(context) and len(context.module.entry) > 0
+
+    def check(self, instruction, context: Context) -> Iterator[Report]:  # type: ignore[no-untyped-def]
+        metadata = instruction.metadata
+        # Padding for convolutions and the like is the compiler's; a concatenation that the program has says so.
+        if metadata is None or not metadata.op_name.endswith("concatenate") or is_of_package(instruction):
+            return
+        fusions = fusions_around(instruction, context)
+        operands = instruction.operands[:1] if instruction.opcode == "pad" else instruction.operands
+        largest = max(operands, key=lambda one: size_of(one.shape), default=None)
+        if largest is None or size_of(largest.shape) >= size_of(instruction.shape):
+            return
+        if size_of(largest.shape) < _MOSTLY * size_of(instruction.shape):
+            return
+        made = source(Value(largest, fusions), _SAME)
+        if made.fusions or not comes_from_argument(made.instruction, context):
+            return
+        runs = context.runs((*fusions, instruction)[0])
+        yield Report(
+            instruction,
+            f"{byte_text(size_of(largest.shape))} are written anew{times(runs)} to join "
+            f"{byte_text(size_of(instruction.shape) - size_of(largest.shape))} to them",
+            "hold an array of the full size, write into it in place (lax.dynamic_update_slice), and donate it",
+            2 * size_of(instruction.shape) * runs,
+            seconds=context.prices.seconds(instruction),
+            is_proved=len(largest.shape.dimensions) > 1 if largest.shape is not None else False,
+        )

@@ -1,0 +1,92 @@
+"""Arrays that are written several times over, for operations that could read them once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text, memory_space, written_bytes
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import size_of, times
+from hlotext.lint.rounds import parts_of
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import Value, is_spread, source
+
+_TIMES = 4
+"""How many times as large as its operand a broadcast is for it to be a repetition that costs something."""
+_SAME = frozenset({"bitcast", "copy", "convert", "reshape", "transpose"})
+_VIEWS = frozenset({"bitcast", "reshape", "get-tuple-element"})
+_MOST_USERS = 50
+
+
+@attrs.frozen
+class Repeated(Rule):
+    code = "M114"
+    name = "repeated"
+    title = "an array that is written several times over before it is used"
+    waste = "copied"
+    needs_optimized = True
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        for one in context.graph.stepped_instructions():
+            if one.opcode not in ("broadcast", "fusion"):
+                continue
+            factor = _repeats(one)
+            if factor < _TIMES:
+                continue
+            readers = _readers(one)
+            if not readers:
+                continue
+            runs = context.runs(one)
+            rates = context.prices.chip.rates
+            less = 1 - 1 / factor
+            read = sum(size_of(one.shape) for _ in readers) * runs
+            again = read / rates.bandwidth.value if rates.bandwidth is not None else 0.0
+            spare = sum(context.prices.seconds(reader) for reader in set(readers))
+            yield Report(
+                one,
+                f"an array is written {factor} times over, {byte_text(written_bytes(one))}{times(runs)}, for what could "
+                "read it once",
+                "let the operation that uses it broadcast: split its dimensions into groups (einsum over one more dimension) "
+                "in place of jnp.repeat or broadcast_to",
+                written_bytes(one) * runs,
+                seconds=context.prices.seconds(one) * less + min(again, spare) * less,
+                peak_bytes=context.saved_peak({one: less}),
+            )
+
+
+def _repeats(one: Instruction) -> int:
+    """How many times as large as what it repeats a written array is; 0 where it is no repetition of an array."""
+    parts = list(parts_of(one))
+    broadcasts = [part for part in parts if part.opcode == "broadcast"]
+    if not broadcasts or any(part.opcode not in _SAME | {"broadcast", "parameter"} for part in parts):
+        return 0
+    shape = one.shape
+    if shape is None or not shape.is_array or memory_space(shape) != 0:
+        return 0
+    large = max(broadcasts, key=lambda part: size_of(part.shape))
+    made = large.operands[0].shape if large.operands else None
+    if made is None or not made.is_array or made.rank < 2 or is_spread(large.operands[0]):
+        return 0
+    if source(Value(large.operands[0]), _SAME).instruction.opcode in ("constant", "iota"):
+        return 0
+    return (shape.element_count or 0) // max(1, made.element_count or 1)
+
+
+def _readers(one: Instruction) -> list[Instruction]:
+    """What reads a written array and computes something; empty where it is handed on."""
+    found: list[Instruction] = []
+    pending = [one]
+    while pending and len(found) < _MOST_USERS:
+        current = pending.pop()
+        if current.is_root:
+            return []
+        for user in current.users:
+            if user.opcode in _VIEWS:
+                pending.append(user)
+            elif user.opcode in ("dot", "convolution", "fusion", "custom-call", "reduce"):
+                found.append(user)
+            else:
+                return []
+    return found

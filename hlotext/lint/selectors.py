@@ -1,0 +1,89 @@
+"""Matrices of which almost everything is known to be zero: one-hot rows, diagonals, and what is made of them."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.values import Value, source
+
+_SAME = frozenset({"bitcast", "broadcast", "convert", "copy", "reshape", "transpose", "opt-barrier"})
+_DEEPEST = 12
+
+
+@attrs.frozen
+class Selector:
+    """A matrix that has one element that is not zero in each row."""
+
+    classes: int
+    """Elements of a row."""
+    is_diagonal: bool
+    """Whether each row's is at its own number."""
+
+
+def selector(value: Value, deepest: int = _DEEPEST) -> Selector | None:
+    """What a value selects, if it is `indices == iota`, or a product, conversion or selection against zero of such."""
+    made = source(value, _SAME)
+    one, operands = made.instruction, made.operands()
+    if not deepest or not operands:
+        return None
+    if one.opcode == "compare" and str(one.attributes.get("direction")) == "EQ" and len(operands) == 2:
+        return _compared(operands)
+    if one.opcode in ("and", "multiply"):
+        found = [known for operand in operands if (known := selector(operand, deepest - 1)) is not None]
+        return max(found, key=lambda each: each.classes, default=None)
+    if one.opcode == "select" and len(operands) == 3 and is_zero(operands[2]):
+        return selector(operands[0], deepest - 1)
+    if one.opcode == "gather":
+        found_ = selector(operands[0], deepest - 1)
+        return Selector(found_.classes, False) if found_ is not None and found_.is_diagonal else None
+    return None
+
+
+def _compared(operands: list[Value]) -> Selector | None:
+    sides = [source(operand, _SAME).instruction for operand in operands]
+    counted = [side for side in sides if side.opcode == "iota" and side.shape is not None]
+    others = [side for side in sides if side.opcode != "iota"]
+    if not counted or any(other.opcode == "constant" for other in others):
+        return None
+    sizes = [_size(side) for side in counted]
+    if len(counted) == 2:
+        dimensions = {side.attributes.get("iota_dimension", 0) for side in counted}
+        ranks = {side.shape.rank for side in counted if side.shape is not None}
+        return Selector(max(sizes), True) if len(dimensions) == 2 or ranks == {1} else None
+    return Selector(sizes[0], False)
+
+
+def _size(counted: Instruction) -> int:
+    dimension = counted.attributes.get("iota_dimension", 0)
+    shape = counted.shape
+    return shape.dimensions[dimension] if shape is not None and dimension < shape.rank else 0
+
+
+def is_zero(value: Value) -> bool:
+    """Whether a value is zero everywhere."""
+    made = source(value, _SAME).instruction
+    return made.opcode == "constant" and str(made.literal).strip("{} ") in ("0", "false", "-0")
+
+
+def written(value: Value) -> Instruction | None:
+    """The instruction that writes a value to memory, where it is not made inside of the fusion that reads it."""
+    while value.fusions and value.instruction.opcode in _SAME | {"parameter"}:
+        one = value.instruction
+        if one.opcode == "parameter":
+            number = one.parameter_number or 0
+            value = Value(value.fusions[-1].operands[number], value.fusions[:-1])
+        elif one.operands:
+            value = value.operands()[0]
+        else:
+            return None
+    if value.fusions:
+        return None
+    one = value.instruction
+    while (
+        one.opcode in _SAME | {"get-tuple-element"}
+        and one.opcode not in ("broadcast", "convert")
+        and one.operands
+    ):
+        one = one.operands[0]
+    return one

@@ -1,0 +1,68 @@
+"""What findings call things: an operation in terms of the program, sizes, rounds."""
+
+from __future__ import annotations
+
+from hlotext.analysis import byte_text, total_of
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
+from hlotext.lint.rounds import parts_of
+
+_QUIET = frozenset(
+    {
+        "bitcast", "broadcast", "constant", "convert", "copy", "get-tuple-element", "iota", "parameter", "reshape", "slice",
+        "tuple",
+    }
+)  # fmt: skip
+"""Opcodes that do not say what an instruction is for."""
+_FIRST = (
+    "convolution",
+    "dot",
+    "sort",
+    "gather",
+    "scatter",
+    "fft",
+    "cholesky",
+    "triangular-solve",
+    "reduce-window",
+)
+"""Opcodes that say it whatever stands beside them."""
+
+
+def sizes(shape: Shape | None) -> str:
+    """`2048x8192`; `a scalar`; of a tuple nothing."""
+    if shape is None or not shape.is_array:
+        return ""
+    return "x".join(map(str, shape.dimensions)) or "a scalar"
+
+
+def described(instruction: Instruction) -> str:
+    """What an instruction does: `the product of 2048x8192 and 8192x2048`, `the gather of 1048576x16`, `copy of 4.00 MiB`."""
+    parts = list(parts_of(instruction))
+    main = next((one for opcode in _FIRST for one in parts if one.opcode == opcode), None)
+    if main is None and instruction.opcode == "custom-call":
+        target = str(instruction.attributes.get("custom_call_target", ""))
+        if target.startswith(("__cublas$", "__onednn$matmul")) and len(instruction.operands) > 1:
+            return f"the product of {_pair(instruction)}"
+        return f"{target} on {byte_text(total_of(instruction.shape).allocated_bytes)}"
+    if main is not None and main.opcode == "dot":
+        return f"the product of {_pair(main)}"
+    if main is not None:
+        return f"the {main.opcode} of {sizes(main.shape) or byte_text(total_of(instruction.shape).allocated_bytes)}"
+    said = list(dict.fromkeys(one.opcode for one in parts if one.opcode not in _QUIET))
+    if not said:
+        said = list(
+            dict.fromkeys(
+                one.opcode for one in parts if one.opcode in ("broadcast", "convert", "copy", "slice")
+            )
+        )
+    words = ", ".join(said[:3]) or instruction.opcode
+    return f"{words} of {byte_text(total_of(instruction.shape).allocated_bytes)}"
+
+
+def _pair(product: Instruction) -> str:
+    return " and ".join(sizes(operand.shape) for operand in product.operands[:2])
+
+
+def every_round(rounds: int, is_known: bool) -> str:
+    """`in each of 200 rounds`; `in every round` where nobody knows how many there are."""
+    return f"in each of {rounds:,} rounds" if is_known and rounds > 1 else "in every round"

@@ -1,0 +1,53 @@
+"""The peak of memory without some of its arrays, or with smaller ones: what repairs of a program would save. Estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.memory import peaks
+from hlotext.memory.assignment import Assignment
+
+
+def peak_without(before: Assignment, shares: Mapping[Instruction, float], memory_space: int = 0) -> int:
+    """The peak if what these instructions write took less: of each the share of its bytes that would be gone.
+
+    An estimate: everything else stays where it is and lives as long. A place that several values have one after the other is
+    as small as the last one leaves it.
+    """
+    line = list(peaks.timeline(before, memory_space))
+    if not line:
+        return before.peak(memory_space).bytes
+    moments = len(line)
+    change = [0] * (moments + 1)
+    for allocation in before.allocations:
+        if allocation.memory_space != memory_space:
+            continue
+        gone: dict[tuple[int, int], list[tuple[int, int, float]]] = {}
+        for value, offset, size in allocation.slices:
+            share = shares.get(value.instruction, 0.0) if value.instruction is not None else 0.0
+            if share > 0 and value.live_range is not None:
+                span = (0, moments - 1) if allocation.is_static else value.live_range
+                gone.setdefault((offset, size), []).append((*span, share))
+        for (_, size), rows in gone.items():
+            for first, last, share in _merged(rows):
+                change[min(first, moments)] += round(size * share)
+                change[min(last + 1, moments)] -= round(size * share)
+    saved, most = 0, 0
+    for now, step in zip(line, change, strict=False):
+        saved += step
+        most = max(most, now - saved)
+    return most
+
+
+def _merged(rows: list[tuple[int, int, float]]) -> Iterator[tuple[int, int, float]]:
+    """Spans that overlap as one, with the larger share."""
+    rows.sort()
+    first, last, share = rows[0]
+    for start, stop, other in rows[1:]:
+        if start > last:
+            yield first, last, share
+            first, last, share = start, stop, other
+        else:
+            last, share = max(last, stop), max(share, other)
+    yield first, last, share
