@@ -93,6 +93,20 @@ def _strings(node: ast.AST) -> Iterator[str]:
             yield element.value
 
 
+def unknown_words() -> list[tuple[str, int, str]]:
+    """Words in literal sets of opcodes that are spelled like opcodes and are none: module, line and word."""
+    return [
+        (module, node.lineno, word)
+        for module, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Set | ast.Tuple | ast.List)
+        for words in (set(_strings(node)),)
+        if len(words & OPCODES.keys()) >= FEWEST - 1 and len(words & OPCODES.keys()) * 2 > len(words)
+        for word in sorted(words - OPCODES.keys())
+        if "-" in word
+    ]
+
+
 def value_sets() -> list[OpcodeSet]:
     """Every set of opcodes with a name of its own, as it is at run time, and the literal sets inside functions."""
     found = []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from hlotext.ir.tables import traits
 from hlotext.thunks.emission import config, part
 
 if TYPE_CHECKING:
@@ -18,18 +19,7 @@ if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction
     from hlotext.ir.nodes.module import Module
 
-_SILENT = frozenset(
-    {
-        "parameter",
-        "constant",
-        "tuple",
-        "get-tuple-element",
-        "bitcast",
-        "after-all",
-        "add-dependency",
-        "opt-barrier",
-    }
-)
+_SILENT = traits.IS_FREE - {"domain"}
 MAX_DEPTH = 200
 """Levels of loops, branches and calls that are followed."""
 

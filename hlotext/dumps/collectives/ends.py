@@ -31,8 +31,9 @@ from hlotext.dumps.collectives.records import (
 )
 from hlotext.dumps.collectives.specs import Specs
 from hlotext.dumps.collectives.walking import MOVES
+from hlotext.ir.tables import traits
 
-_VIEWS = frozenset({"bitcast", "copy", "reshape", "transpose", "convert", "copy-done"})
+_VIEWS = traits.REARRANGES_ELEMENTS | {"convert", "copy-done"}
 _MOST = 64
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import hlotext as hlo
 from hlotext.ir.nodes.computation import Computation
-from hlotext.ir.tables import opcodes
+from hlotext.ir.tables import opcodes, traits
 
 Step = tuple[hlo.Instruction, int]
 """An array and one of its dimensions."""
@@ -22,7 +22,7 @@ _SAME = frozenset(
         "concatenate",
         "reduce-window",
         "bitcast-convert",
-        "optimization-barrier",
+        "opt-barrier",
         "cholesky",
         "reduce-precision",
     }
@@ -74,7 +74,7 @@ def sources(node: hlo.Instruction, dimension: int) -> Iterator[Step]:
         yield from ((value, dimension) for value in passed_to(node))
     elif opcode == "get-tuple-element":
         yield from ((value, dimension) for value in element_of(node))
-    elif opcode in ("while", "conditional", "call"):
+    elif opcode in traits.CONTROL_FLOW:
         yield from ((root, dimension) for root in _roots(node))
 
 
@@ -179,7 +179,7 @@ def _elements(source: hlo.Instruction, index: int) -> list[hlo.Instruction]:
             for root in [body.root for body in bodies if len(body)]:
                 found += _elements(root, index) if root.opcode == "tuple" else []  # what the last run left
         return found
-    if source.opcode in ("sort", "reduce", "optimization-barrier"):
+    if source.opcode in ("sort", "reduce", "opt-barrier"):
         count = len(source.operands) // (2 if source.opcode == "reduce" else 1)
         return [source.operands[index]] if index < count else []
     if source.opcode == "get-tuple-element":

@@ -25,11 +25,11 @@ from hlotext.dumps.collectives.records import (
 )
 from hlotext.dumps.collectives.specs import Spec, Specs, dimensions_of, placements
 from hlotext.dumps.collectives.walking import MOVES, Way, backward, forward, last_of, reading
-from hlotext.ir.tables import opcodes
+from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.tables.opcode import Family
 from hlotext.ir.values.sharding import Sharding
 
-SUMS = frozenset({"all-reduce", "reduce-scatter", "collective-reduce"})
+SUMS = traits.REDUCES_ACROSS_DEVICES - traits.STARTS
 WINDOWED = frozenset({"convolution", "reduce-window", "select-and-scatter", "slice", "concatenate", "pad"})
 """Readers that read over the edge of a shard."""
 SUMMING = frozenset(
@@ -38,8 +38,8 @@ SUMMING = frozenset(
     if row.family in (Family.CONTRACTION, Family.REDUCTION, Family.INDEXING)
 ) - {"dynamic-slice", "dynamic-update-slice"}
 """Opcodes that sum over a dimension of an operand, or find elements in one."""
-_CUTS = frozenset({"pad", "slice", "dynamic-slice"})
-_SLICES = frozenset({"slice", "dynamic-slice"})
+_CUTS = traits.SLICES | {"pad"}
+_SLICES = traits.SLICES
 
 
 @attrs.define(eq=False)

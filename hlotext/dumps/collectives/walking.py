@@ -9,18 +9,22 @@ import attrs
 import hlotext as hlo
 from hlotext.dumps.collectives.keys import Key
 from hlotext.dumps.collectives.pairing import Sides, leaves_of
-from hlotext.ir.tables import opcodes
+from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.tables.opcode import Family
 
-_SOURCES = frozenset({"constant", "iota", "partition-id", "replica-id"})
+_SOURCES = traits.SOURCES - {"parameter"}
 _MOST = 4096
 """How many operations are looked at on the way to a tensor, which is a few."""
-MOVES = frozenset(
-    row.name
-    for row in opcodes.OPCODES.values()
-    if row.family in (Family.DATA_MOVEMENT, Family.TUPLE)
-    or row.name in ("dynamic-slice", "dynamic-update-slice")
-) | {"select", "convert", "bitcast-convert"}
+MOVES = (
+    frozenset(
+        row.name
+        for row in opcodes.OPCODES.values()
+        if row.family in (Family.DATA_MOVEMENT, Family.TUPLE)
+        or row.name in ("dynamic-slice", "dynamic-update-slice")
+    )
+    | traits.CONVERSIONS
+    | {"select"}
+)
 """Opcodes that the partitioner writes around a collective to move data, so that they do not show the reader."""
 
 
@@ -70,18 +74,19 @@ def _is_end(node: hlo.Instruction) -> bool:
     return node.opcode == "parameter" or _is_state(node)
 
 
+_HOLDING_STATE = traits.CONTROL_FLOW | {"parameter"}
+
+
 def _is_state(node: hlo.Instruction) -> bool:
-    return node.opcode == "get-tuple-element" and node.operands[0].opcode in (
-        "parameter",
-        "while",
-        "conditional",
-        "call",
-    )
+    return node.opcode == "get-tuple-element" and node.operands[0].opcode in _HOLDING_STATE
+
+
+_PLAIN = traits.KEEPS_ELEMENTS | {"broadcast", "convert"}
 
 
 def _is_plain(node: hlo.Instruction) -> bool:
     """True for a constant in any shape, and for values of a device's own number."""
-    while node.opcode in ("broadcast", "reshape", "convert", "bitcast", "copy") and node.operands:
+    while node.opcode in _PLAIN and node.operands:
         node = node.operands[0]
     return node.opcode in _SOURCES
 
