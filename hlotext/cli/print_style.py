@@ -15,6 +15,7 @@ from hlotext.ir.values.age import XlaAge, as_age
 from hlotext.ir.values.print_options import PrintOptions, SubcomputationMode
 from hlotext.syntax.printing.xla_styles import TextPrinter
 from hlotext.syntax.reread import reread
+from hlotext.view.annotations import annotated
 
 SOURCE = "source"
 
@@ -80,13 +81,16 @@ class PrintStyle:
     follows_source: bool = False
     """Whether elements of tuples are written as the source writes them: what XLA dumps is compact or not, as it was told."""
 
+    is_annotated: bool = False
+    """Whether op lines of the text as it stands get comments (`hlotext.view.annotations`)."""
+
     def text(self, modules: Iterable[Module]) -> str:
         """All modules of a file."""
         return "".join(map(self._module, modules))
 
     def _module(self, module: Module) -> str:
         if self.options is None:
-            return str(module)
+            return annotated(module) if self.is_annotated else str(module)
         if self.is_reread:
             return reread(module, age=self.age).to_text(self.options)
         if module.entry.is_implicit:
@@ -96,6 +100,10 @@ class PrintStyle:
         if self.follows_source and _is_compact(module):
             return module.to_text(attrs.evolve(self.options, compact_gte=True))
         return module.to_text(self.options)
+
+    def annotating(self) -> PrintStyle:
+        """The text as it stands, with a comment behind each op line."""
+        return PrintStyle("source", None, is_annotated=True)
 
     @property
     def losses(self) -> list[str]:
