@@ -18,8 +18,9 @@ import pytest
 import hlotext as hlo
 from hlotext import compiler, dumps
 from hlotext.compiler.explaining import previous
-from hlotext.dumps.identity import paired
+from hlotext.dumps.identity import Owner, paired
 from hlotext.dumps.identity.states import State, stem
+from hlotext.testing import inspect
 from tests.support import DATA
 
 FOLDERS = sorted(path.name.removesuffix(".tar.xz") for path in (DATA / "identity").glob("*.tar.xz"))
@@ -127,6 +128,32 @@ def test_a_chain_is_told(tmp_path: Path) -> None:
     assert cause.pass_name == "spmd-partitioning"
     assert cause.chain.startswith("all-reduce brought by spmd-partitioning -> ")
     assert cause.chain.endswith("-> split by async-collective-creator")
+
+
+def test_what_only_a_bracket_tells_is_said_as_one(tmp_path: Path) -> None:
+    """Compiler code between two dumps has no name: the passes around it have."""
+    folder, _ = unpacked("tpu.dropout_rng", tmp_path)
+    c = dumps.open(folder).compilations[-1]
+    assert c.after is not None
+    found = [c.why(i.name) for i in c.after.instructions() if i.opcode == "copy-start"]
+    brackets = [one for one in found if one.owner is not None and one.owner.is_bracket]
+    for one in brackets:
+        assert one.owner is not None
+        assert one.owner.after
+        assert f"compiler code between {one.owner.after} and {one.pass_name}" in one.chain
+    named = [one for one in found if one.owner is not None and not one.owner.is_bracket]
+    assert all("compiler code" not in one.chain.split(" -> ")[0] for one in named)
+    assert Owner("fusion", inside="pipeline").__str__() == "fusion (inside pipeline)"
+
+
+def test_tests_ask_who_brought_an_operation(tmp_path: Path) -> None:
+    folder, _ = unpacked("gpu.mesh_train", tmp_path)
+    c = compilation(folder)
+    assert c.last is not None
+    told = inspect(c.last.path).why("all-reduce-start.1")
+    assert told.chain == c.why("all-reduce-start.1").chain
+    with pytest.raises(LookupError, match="no dump folder"):
+        inspect("HloModule m\n\nENTRY e {\n  ROOT p = f32[2] parameter(0)\n}\n").why("p")
 
 
 def test_two_numbers_of_one_compilation(tmp_path: Path) -> None:
@@ -244,3 +271,19 @@ ENTRY %e (t: (f32[2], (f32[3], s32[]))) -> f32[3] {
     assert [i.name for i in hlo.parse(text).instructions()] == list(state.ops)
     pairing = paired(state, State(text.replace("%b", "%b.1").replace("%a", "%a.1")))
     assert {name: edge.before for name, edge in pairing.edges.items()} == {"a.1": ("a",), "b.1": ("b",)}
+
+
+def test_reports_tell_the_same_chains(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    pytest.importorskip("bokeh")
+    from hlotext.view import report
+    from hlotext.view.report.parts import Section
+    from hlotext.view.report.sections import passes
+
+    folder, _ = unpacked("gpu.mesh_train", tmp_path)
+    c = compilation(folder)
+    section = passes.section(report.subject(folder, module=str(c.number)))
+    assert isinstance(section, Section)
+    table = next(one for one in section.tables if one.id == "passes-why")
+    told = {row[0]: row[2] for row in table.rows}
+    assert told["all-reduce-start.1"] == c.why("all-reduce-start.1").chain

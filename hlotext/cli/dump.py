@@ -456,6 +456,7 @@ def _cause_json(cause: Cause) -> dict[str, Any]:
         "stage": None if cause.step is None else cause.step.stage,
         "confidence": cause.confidence,
         "owner": cause.pass_name or None,
+        "is_bracket": cause.owner is not None and cause.owner.is_bracket,
         "candidates": list(cause.candidates),
         "chain": cause.chain,
         "history": [
@@ -490,6 +491,8 @@ def _told(ask: Callable[[], T]) -> T:
 def _brought(cause: Cause) -> str:
     """The pass that brought it, and the step that shows it where that has another name."""
     step = _step_name(cause.step)
+    if cause.owner is not None and cause.owner.is_bracket:
+        return f"{cause.owner} (shown by {step})"
     if (
         not cause.pass_name
         or cause.step is None

@@ -12,6 +12,7 @@ from hlotext.analysis import memory_space
 from hlotext.analysis.communication import KINDS
 from hlotext.dumps.changes import shape_bytes
 from hlotext.dumps.identity.answers import HIGH, LOW, Birth, Event
+from hlotext.dumps.identity.owners import Owner
 from hlotext.dumps.stages import stages
 from hlotext.dumps.step import Step
 
@@ -48,20 +49,26 @@ class Cause:
     """The operations of the step that it may have been: one where that is sure, several where they are interchangeable."""
     history: tuple[Event, ...] = ()
     """What happened to it since, the latest first."""
+    owner: Owner | None = None
+    """The pass with what is known of it: `is_bracket` where only the passes around are."""
 
     @property
     def chain(self) -> str:
         """Where it comes from and what passes did to it since, as one line: `all-gather brought by spmd-partitioning -> split
         by async-collective-creator`; renames are left out."""
         opcode = self.instruction.opcode.removesuffix("-start").removesuffix("-done")
-        told = [_DID[event.kind].format(event.pass_name) for event in self.history if event.kind in _DID]
+        told = [
+            _DID[event.kind].format(event.owner or event.pass_name)
+            for event in self.history
+            if event.kind in _DID
+        ]
         if self.cause == PROGRAM:
             line = _line(self.instruction)
             first = f"{opcode} of the program" + (f" ({line})" if line else "")
         elif self.cause == UNKNOWN and not self.history:
             first = opcode
         else:
-            first = f"{opcode} brought by {self.pass_name}"
+            first = f"{opcode} brought by {self.owner or self.pass_name}"
             told = told[:-1] if self.history and self.history[-1].kind in _DID else told
         return " -> ".join((first, *dict.fromkeys(reversed(told))))
 
@@ -164,6 +171,7 @@ def _cause(compilation: Compilation, node: hlo.Instruction, birth: Birth | None)
         pass_name=birth.owner.name if birth.owner is not None else "",
         candidates=birth.candidates,
         history=birth.history,
+        owner=birth.owner,
     )
 
 

@@ -36,6 +36,7 @@ from hlotext.testing.reading import beside, module_of
 from hlotext.testing.snapshot import canonical_text
 
 if TYPE_CHECKING:
+    from hlotext.dumps.causes import Cause
     from hlotext.memory import Assignment
 
 
@@ -227,6 +228,17 @@ class Hlo:
         opcode nor in the module: a test for 0 of a misspelt one would always pass.
         """
         return Count(self.instructions(opcode))
+
+    def why(self, name: str) -> Cause:
+        """The pass that brought an instruction, and what passes did to it since (`.chain`), as the dump folder tells it.
+
+        Raises LookupError where the module is not of a dump folder, or has no instruction of that name.
+        """
+        if self._compilation is None:
+            raise LookupError(
+                f"{self.module.name} is of no dump folder, whose steps would tell who brought {name}"
+            )
+        return self._compilation.why(name)
 
     def instructions(self, opcode: str) -> Instructions:
         """These operations, each once: of an asynchronous pair the start, of a wrapped one what is wrapped."""

@@ -43,6 +43,8 @@ class Event:
     """The pass that did it."""
     confidence: str = HIGH
     """How sure that is: `high`, `medium` or `low`."""
+    owner: Owner | None = None
+    """The pass with what is known of it: `is_bracket` where only the passes around are."""
 
 
 @attrs.frozen
@@ -198,7 +200,8 @@ class Identity:
 
     def _event(self, index: int, name: str, edge: Edge) -> Event:
         step = self._chain.layers[index].step
-        return Event(step, edge.kind, name, edge.before, self._owner(step).name, _CONFIDENCES[edge.weight])
+        found = self._owner(step)
+        return Event(step, edge.kind, name, edge.before, found.name, _CONFIDENCES[edge.weight], found)
 
     def _owner(self, step: Step) -> Owner:
         found = self._owners.get(step.index)

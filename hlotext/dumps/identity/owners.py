@@ -24,13 +24,26 @@ class Owner:
     """Whether only a bracket is known: the change was made somewhere between the step before and this one."""
     inside: str = ""
     """The pass that was open around it, where it has another name."""
+    after: str = ""
+    """Of a bracket the last pass before it that is shown."""
+
+    def __str__(self) -> str:
+        if self.is_bracket:
+            return (
+                f"compiler code between {self.after} and {self.name}"
+                if self.after
+                else f"code before {self.name}"
+            )
+        return f"{self.name} (inside {self.inside})" if self.inside else self.name
 
 
 def owner(steps: Sequence[Step], index: int) -> Owner:
     """The owner of what a step shows. `steps` are all of the compilation."""
     step = steps[index]
     if not step.is_pass:
-        return Owner(step.name, is_bracket=True) if index else Owner(PROGRAM)
+        return (
+            Owner(step.name, is_bracket=True, after=_shown_before(steps, index)) if index else Owner(PROGRAM)
+        )
     if step.next_pass is None:  # NNNN.PASS.STEP: written while the pass ran
         outer = _enclosing(steps, index, step.pipeline)
         return Owner(step.pipeline, inside="" if outer is None or outer == step.pipeline else outer)
@@ -39,7 +52,12 @@ def owner(steps: Sequence[Step], index: int) -> Owner:
     outer = _enclosing(steps, index, step.pipeline)
     if outer is not None:
         return Owner(outer)
-    return Owner(step.pipeline, is_bracket=True)
+    return Owner(step.pipeline, is_bracket=True, after=_shown_before(steps, index))
+
+
+def _shown_before(steps: Sequence[Step], index: int) -> str:
+    """The name of the last pass that a step before shows; "" for none."""
+    return next((step.name for step in reversed(steps[:index]) if step.is_pass and step.name != START), "")
 
 
 def _enclosing(steps: Sequence[Step], index: int, inner: str) -> str | None:

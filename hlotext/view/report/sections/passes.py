@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from hlotext.analysis import written_bytes
+from hlotext.analysis.communication import KINDS
+from hlotext.dumps import Compilation
+from hlotext.dumps.causes import COPIES, causes
 from hlotext.dumps.timeline import Row
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.view.report.parts import Cell, Column, Missing, Section, Table
 from hlotext.view.report.subject import Subject
 
 _MOST = 400
+_MOST_ASKED = 40
+"""Collectives and loops, and copies, of which it is told why they are there."""
+_WHY = (
+    Column("name", "operation", "code"),
+    Column("cause", "cause"),
+    Column("chain", "who brought it, and what passes did to it since"),
+    Column("confidence", "how sure"),
+    Column("bytes", "bytes", "bytes"),
+)
 _COLUMNS = (
     Column("index", "step", "count"),
     Column("stage", "stage"),
@@ -61,10 +77,33 @@ def section(subject: Subject) -> Section | Missing:
                 columns,
                 [cell[: len(columns)] for cell in cells[:_MOST]],
                 len(cells),
-            )
+            ),
+            *_why(compilation),
         ],
         notes=notes,
     )
+
+
+def _why(compilation: Compilation) -> Iterator[Table]:
+    """Why the collectives, loops and largest copies of the final text are there, as a chain each."""
+    if compilation.after is None or not compilation.identity.shows_passes:
+        return
+    nodes = [i for i in compilation.after.instructions() if not _is_inside(i)]
+    asked = [i.name for i in nodes if i.opcode.removesuffix("-start") in (*KINDS, "while")]
+    copies = sorted((i for i in nodes if i.opcode in COPIES), key=lambda i: -written_bytes(i))
+    names = [*asked[:_MOST_ASKED], *(i.name for i in copies[:_MOST_ASKED])]
+    rows = [
+        (cause.instruction.name, cause.cause, cause.chain, cause.confidence, cause.bytes)
+        for cause in causes(compilation, names)
+    ]
+    if rows:
+        total = len(asked) + len(copies)
+        yield Table("passes-why", "Why it is there", _WHY, rows, total, is_open=False)
+
+
+def _is_inside(instruction: Instruction) -> bool:
+    home = instruction.computation
+    return home is not None and home.is_fusion_body
 
 
 def _cells(row: Row) -> tuple[Cell, ...]:
