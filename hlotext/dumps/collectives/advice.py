@@ -112,7 +112,8 @@ class Advice:
         order = list(RULES)
         changes = sorted(self._changes(part), key=lambda one: order.index(one.rule))
         for change in changes:
-            if change.spec != change.now:
+            spared, tried = RULES[change.rule].spared[self._where]
+            if change.spec != change.now and 2 * spared > tried:  # else no advice is better
                 found.setdefault((change.kind, change.name, change.line, change.spec), change)
         made = [self._suggestion(one, part) for one in found.values()]
         return tuple(sorted(made, key=lambda one: one.confidence != HIGH)[:MOST])

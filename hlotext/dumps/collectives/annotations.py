@@ -7,13 +7,14 @@ from typing import Literal
 import attrs
 
 import hlotext as hlo
-from hlotext.dumps.collectives.following import sources
+from hlotext.dumps.collectives.following import Step, sources
 from hlotext.dumps.collectives.partitioner import Partitioner
 from hlotext.dumps.collectives.places import Places, is_constraint, op_name_of
 from hlotext.dumps.collectives.specs import Spec, dimensions_of
 from hlotext.ir.tables import opcodes
 
-_MOST = 2048
+_ANNOTATED = frozenset({"parameter", "copy", "custom-call"})
+_MOST = 512
 """How many arrays are looked at on the way to an annotation."""
 _MOST_SITES = 8
 _COMPUTING = frozenset({"dot", "convolution", "reduce", "gather", "scatter", "reduce-window", "sort"})
@@ -57,12 +58,15 @@ class Annotations:
         self._places = places
         self.module = partitioner.sides.before.module
         self._results = self._fixed_results()
+        self._came_from: dict[Step, tuple[Step, ...]] = {}
         self._known: dict[tuple[hlo.Instruction, int, str | None], tuple[Origin, ...]] = {}
 
     # ---- sites
 
     def site(self, node: hlo.Instruction) -> Site | None:
         """The annotation that an array before partitioning has itself: an argument's or a constraint's."""
+        if node.opcode not in _ANNOTATED:
+            return None
         spec, dimensions = self._partitioner.spec(node), dimensions_of(node)
         if spec is None or dimensions is None:
             return None
@@ -115,12 +119,18 @@ class Annotations:
                 continue
             if one.opcode in _COMPUTING:
                 computed = (*computed, one)
-            for operand, place in sources(one, at):
+            for operand, place in self._sources(one, at):
                 if (operand, place) in seen or not self._has(operand, place, axis):
                     continue
                 seen.add((operand, place))
                 stack.append((operand, place, computed))
         return list(found.values())
+
+    def _sources(self, node: hlo.Instruction, dimension: int) -> tuple[Step, ...]:
+        found = self._came_from.get((node, dimension))
+        if found is None:
+            found = self._came_from[node, dimension] = tuple(sources(node, dimension))
+        return found
 
     def _has(self, node: hlo.Instruction, dimension: int, axis: str | None) -> bool:
         if axis is None:

@@ -87,6 +87,7 @@ class Partitioner:
         self.sides = sides
         self.mesh = mesh
         self.specs = Specs(mesh) if mesh is not None else None
+        self._spec_of: dict[hlo.Instruction, Spec | None] = {}
         self.written: list[Written] = []
         self._unnamed = [
             one for one, key in sides.before.key.items() if key is None and one.opcode in opcodes.COLLECTIVES
@@ -106,10 +107,13 @@ class Partitioner:
 
     def spec(self, node: hlo.Instruction) -> Spec | None:
         """The spec of an array before partitioning; None without a mesh, and where no PartitionSpec says it."""
-        dimensions = dimensions_of(node)
-        if self.specs is None or dimensions is None:
-            return None
-        return self.specs.of(self.sides.sharding(node), len(dimensions))
+        if node not in self._spec_of:
+            dimensions = dimensions_of(node)
+            found = None
+            if self.specs is not None and dimensions is not None:
+                found = self.specs.of(self.sides.sharding(node), len(dimensions))
+            self._spec_of[node] = found
+        return self._spec_of[node]
 
     # ---- one collective
 

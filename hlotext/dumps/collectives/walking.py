@@ -206,7 +206,7 @@ def _read(
     chain: list[hlo.Instruction],
 ) -> Reading | None:
     """The operation that reads the tensor, of those behind the collective."""
-    reading_it = set(tensor.user_view)
+    reading_it = _readers_of(tensor)
     seen: set[hlo.Instruction] = set()
     queue = [collective]
     is_result = False
@@ -228,13 +228,52 @@ def _read(
                 return None  # what moves data for the reader has its metadata: so has the collective
             named = [one for one in sides.before.by_key.get(key, ()) if one in reading_it] if key else []
             if named:
-                found.append((key, sides.narrowed(named, user)))
+                near = [reading_it[one] for one in sides.narrowed(named, user)]
+                keys = {sides.before.key[one] for one in near}
+                found.append((keys.pop() if len(keys) == 1 else key, list(dict.fromkeys(near))))
             elif user.opcode in MOVES and not (user.opcode == "tuple" and user.is_root):
                 queue.append(user)
     if found:
         key, readers = found[0]
         return Reading(end, tensor, tuple(chain), key, tuple(readers), False)
-    return Reading(end, tensor, tuple(chain), None, (), True) if is_result else None
+    if not is_result:
+        return None
+    results = sides.after.reach(collective)[1]
+    behind = [
+        one
+        for one in dict.fromkeys(reading_it.values())
+        if _is_result(one) and sides.before.reach(one)[1] == results and one.opcode != "tuple"
+    ]
+    if behind and not any(_is_result(one) for one in (tensor, *_views_of(tensor))):
+        return Reading(end, tensor, tuple(chain), sides.before.key[behind[0]], tuple(behind[:1]), False)
+    return Reading(end, tensor, tuple(chain), None, (), True)
+
+
+_MOST_VANISHED = 3
+"""How many operations that only move data may vanish in what the partitioner writes, such as the slices of a roll."""
+
+
+def _readers_of(tensor: hlo.Instruction) -> dict[hlo.Instruction, hlo.Instruction]:
+    """The operations that read a tensor, each with the one to name: itself, or what moves the data for it and vanished."""
+    found = {user: user for user in tensor.user_view}
+    level = [user for user in found if user.opcode in MOVES and user.opcode != "tuple"]
+    for _ in range(_MOST_VANISHED):
+        level = [one for one in level if len(found) < _MOST]
+        following = []
+        for one in level:
+            for user in one.user_view:
+                found.setdefault(user, one)
+                if user.opcode in MOVES and user.opcode != "tuple":
+                    found[user] = user
+                    following.append(user)
+        level = following
+    return found
+
+
+def _views_of(tensor: hlo.Instruction) -> list[hlo.Instruction]:
+    """The tuple that a result is put into, and the element that is taken out of it."""
+    tuples = [user for user in tensor.user_view if user.opcode == "tuple"]
+    return tuples + [user for one in tuples for user in one.user_view if user.opcode == "get-tuple-element"]
 
 
 def _is_result(node: hlo.Instruction) -> bool:
