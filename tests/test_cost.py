@@ -255,6 +255,22 @@ def test_products_of_cublas_and_cudnn_count() -> None:
 
 
 @pytest.mark.parametrize(
+    ("target", "mask", "products"), [("Softmax", "CAUSAL", 1), ("SoftmaxBackward", "NO_MASK", 5)]
+)
+def test_attention_of_cudnn_counts(target: str, mask: str, products: int) -> None:
+    """Two products of the scores' shape forwards, five backwards; half of them under a causal mask."""
+    module = hlo.parse(
+        "ENTRY e {\n  q = bf16[2,64,4,32] parameter(0)\n  k = bf16[2,64,4,32] parameter(1)\n"
+        f'  ROOT c = (bf16[2,64,4,32], u8[0]) custom-call(q, k, k), custom_call_target="__cudnn$fmha{target}", '
+        'backend_config={"cudnn_fmha_backend_config":{"intermediate_tensor_shape":{"element_type":"BF16",'
+        f'"dimensions":["2","4","64","64"]}},"mask_type":"{mask}"}}}}\n}}\n'
+    )
+    run = cost.analyze(module).run
+    assert run.flops == products * 2 * 2 * 4 * 64 * 64 * 32
+    assert not run.unknown_calls
+
+
+@pytest.mark.parametrize(
     ("line", "flops"),
     [
         ("f32[8,32] dot(f32[8,16] x, f32[16,32] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}", 2 * 8 * 32 * 16),

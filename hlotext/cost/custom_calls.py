@@ -67,6 +67,26 @@ def _convolution(places: str) -> Callable[[Instruction, Work], Work | None]:
     return count
 
 
+def _attention(products: int) -> Callable[[Instruction, Work], Work | None]:
+    """cuDNN's attention (`CudnnfMHABackendConfig`): so many matrix products of the scores' shape by the head's size.
+
+    Causal masks let half of square scores count; other masks and the softmax itself are left out.
+    """
+
+    def count(instruction: Instruction, work: Work) -> Work | None:
+        config = _config(instruction, "cudnn_fmha_backend_config")
+        sizes = [int(size) for size in config["intermediate_tensor_shape"]["dimensions"]]
+        if len(sizes) != 4:
+            raise CannotCountError("its scores have not four dimensions")
+        flops = 2 * products * _shape(instruction.operands[0]).dimensions[-1]
+        for size in sizes:
+            flops *= size
+        is_half = str(config.get("mask_type")) == "CAUSAL" and sizes[2] == sizes[3]
+        return work._replace(flops=flops // 2 if is_half else flops)
+
+    return count
+
+
 def _as_said(instruction: Instruction, work: Work) -> Work | None:
     """What the kernel's author says (`pl.CostEstimate`), an estimate; None where nothing is said."""
     config = _config(instruction, "custom_call_config").get("cost_estimate")
@@ -104,6 +124,14 @@ def _result(instruction: Instruction) -> Shape:
         raise CannotCountError("the result is no array")
     return shape
 
+
+_ATTENTIONS = (
+    "Softmax",
+    "SoftmaxDropout",
+    "ScaleBiasSoftmax",
+    "ScaleBiasSoftmaxDropout",
+)
+"""Ends of the names of cuDNN's attention (`cublas_cudnn.cc`)."""
 
 _TARGETS: dict[str, Callable[[Instruction, Work], Work | None]] = {
     # Marks for the compiler, and buffers that others fill; names from XLA's source and the modules that it wrote.
@@ -143,6 +171,8 @@ _TARGETS: dict[str, Callable[[Instruction, Work], Work | None]] = {
     "__cudnn$convBackwardInput": _convolution("oki"),
     "__cudnn$convBiasActivationForward": _convolution("iko"),
     "__cudnn$convForward": _convolution("iko"),
+    **{f"__cudnn$fmha{kind}": _attention(2) for kind in _ATTENTIONS},
+    **{f"__cudnn$fmha{kind}Backward": _attention(5) for kind in _ATTENTIONS},
     # XLA's CPU compiler: `onednn_matmul_config`. From its source alone: no module with one was at hand.
     "__onednn$matmul": _onednn_product,
     # Pallas and Mosaic: `custom_call_config.cost_estimate`.

@@ -221,7 +221,7 @@ def _precisions(product: Instruction) -> list[str]:
 def _is_product_call(instruction: Instruction) -> bool:
     return instruction.opcode == "custom-call" and str(
         instruction.attributes.get("custom_call_target", "")
-    ).startswith(("__cublas$", "__cudnn$conv", "__onednn$matmul"))
+    ).startswith(("__cublas$", "__cudnn$conv", "__cudnn$fmha", "__onednn$matmul"))
 
 
 _CYCLES = re.compile(r'"estimated_cycles":"?([0-9]{1,19})')
