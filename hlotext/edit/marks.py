@@ -39,9 +39,11 @@ def touch(journal: Journal, instruction: Instruction) -> None:
             own_lines(journal, instruction._computation._instructions)
             _forget_left_out(journal, instruction._computation)
     own_lines(journal, instruction._operands)
+    own_texts(journal, instruction)
     for callee in instruction.called_computations:
-        if callee._is_inline:
-            own_text(journal, callee)
+        if callee._is_implicit:  # what the wrapped operation calls may stand in the line too
+            for inner in callee._instructions:
+                own_texts(journal, inner)
     if instruction._computation is not None:
         touch_computation(journal, instruction._computation)
 
@@ -80,6 +82,13 @@ def own_lines(journal: Journal, operands: Iterable[Instruction]) -> None:
     for operand in operands:
         if operand._form in INSIDE:
             touch(journal, operand)
+
+
+def own_texts(journal: Journal, instruction: Instruction) -> None:
+    """Gives the bodies that stand inside of an instruction's line a text of their own."""
+    for callee in instruction.called_computations:
+        if callee._is_inline:
+            own_text(journal, callee)
 
 
 def touch_computation(journal: Journal, computation: Computation) -> None:

@@ -410,6 +410,10 @@ def add_computation(
             else:
                 edit.made(instruction, typed=False)
             members.meet(journal, module, instruction._shape)
+        inside = [c for i in computation._instructions for c in i.called_computations if c._is_inline]
+        for callee in inside:  # it is called from two places now
+            marks.own_text(journal, callee)
+        calls.bring_before(journal, module, computation, inside)
         edit.numbers(computation)
         marks.touch_signature(journal, computation)
 
