@@ -157,7 +157,7 @@ EIGENVALUES = """  whole = f32[2048,2048]{0,1} broadcast(one)
 @pytest.mark.parametrize(("kernels", "solver", "count"), [(10, "", 1), (2000, "", 0), (10, EIGENVALUES, 0)])
 def test_launches_and_solvers_take_time_too(kernels: int, solver: str, count: int) -> None:
     """The gather takes 9 microseconds of each round; 2,000 kernels with nothing to do take two milliseconds, and so do
-    many eigenvalues, of which the estimate knows nothing."""
+    many eigenvalues, beside which it is no warning."""
     lines = [f"  x{n + 1} = f32[64,64]{{1,0}} fusion(x{n}), kind=kLoop, calls=tanh" for n in range(kernels)]
     lines.append(solver)
     text = (
@@ -165,8 +165,9 @@ def test_launches_and_solvers_take_time_too(kernels: int, solver: str, count: in
         .replace("KERNELS", "\n".join(lines))
         .replace("LAST", str(kernels))
     )
-    found = lint.run(hlo.parse(text), lint.Config(select=("C101",), **support.SAY_ALL))
-    assert [finding.code for finding in found] == ["C101"] * count
+    found = lint.run(hlo.parse(text), lint.Config(select=("C101",)))
+    warned = [finding.code for finding in found if finding.severity is hlo.Severity.WARNING]
+    assert warned == ["C101"] * count
 
 
 FLYING = """HloModule flying, is_scheduled=true, num_partitions=4, frontend_attributes={ON_GPU}

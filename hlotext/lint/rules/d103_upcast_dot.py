@@ -48,6 +48,8 @@ class UpcastDot(Rule):
         every = [one for one in products(context) if _is_wide(one)]
         if not every:
             return
+        held: dict[Instruction, float] = {}
+        reports: list[Report] = []
         narrow = _Narrow({(one.dot, one.value.fusions): one for one in every})
         for product in every:
             if not all(map(narrow.was, product.operands)):
@@ -65,7 +67,8 @@ class UpcastDot(Rule):
             now = max(bound, moves)
             saved = seconds * (1 - after / now) if now else 0.0
             saved += sum(context.prices.seconds(one) for one in around) / 2
-            yield Report(
+            held.update(dict.fromkeys([product.whole, *around], 0.5))
+            report = Report(
                 product.dot,
                 f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} is made in f32, of "
                 "operands that were narrower",
@@ -73,8 +76,11 @@ class UpcastDot(Rule):
                 "them (such as a table of positions), not them",
                 flops=context.flops(product.dot),
                 seconds=saved,
-                peak_bytes=context.saved_peak(dict.fromkeys([product.whole, *around], 0.5)),
             )
+            reports.append(report)
+        # Memory is one for all of them: what falls is the peak.
+        for number, report in enumerate(reports):
+            yield attrs.evolve(report, peak_bytes=context.saved_peak(held) if not number else 0)
 
 
 def _is_wide(product: Product) -> bool:

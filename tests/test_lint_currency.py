@@ -1,0 +1,158 @@
+"""The currency of lint: what a finding saves of the step and of the peak, and what follows from that alone."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+import hlotext as hlo
+from hlotext import cost, lint
+from hlotext.analysis import call_graph, most_trips
+from hlotext.analysis.chips import chip
+from tests import support
+from tests.cli_support import run
+
+TEXT = (support.DATA / "lint" / "G116.txt").read_text("utf-8")
+FIRES = TEXT[: TEXT.index("HloModule silent")]
+UNKNOWN = FIRES.replace("direction=LT", "direction=NE").replace(
+    "bound = s32[] constant(8)", "bound = s32[] add(n, n)"
+)
+
+
+def only(text: str, **settings: object) -> list[lint.Finding]:
+    """What G116 finds in a text, with nothing too small."""
+    config = lint.Config(**{**support.SAY_ALL, "select": ("G116",), **settings})
+    return lint.run(hlo.parse(text), config)
+
+
+def test_a_finding_says_what_its_repair_saves() -> None:
+    """Of the product that is made in each of 8 rounds, 7 are spared; half of the step is that product."""
+    (finding,) = only(FIRES, chip="h100")
+    module = hlo.parse(FIRES)
+    estimate = cost.estimate(module, "h100")
+    square = next(one for one in estimate.instructions if one.name == "square")
+    assert finding.waste == "again"
+    assert finding.seconds == pytest.approx(square.seconds * 7 / 8)
+    assert finding.share == pytest.approx(square.seconds * 7 / 8 / estimate.seconds)
+    assert finding.basis == "h100, known trip counts"
+    assert only(FIRES)[0].basis == "cpu (default chip), known trip counts"
+
+
+def test_severity_is_a_function_of_share_and_floor() -> None:
+    """A warning from the one threshold on, a note from the other, and below the floor never a warning."""
+    (finding,) = only(FIRES)
+    share, seconds = finding.share, finding.seconds
+    assert seconds is not None
+    severities = [
+        [one.severity.value for one in only(FIRES, **settings)]
+        for settings in (
+            {"warn": share, "note": share},
+            {"warn": share * 1.01, "note": share},
+            {"warn": share * 1.01, "note": share * 1.01},
+            {"floor_seconds": seconds},
+            {"floor_seconds": seconds * 1.01},
+            {"floor_seconds": seconds * 1.01, "warn": share * 1.01},
+        )
+    ]
+    assert severities == [["warning"], ["note"], [], ["warning"], ["note"], []]
+
+
+def test_a_loop_of_unknown_length_is_said_and_can_be_told() -> None:
+    """32 rounds are taken for it; a user who knows says how many."""
+    (finding,) = only(UNKNOWN, chip="h100")
+    assert finding.basis == "h100, 1 loop taken for 32 rounds"
+    (told,) = only(UNKNOWN, chip="h100", trips={"body": 8})
+    (known,) = only(FIRES, chip="h100")
+    assert told.basis == "h100, known trip counts"
+    assert told.seconds == pytest.approx(known.seconds)
+
+
+def test_a_condition_that_asks_for_two_things_bounds_a_loop() -> None:
+    """`and(not done, i < n)` is true n times at the most."""
+    text = FIRES.replace(
+        "ROOT less = pred[] compare(n, bound), direction=LT",
+        "done = pred[] compare(n, n), direction=NE\n  less = pred[] compare(n, bound), direction=LT\n"
+        "  ROOT both = pred[] and(done, less)",
+    )
+    ((loop, trips),) = call_graph(hlo.parse(text)).loops()
+    assert (trips, most_trips(loop)) == (None, 8)
+    (finding,) = only(text)
+    assert finding.basis == "cpu (default chip), 1 loop for the most rounds that the condition allows"
+
+
+def test_rounds_of_what_is_no_loop_are_refused() -> None:
+    with pytest.raises(ValueError, match="no loop has a body named nobody; bodies: body"):
+        cost.estimate(hlo.parse(FIRES), "h100", trips={"nobody": 2})
+
+
+def test_the_cpu_row_has_four_figures() -> None:
+    """Types without a peak of their own take that of bf16, and rates that it lacks cost nothing."""
+    rates = chip("cpu").rates
+    assert [rates.peak(kind) for kind in ("f64", "f32", "tf32", "int8")] == [rates.peaks["bf16"]] * 4
+    assert (rates.launch, rates.collective_launch, rates.vector, rates.dcn) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("type_", "precision", "ratio"),
+    [
+        ("bf16", "", 1),
+        ("f32", "", 2),
+        ("f32", ", operand_precision={highest,highest}", 14.8),
+        ("f64", "", 14.8),
+    ],
+)
+def test_products_take_time_by_type_and_precision(type_: str, precision: str, ratio: float) -> None:
+    """On an H100, where the operations decide."""
+    matrix = "TYPE[8192,8192]{1,0}"
+    text = (
+        f"HloModule m, is_scheduled=true\n\nENTRY e {{\n  a = {matrix} parameter(0)\n"
+        f"  ROOT p = {matrix} dot(a, a), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}PRECISION\n}}\n"
+    )
+    found = cost.estimate(hlo.parse(text.replace("TYPE", type_).replace("PRECISION", precision)), "h100")
+    narrow = cost.estimate(hlo.parse(text.replace("TYPE", "bf16").replace("PRECISION", "")), "h100")
+    assert found.seconds / narrow.seconds == pytest.approx(ratio, rel=0.02)
+
+
+def test_baselines_hold_no_shares() -> None:
+    """They change with the chip; the same finding on another chip is known."""
+    first, second = only(FIRES, chip="h100"), only(FIRES, chip="cpu")
+    assert first[0].share != second[0].share
+    baseline = lint.Baseline.of(first)
+    assert baseline == lint.Baseline.of(second)
+    assert "share" not in baseline.to_text()
+    assert not baseline.compare(second).new
+
+
+def test_costs_go_out_in_json(tmp_path: object) -> None:
+    """The five fields together, only of what has a cost; --fail-on asks for a share, notes too."""
+    path = support.DATA / "lint" / "compiled" / "lasso_ista.gpu1.after_optimizations.txt.xz"
+    result = run("lint", path, "--format", "json-lines", "--select", "G116", "--chip", "h100")
+    assert '"waste":"again"' in result.stdout.replace(": ", ":")
+    assert '"basis":"h100, known trip counts"' in result.stdout.replace(": ", ":").replace(
+        "counts ", "counts"
+    )
+    codes = [
+        run("lint", path, "--select", "G116", "--fail-on", condition).exit_code
+        for condition in ("share>3%", "share>=0.03", "share>99%", "share>=100%")
+    ]
+    assert codes == [1, 1, 0, 0]
+    assert run("lint", path, "--fail-on", "cost>3%").exit_code == 2
+    assert run("lint", path, "--trips", "body").exit_code == 2
+
+
+def test_half_of_a_joined_product_can_be_the_same() -> None:
+    """XLA joins two products that share an operand: the half of the matrix that stays is found by its range."""
+    joined = FIRES.replace(
+        "  square = f32[256,256]{1,0} dot(kept, kept)",
+        "  both = f32[256,512]{1,0} concatenate(x, kept), dimensions={1}\n"
+        "  products = f32[256,512]{1,0} dot(kept, both), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+        "  square = f32[256,256]{1,0} slice(products), slice={[0:256], [256:512]}, metadata={} //",
+    ).replace(", metadata={} //, lhs_contracting_dims={1}, rhs_contracting_dims={0}", "")
+    (finding,) = only(joined)
+    assert finding.message.startswith("a part of the product of 256x256 and 256x512 is computed again")
+
+
+def test_every_rule_with_a_cost_says_its_kind() -> None:
+    kinds = {rule.waste for rule in lint.builtin_rules().values()} - {""}
+    assert kinds == set(lint.WASTES)
+    assert attrs.fields(lint.Config).warn.default == 0.01
