@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import hlotext as hlo
-from hlotext import lint
+from hlotext import compiler, lint
 from hlotext.ir import collector
 from tests import support
 
@@ -113,3 +113,13 @@ def test_only_what_the_program_froze_is_left_alone() -> None:
         [sys.executable, "-c", _FREEZING], capture_output=True, text=True, check=True, cwd=support.ROOT
     )
     assert run.stdout.split() == ["False", "True"]
+
+
+def test_copy_insertion_is_not_interrupted() -> None:
+    """The collector would walk through the whole module again and again while it grows."""
+    loops = "".join(f"  copy.{n} = f32[4] copy(p)\n" for n in range(3_000))
+    module = hlo.parse(f"ENTRY e {{\n  p = f32[4] parameter(0)\n{loops}  ROOT n = f32[4] negate(p)\n}}\n")
+    compiler.copy_insertion(module, "cpu")
+    before = sum(generation["collections"] for generation in gc.get_stats())
+    compiler.copy_insertion(module, "cpu")
+    assert sum(generation["collections"] for generation in gc.get_stats()) - before < 10

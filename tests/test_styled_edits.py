@@ -256,6 +256,21 @@ def test_a_damaged_line_before_one_that_begins_with_a_comment() -> None:
     assert [i.name for i in again.entry] == ["b", "a", "c"]
 
 
+def test_a_damaged_line_before_one_with_a_comment_in_front_of_its_sign() -> None:
+    text = (
+        "ENTRY e {\n  a /* = */ = /* shape */ f32 /**/ [ /* 2 */ 2 ] parameter /* */ ( /* number */ 0 /**/ )\n"
+        "  b = f32[2] ?constant({1,\n  2} )\n  ROOT c = f32[2] add(a, b)\n}\n"
+    )
+    m = hlo.parse_tolerant(text).module
+    m.entry["b"].move_before(m.entry["a"])
+    again = hlo.parse_tolerant(str(m)).module
+    assert [(i.name, i.opcode) for i in again.entry] == [
+        ("b", "(unreadable)"),
+        ("a", "parameter"),
+        ("c", "add"),
+    ]
+
+
 def test_an_op_line_calls_nothing_of_its_own() -> None:
     m = hlo.parse("ROOT t = f32[] reduce(f32[4] a, f32[] b), dimensions={0}, to_apply=_")
     assert m.entry.root.called_computations[0] is not m.entry

@@ -17,6 +17,7 @@ from hlotext.compiler.decision import Decision, Outcome
 from hlotext.compiler.platforms import platform_of
 from hlotext.compiler.removing_copies import remove_copies
 from hlotext.compiler.special_copies import add_special_copies
+from hlotext.ir import collector
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.age import XlaAge
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age
@@ -98,9 +99,10 @@ def _after_schedule(module: Module, age: XlaAge) -> list[Decision]:
 
 
 def _on_copy(module: Module, work: Callable[[Module], list[Decision]]) -> Outcome:
-    copy = module.clone()
-    with copy.transaction():
-        decisions = work(copy)
+    with collector.paused(pays=False):  # what is made here is no garbage, however much there is of it
+        copy = module.clone()
+        with copy.transaction():
+            decisions = work(copy)
     return Outcome(copy, tuple(decisions))
 
 

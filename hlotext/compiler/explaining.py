@@ -29,6 +29,7 @@ from hlotext.dumps import Step
 from hlotext.dumps.identity import owner
 from hlotext.dumps.identity.owners import START
 from hlotext.dumps.stages import stages
+from hlotext.ir import collector
 from hlotext.rewrite.passes.base import Age
 
 AGREES, DIFFERS = "agrees", "differs"
@@ -205,9 +206,10 @@ def explain(
     old, new = module_of(before), module_of(after)
     known = platform or platform_of(old).value
     platform_of(old, known)
-    outcome, notes = _ask(name, known, old, new, log, age)
-    accounting = Accounting(old, new, name or "")
-    views = tuple(views_of(name, accounting, known))
+    with collector.paused(pays=False):
+        outcome, notes = _ask(name, known, old, new, log, age)
+        accounting = Accounting(old, new, name or "")
+        views = tuple(views_of(name, accounting, known))
     if views:
         notes = []
     return Explanation(name, known, old, new, accounting, outcome, tuple(notes), views)

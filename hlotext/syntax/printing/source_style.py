@@ -301,14 +301,21 @@ class _Copier:
                 run.add(self.style.line_start)  # what cannot be read ends with its line
             else:
                 run.copy(gaps[instruction._start], instruction._start)
+            is_hidden = is_bad and self._is_hidden(instruction)
             is_bad = isinstance(instruction, BadInstruction)
-            if instruction.is_touched:
+            if instruction.is_touched or is_hidden:
                 run.add(self.line(instruction))
                 continue
             if instruction is unmarked:
                 run.add("ROOT ")
             run.copy(instruction._start, instruction._end)
         self._close(computation, gaps[-1])
+
+    def _is_hidden(self, instruction: Instruction) -> bool:
+        """Whether nobody sees the beginning of a line behind one that cannot be read: a comment before `=` is enough."""
+        return _BEGINNING.match(self.source[instruction._start : instruction._end]) is None and all(
+            operand._form is Form.LINE for operand in instruction._operands
+        )
 
     def _gaps_in(self, computation: Computation, position: int) -> dict[int, int]:
         """For each op line of the source by start: where the blanks before it begin; -1: after the last line."""
@@ -345,6 +352,7 @@ def unmarked_root(computation: Computation, source: str) -> Instruction | None:
     return None if _is_word(source, root._start, "ROOT") else root
 
 
+_BEGINNING = re.compile(r"(?:ROOT[ \t]+)?%?[\w.-]+[ \t]*=")
 _ALONE = re.compile(r"(?:ENTRY[ \t]+)?+%?+[\w.-]++[ \t]*+[\r\n]")
 """The name of a computation whose header goes on in another line."""
 
