@@ -11,7 +11,10 @@ from collections import Counter
 import pytest
 
 import hlotext as hlo
+from hlotext.diff.matching import _agrees as agrees
 from hlotext.ir.nodes.effects import has_side_effect
+from hlotext.ir.tables import traits
+from hlotext.semantics.passing import KEEP_LAYOUT
 from tests import opcode_sets
 from tests.support import DATA, ROOT
 
@@ -104,3 +107,19 @@ def test_sets_of_opcodes_name_opcodes() -> None:
 
 OF_OTHER_TEXTS = {"custom-fusion"}
 """Words of texts that are not XLA's, and that sets name beside opcodes."""
+
+
+def test_elementwise_functions_keep_the_layout() -> None:
+    """Newer ones too (`exp2`, `log2`); XLA's own list lacks `atan`."""
+    assert traits.ELEMENTWISE - {"atan"} <= KEEP_LAYOUT
+
+
+def test_called_computations_are_no_difference_of_attributes() -> None:
+    """Those of select-and-scatter belong to their modules as all others do."""
+    text = (
+        "ge { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=GE }\n"
+        "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }\n"
+        "ENTRY e { x = f32[4] parameter(0)  s = f32[2] parameter(1)  i = f32[] constant(0)\n"
+        "  ROOT r = f32[4] select-and-scatter(x, s, i), window={size=2 stride=2}, select=ge, scatter=add }\n"
+    )
+    assert agrees(hlo.parse(text).entry.root, hlo.parse(text).entry.root)

@@ -46,7 +46,7 @@ def paused(*, pays: bool = True) -> Iterator[None]:
     try:
         yield
     finally:
-        # What was made is not garbage, so the collector need not walk through it at once: freezing and unfreezing
+        # The new objects are not garbage, so the collector need not walk through it at once: freezing and unfreezing
         # moves it to the oldest generation. (A program that has frozen objects itself is left alone.)
         if not _debt.finds_frozen():
             _debt.made += max(0, gc.get_count()[0] - before)

@@ -89,7 +89,7 @@ def remembered(make: Callable[Parameters, Made]) -> Callable[Parameters, Made]:
     @functools.wraps(make)
     def call(*arguments: Parameters.args, **named: Parameters.kwargs) -> Made:
         made: Any = make(*arguments, **named)
-        # What else a pattern asks for does not matter to the condition.
+        # Other parts of the pattern do not matter to the condition.
         plain = tuple(Pattern(opcode=a.opcode) if isinstance(a, Pattern) else a for a in arguments)
         if isinstance(made, Condition):
             return cast("Made", attrs.evolve(made, origin=(call, plain, named)))

@@ -230,7 +230,7 @@ class Bodies:
                 has_predecessors = True
                 earlier = tuple(dict.fromkeys([defined[number] for number in varints(predecessors, 1)]))
                 attributes = {**attributes, "control-predecessors": earlier}
-            # What `Instruction(...)` would do, in half of its time.
+            # The same as `Instruction(...)`, in half of its time.
             instruction = new(Instruction)
             instruction._name = name
             instruction._opcode = opcode
@@ -271,7 +271,7 @@ class Bodies:
         try:
             return before, key, lists, rest, self._parts(before, rest)
         except ProtoError:
-            # What looked like the id may lie inside of another field.
+            # The apparent id may be inside another field.
             whole = found.string
             data = whole.encode("latin-1")
             position = 0

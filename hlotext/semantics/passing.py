@@ -292,7 +292,7 @@ def check_kept(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
             : len(operands) // 2
         ]  # the TPU compiler leaves updates in the layout that they have
     for number, operand in enumerate(operands):
-        # What has several results has as many operands first, one for each.
+        # An operation with several results has as many operands first, one for each.
         mine = _element(shape, number) if shape.is_tuple else shape
         theirs = operand.shape
         if (

@@ -175,7 +175,7 @@ class _Reading:
         errors = self.reporter.count(Severity.ERROR)
         position = self._head(module, start, recovery.tolerant_scanner.TolerantScanner.recover_head)
         scanner = Scanner(module, self.reporter, self.infer)
-        # What is right is read as `parse` reads it; guesses begin with the line where that fails.
+        # Valid text is read as by `parse`; guesses begin with the line where that fails.
         try:
             with self.reporter.trying():
                 end = scanner.computations(position, len(self.text))

@@ -14,7 +14,7 @@ _ESCAPES = [
 for _char, _escape in {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "'": "\\'", "\\": "\\\\"}.items():
     _ESCAPES[ord(_char)] = _escape
 
-# What may stand around a dict without changing that it is one. Possessive, so that it never tries again.
+# Blanks and comments around a dict. Possessive, so that it never backtracks.
 _BLANK = late(r"(?:[ \t\r\n]|//[^\r\n]*|/\*[\s\S]*?\*/)*+")
 # An unclosed quote comes out as a lone `"`, which is found out once and ends the search.
 _DICT_TOKEN = late(r'[{}]|"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+"|"')

@@ -218,7 +218,7 @@ def begun(text: str, start: int, end: int) -> Begun | None:
         return reading.begun.opened(found, shape, opcode, match.start(4))
     attributes, comma = [], close + 1
     for attribute, behind in _first_attributes(text[close + 1 : stop], close + 1, WHOLE):
-        # What is not known may go on behind the comma, and a comment may take it away.
+        # An unknown value may continue after the comma, and a comment may hide the comma.
         if (
             attribute_rule(attribute.name) is None
             or not text.startswith(",", close + 1 + behind)

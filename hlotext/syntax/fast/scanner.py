@@ -515,7 +515,7 @@ class Scanner:
             if attributes is None and (attributes := tail_of(scope, head, tail)) is None:
                 return position
             end = match.end()
-            # What `Instruction(...)` would do, in less than half of its time.
+            # The same as `Instruction(...)`, in less than half of its time.
             instruction = new(Instruction)
             instruction._name = name
             instruction._opcode = opcode

@@ -162,7 +162,7 @@ def expected_words(terminals: frozenset[str]) -> str:
     if any(name.endswith("_ATTRIBUTE") for name in names):
         words["an attribute"] = None
     rest = {_WORDS.get(name, f"`{name.lower()}`") for name in names if not name.endswith("_ATTRIBUTE")}
-    # What has a name first, then the signs.
+    # Named tokens first, then punctuation.
     words |= dict.fromkeys(sorted(rest, key=lambda word: (word.startswith("`"), word)))
     found = list(words)
     if not found:

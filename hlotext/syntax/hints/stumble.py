@@ -76,7 +76,7 @@ def word_at(text: str, start: int, limit: int) -> str:
     return match[0] if match is not None else text[start : start + 1]
 
 
-# What is not closed ends with the text, so that it is not looked for again from each of its characters.
+# An unclosed string or comment ends with the text, so that its end is not searched for from each character.
 _BRACKET = re.compile(
     r"""\"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+(?:"|\\?\Z)|'[^'\\]*+(?:\\[\s\S][^'\\]*+)*+(?:'|\\?\Z)"""
     r"""|/\*[\s\S]*?(?:\*/|\Z)|//[^\r\n]*+|[(){}\[\]]"""

@@ -323,7 +323,7 @@ class Reader:
             else:
                 for computation in self._passing:
                     _forget(computation)
-                # What the scanners remember of texts grows with the module's parts.
+                # The scanners' caches of texts grow with the module's parts.
                 if is_end or len(module._parts) - self._parts_kept > _REMEMBERED:
                     self._idle.clear()
                     del module._parts[self._parts_kept :]

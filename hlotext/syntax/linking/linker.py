@@ -489,7 +489,7 @@ class Linker:
             if isinstance(instruction._attributes[name], tuple):
                 lists[instruction, name] = None
             else:
-                # What nothing defines stays as text.
+                # Undefined names stay text.
                 instruction._attributes[name] = RawValue(f"%{reference.name}") if found is None else found
         self.pending.clear()
         for instruction, name in lists:

@@ -99,7 +99,7 @@ def _values(data: bytes, shape: Shape) -> np.ndarray[Any, Any] | None:
         values = conversion.narrow_doubles(doubles, numbers.component_type(type_))
         return values.view(type_.dtype)
     integers = np.fromstring(spaced, dtype=np.int64, sep=" ")
-    # What does not fit comes as the nearest number that does, so those are left to the slow road.
+    # Values that do not fit become the nearest number that does, so these are left to the slow path.
     if integers.max() == 2**63 - 1 or integers.min() == -(2**63):
         return None
     return conversion.narrow_integers(integers, type_)

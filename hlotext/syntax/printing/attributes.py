@@ -239,8 +239,8 @@ class AttributePrinter(abc.ABC):
         row = opcodes.OPCODES.get(wrapped._opcode)
         if row is None:
             return []
-        # Whether the start has frontend attributes decides for all that XLA prints of the wrapped operation, the bodies
-        # inside it too, whatever the option says.
+        # Frontend attributes on the start decide for all that XLA prints of the wrapped operation, including the bodies
+        # inside it, whatever the option says.
         is_plain = not start._attributes.get("frontend_attributes")
         inner = type(self)(attrs.evolve(self.options, print_frontend_attributes=is_plain))
         inner._open, inner._room, inner._titles = self._open, self._room, self._titles

@@ -28,7 +28,7 @@ def parser(grammar: str, starts: Sequence[str], **callbacks: Any) -> lark.Lark:
 
     written = _written()
     if written is not None and written["key"] == key(grammar, starts):
-        # What Lark's own cache does, with tables that came with the package instead of a pickle.
+        # As Lark's own cache does, with tables that came with the package instead of a pickle.
         found: lark.Lark = lark.Lark.__new__(lark.Lark)._load(written["tables"], **callbacks)
         return found
     return lark.Lark(grammar, start=list(starts), **_OPTIONS, **callbacks)

@@ -190,7 +190,7 @@ class TolerantScanner(Scanner):
                 if failure.read.computations or failure.read.unfinished is not None:
                     return None, failure
                 first = first or failure
-                # What looked like the next header may have been the rest of this one.
+                # The apparent next header may have been the rest of this one.
                 self.statements.effort -= stop - start + CALL
                 if not is_header or not failure.is_at_end or stop == end or self.statements.effort < 0:
                     break
@@ -339,7 +339,7 @@ class TolerantScanner(Scanner):
         return self._broken_line(scope, start, end, failure)
 
     def _half_line(self, scope: Scope, match: re.Match[str], mark: str, end: int) -> int | None:
-        # What the grammar would read of it, twice: the op line up to the parenthesis, and then no op line.
+        # The text that the grammar would read, twice: the op line up to the parenthesis, and then no op line.
         blanks = line_records.lacks_comma(match[6])
         record = line_records.record(match, mark, has_tail=False) if blanks else None
         if record is None:

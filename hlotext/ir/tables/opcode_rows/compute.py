@@ -95,7 +95,7 @@ ROWS: tuple[Opcode, ...] = (
     Opcode(
         "dot",
         Family.CONTRACTION,
-        # What says where sparse operands have their elements, and how blocks are scaled, are further operands.
+        # Metadata of sparse operands and scales of blocks are further operands.
         Arity(2),
         "Sum of products over the contracting dimensions, for each index of the batch dimensions. "
         "Result: batch, lhs, rhs dimensions.",
