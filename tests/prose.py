@@ -55,7 +55,9 @@ def questions(package: str) -> Iterator[tuple[Path, int, str, str]]:
 
 def counts() -> Counter[str]:
     """Docstrings that begin as a question, by package."""
-    packages = sorted(path.name for path in (ROOT / "hlotext").iterdir() if path.is_dir())
+    packages = sorted(
+        path.name for path in (ROOT / "hlotext").iterdir() if path.is_dir() and path.name[0] != "_"
+    )
     return Counter({package: sum(1 for _ in questions(package)) for package in packages})
 
 

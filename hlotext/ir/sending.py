@@ -17,7 +17,7 @@ def check(function: Callable[..., Any], what: str) -> None:
 
 
 def named(module: str | None, path: str) -> Any:
-    """What stands in a module under a dotted path; None where nothing does."""
+    """Value at a dotted path in a module; None if there is none."""
     found: Any = sys.modules.get(module or "")
     for name in path.split("."):
         found = getattr(found, name, None)
@@ -25,7 +25,7 @@ def named(module: str | None, path: str) -> Any:
 
 
 def found(module: str, path: str) -> Any:
-    """What stands in a module under a dotted path, in a process that may not have imported the module yet."""
+    """Value at a dotted path in a module, in a process that may not have imported the module yet."""
     importlib.import_module(module)
     return named(module, path)
 

@@ -1,4 +1,4 @@
-"""What people hold in place of HLO text: objects of JAX and jaxlib, StableHLO, serialized modules.
+"""Conversion of other forms of a program to HLO: objects of JAX and jaxlib, StableHLO, serialized modules.
 
 One table for Python and commands. Nothing of JAX is imported: an object is told by its methods, bytes by their
 beginning.
@@ -29,9 +29,9 @@ class Held:
     what: str
     """For people."""
     is_data: Callable[[bytes], bool] | None = None
-    """Whether a file's bytes are of it."""
+    """True if a file's bytes have this form."""
     is_object: Callable[[Any], bool] | None = None
-    """Whether an object is."""
+    """True if an object has this form."""
     proto: Callable[[Any], bytes] | None = None
     """Its serialized HloModuleProto; ImportError without jaxlib."""
     help: str = ""

@@ -1,4 +1,4 @@
-"""What a text names although it leaves it out."""
+"""Values that a text names although it omits them."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Undefined:
         self._body = (0, 0)
         """A piece of the text, from somewhere to the end of a computation."""
         self._compact: tuple[int, bool] | None = None
-        """Whether the computation that ends there writes elements of tuples as operand paths."""
+        """End of a computation, and whether it writes elements of tuples as operand paths."""
 
     def instruction(self, code: str, what: str, name: str, position: int, known: Collection[str]) -> None:
         """Reports an instruction that is named at an offset, but not defined before it."""
@@ -64,7 +64,7 @@ class Undefined:
         )
 
     def is_left_out(self, name: str, position: int) -> bool:
-        """Whether no line defines a name, and its computation is compact: so do elements vanish that others wait for."""
+        """True if no line defines a name and its computation is compact: elements that others wait for are omitted there."""
         if self._places_of(name):
             return False
         end = self._end_of_body(position)

@@ -297,7 +297,7 @@ class AttributePrinter(abc.ABC):
         return self._use(use, instruction)
 
     def names_left_out(self, instruction: Instruction) -> bool:
-        """Whether control predecessors that a compact text leaves out are named: a full text would define them."""
+        """True if control predecessors that a compact text omits are named: a full text would define them."""
         computation = instruction._computation
         return self.options.compact_gte and computation is not None and is_compact(computation)
 
@@ -313,7 +313,7 @@ class AttributePrinter(abc.ABC):
 
 
 def is_compact(computation: Computation) -> bool:
-    """Whether the compact form writes some operand of a computation behind its tuple's name."""
+    """True if the compact form writes an operand of a computation after its tuple's name."""
     return any(operand._opcode == "get-tuple-element" for i in computation for operand in i._operands)
 
 

@@ -76,7 +76,7 @@ def is_binary(data: bytes | str) -> bool:
 
 
 def is_foreign(data: bytes | str) -> bool:
-    """Whether this may be a program in another language, which `hlotext.proto.converted` tells: MLIR, or a pickle."""
+    """True if this may be a program in another format, which `hlotext.proto.converted` detects: MLIR, or a pickle."""
     if isinstance(data, str):
         return False
     return data[:1] in (b"M", b"\x80") or (b"HloModule" not in data[:_PROBED] and b"func" in data[:_PROBED])
