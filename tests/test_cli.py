@@ -102,7 +102,7 @@ def test_what_a_later_xla_writes_is_shown_with_a_note(path: Path) -> None:
         ("llvm_ir.ll", "LLVM IR"),
         ("buffer_assignment.txt", "buffer assignment"),
         ("live_range.txt", "live ranges"),
-        ("stablehlo.mlir", "MLIR"),
+        ("stablehlo.mlir", "StableHLO"),
         ("binary.bin", "binary"),
         ("empty.txt", "empty"),
         ("blank.txt", "empty"),
