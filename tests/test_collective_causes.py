@@ -302,3 +302,21 @@ def test_dump_why_says_the_same_sentence(tmp_path: Path) -> None:
     for one in compilation.collectives():
         cause = compilation.why(one.instruction.name)
         assert (cause.cause, cause.because) == ("partitioning", one.why.removeprefix("because "))
+
+
+def test_warnings_in_a_log_are_matched(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(
+        "W1123 21:34:08.955252 13936 spmd_partitioner.cc:666] [SPMD] Involuntary full rematerialization. The compiler cannot "
+        "go from sharding {devices=[2,1,4]<=[8] last_tile_dim_replicate} to {devices=[1,4,2]<=[2,4]T(1,0) "
+        "last_tile_dim_replicate} efficiently for HLO operation %param = f32[32,128]{1,0} parameter(0), "
+        'sharding={devices=[2,1,4]<=[8] last_tile_dim_replicate}, metadata={op_name="x"}. As the last resort, SPMD will '
+        "replicate the tensor and then partition it to obtain the target sharding, which is inefficient.\n"
+    )
+    folder = str(DATA / "collectives" / "cpu_0.12.constraint_all_to_all.gspmd.tar.xz")
+    result = run("dump", "collectives", folder, "--mesh", "dp=2,tp=4", "--log", str(log))
+    assert "gathered whole and cut again" in result.stdout
+    assert "warned    Involuntary full rematerialization" in result.stdout
+    other = str(DATA / "collectives" / "cpu_0.12.mlp_second_wrong.shardy.tar.xz")
+    assert "warned" not in run("dump", "collectives", other, "--log", str(log)).stdout
+    assert run("dump", "collectives", folder, "--log", str(tmp_path / "nosuch")).exit_code == 2

@@ -16,6 +16,7 @@ from hlotext.cli.figures import place_text
 from hlotext.cli.folders import chosen
 from hlotext.cli.output import echo, output
 from hlotext.dumps.collectives.wording import along, sure_of
+from hlotext.syntax.source.inputs import decode, read_data
 
 _ROWS = 20
 
@@ -25,10 +26,17 @@ _ROWS = 20
 @click.option("-i", "--instruction", "names", metavar="NAME", multiple=True, help="Only this collective.")
 @click.option("-m", "--module", metavar="NAME|NUMBER", help="Of several compilations which one.")
 @click.option("--mesh", metavar="NAME=SIZE,...", help="The mesh, the most major axis first: dp=2,tp=4.")
+@click.option("--log", metavar="FILE", help="A log whose warnings of the partitioner are shown beside.")
 @limit_option(_ROWS, "Collectives")
 @FORMAT
 def command(
-    path: str, names: tuple[str, ...], module: str | None, mesh: str | None, limit: int, output_format: str
+    path: str,
+    names: tuple[str, ...],
+    module: str | None,
+    mesh: str | None,
+    log: str | None,
+    limit: int,
+    output_format: str,
 ) -> None:
     """Why each collective of the final text is there, and which annotation would spare it.
 
@@ -47,8 +55,10 @@ def command(
     found = _told(c, mesh)
     if names:
         found = tuple(_named(found, name) for name in names)
+    warnings = _warnings(found, log) if log is not None else {}
     if output_format == "json":
-        write_json({"module": c.name, "mesh": mesh, "collectives": [cause_json(one) for one in found]})
+        documents = [{**cause_json(one), "warnings": warnings.get(one.instruction.name, [])} for one in found]
+        write_json({"module": c.name, "mesh": mesh, "collectives": documents})
         return
     out = output()
     if not found:
@@ -61,7 +71,7 @@ def command(
         groups.setdefault((one.communication.kind, one.why), []).append(one)
     shown = list(groups.values())[: limit or None]
     for group in shown:
-        _show(group)
+        _show(group, [text for one in group for text in warnings.get(one.instruction.name, [])])
     left = len(groups) - len(shown)
     if left:
         echo(f"  {left} more (--limit 0 shows all)")
@@ -92,7 +102,18 @@ def _sent(one: dumps.CollectiveCause) -> int:
     return one.communication.sent_bytes * (one.communication.runs or 1)
 
 
-def _show(group: Sequence[dumps.CollectiveCause]) -> None:
+def _warnings(found: Sequence[dumps.CollectiveCause], log: str) -> dict[str, list[str]]:
+    """The sentences of the partitioner's warnings, by collective."""
+    try:
+        data, _ = read_data(log)
+        text = data if isinstance(data, str) else decode(data)
+    except hlo.InputError as error:
+        raise Unreadable(str(error)) from None
+    told = dumps.collectives.warned(found, text)
+    return {name: list(dict.fromkeys(one.text for one in messages)) for name, messages in told.items()}
+
+
+def _show(group: Sequence[dumps.CollectiveCause], warnings: Sequence[str]) -> None:
     """One collective, and the names of those that are there for the same reason."""
     out = output()
     one = group[0]
@@ -120,6 +141,7 @@ def _show(group: Sequence[dumps.CollectiveCause]) -> None:
         ]
         facts += [(name, text) for name, text in lines if text and text not in said]
         said.update(text for name, text in lines if name != "sure")
+    facts += [("warned", text) for text in dict.fromkeys(warnings)]
     if len(group) > 1:
         facts.append(("alike", ", ".join(other.instruction.name for other in group[1:])))
     out.facts(facts)

@@ -7,11 +7,13 @@ from hlotext.ir.doors import door
 if TYPE_CHECKING:
     from hlotext.dumps.collectives.answers import collectives, told_by_the_end
     from hlotext.dumps.collectives.records import CollectiveCause, Place, Reason, Suggestion
+    from hlotext.dumps.collectives.warnings import warned
 
 __getattr__ = door(
     __name__,
     answers=("collectives", "told_by_the_end"),
     records=("CollectiveCause", "Place", "Reason", "Suggestion"),
+    warnings=("warned",),
 )
 
-__all__ = ["CollectiveCause", "Place", "Reason", "Suggestion", "collectives", "told_by_the_end"]
+__all__ = ["CollectiveCause", "Place", "Reason", "Suggestion", "collectives", "told_by_the_end", "warned"]
