@@ -56,6 +56,12 @@ def test_it_goes_with_the_compact_form() -> None:
     assert all(len(i.attributes.get("control-predecessors", ())) == len(i.control_predecessors) for i in copy)
 
 
+def test_reread_it_is_gone() -> None:
+    module = hlo.reread(hlo.parse(TEXT))
+    assert [i.name for i in module.entry["y"].attributes["control-predecessors"]] == ["x"]
+    assert "control-predecessors" not in module.entry["z"].attributes
+
+
 def test_what_is_undone_comes_back() -> None:
     module = hlo.parse(TEXT)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
+from hlotext.edit.marks import without_left_out
 from hlotext.ir.nodes.computation import computation_order, instruction_post_order
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
@@ -90,6 +91,7 @@ def _rename(module: Module, given: dict[Instruction, str]) -> None:
         for instruction in computation._instructions:
             instruction._name = instructions.unique(given.get(instruction, instruction._name))
             instruction._place, instruction._form = None, Form.LINE
+            instruction._attributes = without_left_out(instruction._attributes)
 
 
 def _anonymous_names(module: Module) -> dict[Instruction, str]:
