@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from hlotext import cost
-from hlotext.analysis import Backend, CallGraph, Communication, backend_of, call_graph, fact
+from hlotext.analysis import CallGraph, Communication, backend_of, call_graph, fact
+from hlotext.analysis.chips import chip
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -23,10 +24,11 @@ from hlotext.lint.helpers import (
     takers,
     works,
 )
+from hlotext.lint.price import DEFAULTS, estimate_once
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, source
 
-CHIPS = {Backend.GPU: "h100", Backend.TPU: "v5e", Backend.CPU: "cpu"}
+CHIPS = DEFAULTS
 """The chip on which times are estimated where none is set."""
 _WHOLE = frozenset({"all-reduce", "collective-broadcast"})
 """Kinds that need all of what makes their operands. Of the others XLA makes loops of permutes, with a part of the product
@@ -139,8 +141,8 @@ def _multiplies(instruction: Instruction) -> bool:
 @fact
 def _estimated(module: Module) -> cost.Estimate | None:
     backend = backend_of(module)
-    chip = CHIPS.get(backend) if backend is not None else None
-    return cost.estimate(module, chip) if chip is not None else None
+    name = CHIPS.get(backend) if backend is not None else None
+    return estimate_once(module, chip(name), {}) if name is not None else None
 
 
 @fact
