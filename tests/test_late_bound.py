@@ -96,6 +96,7 @@ def test_copies(text: str) -> None:
 
 
 def test_protos_there_and_back(text: str) -> None:
+    pytest.importorskip("google.protobuf")
     module = proto.read_module(hlo.parse(text).to_proto())
     assert is_sound(module)
     assert hlo.reread(module).to_text() == hlo.reread(hlo.parse(text)).to_text()

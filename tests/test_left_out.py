@@ -34,6 +34,7 @@ def test_it_is_kept_beside_those_that_are_there() -> None:
 def test_copies(copied: str) -> None:
     module = hlo.parse(TEXT)
     if copied == "proto":  # which knows instructions by their numbers alone
+        pytest.importorskip("google.protobuf")
         module = proto.read_module(module.to_proto())
         assert [i.name for i in module.entry["y"].control_predecessors] == ["x"]
         assert not module.entry["z"].control_predecessors
