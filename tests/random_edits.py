@@ -52,7 +52,9 @@ class Editor:
         return self.random.choice(self.module.computations)
 
     def any_caller(self) -> hlo.Instruction | None:
-        callers = [i for i in self.module.instructions() if "to_apply" in i.attributes]
+        callers = [
+            i for i in self.module.instructions() if isinstance(i.attributes.get("to_apply"), hlo.Computation)
+        ]
         return self.random.choice(callers) if callers else None
 
     def neighbours(self) -> tuple[hlo.Instruction, hlo.Instruction]:

@@ -61,8 +61,10 @@ def with_known_names(computation: Computation, attributes: dict[str, Any]) -> di
     """The attributes as an instruction of a computation may have them: only a compact text leaves something out."""
     if "control-predecessors" not in attributes:
         return attributes
-    is_compact = any(i._form is Form.COMPACT for i in computation._instructions)
-    return attributes if is_compact else without_left_out(attributes)
+    known = without_left_out(attributes)
+    if known is attributes:  # hence no look at all instructions for each new one
+        return attributes
+    return attributes if any(i._form is Form.COMPACT for i in computation._instructions) else known
 
 
 def without_left_out(attributes: dict[str, Any]) -> dict[str, Any]:
