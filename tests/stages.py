@@ -66,7 +66,9 @@ LINES: dict[str, tuple[str, ...]] = {
 WITHOUT_MODULE = {
     "rule": "reads codes",
     "passes": "lists passes",
+    "bisect": "runs another program many times",
     "reduce": "runs another program many times",
+    "run": "runs the program",
     "dump": "takes folders of a compilation",
     "explain": "takes two steps of a compilation",
     "layout": "takes shapes",

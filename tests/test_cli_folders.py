@@ -119,7 +119,7 @@ def test_findings_to_a_file_and_exit_zero(tmp_path: Path) -> None:
 def test_settings_and_files_of_lint(tmp_path: Path) -> None:
     """What would run, and on what."""
     settings = tmp_path / "hlotext.toml"
-    settings.write_text('[lint]\nselect = ["L101"]\nmin-bytes = 77\n')
+    settings.write_text('[lint]\nselect = ["L101"]\nfloor-bytes = 77\n')
     text = run("lint", "--config", settings, "--show-settings", PACKED).stdout
     assert f"from {settings}" in text
     assert "L101" in text

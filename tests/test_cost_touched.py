@@ -188,5 +188,4 @@ def test_everything_of_ours_shows_it_and_xla_s_figure_stays() -> None:
     assert sum(part.bytes_accessed for part in behind.by("opcode").values()) == expected
     times = cost.estimate(behind.module, "h100")
     assert times.seconds < 1.1e-6  # of which starting the kernel is most
-    assert times.roofline_seconds is not None
-    assert times.roofline_seconds > 1e-3
+    assert times.roofline_seconds is None  # the TPU compiler's own figure

@@ -58,6 +58,7 @@ REFUSED = {
     ),
     "explain": ("explain FILE OTHER --pass dce", "explain ONE OTHER --pass dce"),
     "reduce": ("reduce FILE -- true",),
+    "run": ("run FILE", "run ONE --against OTHER"),
     "convert": ("convert FILE -o -", "convert FILE -o OUT.pb"),
     "extract": ("extract TWICE -i only_there",),
     "memory": ("memory FILE --svg OUT",),
@@ -73,7 +74,7 @@ REFUSED = {
 }
 """Command lines that mean one module."""
 
-WITHOUT = frozenset({"message", "rule", "layout", "opcodes", "passes", "schema"})
+WITHOUT = frozenset({"bisect", "message", "rule", "layout", "opcodes", "passes", "schema"})
 """Commands that read no module."""
 
 

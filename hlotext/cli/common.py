@@ -137,13 +137,14 @@ def _complain(text: str) -> None:
 def read(place: str | Text, *, with_errors: bool = False) -> hlo.ParseResult:
     """The modules of a path, of `-` or of a file of a dump folder, with notes on what this release does not know.
 
-    Raises Unreadable, for text that is no HLO only unless the caller wants to say its errors itself.
+    Other forms of a program are converted (`hlotext.proto.held`). Raises Unreadable, for text that is no HLO only unless the
+    caller wants to say its errors itself; to such a caller StableHLO is text that is no HLO.
     """
     where: dict[str, Any] = {"file": place if isinstance(place, str) else place.label}
     try:
         if isinstance(place, str):
             data, name = read_data(place)
-            if isinstance(data, bytes) and is_foreign(data):
+            if isinstance(data, bytes) and not with_errors and is_foreign(data):
                 data = hlo.proto.converted(data, name)
             if is_binary(data):
                 return _read_proto(data, name)

@@ -316,5 +316,11 @@ def _others() -> Iterator[tuple[str, str, int, Callable[[int], Ready]]]:
 OTHERS = tuple(_others())
 """What is done, with what, n, and what makes it ready for a size."""
 
-FIXED = {"passes": "lists passes", "opcodes": "lists opcodes", "schema": "lists schemas"}
-"""Commands whose input has no size."""
+FIXED = {
+    "passes": "lists passes",
+    "opcodes": "lists opcodes",
+    "schema": "lists schemas",
+    "bisect": "its time is that of COMMAND",
+    "run": "its time is jaxlib's",
+}
+"""Commands whose input has no size, or whose time is another program's."""
