@@ -6,12 +6,14 @@ import contextlib
 import importlib
 import inspect
 import pkgutil
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
+import numpy as np
 
 import hlotext as hlo
 from hlotext import (
@@ -20,6 +22,7 @@ from hlotext import (
     cost,
     diff,
     dumps,
+    execution,
     layout,
     lint,
     memory,
@@ -33,6 +36,7 @@ from hlotext import (
 )
 from hlotext import matchers as m
 from hlotext.dumps import identity
+from hlotext.interop import jax
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.types import element_type
 from hlotext.memory.compare import Difference
@@ -103,6 +107,7 @@ def _analysis(_: Path) -> Any:
         analysis.devices_of(module), analysis.mesh_of(module), analysis.age_of(module), analysis.summarize(module),
         analysis.places(module), analysis.argument_shards(module), analysis.parse_mesh("x=4"), analysis.Origins(),
         analysis.total_of(hlo.parse_shape("f32[3]")), analysis.Place("a.py", 1, "f"),
+        analysis.choose_chip(_corpus(TPU)),
     ]  # fmt: skip
 
 
@@ -126,7 +131,7 @@ def _cost(_: Path) -> Any:
 
     return [
         found, cost.estimate(module, "h100"), cost.scope_tree(found), cost.traffic(module),
-        as_tpu(_corpus(TPU), "v5e"),
+        as_tpu(_corpus(TPU), "v5e"), cost.CompilerEstimate(2e-6, 1, 2, 0.5),
         cost.Cost(), cost.Sum(), cost.Copy(module.entry.root, 3, 1),
         cost.Share(module.entry.root, module.entry, cost.Cost()),
     ]  # fmt: skip
@@ -168,7 +173,27 @@ def _dumps(folder: Path) -> Any:
         done.options,
         dumps.hosts([support.DATA / "hosts"]), dumps.HostFinding("different", "m", ("a",), "x"),
         dumps.PassRun(1, "a", "b", (), True, 1, 2),
+        dumps.Bisection(done, None, None, (), (), (), (dumps.Tried("a", "not run", why="w"),)),
     ]  # fmt: skip
+
+
+@maker
+def _collectives(folder: Path) -> Any:
+    with tarfile.open(support.DATA / "collectives" / "cpu.scan_fsdp.shardy.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    (folder / "truth.json").unlink()
+    done = next(one for one in dumps.open(folder).compilations if one.last is not None)
+    causes = done.collectives()
+    suggestion = next(s for one in causes for reason in one.reasons for s in reason.suggestions)
+    figures = jax.Figures(8, 1, None, 2.5e-6)
+    return [causes, jax.Trial(suggestion, figures, figures), figures]
+
+
+@maker
+def _execution(_: Path) -> Any:
+    plain = execution.plain(hlo.parse(SMALL))
+    array = np.zeros(64, "f4")
+    return [execution.Execution([array], [array], 0.5, 1, plain), execution.Ran(([array],), seconds=(0.5,))]
 
 
 @maker

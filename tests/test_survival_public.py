@@ -27,6 +27,8 @@ EXAMPLES, FAILED = public_values.examples()
 
 NO_VALUES = {
     "hlotext.rewrite.Listener": "a protocol, which callers implement",
+    "hlotext.execution.Runner": "refused: holds a child process and its files",
+    "hlotext.interop.jax.Explanation": "refused: holds a folder that is removed with it",
     "hlotext.interop.jax.Registration": "refused: stands for a pass in this process's compiler",
 }
 """Public classes of which there is no example, and why."""
@@ -86,6 +88,8 @@ def difference(value: Any, other: Any) -> str:
             if a != b:
                 return f"{path}: {a!r} and {b!r}"
             continue
+        elif isinstance(a, types.MethodType):
+            stack.append((path, (a.__func__, a.__self__), (b.__func__, b.__self__)))
         elif isinstance(a, functools.partial):
             stack.append((path, (a.func, a.args, a.keywords), (b.func, b.args, b.keywords)))
         elif is_plain(a) and not (a == b or (a != a and b != b)):

@@ -198,7 +198,7 @@ def _tampered(text: str, dump: Dump, generator: random.Random) -> str | None:
         if other is None or behind is None or other.name == instruction.name:
             return None
         between = text[text.index(line) : text.index(behind) + len(behind)]
-        if re.search(rf"%{re.escape(instruction.name)}[,)]", between):
+        if re.search(rf"%{re.escape(instruction.name)}[,)#]", between):
             return None
         return text.replace(line, "", 1).replace(behind, behind + line, 1)
     same = next((operand for operand in instruction.operands if operand.shape == instruction.shape), None)

@@ -29,7 +29,7 @@ _FLAGS = "--xla_allow_excess_precision=false --xla_backend_optimization_level=1"
 NEEDS_JAX = "texts run on jaxlib's CPU client: pip install 'hlotext[jax]'"
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)  # arrays have no truth
 class Ran:
     """One text that was tried."""
 
@@ -49,6 +49,10 @@ class Runner:
     >>> with Runner(devices=1) as runner:                                     # doctest: +SKIP
     ...     ran = runner.run(plain(module), [[numpy.zeros(4, "f4")]])
     """
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Raises TypeError: there is no copy of a process."""
+        raise TypeError("a runner holds a child process and its files: make one where it is needed")
 
     def __init__(self, devices: int = 1, timeout: float = 120.0) -> None:
         if importlib.util.find_spec("jaxlib") is None or importlib.util.find_spec("jax") is None:

@@ -15,7 +15,7 @@ from hlotext.execution.plain_text import PlainModule, plain
 from hlotext.ir.nodes.module import Module
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)  # arrays have no truth
 class Execution:
     """What a module gave."""
 

@@ -75,8 +75,11 @@ def _dot_sizes(dot: Instruction) -> tuple[int, int, int, int] | None:
     attributes = dot.attributes
     assert left is not None
     assert right is not None
-    batch = math.prod(left.dimensions[d] for d in attributes.get("lhs_batch_dims", ()))
-    summed = math.prod(left.dimensions[d] for d in attributes.get("lhs_contracting_dims", ()))
+    batched, contracted = attributes.get("lhs_batch_dims", ()), attributes.get("lhs_contracting_dims", ())
+    if any(d >= len(left.dimensions) for d in (*batched, *contracted)):
+        return None  # verify says so
+    batch = math.prod(left.dimensions[d] for d in batched)
+    summed = math.prod(left.dimensions[d] for d in contracted)
     if not batch or not summed:
         return None
     rows = (left.element_count or 0) // (batch * summed)

@@ -80,6 +80,12 @@ class Explanation:
     """Suggestions that were tried; empty unless that was asked for."""
     _folder: tempfile.TemporaryDirectory[str]
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Raises TypeError: its folder ends with this process."""
+        raise TypeError(
+            "an explanation holds a folder that is removed with it: send its str, or dump to a folder of your own"
+        )
+
     def __str__(self) -> str:
         lines = []
         for one in self.collectives:
