@@ -297,6 +297,17 @@ def test_the_command_tells_what_is_missing() -> None:
     assert run("dump", "collectives", gspmd, "-i", "nosuch").exit_code == 1
 
 
+def test_a_damaged_final_text_is_unreadable_and_no_wrong_usage(tmp_path: Path) -> None:
+    compilation, _ = unpacked("cpu.mlp_second_wrong.shardy", tmp_path)
+    assert compilation.last is not None
+    path = Path(compilation.last.path)
+    path.write_text(path.read_text().replace(" all-gather(", " all-gather((", 1))
+    result = run("dump", "collectives", str(path.parent), "--mesh", "dp=2,tp=4")
+    assert result.exit_code == 2
+    assert "Usage:" not in result.stderr
+    assert path.name in result.stderr
+
+
 def test_dump_why_says_the_same_sentence(tmp_path: Path) -> None:
     compilation, _ = unpacked("gpu.train_data_parallel.shardy", tmp_path)
     for one in compilation.collectives():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -13,14 +13,13 @@ import hlotext as hlo
 from hlotext import compiler, dumps
 from hlotext.analysis.quantities import counted
 from hlotext.cli import answers, dump_bisect, dump_collectives, dump_hosts
-from hlotext.cli.common import FORMAT, NotFound, Unreadable, age_json, limit_option, read, write_json
-from hlotext.cli.folders import chosen, opened
+from hlotext.cli.common import FORMAT, Unreadable, age_json, limit_option, read, write_json
+from hlotext.cli.folders import asked, chosen, opened
 from hlotext.cli.output import Column, Table, echo, output
 from hlotext.dumps.causes import Cause
 from hlotext.dumps.changes import Changes
 from hlotext.dumps.timeline import Rounds, Row, rounds
 
-T = TypeVar("T")
 _ROWS = 40
 """Rows that are shown unless more are asked for."""
 
@@ -192,7 +191,7 @@ def timeline(path: str, module: str | None, stage: str | None, show_all: bool, o
       hlotext dump timeline dumps/ --stage fusion
     """
     c = chosen(path, module)
-    rows = _told(lambda: list(c.timeline(stage)))
+    rows = asked(lambda: list(c.timeline(stage)))
     if output_format == "json":
         write_json(
             {"version": 1, "module": c.name, "number": c.number, "steps": [_row_json(row) for row in rows]}
@@ -301,7 +300,7 @@ def trace(path: str, names: tuple[str, ...], module: str | None, forward: bool, 
     """
     c = chosen(path, module)
     follow = c.forward if forward else c.trace
-    found = {name: _told(partial(follow, name)) for name in names}
+    found = {name: asked(partial(follow, name)) for name in names}
     if output_format == "json":
         write_json(
             {
@@ -359,8 +358,8 @@ def why(path: str, names: tuple[str, ...], module: str | None, output_format: st
         _why_in_module(path, names, output_format)
         return
     c = chosen(path, module)
-    found = [_told(partial(c.why, name)) for name in names]
-    said = [_told(partial(compiler.why, c, name)) for name in names]
+    found = [asked(partial(c.why, name)) for name in names]
+    said = [asked(partial(compiler.why, c, name)) for name in names]
     if output_format == "json":
         write_json(
             {
@@ -392,7 +391,7 @@ def _why_in_module(path: str, names: tuple[str, ...], output_format: str) -> Non
     modules = read(path).modules
     if not modules:
         raise Unreadable(f"{path} holds no module")
-    said = [_told(partial(compiler.why_in, modules[0], name)) for name in names]
+    said = [asked(partial(compiler.why_in, modules[0], name)) for name in names]
     if output_format == "json":
         write_json({"module": modules[0].name, "causes": [], "answers": _answers_json(names, said)})
         return
@@ -413,7 +412,7 @@ def _answers_json(names: tuple[str, ...], said: list[tuple[compiler.Answer, ...]
 def copies(path: str, module: str | None, output_format: str) -> None:
     """The copies of the final text, by the pass that brought them and the cause, with their bytes."""
     c = chosen(path, module)
-    found = _told(c.copies)
+    found = asked(c.copies)
     if output_format == "json":
         write_json({"version": 1, "module": c.name, "copies": [_cause_json(cause) for cause in found]})
         return
@@ -474,18 +473,6 @@ def _cause_json(cause: Cause) -> dict[str, Any]:
 
 
 # ---- help
-
-
-def _told(ask: Callable[[], T]) -> T:
-    """An answer, or one line that says why there is none."""
-    try:
-        return ask()
-    except LookupError as error:
-        raise NotFound(str(error.args[0])) from None
-    except hlo.InputError as error:
-        raise Unreadable(str(error)) from None
-    except hlo.HloSyntaxError as error:
-        raise Unreadable(str(error).partition("\n")[0], str(error)) from None
 
 
 def _brought(cause: Cause) -> str:

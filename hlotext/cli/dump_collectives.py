@@ -12,8 +12,8 @@ from hlotext import dumps
 from hlotext.analysis import Origins, byte_text
 from hlotext.analysis.quantities import counted
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, write_json
-from hlotext.cli.figures import place_text
-from hlotext.cli.folders import chosen
+from hlotext.cli.figures import place_text, told
+from hlotext.cli.folders import asked, chosen
 from hlotext.cli.output import echo, output
 from hlotext.dumps.collectives.wording import along, sure_of
 from hlotext.syntax.source.inputs import decode, read_data
@@ -52,7 +52,7 @@ def command(
     Exit status: 0 fine, 1 what was asked for is not there, 2 wrong usage or unreadable input.
     """
     c = chosen(path, module)
-    found = _told(c, mesh)
+    found = told(lambda: asked(lambda: c.collectives(mesh)))
     if names:
         found = tuple(_named(found, name) for name in names)
     warnings = _warnings(found, log) if log is not None else {}
@@ -75,19 +75,6 @@ def command(
     left = len(groups) - len(shown)
     if left:
         echo(f"  {left} more (--limit 0 shows all)")
-
-
-def _told(c: dumps.Compilation, mesh: str | None) -> tuple[dumps.CollectiveCause, ...]:
-    try:
-        return c.collectives(mesh)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    except LookupError as error:
-        raise NotFound(str(error.args[0])) from None
-    except hlo.InputError as error:
-        raise Unreadable(str(error)) from None
-    except hlo.HloSyntaxError as error:
-        raise Unreadable(str(error).partition("\n")[0], str(error)) from None
 
 
 def _named(found: Sequence[dumps.CollectiveCause], name: str) -> dumps.CollectiveCause:

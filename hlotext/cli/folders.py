@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import hlotext as hlo
 from hlotext import dumps
 from hlotext.cli.common import NotFound, Unreadable
 
+T = TypeVar("T")
 _CLONE = "-clone"
 
 
@@ -47,3 +49,15 @@ def without_clones(compilations: Sequence[dumps.Compilation]) -> list[dumps.Comp
         for c in compilations
         if c.last is not None or not c.name.endswith(_CLONE) or c.name.removesuffix(_CLONE) not in names
     ]
+
+
+def asked(ask: Callable[[], T]) -> T:
+    """An answer, or one line that says why there is none."""
+    try:
+        return ask()
+    except LookupError as error:
+        raise NotFound(str(error.args[0])) from None
+    except hlo.InputError as error:
+        raise Unreadable(str(error)) from None
+    except hlo.HloSyntaxError as error:
+        raise Unreadable(str(error).partition("\n")[0], str(error)) from None
