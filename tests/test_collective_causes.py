@@ -7,6 +7,7 @@ partitioner (`parts`), and for these the cause, the operation, the tensor, its s
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -21,6 +22,9 @@ from hlotext.dumps.collectives.advice import MOST, RULES
 from hlotext.dumps.collectives.following import reshaped_dimension
 from hlotext.dumps.collectives.specs import Spec, Specs, placements
 from hlotext.ir.values.sharding import Sharding
+from hlotext.view.page.packing import unpacked as unpacked_words
+from hlotext.view.report.parts import Section
+from hlotext.view.report.sections.collectives import section as collectives_section
 from tests.cli_support import run
 from tests.support import DATA
 
@@ -331,3 +335,83 @@ def test_warnings_in_a_log_are_matched(tmp_path: Path) -> None:
     other = str(DATA / "collectives" / "cpu_0.12.mlp_second_wrong.shardy.tar.xz")
     assert "warned" not in run("dump", "collectives", other, "--log", str(log)).stdout
     assert run("dump", "collectives", folder, "--log", str(tmp_path / "nosuch")).exit_code == 2
+
+
+# ---- shown elsewhere
+
+
+def _words(page: str) -> Any:
+    blobs = re.findall(r'<script type="application/octet-stream" data-part="words">([^<]*)</script>', page)
+    return unpacked_words(blobs[0])
+
+
+def test_comm_says_why(tmp_path: Path) -> None:
+    compilation, _ = unpacked("cpu.mlp_second_wrong.shardy", tmp_path / "d")
+    (one,) = compilation.collectives()
+    assert compilation.last is not None
+    for place in (tmp_path / "d", compilation.last.path):
+        (operation,) = json.loads(run("comm", place, "--format", "json").stdout)["modules"][0]["operations"]
+        assert (operation["why"], operation["confidence"]) == (one.why, "high")
+        assert operation["suggestions"] == [s.because for s in one.suggestions]
+        text = run("comm", place).stdout
+        assert one.why.removeprefix("because ") in text
+        assert one.suggestions[0].because in text
+        assert "xla_dump_hlo_pass_re" not in text
+
+
+def test_comm_of_one_text_says_what_it_can(tmp_path: Path) -> None:
+    compilation, _ = unpacked("cpu.mlp_second_wrong.shardy", tmp_path / "d")
+    assert compilation.last is not None
+    alone = tmp_path / "alone.txt"
+    shutil.copy(compilation.last.path, alone)
+    (module,) = json.loads(run("comm", alone, "--format", "json").stdout)["modules"]
+    (operation,) = module["operations"]
+    assert "dot_general (line 30)" in operation["why"]
+    assert (operation["confidence"], operation["suggestions"]) != ("high", None)
+    assert operation["suggestions"] == []
+    assert any("xla_dump_hlo_pass_re" in note for note in module["notes"])
+
+
+def test_the_graph_says_why(tmp_path: Path) -> None:
+    compilation, _ = unpacked("cpu.mlp_second_wrong.shardy", tmp_path / "d")
+    (one,) = compilation.collectives()
+    assert run("graph", tmp_path / "d", "-o", tmp_path / "g.html").exit_code == 0
+    words = _words((tmp_path / "g.html").read_text())
+    names = words["names"].split("\n")
+    told = dict(words["why"][str(names.index(one.instruction.name))])
+    assert told["because"] == one.why.removeprefix("because ")
+    assert told["why"].startswith("all-gather brought by spmd-partitioning")
+    assert one.suggestions[0].because in told["try"]
+    dot = next(n for n, name in enumerate(names) if words["why"].get(str(n)) and name.startswith("dot"))
+    assert "dot of the program" in dict(words["why"][str(dot)])["why"]
+    assert compilation.last is not None
+    assert run("graph", compilation.last.path, "-o", tmp_path / "f.html").exit_code == 0
+    alone = _words((tmp_path / "f.html").read_text())["why"]
+    assert [dict(facts)["because"] for facts in alone.values()] == [told["because"]]
+
+
+def test_the_report_says_why(tmp_path: Path) -> None:
+    pytest.importorskip("bokeh")
+    from hlotext.view import report
+
+    compilation, _ = unpacked("cpu.mlp_second_wrong.shardy", tmp_path / "d")
+    (one,) = compilation.collectives()
+    assert compilation.last is not None
+    for place in (tmp_path / "d", compilation.last.path):
+        found = collectives_section(report.subject(place))
+        assert isinstance(found, Section)
+        tables = {table.id: table for table in found.tables}
+        (row,) = tables["collectives-why"].rows
+        assert one.why.removeprefix("because ") in row
+        assert one.reasons[0].origin in row
+        (change,) = tables["collectives-suggestions"].rows
+        assert change[1:6] == ("w1", "P(None, 'tp')", "P(None, None)", 24576, 98304)
+
+
+def test_in_a_loop_without_metadata_the_reader_is_found(tmp_path: Path) -> None:
+    compilation, _ = unpacked("cpu_0.12.scan_layers_wrong.shardy", tmp_path)
+    assert compilation.after is not None
+    ((reason,),) = [one.reasons for one in dumps.collectives.of_module(compilation.after)]
+    assert (reason.cause, reason.wanted_by, reason.confidence) == ("reshard", "operation", "low")
+    assert reason.user is not None
+    assert reason.user.label == "dot_general"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import hlotext as hlo
 from hlotext.analysis import total_of
-from hlotext.view.graph import as_dot, as_svg, graph_page, neighbourhood
+from hlotext.view.graph import as_dot, as_svg, graph_page, neighbourhood, origins
 from hlotext.view.graph.layered import layered
 from hlotext.view.page.packing import unpacked
 from tests import support
@@ -195,7 +195,8 @@ def test_the_command(tmp_path: Any) -> None:
     """A page, a picture, a text; what is not there has exit status 1."""
     place = tmp_path / "graph.html"
     assert run("graph", STEP, "-o", place).exit_code == 0
-    assert place.read_text("utf-8") == graph_page(hlo.load(STEP))
+    module = hlo.load(STEP)
+    assert place.read_text("utf-8") == graph_page(module, why=origins(module))
     assert run("graph", STEP, "-i", "fusion.19", "--format", "svg").stdout.startswith("<svg")
     assert run("graph", STEP, "-i", "fusion.19", "--format", "dot").stdout.startswith("digraph")
     for form in ("html", "svg", "dot"):

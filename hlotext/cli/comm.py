@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
-from hlotext import cost
+import hlotext as hlo
+from hlotext import cost, dumps
 from hlotext.analysis import DeviceMesh, Link, byte_text, parse_mesh
 from hlotext.analysis.quantities import counted
 from hlotext.analysis.wire import ALGORITHMS, Algorithm, latency_steps
 from hlotext.cli.common import FILES, FORMAT, Inputs, limit_option, write_json
 from hlotext.cli.figures import place_text, told
 from hlotext.cli.output import Column, Output, Table, output
+from hlotext.dumps.collectives import wording
+from hlotext.dumps.texts import Text, compilation_of
 
 _LIMIT = 12
 
@@ -39,6 +43,9 @@ def command(
     Without --mesh the mesh is that of the module's shardings, where it has one; else its axes are inferred from the groups
     and called axis_0, axis_1, ... Bytes are those of data alone, without padding, in loops as often as they run.
 
+    Of the final text of a dump folder also why each collective is there, and which annotation would spare it (all of it:
+    `hlotext dump collectives DIR`); of other texts as much of it as they tell.
+
     \b
     Examples:
       hlotext comm module_0001.jit_step.after_optimizations.txt --mesh fsdp=4,tp=4
@@ -48,17 +55,25 @@ def command(
     inputs = Inputs(files)
     documents = []
     report = output()
+    files_of = dict(zip((_label(text) for text in inputs.texts), inputs.texts, strict=True))
     for place, result in inputs:
+        compilation = compilation_of(files_of[place])
         for module in result.modules:
             found = told(lambda module=module: cost.traffic(module, given, algorithm))  # type: ignore[misc]
+            causes = dumps.collectives.of_module(module, compilation, given)
             if output_format == "json":
-                documents.append(_json(place, module.name, found))
+                documents.append(_json(place, module.name, found, causes))
                 continue
             report.heading(f"{place}: {module.name}")
             _show(report, found, limit)
+            _show_causes(report, causes, limit)
     if output_format == "json":
         write_json({"modules": documents})
     inputs.finish()
+
+
+def _label(text: str | Text) -> str:
+    return text if isinstance(text, str) else text.label
 
 
 def _mesh(mesh: str | None, order: str | None) -> DeviceMesh | None:
@@ -157,7 +172,28 @@ def _show_flows(report: Output, found: cost.Traffic, limit: int) -> None:
     report.table(Table("Operations", columns, cells, len(found.flows) - len(rows)))
 
 
-def _json(place: str, name: str, found: cost.Traffic) -> dict[str, Any]:
+def _show_causes(report: Output, causes: Sequence[dumps.CollectiveCause], limit: int) -> None:
+    """Why collectives are there, those with the same reason together, and what would spare them."""
+    groups = wording.groups(one for one in causes if wording.is_told(one))
+    if not groups:
+        return
+    report.heading("Why they are there")
+    shown = groups[:limit] if limit else groups
+    for group in shown:
+        first, *others = (one.communication.start.name for one in group)
+        more = f" and {counted(len(others), 'other')}" if others else ""
+        facts = wording.facts(group[0])
+        report.facts([("operation", f"{first}{more}"), *facts])
+    if len(groups) > len(shown):
+        report.note(f"  ... and {len(groups) - len(shown):,} more")
+    for note in dict.fromkeys(note for one in causes for note in one.notes):
+        report.note(f"note: {note}")
+
+
+def _json(
+    place: str, name: str, found: cost.Traffic, causes: Sequence[dumps.CollectiveCause]
+) -> dict[str, Any]:
+    known = {one.communication.start: one for one in causes}
     return {
         "file": place,
         "module": name,
@@ -183,12 +219,17 @@ def _json(place: str, name: str, found: cost.Traffic) -> dict[str, Any]:
             }
             for (row, kind), total in found.matrix().items()
         ],
-        "operations": [_flow(flow, found.algorithm) for flow in found.flows],
+        "operations": [_flow(flow, found.algorithm, known) for flow in found.flows],
+        "notes": list(dict.fromkeys(note for one in causes for note in one.notes)),
     }
 
 
-def _flow(flow: cost.Flow, algorithm: Algorithm) -> dict[str, Any]:
+def _flow(
+    flow: cost.Flow, algorithm: Algorithm, causes: Mapping[hlo.Instruction, dumps.CollectiveCause]
+) -> dict[str, Any]:
     one = flow.communication
+    cause = causes.get(one.start)
+    is_told = cause is not None and wording.is_told(cause)
     return {
         "name": one.start.name,
         "kind": one.kind,
@@ -203,4 +244,7 @@ def _flow(flow: cost.Flow, algorithm: Algorithm) -> dict[str, Any]:
         "runs": flow.runs,
         "is_async": one.is_async,
         "line": None if flow.place is None else f"{flow.place.file}:{flow.place.line}",
+        "why": cause.why if cause is not None and is_told else None,
+        "confidence": cause.confidence if cause is not None and is_told else None,
+        "suggestions": [one.because for one in cause.suggestions] if cause is not None else [],
     }

@@ -15,7 +15,7 @@ from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, write
 from hlotext.cli.figures import place_text, told
 from hlotext.cli.folders import asked, chosen
 from hlotext.cli.output import echo, output
-from hlotext.dumps.collectives.wording import along, sure_of
+from hlotext.dumps.collectives import wording
 from hlotext.syntax.source.inputs import decode, read_data
 
 _ROWS = 20
@@ -66,10 +66,8 @@ def command(
         return
     for note in dict.fromkeys(note for one in found for note in one.notes):
         echo(f"note: {note}")
-    groups: dict[tuple[str, str], list[dumps.CollectiveCause]] = {}
-    for one in sorted(found, key=lambda one: -_sent(one)):
-        groups.setdefault((one.communication.kind, one.why), []).append(one)
-    shown = list(groups.values())[: limit or None]
+    groups = wording.groups(found)
+    shown = groups[: limit or None]
     for group in shown:
         _show(group, [text for one in group for text in warnings.get(one.instruction.name, [])])
     left = len(groups) - len(shown)
@@ -83,10 +81,6 @@ def _named(found: Sequence[dumps.CollectiveCause], name: str) -> dumps.Collectiv
         if name in (one.instruction.name, one.communication.start.name):
             return one
     raise NotFound(f"there is no collective {name} in the final text")
-
-
-def _sent(one: dumps.CollectiveCause) -> int:
-    return one.communication.sent_bytes * (one.communication.runs or 1)
 
 
 def _warnings(found: Sequence[dumps.CollectiveCause], log: str) -> dict[str, list[str]]:
@@ -109,7 +103,7 @@ def _show(group: Sequence[dumps.CollectiveCause], warnings: Sequence[str]) -> No
     axes = dict.fromkeys(axis for reason in one.reasons for axis in reason.axes)
     size = "an unknown number of bytes" if sent is None else byte_text(sent)
     place = place_text(Origins().place(one.instruction))
-    out.heading(f"{one.instruction.name}: {one.communication.kind} along {along(tuple(axes))}")
+    out.heading(f"{one.instruction.name}: {one.communication.kind} along {wording.along(tuple(axes))}")
     facts = [
         (
             "sends",
@@ -117,17 +111,7 @@ def _show(group: Sequence[dumps.CollectiveCause], warnings: Sequence[str]) -> No
         ),
         *([("line", place)] if place else []),
     ]
-    said: set[str] = set()
-    for reason in one.reasons:
-        lines = [
-            ("because", reason.because.removeprefix("because ")),
-            ("sharding", reason.origin),
-            ("expected", reason.scheme),
-            *(("try", f"{s.because} ({s.confidence})") for s in reason.suggestions),
-            ("sure", sure_of(reason)),
-        ]
-        facts += [(name, text) for name, text in lines if text and text not in said]
-        said.update(text for name, text in lines if name != "sure")
+    facts += wording.facts(one)
     facts += [("warned", text) for text in dict.fromkeys(warnings)]
     if len(group) > 1:
         facts.append(("alike", ", ".join(other.instruction.name for other in group[1:])))

@@ -5,9 +5,14 @@ from __future__ import annotations
 import click
 
 import hlotext as hlo
-from hlotext.cli.common import NotFound, Unreadable, read
+from hlotext import dumps
+from hlotext.analysis import parse_mesh
+from hlotext.cli.common import NotFound, Unreadable, is_folder, read
+from hlotext.cli.figures import told
+from hlotext.cli.folders import asked, chosen
 from hlotext.cli.output import emit_report
 from hlotext.cli.report import write_page
+from hlotext.dumps.texts import compilation_of
 from hlotext.findings import escape
 from hlotext.syntax.source.inputs import several
 from hlotext.view import graph
@@ -16,11 +21,15 @@ _HOPS = 3
 
 
 @click.command()
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE|DIR")
 @click.option("-i", "--instruction", "name", metavar="NAME", help="The operation to begin with.")
 @click.option(
     "--hops", type=click.IntRange(1, 12), default=_HOPS, show_default=True, help="How far around it."
 )
+@click.option(
+    "-m", "--module", "chosen_name", metavar="NAME|NUMBER", help="Of several compilations which one."
+)
+@click.option("--mesh", metavar="NAME=SIZE,...", help="The mesh, the most major axis first: dp=2,tp=4.")
 @click.option(
     "--most",
     type=click.IntRange(5, 2000),
@@ -45,27 +54,40 @@ _HOPS = 3
     show_default=True,
     help="The file; - for standard output.",
 )
-def command(file: str, name: str | None, hops: int, most: int, output_format: str, place: str) -> None:
-    """The graph of FILE as one page that works offline: the neighbourhood of an operation, search by name, opcode, op_name or
-    file:line, fusions opened in place, scopes, op lines and layouts. `#name` behind its address is a link.
+def command(
+    file: str,
+    name: str | None,
+    hops: int,
+    chosen_name: str | None,
+    mesh: str | None,
+    most: int,
+    output_format: str,
+    place: str,
+) -> None:
+    """The graph of FILE, or of the final text of a dump folder, as one page that works offline: the neighbourhood of an
+    operation, search by name, opcode, op_name or file:line, fusions opened in place, scopes, op lines and layouts. `#name`
+    behind its address is a link.
 
     What only takes values apart, together or elsewhere (get-tuple-element, tuple, bitcast, copies) is folded into the edges,
     which are as wide as their bytes are many. With --format svg or dot the neighbourhood alone, without a script.
 
+    Beside a collective stands why it is there, and which annotation would spare it; of a DIR beside every operation which
+    pass brought it, and what passes did to it since.
+
     \b
     Examples:
       hlotext graph module_0001.jit_step.after_optimizations.txt -o graph.html
+      hlotext graph dumps/ -o graph.html
       hlotext graph dump.txt -i fusion.3 --hops 2 --format svg -o fusion.svg
 
     Exit status: 0 fine, 1 nothing has that name, 2 wrong usage or unreadable input.
     """
-    modules = read(file).modules
-    if len(modules) > 1:
-        raise Unreadable(several(file, [one.name for one in modules]))
-    module = modules[0]
+    given = told(lambda: parse_mesh(mesh)) if mesh is not None else None
+    module, compilation, is_whole = _meant(file, chosen_name)
     try:
         if output_format == "html":
-            text = graph.graph_page(module, around=name, hops=hops)
+            why = told(lambda: asked(lambda: graph.origins(module, compilation, given, is_whole=is_whole)))
+            text = graph.graph_page(module, around=name, hops=hops, why=why)
         else:
             found = graph.neighbourhood(module, name, hops=hops, most=most)
             text = graph.as_svg(found) if output_format == "svg" else graph.as_dot(found)
@@ -77,3 +99,19 @@ def command(file: str, name: str | None, hops: int, most: int, output_format: st
         emit_report(text)
     else:
         write_page(place, text)
+
+
+def _meant(file: str, name: str | None) -> tuple[hlo.Module, dumps.Compilation | None, bool]:
+    """The module, the compilation whose final text it is, and whether that was named, not only lies around."""
+    if is_folder(file):
+        compilation = chosen(file, name)
+        module = asked(lambda: compilation.after)
+        if module is None:
+            raise Unreadable(f"{compilation.name} has no final text")
+        return module, compilation, True
+    if name is not None:
+        raise NotFound(f"{file} is one module: only of a folder one can be chosen")
+    modules = read(file).modules
+    if len(modules) > 1:
+        raise Unreadable(several(file, [one.name for one in modules]))
+    return modules[0], compilation_of(file), False

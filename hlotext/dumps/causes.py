@@ -115,8 +115,14 @@ def causes(compilation: Compilation, names: Iterable[str]) -> list[Cause]:
             raise LookupError(f"there is no instruction {name} in the final text of {compilation.name}")
         nodes.append(node)
     born = compilation.births(node.name for node in nodes)
-    found = [_cause(compilation, node, born.get(node.name)) for node in nodes]
-    return [_of_collective(compilation, one) for one in found]
+    return [_of_collective(compilation, _cause(compilation, node, born.get(node.name))) for node in nodes]
+
+
+def origins(compilation: Compilation, nodes: Iterable[hlo.Instruction]) -> list[Cause]:
+    """The pass that brought each operation of the final text, with its chain; of collectives without their reasons."""
+    nodes = list(nodes)
+    born = compilation.births(node.name for node in nodes)
+    return [_cause(compilation, node, born[node.name]) for node in nodes if node.name in born]
 
 
 def _of_collective(compilation: Compilation, cause: Cause) -> Cause:

@@ -107,6 +107,18 @@ def compilation_beside(path: str) -> Compilation | None:
     return folder.compilations[0] if folder.compilations else None
 
 
+def compilation_of(place: str | Text) -> Compilation | None:
+    """The compilation whose final text stands at a place; None for every other text."""
+    found = compilation_beside(place) if isinstance(place, str) else place.compilation
+    if found is None or found.last is None:
+        return None
+    path = place if isinstance(place, str) else place.path
+    last = found.last.file
+    if isinstance(place, Text) or last.archive is not None:
+        return found if path.rpartition(":")[2] == last.path else None
+    return found if os.path.samefile(last.path, path) else None
+
+
 @remembered(2)
 def _packed(archive: str, _: int) -> dict[str, Compilation]:
     """The compilations of a packed folder by the paths of their files: unpacked once, not for each text."""

@@ -292,14 +292,7 @@ class Hlo:
     def _causes(self) -> Causes:
         """Why collectives are there: from the dump folder that the text lies in, else from the text alone."""
         mesh = device_mesh(self._mesh) if self._mesh is not None else None
-        if self._compilation is not None and self._compilation.after is not None:
-            names = {one.instruction.name: one for one in self._compilation.collectives(mesh)}
-            return {
-                one.instruction: names[one.instruction.name]
-                for one in communications(self.module)
-                if one.instruction.name in names
-            }
-        told = dumps.collectives.told_by_the_end(self.module, mesh)
+        told = dumps.collectives.of_module(self.module, self._compilation, mesh)
         return {one.instruction: one for one in told}
 
     @functools.cached_property

@@ -7,7 +7,7 @@ from typing import Any
 
 import hlotext as hlo
 from hlotext import dumps
-from hlotext.dumps.texts import compilation_beside
+from hlotext.dumps.texts import compilation_of
 from hlotext.ir.nodes.module import Module
 
 
@@ -45,6 +45,4 @@ def beside(value: Any) -> dumps.Compilation | None:
     path = os.fspath(value)
     if not isinstance(path, str) or "\n" in path or not os.path.isfile(path):
         return None
-    found = compilation_beside(path)
-    is_last = found is not None and found.last is not None and os.path.samefile(found.last.path, path)
-    return found if is_last else None
+    return compilation_of(path)

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 from hlotext.ir.doors import door
 
 if TYPE_CHECKING:
-    from hlotext.dumps.collectives.answers import collectives, told_by_the_end
+    from hlotext.dumps.collectives.answers import collectives, of_module
     from hlotext.dumps.collectives.records import CollectiveCause, Place, Reason, Suggestion
     from hlotext.dumps.collectives.warnings import warned
 
 __getattr__ = door(
     __name__,
-    answers=("collectives", "told_by_the_end"),
+    answers=("collectives", "of_module"),
     records=("CollectiveCause", "Place", "Reason", "Suggestion"),
     warnings=("warned",),
 )
 
-__all__ = ["CollectiveCause", "Place", "Reason", "Suggestion", "collectives", "told_by_the_end", "warned"]
+__all__ = ["CollectiveCause", "Place", "Reason", "Suggestion", "collectives", "of_module", "warned"]

@@ -49,8 +49,15 @@ def collectives(
     if after is None:
         raise LookupError(f"{compilation.name} has no final text")
     begun = communications(after)
-    if not begun:
-        return ()
+    return _answers(compilation, after, begun, mesh) if begun else ()
+
+
+def _answers(
+    compilation: Compilation,
+    after: hlo.Module,
+    begun: tuple[Communication, ...],
+    mesh: DeviceMesh | str | None,
+) -> tuple[CollectiveCause, ...]:
     around = partitioning_of(compilation)
     before = read(around.before) if around is not None else None
     parted = read(around.after) if around is not None else None
@@ -62,10 +69,29 @@ def collectives(
     return _Answers(compilation, after, around.before, Sides(before, parted, Keys()), known).all(begun)
 
 
-def told_by_the_end(after: hlo.Module, mesh: DeviceMesh | None = None) -> tuple[CollectiveCause, ...]:
-    """Why each collective is there, as far as the final text alone tells: what needs it, and for few of them the tensor."""
-    known = mesh_for(mesh, after, ())
-    return ends.collectives(after, None, communications(after), known, f"{_MISSING} {DUMP_THE_REST}")
+def of_module(
+    module: hlo.Module, compilation: Compilation | None = None, mesh: DeviceMesh | None = None
+) -> tuple[CollectiveCause, ...]:
+    """Why each collective of a module is there, in the order of `analysis.communications`.
+
+    Args:
+        module: The module whose instructions the answers name.
+        compilation: The compilation that `module` is the final text of. Without one the text alone tells: what needs each
+            collective, and of few the tensor.
+        mesh: See `Compilation.collectives`.
+
+    Raises:
+        ValueError: The mesh has another number of devices than the module.
+    """
+    begun = communications(module)
+    if not begun:
+        return ()
+    if compilation is not None and compilation.last is not None:
+        if compilation.last.__dict__.get("module") is module:
+            return compilation.collectives(mesh)
+        return _answers(compilation, module, begun, mesh)
+    known = mesh_for(mesh, module, ())
+    return ends.collectives(module, None, begun, known, f"{_MISSING} {DUMP_THE_REST}")
 
 
 class _Answers:

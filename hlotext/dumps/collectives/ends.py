@@ -114,6 +114,9 @@ class _Ends:
         if key is None:
             if one.kind in SUMS:
                 return _worded(PARTIAL, None, tensor, tensor, axes, None, LOW)
+            inside = self._place(self._reader(one, None)) if one.loop is not None else None
+            if inside is not None:
+                return _worded(RESHARD, OPERATION, inside, tensor, axes, have, LOW)
             return _worded(RESHARD, RESULT, None, tensor, axes, have, MEDIUM if have else LOW)
         if one.kind not in SUMS and self._is_of_tensor(one, made, key):
             reader = self._reader(one, key)
@@ -152,7 +155,7 @@ class _Ends:
             return not self._is_read_so(one, key)
         return any(c.opcode == made.opcode for c in self._candidates(made, key))
 
-    def _reader(self, one: Communication, key: Key) -> hlo.Instruction | None:
+    def _reader(self, one: Communication, key: Key | None) -> hlo.Instruction | None:
         """The first operation with other metadata that reads what a collective gives, inside fusions too."""
         queue = list(one.start.user_view) or list(one.instruction.user_view)
         seen: set[hlo.Instruction] = set()

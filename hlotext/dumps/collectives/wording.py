@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from hlotext.dumps.collectives.records import (
@@ -13,6 +13,8 @@ from hlotext.dumps.collectives.records import (
     PROGRAM,
     RESHARD,
     RESULT,
+    UNKNOWN,
+    CollectiveCause,
     Place,
     Reason,
 )
@@ -63,6 +65,39 @@ def sure_of(reason: Reason) -> str:
         if is_known
     ]
     return f"{reason.confidence}: {', '.join(known)}" if known else reason.confidence
+
+
+def facts(cause: CollectiveCause) -> list[tuple[str, str]]:
+    """All that is told of one collective, as names and sentences, each sentence once."""
+    found: list[tuple[str, str]] = []
+    said: set[str] = set()
+    for reason in cause.reasons:
+        lines = (
+            ("because", reason.because.removeprefix("because ")),
+            ("sharding", reason.origin),
+            ("expected", reason.scheme),
+            *(("try", f"{s.because} ({s.confidence})") for s in reason.suggestions),
+        )
+        new = [(name, text) for name, text in lines if text and text not in said]
+        found += new
+        said.update(text for _, text in new)
+        found.append(("sure", sure_of(reason)))
+    return found
+
+
+def groups(causes: Iterable[CollectiveCause]) -> list[list[CollectiveCause]]:
+    """Collectives of one kind and with the same reason together; first what sends most, one by one."""
+    found: dict[tuple[str, str], list[CollectiveCause]] = {}
+    for one in sorted(
+        causes, key=lambda one: -(one.communication.sent_bytes * (one.communication.runs or 1))
+    ):
+        found.setdefault((one.communication.kind, one.why), []).append(one)
+    return list(found.values())
+
+
+def is_told(cause: CollectiveCause) -> bool:
+    """True where anything is known of why it is there."""
+    return any(reason.cause != UNKNOWN for reason in cause.reasons)
 
 
 def suggestion(

@@ -488,6 +488,12 @@
     fact("op_name", W.op_names[M.op_name[n]]);
     fact("Python", W.lines[M.line[n]]);
     panel.append(facts);
+    const told = W.why[n];
+    if (told) {
+      const why = make("dl");
+      for (const [name, value] of told) why.append(make("dt", name), make("dd", short(value, 1200)));
+      panel.append(make("h3", "Why it is there"), why);
+    }
     list(panel, "Operands", [...operandsOf(n)].filter((one) => one >= 0));
     list(panel, "Users", [...new Set(usersOf(n))]);
     list(panel, "Roots of what it calls", [...callsOf(n)].map((body) => M.roots[body]).filter((one) => one >= 0));

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -18,6 +18,7 @@ import hlotext as hlo
 from hlotext.analysis import arrays_of, call_graph, places, scopes, total_of, written_bytes
 from hlotext.findings import escape
 from hlotext.ir.values.shape import Shape
+from hlotext.view.graph.origins import Facts
 from hlotext.view.layout_picture import LayoutPicture
 from hlotext.view.page.packing import Words, packed, packed_text
 
@@ -43,8 +44,11 @@ class Packed:
     """SVG of the layouts of the distinct arrays, by the number of the shape."""
 
 
-def columns(module: hlo.Module) -> Packed:
-    """A module as a page carries it. Raises what reading a large module on demand raises."""
+def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = None) -> Packed:
+    """A module as a page carries it, with what `why` tells of its operations.
+
+    Raises what reading a large module on demand raises.
+    """
     instructions = list(module.instructions())
     number = {one: n for n, one in enumerate(instructions)}
     computations = {one: n for n, one in enumerate(module.computations)}
@@ -100,6 +104,7 @@ def columns(module: hlo.Module) -> Packed:
         "chunk": CHUNK,
         "words": words.texts,
         "layout": [],
+        "why": {str(number[one]): facts for one, facts in (why or {}).items() if one in number},
     }
     numbers = _joined(found, texts["layout"])
     return Packed(packed(texts), numbers, list(_chunks(instructions)), packed(_pictures(shapes)))

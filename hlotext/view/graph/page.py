@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import hlotext as hlo
 from hlotext.findings import escape
 from hlotext.view.graph.columns import columns
+from hlotext.view.graph.origins import Facts
 from hlotext.view.page.colours import PALETTE
 from hlotext.view.page.packing import asset, policy
 
 
-def graph_page(module: hlo.Module, around: str | None = None, hops: int = 3) -> str:
+def graph_page(
+    module: hlo.Module,
+    around: str | None = None,
+    hops: int = 3,
+    why: Mapping[hlo.Instruction, Facts] | None = None,
+) -> str:
     """A page that shows the operations around one, to walk from there; without `around` it begins with the scopes.
 
     It loads nothing and works offline; `#name` behind its address links to an operation. The same page for the same module,
-    byte for byte. Raises LookupError for a name that is not in the module, ValueError for a module without instructions.
+    byte for byte. `why` tells of operations why they are there, see `origins`. Raises LookupError for a name that is not in
+    the module, ValueError for a module without instructions.
     """
     first = ""
     if around is not None:
@@ -23,7 +32,7 @@ def graph_page(module: hlo.Module, around: str | None = None, hops: int = 3) -> 
         first = wanted
     if not any(len(computation) for computation in module.computations):
         raise ValueError(f"module {module.name} has no instructions")
-    found, script = columns(module), asset("graph.js")
+    found, script = columns(module, why or {}), asset("graph.js")
     blobs = "\n".join(
         f'<script type="application/octet-stream" data-part="{name}">{blob}</script>'
         for name, blob in (

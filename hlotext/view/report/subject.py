@@ -15,7 +15,7 @@ from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.cost import Analysis, Estimate, Traffic, analyze, estimate, traffic
 from hlotext.dumps.storage import is_archive
-from hlotext.dumps.texts import compilation_beside
+from hlotext.dumps.texts import compilation_beside, compilation_of
 
 
 @attrs.define(eq=False, slots=False)
@@ -82,6 +82,12 @@ class Subject:
     @functools.cached_property
     def traffic(self) -> Traffic:
         return traffic(self.module, self.mesh)
+
+    @functools.cached_property
+    def causes(self) -> tuple[dumps.CollectiveCause, ...]:
+        """Why each collective is there, as far as the folder, or the folder around the file, tells."""
+        own = self.compilation or (compilation_of(self.path) if self.path is not None else None)
+        return dumps.collectives.of_module(self.module, own, self.mesh)
 
 
 def subject(

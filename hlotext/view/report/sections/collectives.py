@@ -1,10 +1,13 @@
-"""What is sent, along which axes and over which links, and what of it is waited for: `hlotext comm`, `hlotext time`."""
+"""What is sent, along which axes and over which links, why, and what of it is waited for: `hlotext comm`, `hlotext time`."""
 
 from __future__ import annotations
 
-from hlotext import cost
+from collections.abc import Iterator
+
+from hlotext import cost, dumps
 from hlotext.analysis import byte_text
 from hlotext.analysis.quantities import seconds
+from hlotext.dumps.collectives import wording
 from hlotext.memory.usage import line_text
 from hlotext.view.report.parts import Cell, Column, Missing, Section, Table, cut
 from hlotext.view.report.subject import Subject
@@ -23,6 +26,26 @@ _FLOWS = (
     Column("sent_bytes", "sent in one run", "bytes", is_bar=True),
     Column("runs", "runs", "count"),
     Column("line", "line"),
+)
+_WHY = (
+    Column("name", "operation", "code"),
+    Column("kind", "kind"),
+    Column("operations", "alike", "count"),
+    Column("sent_bytes", "sent in one run", "bytes", is_bar=True),
+    Column("why", "why"),
+    Column("origin", "where the sharding comes from"),
+    Column("scheme", "expected"),
+    Column("confidence", "how sure"),
+)
+_SUGGESTIONS = (
+    Column("name", "operation", "code"),
+    Column("annotation", "annotation", "code"),
+    Column("now", "now", "code"),
+    Column("spec", "instead", "code"),
+    Column("bytes_spared", "sent less by each device, in one run", "bytes", is_bar=True),
+    Column("bytes_per_device", "held more by each device", "bytes"),
+    Column("measured", "spared where recompiled"),
+    Column("confidence", "how sure"),
 )
 _WAITS = (
     Column("name", "transfer", "code"),
@@ -73,6 +96,10 @@ def section(subject: Subject) -> Section | Missing:
         tables.append(_waits(subject.estimate))
     elif found.flows:
         notes.append("What is hidden and what is waited for needs the chip: `--chip NAME`.")
+    told = [one for one in subject.causes if wording.is_told(one)]
+    if told:
+        tables += _why(wording.groups(told))
+        notes += list(dict.fromkeys(note for one in subject.causes for note in one.notes))
     if flows:
         tables.append(
             Table("collectives-flows", "Operations", _FLOWS, flows, len(found.flows), is_open=False)
@@ -85,6 +112,32 @@ def section(subject: Subject) -> Section | Missing:
         tables=tables,
         notes=notes,
     )
+
+
+def _why(groups: list[list[dumps.CollectiveCause]]) -> Iterator[Table]:
+    """Why they are there, those with the same reason together; and the annotations whose change may spare them."""
+    rows: list[tuple[Cell, ...]] = []
+    changes: list[tuple[Cell, ...]] = []
+    for group in groups:
+        one, start = group[0], group[0].communication.start.name
+        sent = [each.communication.wire_bytes for each in group]
+        total = sum(each.communication.sent_bytes * (each.communication.runs or 1) for each in group)
+        for number, reason in enumerate({each.because: each for each in one.reasons}.values()):
+            figures = (len(group), None if None in sent else total) if not number else (None, None)
+            told = (reason.because.removeprefix("because "), reason.origin, reason.scheme, reason.confidence)
+            rows.append((start, one.communication.kind, *figures, *told))
+        changes += [(start, *_change(suggestion)) for suggestion in one.suggestions]
+    yield Table("collectives-why", "Why they are there", _WHY, cut(rows), len(rows))
+    if changes:
+        title = "Annotations whose change may spare them"
+        yield Table("collectives-suggestions", title, _SUGGESTIONS, cut(changes), len(changes))
+
+
+def _change(one: dumps.Suggestion) -> tuple[Cell, ...]:
+    where = f" (line {one.line})" if one.line is not None else ""
+    measured = f"{one.measured[0]} of {one.measured[1]} on {one.measured_on}"
+    name = f"{one.name}{where}"
+    return name, one.now, one.spec, one.bytes_spared, one.bytes_per_device, measured, one.confidence
 
 
 def _sum(total: cost.Sum) -> str:

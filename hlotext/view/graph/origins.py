@@ -1,0 +1,51 @@
+"""Why operations are there, for a page: what passes did to them, and of collectives which annotation would spare them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import hlotext as hlo
+from hlotext import dumps
+from hlotext.dumps.collectives import wording
+from hlotext.findings import escape
+from hlotext.ir.tables import traits
+
+Facts = Sequence[tuple[str, str]]
+_MOST = 20_000
+"""Operations of which it is told who brought them."""
+
+
+def origins(
+    module: hlo.Module,
+    compilation: dumps.Compilation | None = None,
+    mesh: hlo.analysis.DeviceMesh | None = None,
+    *,
+    is_whole: bool = False,
+) -> Mapping[hlo.Instruction, Facts]:
+    """Why operations of a module are there, as names and sentences.
+
+    Args:
+        module: The module that a page is about.
+        compilation: The compilation that it is the final text of.
+        mesh: See `Compilation.collectives`.
+        is_whole: True to read all steps of the compilation, which tell the passes that brought each operation.
+
+    Raises:
+        InputError, HloSyntaxError: A text of the compilation cannot be read.
+    """
+    found: dict[hlo.Instruction, list[tuple[str, str]]] = {}
+    if is_whole and compilation is not None and compilation.after is module:
+        nodes = [one for one in module.instructions() if one.opcode not in traits.IS_FREE][:_MOST]
+        if compilation.identity.shows_passes:
+            for cause in dumps.causes.origins(compilation, nodes):
+                if cause.chain:
+                    found[cause.instruction] = [("why", f"{cause.chain} ({cause.confidence})")]
+    for one in dumps.collectives.of_module(module, compilation, mesh):
+        if wording.is_told(one):
+            facts = wording.facts(one)
+            for node in dict.fromkeys((one.communication.start, one.instruction)):
+                found[node] = [*found.get(node, ()), *facts]
+    return {
+        node: [(name, escape.line(text)) for name, text in dict.fromkeys(facts)]
+        for node, facts in found.items()
+    }
