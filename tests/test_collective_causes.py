@@ -415,3 +415,35 @@ def test_in_a_loop_without_metadata_the_reader_is_found(tmp_path: Path) -> None:
     assert (reason.cause, reason.wanted_by, reason.confidence) == ("reshard", "operation", "low")
     assert reason.user is not None
     assert reason.user.label == "dot_general"
+
+
+# ---- newer compilers
+
+
+def newer(name: str, target: Path) -> dumps.Compilation:
+    """A compilation by jaxlib 0.12.0.1, whose collectives carry the metadata of what they move."""
+    with tarfile.open(DATA / "collectives" / "fresh" / f"cpu_0.12.{name}.shardy.tar.xz") as archive:
+        archive.extractall(target, filter="data")
+    return opened(target)
+
+
+def test_slices_across_shards_are_tensors_too(tmp_path: Path) -> None:
+    """Six heads over four devices: the slices of q, k and v become permutes, and what is gathered behind them is a slice."""
+    found = newer("uneven_heads", tmp_path).collectives()
+    gathers = [one for one in found if one.communication.kind == "all-gather"]
+    permutes = [one for one in found if one.communication.kind == "collective-permute"]
+    assert {one.why for one in gathers} == {
+        "because reshape (line 80) needs split (line 79) in another sharding, and it is P('dp', None, 'tp')"
+    }
+    assert {one.confidence for one in gathers} == {"medium"}
+    assert {one.reasons[0].cause for one in permutes} == {"halo"}
+    assert len(gathers) == 3
+    assert len(permutes) == 7
+
+
+def test_reduces_of_pairs_say_what_is_gathered(tmp_path: Path) -> None:
+    for one in newer("greedy_next_token", tmp_path).collectives():
+        assert one.why == (
+            "because reduce (line 133) reduces over a dimension that is sharded along tp: "
+            "what each shard found is gathered and reduced again"
+        )

@@ -274,6 +274,8 @@ class Partitioner:
             return False
         part.cause, part.side = RESHARD, "operand"
         part.tensor, part.tensor_end = found.tensor, found.end
+        if found.is_one_of_several:
+            part.doubts.append("several equal tensors fit")
         self._placed(part, found.tensor)
         back = Way((), (found.end,), tuple(one for one in found.chain if one is not part.part))
         if found.is_result:

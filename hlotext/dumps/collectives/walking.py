@@ -171,6 +171,8 @@ class Reading:
     readers: tuple[hlo.Instruction, ...]
     """The operations before partitioning that read it; empty for a result of the program."""
     is_result: bool
+    is_one_of_several: bool = False
+    """True where other tensors fit as well, alike in everything that is asked of them."""
 
 
 def reading(sides: Sides, collective: hlo.Instruction) -> Reading | None:
@@ -189,8 +191,26 @@ def reading(sides: Sides, collective: hlo.Instruction) -> Reading | None:
         return None
     tensor = sides.counterpart(end)
     if tensor is None or tensor.opcode != end.opcode or sides.local(tensor) != leaves_of(end):
-        return None
+        alike = _moved_by_others(sides, end)
+        if not alike:
+            return None
+        found = _read(sides, collective, end, alike[0], chain)
+        return None if found is None else attrs.evolve(found, is_one_of_several=len(alike) > 1)
     return _read(sides, collective, end, tensor, chain)
+
+
+def _moved_by_others(sides: Sides, end: hlo.Instruction) -> list[hlo.Instruction]:
+    """The operation that only moves data, and was carried out by others than itself: a slice across shards becomes
+    permutes, pads and selects. Several where they are alike; empty where none, or different ones, fit."""
+    if end.opcode not in MOVES:
+        return []
+    named = [
+        one
+        for one in sides.before.by_key.get(sides.after.key[end], ())
+        if one.opcode in MOVES and sides.local(one) == leaves_of(end)
+    ]
+    found = sides.narrowed(named, end) if named else []
+    return found if len({(one.opcode, str(sides.sharding(one))) for one in found}) == 1 else []
 
 
 def is_marked(node: hlo.Instruction) -> bool:

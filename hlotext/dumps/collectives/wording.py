@@ -138,6 +138,14 @@ def _reshard(reason: Reason, part: Written | None) -> str:
     user = _named(reason.user, "an operation")
     if reason.readers > 1:
         user += f" and {reason.readers - 1} other{'s' if reason.readers > 2 else ''}"
+    if (
+        part is not None
+        and part.side == "result"
+        and reason.user is not None
+        and reason.user.opcode == "reduce"
+    ):
+        over = f"over a dimension that is sharded along {along(reason.axes)}"
+        return f"because {user} reduces {over}: what each shard found is gathered and reduced again"
     if part is not None and part.side == "result":
         return f"because {user} was carried out in another sharding than its result's, {want or 'which no text tells'}"
     who = {CONSTRAINT: "the constraint ", LOOP: "the loop "}.get(reason.wanted_by or "", "")
