@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from hlotext import rewrite as rewrite
     from hlotext import tables as tables
     from hlotext import thunks as thunks
+    from hlotext import triage as triage
     from hlotext.findings.errors import HloSyntaxError, Severity
     from hlotext.findings.finding import Diagnostic, Finding, ParseResult
     from hlotext.ir.nodes.source import Source, Span
@@ -109,6 +110,7 @@ _ROOMS = (
     "rewrite",
     "tables",
     "thunks",
+    "triage",
 )
 """Sub-packages that are imported when they are first asked for."""
 

@@ -32,6 +32,7 @@ from hlotext import (
     testing,
     textproto,
     thunks,
+    triage,
     view,
 )
 from hlotext import matchers as m
@@ -194,6 +195,23 @@ def _execution(_: Path) -> Any:
     plain = execution.plain(hlo.parse(SMALL))
     array = np.zeros(64, "f4")
     return [execution.Execution([array], [array], 0.5, 1, plain), execution.Ran(([array],), seconds=(0.5,))]
+
+
+@maker
+def _triage(folder: Path) -> Any:
+    done = triage.run([support.DATA / "triage"], triage.Settings(lint.Config(chip="h100")), jobs=1)
+    one = done.modules[0]
+    action = done.actions[0]
+    return [
+        done,
+        action,
+        one,
+        *one.contents,
+        *one.layers,
+        triage.Settings(),
+        triage.Unexamined("a", "b"),
+        triage.Role.STATE,
+    ]
 
 
 @maker

@@ -38,6 +38,7 @@ LINES: dict[str, tuple[str, ...]] = {
         *(f"lint FILE --isolated --select ALL --format {kind}" for kind in FORMATS),
         "lint FILE --isolated --select ALL --statistics",
     ),
+    "triage": tuple(f"triage FILE --format {kind} -j 1" for kind in ("text", "json", "markdown")),
     "message": ("message FILE", "message FILE --format json"),
     "grep": ("grep add FILE", "grep *a*a*a*b FILE", "grep dot(...) FILE --format json"),
     "rewrite": ("rewrite -p dce,cse FILE",),

@@ -41,6 +41,7 @@ FLOORS = (
         "dumps",
         "diff",
         "lint",
+        "triage",
         "tables",
     ),
 )

@@ -32,6 +32,7 @@ ALL = {
     "memory": ("memory FILE", "memory FILE --format json", "memory FILE --by scope"),
     "cost": ("cost FILE", "cost FILE --format json", "cost FILE --by scope"),
     "time": ("time FILE --chip v5e", "time FILE --chip v5e --format json"),
+    "triage": ("triage FILE -j 1", "triage FILE -j 1 --format json"),
     "comm": ("comm FILE", "comm FILE --format json"),
     "shard": ("shard FILE", "shard FILE --format json"),
     "thunks": ("thunks FILE --platform cpu", "thunks FILE --platform cpu --format json"),

@@ -37,6 +37,7 @@ COMMANDS = {
     "thunks": "What the runtime of a GPU or CPU will execute.",
     "cost": "Operations and bytes, through loops, by scope or line.",
     "time": "The least time on a chip, and what is waited for.",
+    "triage": "Many modules ranked, and what to do first.",
     "comm": "What is sent along which axes of the mesh.",
     "shard": "What each device holds of an array.",
     "dump": "What a dump folder tells of a compilation.",
@@ -69,7 +70,7 @@ GROUPS = {
         "graph",
         "report",
     ),
-    "Judge": ("check", "verify", "lint", "diff", "run", "bisect"),
+    "Judge": ("triage", "check", "verify", "lint", "diff", "run", "bisect"),
     "Change": ("fmt", "rewrite", "extract", "reduce", "convert"),
     "Explain": ("explain", "message", "rule", "layout", "opcodes", "passes", "schema"),
 }

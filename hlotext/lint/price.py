@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
@@ -96,7 +97,9 @@ class Prices:
 
     def together(self, instructions: Iterable[Instruction]) -> float:
         """Seconds of several instructions, each once."""
-        return sum(self.seconds(one) for one in set(instructions))
+        return math.fsum(
+            self.seconds(one) for one in set(instructions)
+        )  # equal in whatever order a set gives them
 
     def runs(self, computation: Computation | None) -> int:
         """How often a computation runs."""

@@ -1,0 +1,292 @@
+"""`hlotext triage`: many modules ranked, and the repairs that are worth most."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import attrs
+import click
+
+from hlotext import lint, triage
+from hlotext.analysis import byte_text
+from hlotext.analysis.quantities import counted, seconds, share
+from hlotext.cli.common import Unreadable, limit_option, write_json
+from hlotext.cli.figures import chip_of
+from hlotext.cli.output import Column, Kind, Table, emit_report, output
+from hlotext.findings.escape import markdown
+
+_ROWS = 20
+_ACTIONS = 5
+_SUSPECTS = 3
+_KEYS: dict[str, Callable[[triage.Examined], float]] = {
+    "time": lambda one: one.seconds,
+    "memory": lambda one: one.peak_bytes or 0,
+    "sent": lambda one: one.sent.bytes,
+}
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR...")
+@click.option(
+    "--chip",
+    metavar="NAME",
+    help="The chip of all modules.  [default: as folder or text tells, else assumed]",
+)
+@click.option(
+    "--sort",
+    type=click.Choice(list(_KEYS)),
+    default="time",
+    show_default=True,
+    help="Rank modules by least time, peak memory, or bytes sent.",
+)
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes.  [default: one for each processor]",
+)
+@limit_option(_ROWS, "Modules")
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+)
+def command(
+    paths: tuple[str, ...], chip: str | None, sort: str, jobs: int | None, limit: int, output_format: str
+) -> None:
+    """Rank many modules by time, memory and traffic, and say what to do first.
+
+    Of a DIR the last text of each compilation is taken. Modules are ranked by the least time of one run; below stand the most
+    valuable repairs over all of them that the text proves possible, each with what it saves, and what memory holds at the
+    peak. Costs that nothing proves to be avoidable stand apart.
+
+    \b
+    Examples:
+      hlotext triage dumps/
+      hlotext triage dumps/ other.txt --chip h100 --sort memory
+      hlotext triage dumps/ --format markdown
+
+    Exit status: 0 fine, 2 wrong usage or unreadable input (the rest is shown).
+    """
+    config = lint.Config(chip=chip_of(chip).name if chip is not None else "")
+    found = triage.run(paths, triage.Settings(config), jobs)
+    ranked = sorted(found.modules, key=lambda one: -_KEYS[sort](one))
+    for failure in found.failures:
+        Unreadable(f"{failure.place}: {failure.problem}", where={"file": failure.place}).show()
+    if output_format == "json":
+        write_json(_json(found, ranked))
+    elif output_format == "markdown":
+        emit_report("\n".join(_markdown(found, ranked, limit)))
+    else:
+        _show(found, ranked, limit)
+    if found.failures:
+        raise click.exceptions.Exit(Unreadable.exit_code)
+
+
+# ---- text
+
+
+def _show(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int) -> None:
+    report = output()
+    report.heading(counted(len(found.modules), "module"))
+    report.facts(_facts(found))
+    for table in (_modules(found, ranked, limit), _memory(found, min(limit or _ACTIONS, _ACTIONS))):
+        report.table(table)
+    for title, actions in _chosen(found):
+        for number, action in enumerate(actions, 1):
+            report.heading(f"{title} {number}: {action.code} {action.rule}")
+            report.facts(_action_facts(action))
+
+
+def _chosen(found: triage.Triage) -> Iterator[tuple[str, Sequence[triage.Action]]]:
+    yield "Action", found.actions[:_ACTIONS]
+    yield "Large cost without a proof", found.suspects[:_SUSPECTS]
+
+
+def _facts(found: triage.Triage) -> list[tuple[str, str]]:
+    facts = [("least time", f"{seconds(_step(found))}, one run of each")] if found.modules else []
+    assumed: dict[str, int] = {}
+    for one in found.modules:
+        if one.is_chip_assumed:
+            assumed[one.chip] = assumed.get(one.chip, 0) + 1
+    if assumed:
+        listed = ", ".join(f"{chip} for {count:,}" for chip, count in sorted(assumed.items()))
+        facts.append(("chip unknown", f"assuming {listed} (set --chip)"))
+    early = sum(not one.is_bound for one in found.modules)
+    if early:
+        facts.append(("not optimized", f"{counted(early, 'module')}, whose times are no bounds"))
+    if found.failures:
+        facts.append(("unreadable", counted(len(found.failures), "file")))
+    if not found.actions and found.modules:
+        facts.append(("actions", "none: nothing that costs enough is proved to be avoidable"))
+    return facts
+
+
+def _step(found: triage.Triage) -> float:
+    return sum(one.seconds for one in found.modules)
+
+
+def _modules(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int) -> Table:
+    columns = [
+        Column("least time", is_number=True, rank=9),
+        Column("share", is_number=True, rank=6),
+        Column("waits", is_number=True, rank=4),
+        Column("peak", is_number=True, rank=8),
+        Column("sent", is_number=True, rank=6),
+        Column("findings", is_number=True, rank=3),
+        Column("module", kind=Kind.NAME, rank=8),
+        Column("file"),
+    ]
+    step = _step(found)
+    shown = ranked[:limit] if limit else ranked
+    rows = [
+        (
+            (">= " if one.is_at_least else "") + seconds(one.seconds),
+            share(one.seconds, step),
+            share(one.exposed_seconds, one.seconds),
+            byte_text(one.peak_bytes) if one.peak_bytes is not None else "?",
+            _sent(one),
+            str(len(one.findings)) if one.findings else "",
+            one.name,
+            one.place,
+        )
+        for one in shown
+    ]
+    title = "Modules (waits: the share of the time in which the core waits for transfers)"
+    return Table(title, columns, rows, len(ranked) - len(shown))
+
+
+def _sent(one: triage.Examined) -> str:
+    if not one.sent.count:
+        return ""
+    if one.sent.unknown == one.sent.count:
+        return "?"
+    mark = "<= " if one.sent.is_at_most else ">= " if one.sent.is_at_least or one.sent.unknown else ""
+    return f"{mark}{byte_text(one.sent.bytes)}"
+
+
+def _memory(found: triage.Triage, limit: int) -> Table:
+    fullest = found.fullest[:limit]
+    roles = [
+        role
+        for role in triage.Role
+        if any(content.role is role and content.bytes for one in fullest for content in one.contents)
+    ]
+    columns = [
+        Column("module", kind=Kind.NAME, rank=9),
+        Column("peak", is_number=True, rank=9),
+        *(Column(role.value, is_number=True) for role in roles),
+        Column("largest temporaries", kind=Kind.SCOPE),
+    ]
+    rows = []
+    for one in fullest:
+        sizes = {content.role: content.bytes for content in one.contents}
+        layer = one.layers[0] if one.layers else None
+        rows.append(
+            (
+                one.name,
+                byte_text(one.peak_bytes or 0),
+                *(byte_text(sizes[role]) if role in sizes else "" for role in roles),
+                f"{layer.scope}: {byte_text(layer.bytes)} in {counted(layer.arrays, 'array')}"
+                if layer
+                else "",
+            )
+        )
+    return Table("Main memory at the peak, the fullest modules first", columns, rows)
+
+
+def _action_facts(action: triage.Action) -> list[tuple[str, str]]:
+    facts = [("saves", _saved(action)), ("because", action.message)]
+    if action.help:
+        facts.append(("do", action.help))
+    if action.file:
+        facts.append(("line", f"{action.file}:{action.line}"))
+    if len(action.modules) > 1:
+        facts.append(("in", f"{len(action.modules)} modules, most in {action.modules[0]}"))
+    facts.append(("more", _command(action)))
+    return facts
+
+
+def _saved(action: triage.Action) -> str:
+    parts = [seconds(action.seconds)] if action.seconds else []
+    parts += [f"{byte_text(action.peak_bytes)} of the peak"] if action.peak_bytes else []
+    basis = f", estimated for {action.basis}" if action.basis else ""
+    return f"{' and '.join(parts)}: {100 * action.value:.1f} %{basis}"
+
+
+def _command(action: triage.Action) -> str:
+    return f"hlotext lint {shlex.quote(_readable(action.modules[0]))} --select {action.code}"
+
+
+def _readable(place: str) -> str:
+    """A path that commands take: of a text in a packed folder the folder."""
+    archive, colon, _ = place.rpartition(":")
+    return archive if colon and not os.path.exists(place) and os.path.exists(archive) else place
+
+
+# ---- markdown
+
+
+def _markdown(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int) -> Iterator[str]:
+    yield f"## {counted(len(found.modules), 'module')}"
+    yield ""
+    for name, value in _facts(found):
+        yield f"- **{name}**: {markdown(value)}"
+    for table in (_modules(found, ranked, limit), _memory(found, min(limit or _ACTIONS, _ACTIONS))):
+        if table.rows:
+            yield f"\n### {markdown(table.title)}\n"
+            yield "| " + " | ".join(markdown(column.title) for column in table.columns) + " |"
+            yield "|" + "|".join("---:" if column.is_number else "---" for column in table.columns) + "|"
+            for row in table.rows:
+                yield "| " + " | ".join(map(markdown, row)) + " |"
+            if table.left_out:
+                yield f"\n{table.left_out:,} more."
+    for title, actions in _chosen(found):
+        for number, action in enumerate(actions, 1):
+            yield f"\n### {title} {number}: {action.code} {markdown(action.rule)}\n"
+            for name, value in _action_facts(action):
+                yield f"- **{name}**: {markdown(value)}"
+
+
+# ---- JSON
+
+
+def _json(found: triage.Triage, ranked: Sequence[triage.Examined]) -> dict[str, Any]:
+    return {
+        "seconds": _step(found),
+        "modules": [_module_json(one) for one in ranked],
+        "actions": [_action_json(one) for one in found.actions],
+        "suspects": [_action_json(one) for one in found.suspects],
+    }
+
+
+def _module_json(one: triage.Examined) -> dict[str, Any]:
+    return {
+        "file": one.place,
+        "module": one.name,
+        "platform": one.platform or None,
+        "chip": one.chip,
+        "is_chip_assumed": one.is_chip_assumed,
+        "instructions": one.instructions,
+        "seconds": one.seconds,
+        "is_bound": one.is_bound,
+        "is_at_least": one.is_at_least,
+        "exposed_seconds": one.exposed_seconds,
+        "peak_bytes": one.peak_bytes,
+        "memory_problem": one.memory_problem or None,
+        "sent_bytes": one.sent.bytes,
+        "unknown_sends": one.sent.unknown,
+        "findings": len(one.findings),
+        "contents": [{**attrs.asdict(content), "role": content.role.value} for content in one.contents],
+        "layers": [attrs.asdict(layer) for layer in one.layers],
+    }
+
+
+def _action_json(action: triage.Action) -> dict[str, Any]:
+    return {**attrs.asdict(action), "command": _command(action)}

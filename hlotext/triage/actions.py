@@ -1,0 +1,86 @@
+"""Actions: the findings of all modules, one for each cause, ranked by what their repair saves."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from hlotext.findings.errors import Severity
+from hlotext.findings.finding import Finding
+from hlotext.triage.examined import Examined
+
+
+@attrs.frozen
+class Action:
+    """One repair in the program, with what it saves in all modules that it is found in."""
+
+    code: str
+    rule: str
+    message: str
+    """Of the module in which it saves most."""
+    help: str
+    is_proved: bool
+    """True if the text shows that it can be avoided; otherwise it costs much and may be necessary."""
+    seconds: float | None
+    """Saved in one run of each of the modules; None where it is not known."""
+    peak_bytes: int | None
+    """By how much the peak falls, in the module where it falls most; likewise."""
+    value: float
+    """The larger of the seconds as a share of those of all modules, and the bytes as a share of the largest peak."""
+    basis: str
+    """The chip and trip counts that the seconds rest on."""
+    file: str
+    line: int
+    """The Python line; 0 where the text names none."""
+    modules: tuple[str, ...]
+    """The places of the modules, the one in which it saves most first."""
+    instruction: str
+    """Its name in the first of these."""
+
+
+def actions_of(modules: Sequence[Examined]) -> tuple[Action, ...]:
+    """All actions, the most valuable first; those that nothing proves are among them."""
+    step = sum(module.seconds for module in modules)
+    peak = max((module.peak_bytes or 0 for module in modules), default=0)
+    causes: dict[tuple[object, ...], list[tuple[Examined, Finding]]] = defaultdict(list)
+    for module in modules:
+        for finding in module.findings:
+            if finding.severity is not Severity.ERROR and (finding.seconds or finding.peak_bytes):
+                causes[_cause(finding)].append((module, finding))
+    found = [_action(places, step, peak) for places in causes.values()]
+    return tuple(sorted(found, key=lambda one: (-one.value, one.code, one.modules)))
+
+
+def _cause(finding: Finding) -> tuple[object, ...]:
+    """Equal for one cause in several modules: the rule with the Python line, else the finding as lint recognises it."""
+    if finding.frame is not None:
+        return finding.code, finding.frame.file, finding.frame.line
+    return finding.code, finding.fingerprint or (finding.file, finding.line)
+
+
+def _action(places: Iterable[tuple[Examined, Finding]], step: float, peak: int) -> Action:
+    def value(seconds: float | None, held: int | None) -> float:
+        return max((seconds or 0.0) / step if step else 0.0, (held or 0) / peak if peak else 0.0)
+
+    ranked = sorted(places, key=lambda pair: -value(pair[1].seconds, pair[1].peak_bytes))
+    first = ranked[0][1]
+    known = [one.seconds for _, one in ranked if one.seconds is not None]
+    held = [one.peak_bytes for _, one in ranked if one.peak_bytes is not None]
+    seconds, most = (sum(known) if known else None), max(held, default=None)
+    return Action(
+        code=first.code,
+        rule=first.rule,
+        message=first.message,
+        help=first.help,
+        is_proved=any(one.severity is Severity.WARNING for _, one in ranked),
+        seconds=seconds,
+        peak_bytes=most,
+        value=value(seconds, most),
+        basis=first.basis,
+        file=first.frame.file if first.frame is not None else "",
+        line=first.frame.line if first.frame is not None else 0,
+        modules=tuple(dict.fromkeys(module.place for module, _ in ranked)),
+        instruction=first.name,
+    )

@@ -1,0 +1,164 @@
+"""The contents of a module's memory at its peak: weights, state, caches, inputs, results, temporaries by repeated layer."""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from hlotext import memory
+from hlotext.analysis import scopes
+from hlotext.analysis.entries import arguments
+from hlotext.analysis.scopes import TOP
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
+from hlotext.ir.values.types import TypeKind
+from hlotext.memory import usage
+
+MAIN = 0
+"""The memory space that is looked at: HBM, a GPU's memory, on CPU the only one."""
+_LAYERS = 8
+_PASSING = traits.KEEPS_ELEMENTS | traits.CONVERSIONS
+"""Opcodes that keep the elements of their operand."""
+_WIDE = 32
+"""Bits of integers that are no quantized weights."""
+
+
+class Role(enum.Enum):
+    """The role of an array in the program."""
+
+    WEIGHTS = "weights"
+    """Arguments that are only read. Inputs of floating-point type cannot be told from them."""
+    EMBEDDINGS = "embeddings"
+    """Arguments that are only read, and of which a gather takes slices."""
+    STATE = "state"
+    """Donated arguments: a result takes their memory."""
+    CACHES = "caches"
+    """Donated arguments of which a run writes a part in place, such as a KV cache."""
+    INPUTS = "inputs"
+    """Integers of 32 bits and more, and booleans, that are only read: tokens, positions, masks, keys."""
+    RESULTS = "results"
+    """Results in memory of their own."""
+    CONSTANTS = "constants"
+    TEMPORARIES = "temporaries"
+    """Everything else that is live at the peak: activations, mostly."""
+
+
+@attrs.frozen
+class Content:
+    """The arrays of one role in main memory at the peak."""
+
+    role: Role
+    bytes: int
+    arrays: int
+    largest: str
+    """The largest of them, by the name that the program gives it, else its instruction."""
+
+
+@attrs.frozen
+class Layer:
+    """The temporaries of one scope at the peak; layers that differ in their numbers alone are one."""
+
+    scope: str
+    """As the program names it, `*` in the place of what repeated layers differ in."""
+    bytes: int
+    arrays: int
+
+
+def contents_of(assignment: memory.Assignment) -> tuple[tuple[Content, ...], tuple[Layer, ...]]:
+    """The contents of main memory at the peak by role, and the largest scopes of the temporaries; most bytes first."""
+    module = assignment.module
+    if module is None or not module.computations:
+        return (), ()
+    labels = {(one.number, one.index): one.label for one in arguments(module)}
+    held: dict[Role, list[tuple[int, str]]] = defaultdict(list)
+    for allocation in assignment.allocations:
+        if allocation.memory_space == MAIN and allocation.is_static and allocation.bytes:
+            label = labels.get((allocation.parameter_number or 0, allocation.parameter_index), "")
+            if not allocation.is_parameter or not label:
+                label = str(allocation.slices[0].value) if allocation.slices else ""
+            held[_role(allocation)].append((allocation.bytes, label))
+    time = assignment.peak(MAIN).time
+    rows = [row for row in usage.live_arrays(assignment, MAIN, time) if row.kind == "temporary"]
+    held[Role.TEMPORARIES] = [(row.bytes, row.op_name or row.label) for row in rows]
+    contents = [
+        Content(role, sum(size for size, _ in mine), len(mine), max(mine, key=lambda one: one[0])[1])
+        for role, mine in held.items()
+        if mine
+    ]
+    return tuple(sorted(contents, key=lambda one: (-one.bytes, one.role.value))), _layers(module, rows)
+
+
+def _role(allocation: memory.Allocation) -> Role:
+    """The role of an allocation that is held from start to end."""
+    if not allocation.is_parameter:
+        return Role.CONSTANTS if allocation.is_constant else Role.RESULTS
+    values = [piece.value for piece in allocation.slices]
+    if allocation.is_aliased:
+        return Role.CACHES if any(_writes_part(value) for value in values) else Role.STATE
+    if any(_is_gathered_from(value) for value in values):
+        return Role.EMBEDDINGS
+    types = {value.shape.element_type for value in values if value.shape is not None and value.shape.is_array}
+    if types and all(
+        one.kind is TypeKind.PREDICATE or (one.is_integral and one.bits >= _WIDE) for one in types
+    ):
+        return Role.INPUTS
+    return Role.WEIGHTS
+
+
+def _writes_part(value: memory.Value) -> bool:
+    """True if the writer of a value updates a part of the buffer in place, by itself or in a fusion."""
+    one = value.instruction
+    if one is not None and one.opcode == "fusion" and one.called_computations:
+        one = one.called_computations[0].root
+        if value.index and one.opcode == "tuple" and value.index[0] < len(one.operands):
+            one = one.operands[value.index[0]]
+        while one.operands and one.opcode in _PASSING:
+            one = one.operands[0]
+    return one is not None and one.opcode in traits.UPDATES_ELEMENTS
+
+
+def _is_gathered_from(value: memory.Value) -> bool:
+    """True if a gather takes slices of a value, by itself or in a fusion."""
+    for use in value.uses:
+        if use.instruction is None:
+            continue
+        if use.instruction.opcode == "fusion":
+            body = use.instruction.called_computations
+            readers = list(_readers(body[0].parameters[use.operand_number])) if body else []
+        else:
+            readers = [(use.instruction, use.operand_number)]
+        if any(user.opcode == "gather" and number == 0 for user, number in readers):
+            return True
+    return False
+
+
+def _readers(instruction: Instruction) -> Iterator[tuple[Instruction, int]]:
+    """The readers of a fusion's parameter with the operand number, also behind views and conversions of it."""
+    waiting, seen = [instruction], {instruction}
+    while waiting:
+        one = waiting.pop()
+        for user in one.users:
+            for number, operand in enumerate(user.operands):
+                if operand is one:
+                    yield user, number
+            if user.opcode in _PASSING and user not in seen:
+                seen.add(user)
+                waiting.append(user)
+
+
+def _layers(module: Module, rows: Iterable[usage.LiveArray]) -> tuple[Layer, ...]:
+    """The scopes with most bytes, those of repeated layers as one."""
+    found = scopes(module)
+    wanted = {row.writer or row.name for row in rows}
+    named = {one.name: one for one in module.instructions() if one.name in wanted}
+    sizes: dict[str, list[int]] = defaultdict(list)
+    for row in rows:
+        writer = named.get(row.writer or row.name)
+        path = found.folded(found.of(writer)) if writer is not None else ()
+        sizes["/".join(path) or TOP].append(row.bytes)
+    ranked = sorted(sizes.items(), key=lambda pair: (-sum(pair[1]), pair[0]))[:_LAYERS]
+    return tuple(Layer(scope, sum(mine), len(mine)) for scope, mine in ranked)

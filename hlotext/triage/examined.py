@@ -1,0 +1,159 @@
+"""One module of many: its time, its peak, what it sends, what its bytes are, and what lint finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+import hlotext as hlo
+from hlotext import cost, lint, memory
+from hlotext.analysis import Backend, backend_of, choose_chip
+from hlotext.analysis.chips import CHIPS, Chip
+from hlotext.cost import Sum
+from hlotext.dumps.compilation import Compilation
+from hlotext.dumps.texts import Text, compilation_beside
+from hlotext.findings.escape import line
+from hlotext.findings.finding import Finding
+from hlotext.lint.price import DEFAULTS, estimate_once
+from hlotext.lint.rule import told
+from hlotext.triage.contents import MAIN, Content, Layer, contents_of
+
+
+@attrs.frozen
+class Settings:
+    """Settings for the examination of modules."""
+
+    config: lint.Config = attrs.field(factory=lint.Config)
+    """The rules of lint; its chip, where it names one, is that of all modules."""
+
+
+@attrs.frozen
+class Examined:
+    """A module with the figures that modules are ranked by. Plain values, which go to other processes."""
+
+    place: str
+    """The file, or the text of a packed folder."""
+    name: str
+    platform: str
+    """`cpu`, `gpu`, `tpu`; empty where the text does not tell."""
+    chip: str
+    is_chip_assumed: bool
+    instructions: int
+    seconds: float
+    """The least time of one run, as `hlotext time` says; loops of unknown length run once."""
+    is_bound: bool
+    """False before optimization, see `hlotext.cost.Estimate`."""
+    unknown_loops: int
+    unknown_calls: int
+    exposed_seconds: float
+    """Seconds of these in which the core waits for transfers."""
+    sent: Sum
+    """Sent by each device in one run."""
+    peak_bytes: int | None
+    """Most bytes of main memory that are live at once; None where memory cannot be told, then `memory_problem` says why."""
+    memory_problem: str
+    contents: tuple[Content, ...]
+    layers: tuple[Layer, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_at_least(self) -> bool:
+        """True if the time leaves something out: calls of unknown cost, or rounds of loops."""
+        return bool(self.unknown_loops or self.unknown_calls)
+
+
+@attrs.frozen
+class Unexamined:
+    """A text that could not be examined."""
+
+    place: str
+    problem: str
+
+
+def examine(text: str | Text, settings: Settings) -> tuple[Examined | Unexamined, ...]:
+    """All modules of a text, by path or of a folder. Never raises on what it reads."""
+    place = text if isinstance(text, str) else text.label
+    try:
+        opened = Text(text) if isinstance(text, str) else text
+        compilation = opened.compilation or compilation_beside(place)
+        return tuple(_examined(place, module, opened, compilation, settings) for module in opened.load_all())
+    except (hlo.InputError, hlo.HloSyntaxError, hlo.ProtoError, ImportError) as error:
+        return (Unexamined(place, line(str(error).partition("\n")[0])),)
+    except lint.RuleError:
+        raise
+    except Exception as error:
+        return (Unexamined(place, line(f"{type(error).__name__}: {error}")),)
+
+
+def _examined(
+    place: str, module: hlo.Module, text: Text, compilation: Compilation | None, settings: Settings
+) -> Examined:
+    config = settings.config
+    backend = config.profile or backend_of(module)
+    chip, is_assumed = _chip(module, backend, compilation, config.chip)
+    estimate = estimate_once(module, chip, _known_trips(module, config.trips))
+    assignment, problem = _memory(module, text, backend, chip if not is_assumed else None)
+    contents, layers = contents_of(assignment) if assignment is not None else ((), ())
+    found = lint.run(module, attrs.evolve(config, chip=chip.name if not is_assumed else config.chip), place)
+    return Examined(
+        place=place,
+        name=module.name,
+        platform=backend.value if backend is not None else "",
+        chip=chip.name,
+        is_chip_assumed=is_assumed,
+        instructions=sum(map(len, module.computations)),
+        seconds=estimate.seconds,
+        is_bound=estimate.is_bound,
+        unknown_loops=len(estimate.unknown_loops),
+        unknown_calls=len(estimate.unknown_calls),
+        exposed_seconds=estimate.exposed,
+        sent=_sent(module),
+        peak_bytes=assignment.peak(MAIN).bytes if assignment is not None else None,
+        memory_problem=problem,
+        contents=contents,
+        layers=layers,
+        findings=tuple(finding.detached() for finding in found),
+    )
+
+
+def _chip(
+    module: hlo.Module, backend: Backend | None, compilation: Compilation | None, given: str
+) -> tuple[Chip, bool]:
+    """The chip that is given, or named by the folder, or told by the text; else the usual one of the platform, assumed."""
+    choice = choose_chip(
+        module,
+        hlo.analysis.chips.chip(given) if given else None,
+        compilation.chip if compilation is not None else None,
+        backend,
+    )
+    if choice is not None:
+        return choice.chip, not choice.is_known
+    return CHIPS[DEFAULTS[backend] if backend is not None else DEFAULTS[Backend.TPU]], True
+
+
+def _known_trips(module: hlo.Module, given: Mapping[str, int]) -> dict[str, int]:
+    names = {computation.name for computation in module.computations} if given else set()
+    return {name: count for name, count in given.items() if name in names}
+
+
+def _memory(
+    module: hlo.Module, text: Text, backend: Backend | None, chip: Chip | None
+) -> tuple[memory.Assignment | None, str]:
+    """The memory of a module as `hlotext memory` computes it, or why there is none."""
+    if chip is None and text.age is None and backend is backend_of(module):
+        found = told(module)  # what lint asks for too
+        if found is not None:
+            return found, ""
+    try:
+        known = chip if chip is not None and chip.backend is backend else None
+        return memory.assign(module, backend, known, age=text.age), ""
+    except memory.MemoryModelError as error:
+        return None, line(str(error))
+
+
+def _sent(module: hlo.Module) -> Sum:
+    total = Sum()
+    for flow in cost.traffic(module).flows:
+        total = total.plus(flow)
+    return total

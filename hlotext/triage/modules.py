@@ -1,0 +1,101 @@
+"""Many modules at once: which files, folders and packed folders hold, examined in several processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+import attrs
+
+from hlotext.dumps.texts import Text, module_texts
+from hlotext.lint.workers import Pool
+from hlotext.syntax.source.inputs import InputError
+from hlotext.triage.actions import Action, actions_of
+from hlotext.triage.examined import Examined, Settings, Unexamined, examine
+
+
+@attrs.frozen
+class Triage:
+    """The modules, ranked, with the actions over all of them."""
+
+    modules: tuple[Examined, ...]
+    """The slowest first."""
+    failures: tuple[Unexamined, ...]
+    actions: tuple[Action, ...]
+    """Repairs that the text proves to be possible, the most valuable first."""
+    suspects: tuple[Action, ...]
+    """Large costs without such a proof, likewise."""
+
+    @property
+    def fullest(self) -> tuple[Examined, ...]:
+        """The modules whose memory is known, the largest peak first."""
+        known = [one for one in self.modules if one.peak_bytes is not None]
+        return tuple(sorted(known, key=lambda one: -(one.peak_bytes or 0)))
+
+
+def run(
+    paths: Iterable[str | os.PathLike[str]], settings: Settings | None = None, jobs: int | None = None
+) -> Triage:
+    """Examines every module of files, dump folders and packed folders.
+
+    Of a folder the last text of each compilation is taken. What cannot be read is in `failures`. `jobs` is the number of
+    processes (all processors by default).
+    """
+    texts: list[str | Text] = []
+    failures: list[Unexamined] = []
+    for one in paths:
+        path = os.fspath(one)
+        try:
+            found = list(module_texts([path]))
+        except InputError as error:
+            failures.append(Unexamined(path, str(error)))
+            continue
+        if not found:
+            failures.append(Unexamined(path, "holds no text of a module"))
+        texts += [text if text.archive is not None else text.path for text in found]
+    modules: list[Examined] = []
+    for result in _examined(texts, settings or Settings(), jobs or os.cpu_count() or 1):
+        if isinstance(result, Examined):
+            modules.append(result)
+        else:
+            failures.append(result)
+    modules.sort(key=lambda one: (-one.seconds, one.place, one.name))
+    failures.sort(key=lambda one: one.place)
+    actions = actions_of(modules)
+    return Triage(
+        tuple(modules),
+        tuple(failures),
+        tuple(one for one in actions if one.is_proved),
+        tuple(one for one in actions if not one.is_proved),
+    )
+
+
+def _examined(texts: Sequence[str | Text], settings: Settings, jobs: int) -> Iterator[Examined | Unexamined]:
+    work = partial(examine, settings=settings)
+    files = [text for text in texts if isinstance(text, str) and text != "-"]
+    if jobs <= 1 or len(files) <= 1:
+        for text in texts:
+            yield from work(text)
+        return
+    for text in texts:  # one process unpacks a folder once
+        if not isinstance(text, str) or text == "-":
+            yield from work(text)
+    # What takes longest begins first, so that no process is left alone with it at the end.
+    order = sorted(files, key=_size, reverse=True)
+    with Pool(work, min(jobs, len(order))) as pool:
+        for _, results in pool.run([[file] for file in order], _died):
+            for several in results:
+                yield from several
+
+
+def _size(file: str) -> int:
+    try:
+        return os.path.getsize(file)
+    except OSError:
+        return 0
+
+
+def _died(file: str | Text, status: int | None) -> tuple[Unexamined, ...]:
+    place = file if isinstance(file, str) else file.label
+    return (Unexamined(place, f"the process that examined it died with exit status {status}"),)

@@ -1,0 +1,147 @@
+"""`hlotext triage`: many modules ranked, what their memory holds, and which repairs are worth most."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hlotext as hlo
+from hlotext import cost, lint, memory, triage
+from hlotext.triage import Role
+from tests import support
+from tests.cli_support import run, run_json
+
+CORPUS = support.ROOT / "corpus"
+
+DECODE = (support.DATA / "triage" / "decode.hlo").read_text()
+
+
+def contents(module: hlo.Module) -> dict[Role, tuple[int, str]]:
+    (found,) = triage_of(module)
+    return {one.role: (one.arrays, one.largest) for one in found.contents}
+
+
+def triage_of(module: hlo.Module) -> tuple[triage.Examined, ...]:
+    from hlotext.triage.contents import contents_of
+
+    assignment = memory.assign(module, "cpu")
+    found, layers = contents_of(assignment)
+    assert sum(one.bytes for one in found) == assignment.peak().bytes
+    return (
+        triage.Examined(
+            "x", "x", "cpu", "cpu", True, 0, 0.0, True, 0, 0, 0.0, cost.Sum(), 0, "", found, layers, ()
+        ),
+    )
+
+
+def test_roles_of_arguments() -> None:
+    found = contents(hlo.parse(DECODE))
+    assert found[Role.CACHES] == (1, "cache['k']")
+    assert found[Role.STATE] == (1, "total")
+    assert found[Role.EMBEDDINGS] == (1, "params['embed']")
+    assert found[Role.WEIGHTS] == (2, "params['w']")  # s8 is a quantized weight
+    assert found[Role.INPUTS][0] == 2
+    assert Role.RESULTS in found
+
+
+@pytest.mark.parametrize(
+    "change", [("gather(narrow", "gather(other"), ("dynamic-update-slice(cache", "add(cache")]
+)
+def test_what_no_gather_and_no_update_touches(change: tuple[str, str]) -> None:
+    """Another table is gathered from, or all of the donated array is written: the argument has the plain role."""
+    text = DECODE
+    if "gather" in change[0]:
+        text = text.replace(
+            "  narrow = ", "  other = bf16[512,64]{1,0} constant({...})\n  narrow = "
+        ).replace(*change)
+        assert Role.EMBEDDINGS not in contents(hlo.parse(text))
+    else:
+        text = text.replace("dynamic-update-slice(cache, new, zero, at, zero)", "negate(cache)")
+        assert Role.CACHES not in contents(hlo.parse(text))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cpu/mlp_train.cpu_1.after_optimizations.txt", "cpu/ring_attention.cpu_4.after_optimizations.txt"],
+)
+def test_the_figures_are_those_of_other_commands(name: str) -> None:
+    path = CORPUS / name
+    found = triage.run([path], jobs=1)
+    (one,) = found.modules
+    module = hlo.load(path)
+    assert one.seconds == cost.estimate(module, one.chip).seconds
+    assert one.peak_bytes == memory.assign(module).peak().bytes
+    assert sum(content.bytes for content in one.contents) == one.peak_bytes
+    assert [(f.code, f.message, f.seconds) for f in one.findings] == [
+        (f.code, f.message, f.seconds) for f in lint.run(module, file=str(path))
+    ]
+    assert not found.failures
+
+
+WASTE = (support.DATA / "triage" / "waste.hlo").read_text()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, size in (("small", 64), ("large", 512), ("middle", 256)):
+        (tmp_path / f"{name}.hlo").write_text(
+            WASTE.replace("jit_waste", f"jit_{name}").replace("512", str(size))
+        )
+    return tmp_path
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_one_cause_in_several_modules_is_one_action(folder: Path, jobs: int) -> None:
+    found = triage.run([folder], triage.Settings(lint.Config(chip="h100")), jobs)
+    assert [one.name for one in found.modules] == ["jit_large", "jit_middle", "jit_small"]
+    action = found.actions[0]
+    assert (action.file, action.line, action.is_proved) == ("train.py", 7, True)
+    assert action.modules[0] == str(folder / "large.hlo")
+    assert len(action.modules) >= 2
+    each = [
+        finding.seconds or 0.0
+        for one in found.modules
+        for finding in one.findings
+        if (finding.code, finding.frame and finding.frame.line) == (action.code, 7)
+    ]
+    assert action.seconds == pytest.approx(sum(each))
+    assert action.value == pytest.approx(
+        max(
+            sum(each) / sum(one.seconds for one in found.modules),
+            (action.peak_bytes or 0) / (found.fullest[0].peak_bytes or 1),
+        )
+    )
+    assert [one.value for one in found.actions] == sorted((one.value for one in found.actions), reverse=True)
+
+
+def test_the_command(folder: Path) -> None:
+    (folder / "broken.hlo").write_text("HloModule x\nENTRY e {\n  ROOT a = f32[ add(b, c)\n}\n")
+    result = run("triage", folder, "--chip", "h100")
+    assert result.exit_code == 2
+    assert "broken.hlo" in result.stderr
+    assert "Action 1: G116" in result.stdout
+    assert "train.py:7" in result.stdout
+    assert result.stdout.index("jit_large") < result.stdout.index("jit_middle")
+    (folder / "broken.hlo").unlink()
+    document = run_json("triage", folder, "--chip", "h100", "--sort", "memory")
+    assert document["modules"][0]["module"] == "jit_large"
+    assert document["actions"][0]["command"].startswith("hlotext lint ")
+    text = run("triage", folder, "--chip", "h100", "--format", "markdown").stdout
+    assert "### Action 1: G116" in text
+    assert "| least time |" in text.replace("  ", " ")
+
+
+def test_nothing_of_a_name_acts(tmp_path: Path) -> None:
+    text = DECODE.replace("jit_decode", '"a\x1b[31m<b>|c"')
+    (tmp_path / "x.hlo").write_text(text)
+    for kind in ("text", "markdown"):
+        assert "\x1b" not in run("triage", tmp_path, "--format", kind).stdout
+    assert json.loads(run("triage", tmp_path, "--format", "json").stdout)
+
+
+def test_a_folder_without_modules_is_a_failure(tmp_path: Path) -> None:
+    result = run("triage", tmp_path, tmp_path / "nosuch")
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 2
