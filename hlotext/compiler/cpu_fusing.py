@@ -134,6 +134,7 @@ class CpuFusion(Pass):
     """
 
     name: ClassVar[str] = "cpu-fusion"
+    is_early: ClassVar[bool] = True
     summary: ClassVar[str] = "Fuses producers into consumers as XLA's CPU compiler does."
     is_one_round: ClassVar[bool] = True
 

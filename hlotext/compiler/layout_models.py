@@ -51,6 +51,7 @@ class CpuLayoutAssignment(Pass):
     """
 
     name: ClassVar[str] = "cpu-layout-assignment"
+    is_early: ClassVar[bool] = True
     summary: ClassVar[str] = "Assigns layouts as XLA's CPU compiler does."
     is_one_round: ClassVar[bool] = True
 

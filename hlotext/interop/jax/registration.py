@@ -5,15 +5,43 @@ from __future__ import annotations
 import itertools
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
+import attrs
+
+from hlotext.analysis.quantities import counted
 from hlotext.interop.jax import cache
 
 Transformation = Callable[[bytes], "bytes | None"]
 
-_numbers = itertools.count(1)
+numbers = itertools.count(1)
+"""Numbers that no registered transformation has yet."""
+_MOST_OUTCOMES = 10_000
+
+
+@attrs.frozen
+class Outcome:
+    """One module on its way through a pass."""
+
+    module: str
+    what: str
+    """`changed`, `unchanged` or `skipped`."""
+    reason: str = ""
+    """The error for which it was skipped; empty for others."""
+
+
+def summary(outcomes: Iterable[Outcome]) -> str:
+    """The outcomes in one line.
+
+    >>> summary([Outcome("jit_f", "changed"), Outcome("jit_g", "skipped", "KeyError: 1")])
+    'changes 1 of 2 modules, skips 1'
+    """
+    counts = Counter(outcome.what for outcome in outcomes)
+    skipped = f", skips {counts['skipped']:,}" if counts["skipped"] else ""
+    return f"changes {counts['changed']:,} of {counted(counts.total(), 'module')}{skipped}"
 
 
 class Registration:
@@ -28,10 +56,12 @@ class Registration:
     ) -> None:
         self.label = label
         """What messages call the pass."""
+        self.outcomes: deque[Outcome] = deque(maxlen=_MOST_OUTCOMES)
+        """The modules that the pass has seen, the last ten thousand of them, with what became of each."""
         self._stage = stage
         self._platforms = platforms
         self._entry = entry
-        self._number = next(_numbers)
+        self._number = next(numbers)
         self._names: list[str] = []
         self._lock = threading.Lock()
         self._is_active = True
@@ -41,6 +71,10 @@ class Registration:
         raise TypeError(
             "a registration stands for a pass in this process's compiler; register the pass in the other process"
         )
+
+    def summary(self) -> str:
+        """The count of the modules that the pass changed, or would have changed in a dry run, in one line."""
+        return summary(self.outcomes)
 
     @property
     def is_active(self) -> bool:
@@ -96,62 +130,3 @@ class Registration:
     def __repr__(self) -> str:
         state = "" if self._is_active else ", removed"
         return f"<Registration {self._number} of {self.label}{state}>"
-
-
-# ---- compilers that run no registered passes
-
-_hearing: dict[tuple[str, Any], bool] = {}
-"""Whether the compiler of a platform runs what is registered for a stage, as was found out."""
-
-
-def check_heard(stage: Any, platforms: Sequence[str] | str | None) -> None:
-    """Raises NotImplementedError where a compiler that is to run a pass takes it and never calls it, as the GPU's may.
-
-    Asked are the compilers of the platforms named that are there, or of the one that JAX takes by default: a program of one
-    addition is compiled. The CPU's is known to run passes.
-    """
-    import jax
-
-    if platforms is None:
-        wanted = [jax.default_backend()]
-    else:
-        wanted = [platforms] if isinstance(platforms, str) else list(platforms)
-    for platform in wanted:
-        if platform != "cpu" and not _hears(platform, stage):
-            raise NotImplementedError(
-                f"the compiler of {platform} in this JAX runs no registered passes: the program would be compiled "
-                f"without a word as if there were none (platforms= names those that do)"
-            )
-
-
-def _hears(platform: str, stage: Any) -> bool:
-    """Whether the compiler of a platform runs what is registered; so it is where there is no such device."""
-    known = _hearing.get((platform, stage))
-    if known is not None:
-        return known
-    import jax
-    import numpy as np
-    from jax.extend import xla
-
-    try:
-        device = jax.local_devices(backend=platform)[0]
-    except RuntimeError:
-        return True
-    heard: list[int] = []
-
-    def probe(proto: bytes) -> bytes | None:
-        heard.append(len(proto))
-        return None
-
-    name = f"hlotext probe {next(_numbers)}"
-    # A number that no cache has seen, so that it is compiled.
-    addend = np.float32(np.random.default_rng().normal())
-    try:
-        xla.register_hlo_module_transformation(probe, name=name, stage=stage, platforms=platform)
-        jax.jit(lambda x: x + addend).lower(jax.device_put(np.float32(1), device)).compile()
-    except RuntimeError:
-        pass  # its plugin has no place for passes
-    finally:
-        xla.clear_hlo_module_transformation(name, stage=stage, platforms=platform)
-    _hearing[platform, stage] = bool(heard)
-    return bool(heard)

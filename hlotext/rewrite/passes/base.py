@@ -103,6 +103,8 @@ class Pass:
     """What holds after."""
     preserves_results: ClassVar[bool] = True
     """False for a pass that makes another program on purpose."""
+    is_early: ClassVar[bool] = False
+    """True for a pass that decides what the compiler decides before layouts and fusions are final, and once."""
     is_one_round: ClassVar[bool] = False
     """True for a pass that does one round at a time, as XLA's does: a second run may change more."""
 

@@ -1,0 +1,98 @@
+"""Programs changed before XLA optimizes them, and passes tried on texts without any compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+import hlotext
+from hlotext.interop.jax.protos import module_of_proto, proto_of_module
+from hlotext.interop.jax.registration import Outcome, summary
+from hlotext.ir.nodes.module import Module
+from hlotext.rewrite.pipeline import Pipeline
+
+
+def change_lowered(lowered: Any, function: Callable[[Module], object] | Pipeline) -> Any:
+    """A lowered program, changed as JAX wrote it, where multiplications, dots and all-gathers stand by themselves.
+
+    JAX has no stage for passes before XLA's optimizations (0.10.2 and 0.12.0.1 offer `pre_scheduler` and `post_scheduler`
+    alone), so this goes from `jax.stages.Lowered` to a module and back. Donation, shardings and the names of results stay.
+    What comes back is the object that was given, which compiles to the changed program: `.compile()(*arguments)`.
+
+    Args:
+        lowered: What `jax.jit(f).lower(*arguments)` gives.
+        function: Changes the module in place; parameters and results must stay what they are.
+
+    Returns:
+        The lowered program; unchanged where the function changed nothing.
+
+    Raises:
+        NotExecutable: `verify` refuses what the function made.
+        ValueError: Parameters or results are others than before.
+        NotImplementedError: This JAX keeps lowered programs in another way.
+    """
+    from jaxlib import _hlo, _jax
+    from jaxlib.mlir import ir
+
+    lowering = getattr(lowered, "_lowering", None)
+    if lowering is None or not hasattr(lowering, "_hlo"):
+        raise NotImplementedError("this JAX keeps lowered programs in another way than 0.10.2 and 0.12.0.1")
+    proto = lowered.compiler_ir(dialect="hlo").as_serialized_hlo_module_proto()
+    module = module_of_proto(proto)
+    before, signature = module.revision, _signature(module)
+    function.run(module) if isinstance(function, Pipeline) else function(module)
+    if module.revision == before:
+        return lowered
+    if _signature(module) != signature:
+        raise ValueError(f"{module.name}: parameters or results are no longer {signature}, which JAX goes by")
+    text = _jax.mlir.xla_computation_to_mlir_module(_hlo.XlaComputation(proto_of_module(module, proto)))
+    with lowering._hlo.context, ir.Location.unknown():
+        lowering._hlo = ir.Module.parse(text)
+    return lowered
+
+
+def _signature(module: Module) -> str:
+    parameters = [p.shape.text_without_layout() for p in module.entry.parameters if p.shape is not None]
+    root = module.entry.root.shape
+    return f"({', '.join(parameters)})->{root.text_without_layout() if root is not None else '?'}"
+
+
+@attrs.frozen
+class DryRun:
+    """The outcomes of a pass that was tried on copies of modules."""
+
+    outcomes: tuple[Outcome, ...]
+
+    def __str__(self) -> str:
+        return f"would {summary(self.outcomes).replace('changes', 'change').replace('skips', 'skip')}"
+
+
+def dry_run(function: Callable[[Module], object] | Pipeline, sources: Iterable[Any]) -> DryRun:
+    """Tries a pass on copies of modules, files, and whatever else `hlotext.load` takes; nothing is compiled.
+
+    >>> from hlotext.rewrite import Pipeline, parse_passes
+    >>> module = hlotext.parse("ENTRY e { x = f32[] parameter(0)  y = f32[] sine(x)  ROOT r = f32[] negate(x) }")
+    >>> print(dry_run(Pipeline(parse_passes("dce")), [module]))
+    would change 1 of 1 module
+    """
+    outcomes = []
+    for source in sources:
+        for module in _modules(source):
+            copy = module.clone()
+            before = copy.revision
+            try:
+                function.run(copy) if isinstance(function, Pipeline) else function(copy)
+            except Exception as error:
+                outcomes.append(Outcome(module.name, "skipped", f"{type(error).__name__}: {error}"))
+            else:
+                outcomes.append(Outcome(module.name, "unchanged" if copy.revision == before else "changed"))
+    return DryRun(tuple(outcomes))
+
+
+def _modules(source: Any) -> Iterable[Module]:
+    if isinstance(source, Module):
+        return [source]
+    return hlotext.load_all(source) if isinstance(source, str | Path) else [hlotext.load(source)]

@@ -1,0 +1,119 @@
+"""Compilers asked with a small program what they do with registered passes.
+
+Some run none that they take (as the GPU's may), some forget donation in what a pass hands back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hlotext.interop.jax.protos import donates
+from hlotext.interop.jax.registration import numbers
+
+_hearing: dict[tuple[str, Any], bool] = {}
+"""Whether the compiler of a platform runs what is registered for a stage, as was found out."""
+
+
+def check_heard(stage: Any, platforms: Sequence[str] | str | None) -> None:
+    """Raises NotImplementedError where a compiler that is to run a pass takes it and never calls it, as the GPU's may.
+
+    Asked are the compilers of the platforms named that are there, or of the one that JAX takes by default: a program of one
+    addition is compiled. The CPU's is known to run passes.
+    """
+    import jax
+
+    if platforms is None:
+        wanted = [jax.default_backend()]
+    else:
+        wanted = [platforms] if isinstance(platforms, str) else list(platforms)
+    for platform in wanted:
+        if platform != "cpu" and not _hears(platform, stage):
+            raise NotImplementedError(
+                f"the compiler of {platform} in this JAX runs no registered passes: the program would be compiled "
+                f"without a word as if there were none (platforms= names those that do)"
+            )
+
+
+def _hears(platform: str, stage: Any) -> bool:
+    """Whether the compiler of a platform runs what is registered; so it is where there is no such device."""
+    known = _hearing.get((platform, stage))
+    if known is not None:
+        return known
+    import jax
+    import numpy as np
+    from jax.extend import xla
+
+    try:
+        device = jax.local_devices(backend=platform)[0]
+    except RuntimeError:
+        return True
+    heard: list[int] = []
+
+    def probe(proto: bytes) -> bytes | None:
+        heard.append(len(proto))
+        return None
+
+    name = f"hlotext probe {next(numbers)}"
+    # A number that no cache has seen, so that it is compiled.
+    addend = np.float32(np.random.default_rng().normal())
+    try:
+        xla.register_hlo_module_transformation(probe, name=name, stage=stage, platforms=platform)
+        jax.jit(lambda x: x + addend).lower(jax.device_put(np.float32(1), device)).compile()
+    except RuntimeError:
+        pass  # its plugin has no place for passes
+    finally:
+        xla.clear_hlo_module_transformation(name, stage=stage, platforms=platform)
+    _hearing[platform, stage] = bool(heard)
+    return bool(heard)
+
+
+_forgetting: dict[tuple[str, Any], bool] = {}
+
+
+def forgets_donation(stage: Any, platforms: Sequence[str] | str | None) -> bool:
+    """True if the compiler goes on without donation in a module that a pass hands back, be it byte for byte the same.
+
+    Asked is the platform named, else the one that JAX takes by default, once in a process.
+    """
+    import jax
+
+    platform = jax.default_backend()
+    if platforms is not None and platform not in platforms:
+        platform = platforms if isinstance(platforms, str) else platforms[0]
+    if (platform, stage) not in _forgetting:
+        _forgetting[platform, stage] = _forgets(platform, stage)
+    return _forgetting[platform, stage]
+
+
+def _forgets(platform: str, stage: Any) -> bool:
+    import jax
+    import numpy as np
+    from jax.extend import xla
+
+    try:
+        device = jax.local_devices(backend=platform)[0]
+    except RuntimeError:
+        return False
+    seen: list[bool] = []
+
+    def same(proto: bytes) -> bytes | None:
+        return proto
+
+    def look(proto: bytes) -> bytes | None:
+        seen.append(donates(proto))
+        return None
+
+    names = [f"hlotext probe {next(numbers)}" for _ in range(2)]
+    addend = np.float32(np.random.default_rng().normal())
+    try:
+        for name, function in zip(names, (same, look), strict=True):
+            xla.register_hlo_module_transformation(function, name=name, stage=stage, platforms=platform)
+        given = jax.ShapeDtypeStruct((8,), np.float32, sharding=jax.sharding.SingleDeviceSharding(device))
+        jax.jit(lambda x: x + addend, donate_argnums=0).lower(given).compile()
+    except RuntimeError:
+        pass  # its plugin has no place for passes
+    finally:
+        for name in names:
+            xla.clear_hlo_module_transformation(name, stage=stage, platforms=platform)
+    return bool(seen) and not seen[-1]
