@@ -50,6 +50,34 @@ class Origin:
     """Operations on the way that compute, the nearest to the array first."""
 
 
+class _Stop:
+    """A dimension of an array on the way of an axis."""
+
+    __slots__ = ("dimension", "further", "is_computing", "node", "site", "walk")
+
+    def __init__(self, node: hlo.Instruction, dimension: int) -> None:
+        self.node = node
+        self.dimension = dimension
+        self.is_computing = node.opcode in _COMPUTING
+        self.site: Site | None = None
+        self.further: tuple[_Stop, ...] | None = None
+        """Where the axis comes from; None until that was asked."""
+        self.walk = 0
+        """The last walk that came here."""
+
+
+_Passed = tuple["_Passed", hlo.Instruction] | None
+"""The operations passed on the way, the last first, as a linked list: ways share their beginnings."""
+
+
+def _listed(passed: _Passed) -> tuple[hlo.Instruction, ...]:
+    found = []
+    while passed is not None:
+        passed, one = passed
+        found.append(one)
+    return tuple(reversed(found))
+
+
 class Annotations:
     """Finds annotations in the text before partitioning, and follows shardings to them."""
 
@@ -58,7 +86,9 @@ class Annotations:
         self._places = places
         self.module = partitioner.sides.before.module
         self._results = self._fixed_results()
-        self._came_from: dict[Step, tuple[Step, ...]] = {}
+        self._stops: dict[str | None, dict[Step, _Stop]] = {}
+        """The arrays on the ways of each axis: many ways lead through the same ones."""
+        self._walks = 0
         self._known: dict[tuple[hlo.Instruction, int, str | None], tuple[Origin, ...]] = {}
 
     # ---- sites
@@ -108,29 +138,42 @@ class Annotations:
         return found
 
     def _walk(self, node: hlo.Instruction, dimension: int, axis: str | None) -> list[Origin]:
-        found: dict[tuple[hlo.Instruction, int], Origin] = {}
-        seen = {(node, dimension)}
-        stack: list[tuple[hlo.Instruction, int, tuple[hlo.Instruction, ...]]] = [(node, dimension, ())]
-        while stack and len(seen) < _MOST and len(found) < _MOST_SITES:
-            one, at, computed = stack.pop()
-            site = self.site(one)
-            if site is not None:
-                found.setdefault((one, at), Origin(site, at, computed))
+        self._walks += 1
+        walk, seen = self._walks, 1
+        found: list[Origin] = []
+        first = self._stop(node, dimension, axis)
+        first.walk = walk
+        stack: list[tuple[_Stop, _Passed]] = [(first, None)]
+        while stack and seen < _MOST and len(found) < _MOST_SITES:
+            stop, computed = stack.pop()
+            further = stop.further
+            if further is None:
+                further = self._arrive(stop, axis)
+            if stop.site is not None:
+                found.append(Origin(stop.site, stop.dimension, _listed(computed)))
                 continue
-            if one.opcode in _COMPUTING:
-                computed = (*computed, one)
-            for operand, place in self._sources(one, at):
-                if (operand, place) in seen or not self._has(operand, place, axis):
-                    continue
-                seen.add((operand, place))
-                stack.append((operand, place, computed))
-        return list(found.values())
-
-    def _sources(self, node: hlo.Instruction, dimension: int) -> tuple[Step, ...]:
-        found = self._came_from.get((node, dimension))
-        if found is None:
-            found = self._came_from[node, dimension] = tuple(sources(node, dimension))
+            if stop.is_computing:
+                computed = (computed, stop.node)
+            for one in further:
+                if one.walk != walk:
+                    one.walk = walk
+                    seen += 1
+                    stack.append((one, computed))
         return found
+
+    def _stop(self, node: hlo.Instruction, dimension: int, axis: str | None) -> _Stop:
+        known = self._stops.setdefault(axis, {})
+        found = known.get((node, dimension))
+        if found is None:
+            found = known[node, dimension] = _Stop(node, dimension)
+        return found
+
+    def _arrive(self, stop: _Stop, axis: str | None) -> tuple[_Stop, ...]:
+        """Finds the annotation at an array, or the arrays that bring the axis there."""
+        stop.site = self.site(stop.node)
+        places = () if stop.site is not None else sources(stop.node, stop.dimension)
+        stop.further = tuple(self._stop(*one, axis) for one in places if self._has(*one, axis))
+        return stop.further
 
     def _has(self, node: hlo.Instruction, dimension: int, axis: str | None) -> bool:
         if axis is None:

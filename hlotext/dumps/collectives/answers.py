@@ -33,6 +33,7 @@ from hlotext.dumps.collectives.records import (
 )
 from hlotext.dumps.collectives.schemes import Schemes
 from hlotext.dumps.collectives.steps import DUMP_THE_REST, mesh_for, partitioning_of, read
+from hlotext.ir import collector
 
 if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
@@ -53,6 +54,16 @@ def collectives(
 
 
 def _answers(
+    compilation: Compilation,
+    after: hlo.Module,
+    begun: tuple[Communication, ...],
+    mesh: DeviceMesh | str | None,
+) -> tuple[CollectiveCause, ...]:
+    with collector.paused():
+        return _answered(compilation, after, begun, mesh)
+
+
+def _answered(
     compilation: Compilation,
     after: hlo.Module,
     begun: tuple[Communication, ...],

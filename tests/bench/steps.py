@@ -1,0 +1,129 @@
+"""A dump folder of one real program with a text for every step, and what its views cost.
+
+`python -m tests.bench.steps make FOLDER [--target cpu|tpu] [--layers N]` compiles the training step of a transformer of N
+unrolled layers, its weights sharded over 8 devices (needs jax; for tpu libtpu, no device).
+`python -m tests.bench.steps FOLDER` measures timeline, why of everything and collectives, against parsing.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+WIDTH, HEADS, LENGTH, WORDS = 256, 8, 128, 512
+
+
+def make(folder: str, target: str = "tpu", layers: int = 8) -> None:
+    """Compiles the program with every step dumped."""
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+    import jax
+    import numpy as np
+    from jax import numpy as jnp
+    from jax.experimental import topologies
+    from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+    if target == "tpu":
+        devices = topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x4").devices
+    else:
+        devices = jax.devices("cpu")
+    mesh = Mesh(np.array(devices).reshape(2, 4), ("dp", "tp"), axis_types=(AxisType.Auto,) * 2)
+
+    def shaped(shape: tuple[int, ...], *spec: str | None, dtype: Any = jnp.float32) -> Any:
+        return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, PartitionSpec(*spec)))
+
+    layer = {
+        "qkv": shaped((WIDTH, 3, HEADS, WIDTH // HEADS), None, None, "tp", None),
+        "out": shaped((HEADS, WIDTH // HEADS, WIDTH), "tp", None, None),
+        "up": shaped((WIDTH, 4 * WIDTH), "dp", "tp"),
+        "down": shaped((4 * WIDTH, WIDTH), "tp", "dp"),
+        "scale": shaped((WIDTH,), None),
+    }
+    weights = {"layers": [layer] * layers, "words": shaped((WORDS, WIDTH), "tp", None)}
+
+    def block(x: Any, w: Any) -> Any:
+        x = x + attention(x * w["scale"], w)
+        return x + jax.nn.gelu(x @ w["up"]) @ w["down"]
+
+    def attention(x: Any, w: Any) -> Any:
+        q, k, v = jnp.moveaxis(jnp.einsum("btd,dshk->btshk", x, w["qkv"]), 2, 0)
+        scores = jnp.einsum("bqhk,bthk->bhqt", q, k)
+        mask = jnp.tril(jnp.ones((LENGTH, LENGTH), bool))
+        seen = jax.nn.softmax(jnp.where(mask, scores, -1e9), -1)
+        return jnp.einsum("bhqt,bthk,hkd->bqd", seen, v, w["out"])
+
+    def loss(weights: Any, tokens: Any) -> Any:
+        x = weights["words"][tokens]
+        for one in weights["layers"]:
+            x = block(x, one)
+        logits = jax.nn.log_softmax(x @ weights["words"].T, -1)
+        return -jnp.take_along_axis(logits[:, :-1], tokens[:, 1:, None], -1).mean()
+
+    def step(weights: Any, moments: Any, tokens: Any) -> Any:
+        value, slopes = jax.value_and_grad(loss)(weights, tokens)
+        moments = jax.tree.map(lambda m, g: 0.9 * m + g, moments, slopes)
+        return jax.tree.map(lambda w, m: w - 0.1 * m, weights, moments), moments, value
+
+    tokens = shaped((16, LENGTH), "dp", None, dtype=jnp.int32)
+    options = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": ".*"}
+    jax.jit(step, donate_argnums=(0, 1)).lower(weights, weights, tokens).compile(compiler_options=options)
+
+
+def measure(folder: str) -> None:
+    """Processor time of each view, in a compilation of its own."""
+    import hlotext as hlo
+    from hlotext import dumps
+    from hlotext.dumps.collectives.steps import partitioning_of
+
+    def opened() -> dumps.Compilation:
+        return max(dumps.open(folder).compilations, key=lambda one: len(one.steps))
+
+    def timed(what: str, run: Callable[[], object], of: float | None = None) -> float:
+        start = time.process_time()
+        run()
+        took = time.process_time() - start
+        more = f"{took / of:6.2f} x" if of else ""
+        print(f"{what:42} {took:8.2f} s {more}")
+        return took
+
+    c = opened()
+    sizes = sum(step.file.size for step in c.steps)
+    print(f"{len(c.steps)} steps, {sizes / 1e6:.1f} MB; final text {c.steps[-1].file.size / 1e6:.2f} MB")
+    around = partitioning_of(c)
+    needed = [step for step in (c.first, c.last) if step is not None]
+    if around is not None:
+        needed += [around.before, around.after]
+    texts = [step.file.text() for step in needed]
+    for text in texts:
+        hlo.parse(text).materialize()  # once before, so that grammar and caches are there
+    parsing = timed(
+        "parsing the texts around partitioning", lambda: [hlo.parse(t).materialize() for t in texts]
+    )
+    print(f"{'':42} {sum(map(len, texts)) / 1e6:8.2f} MB")
+    timed("collectives", lambda: opened().collectives(), parsing)
+    timed("timeline", lambda: list(opened().timeline()))
+    c = opened()
+    assert c.after is not None
+    names = [one.name for one in c.after.instructions()]
+    timed("identity", lambda: c.identity)
+    timed(f"why of all {len(names):,}", lambda: dumps.causes.causes(c, names))
+    print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB at most")
+
+
+def main(words: list[str]) -> None:
+    if words[:1] == ["make"]:
+        options = dict(zip(words[2::2], words[3::2], strict=True))
+        make(words[1], options.get("--target", "tpu"), int(options.get("--layers", "8")))
+        print(f"{len(list(Path(words[1]).iterdir()))} files in {words[1]}")
+    else:
+        measure(words[0])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
