@@ -75,6 +75,7 @@ WITHOUT_MODULE = {
     "layout": "takes shapes",
     "opcodes": "lists opcodes",
     "schema": "lists schemas",
+    "lsp": "serves an editor",
 }
 """Commands that take none, or more than one text can be."""
 

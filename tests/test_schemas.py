@@ -20,6 +20,7 @@ NO_JSON = {
     "report": "prints a page",
     "graph": "prints a page or a picture",
     "schema": "prints a schema",
+    "lsp": "speaks the language server protocol",
 }
 """Commands whose product is a text that programs read as it is."""
 

@@ -75,7 +75,7 @@ REFUSED = {
 }
 """Command lines that mean one module."""
 
-WITHOUT = frozenset({"bisect", "message", "rule", "layout", "opcodes", "passes", "schema"})
+WITHOUT = frozenset({"bisect", "message", "rule", "layout", "opcodes", "passes", "schema", "lsp"})
 """Commands that read no module."""
 
 

@@ -51,6 +51,7 @@ COMMANDS = {
     "layout": "Where the elements of an array lie in memory.",
     "opcodes": "What the opcodes of HLO take.",
     "schema": "What the JSON of a command holds.",
+    "lsp": "A language server: serves editors over stdio.",
 }
 """The sub-commands by name and what `--help` says of each; `hlotext/cli/NAME.py` holds it as `command`."""
 
@@ -73,6 +74,7 @@ GROUPS = {
     "Judge": ("triage", "check", "verify", "lint", "diff", "run", "bisect"),
     "Change": ("fmt", "rewrite", "extract", "reduce", "convert"),
     "Explain": ("explain", "message", "rule", "layout", "opcodes", "passes", "schema"),
+    "Serve": ("lsp",),
 }
 """What `--help` lists together, in its order; what is in none comes last."""
 

@@ -141,11 +141,17 @@ class _Reading:
             return
         kind = hints.stranger.what_it_seems(text)
         message = f"this is no HLO text; it seems to be {kind}" if kind else "this is no HLO text"
-        help = ""
+        help, end = "", text.find("\n", start)
         if not kind:
-            word = text[start : min(word_end(text, start), start + 40)]
-            help = did_you_mean(word, ["HloModule"]) or _FORM
-        self.reporter.error("X123", message, start, text.find("\n", start), help)
+            stop = word_end(text, start)
+            help = did_you_mean(text[start : min(stop, start + 40)], ["HloModule"]) or _FORM
+            if _COMPUTATION_LINE().search(text, start) is not None:
+                # A module but for its header: in an editor that is a slip of the hand, and the line is known.
+                if help is not _FORM:
+                    message, end = "the header line should begin with `HloModule`", stop
+                else:
+                    message = "a header line, `HloModule NAME`, is missing before this line"
+        self.reporter.error("X123", message, start, end, help)
 
     def _module(self, name: str, start: int) -> Module:
         header_start = start if self.text.startswith("HloModule", start) else -1

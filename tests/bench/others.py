@@ -320,6 +320,7 @@ FIXED = {
     "passes": "lists passes",
     "opcodes": "lists opcodes",
     "schema": "lists schemas",
+    "lsp": "tests.bench.lsp",
     "bisect": "its time is that of COMMAND",
     "run": "its time is jaxlib's",
 }

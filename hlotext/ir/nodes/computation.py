@@ -254,6 +254,11 @@ class Computation:
     # ---- text
 
     @property
+    def bounds(self) -> tuple[int, int]:
+        """Offsets of its first character in the source text and behind its last; (-1, -1) for one that was not read."""
+        return self._start, self._end
+
+    @property
     def span(self) -> Span | None:
         """Where this stands in the source text; None for a computation that was not read."""
         if self._module is None or self._module.source is None or self._start < 0:

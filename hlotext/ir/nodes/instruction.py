@@ -382,6 +382,11 @@ class Instruction:
     # ---- text
 
     @property
+    def bounds(self) -> tuple[int, int]:
+        """Offsets of its first character in the source text and behind its last; (-1, -1) for one that was not read."""
+        return self._start, self._end
+
+    @property
     def span(self) -> Span | None:
         """Where this stands in the source text; None for an instruction that was not read."""
         module = self._computation.module if self._computation is not None else None

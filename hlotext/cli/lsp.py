@@ -1,0 +1,30 @@
+"""`hlotext lsp`: the language server."""
+
+from __future__ import annotations
+
+import click
+
+from hlotext import lsp
+from hlotext.cli.common import Unreadable
+
+
+@click.command()
+@click.option(
+    "--stdio", is_flag=True, help="Over standard input and output, which is the only way; editors pass it."
+)
+def command(stdio: bool) -> None:
+    """Serve an editor by the language server protocol, over standard input and output.
+
+    \b
+    Needs pip install 'hlotext[lsp]'. Settings for editors: docs/editors.md.
+    Example:
+      hlotext lsp
+    """
+    try:
+        serve = lsp.serve
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("pygls", "lsprotocol"):
+            raise
+        raise Unreadable("the language server needs: pip install 'hlotext[lsp]'") from None
+    # Reading and checking answer a client from here on; what goes wrong is said on standard error, which editors log.
+    serve()

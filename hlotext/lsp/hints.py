@@ -1,0 +1,78 @@
+"""Inlay hints of the visible lines: shapes of operands, bytes of the result, the Python line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lsprotocol import types
+
+import hlotext as hlo
+from hlotext.analysis import byte_text, causing_frame, total_of
+from hlotext.findings import escape
+from hlotext.lsp.reading import View, find_name
+
+_MOST_LINES = 500
+"""Instructions with hints in one answer; a client that asks for a whole file gets those of its beginning."""
+_MOST_OPERANDS = 16
+_MOST_SHAPE = 48
+_FAR = 4_000
+"""Characters of a line in which operands are looked for."""
+
+
+def inlay_hints(view: View, start: int, end: int) -> Iterator[types.InlayHint]:
+    """Hints for the instructions between two offsets of the document."""
+    text = view.reading.text
+    for number, instruction in enumerate(
+        view.reading.instructions_between(view.before(start), view.before(end))
+    ):
+        if number >= _MOST_LINES:
+            return
+        _, last = instruction.bounds
+        for place, label in _operand_hints(text, instruction):
+            yield _hint(view, place, f"{label} ", False)
+        label = _line_hint(instruction)
+        if label:
+            yield _hint(view, last, f"  {label}", True)
+
+
+def _hint(view: View, place: int, label: str, is_padded: bool) -> types.InlayHint:
+    return types.InlayHint(
+        view.document.position(view.after(place)),
+        escape.line(label),
+        kind=types.InlayHintKind.Type,
+        padding_left=is_padded or None,
+    )
+
+
+def _operand_hints(text: str, instruction: hlo.Instruction) -> Iterator[tuple[int, str]]:
+    """Places of operands whose shape the text leaves out, and that shape."""
+    first, last = instruction.bounds
+    place = text.find(f" {instruction.opcode}(", first, last)
+    if place < 0 or instruction.opcode in ("parameter", "constant"):
+        return
+    place += len(instruction.opcode) + 2
+    stop = min(last, place + _FAR)
+    for operand in instruction.operands[:_MOST_OPERANDS]:
+        found = find_name(text, operand.name, place, stop)
+        if found is None:
+            return
+        begin, place = found
+        begin -= text[begin - 1] == "%"
+        if operand.shape is not None and re.search(r"[(,]\s*$", text[max(first, begin - 20) : begin]):
+            yield begin, _short(operand.shape)
+
+
+def _short(shape: hlo.Shape) -> str:
+    text = str(shape.without_layout())
+    return text if len(text) <= _MOST_SHAPE else f"{text[: _MOST_SHAPE - 3]}..."
+
+
+def _line_hint(instruction: hlo.Instruction) -> str:
+    parts = []
+    if instruction.shape is not None and (size := total_of(instruction.shape).allocated_bytes):
+        parts.append(byte_text(size))
+    if (frame := causing_frame(instruction)) is not None:
+        file = re.split(r"[\\/]", frame.file)[-1]
+        parts.append(f"{file}:{frame.line}")
+    return ", ".join(parts)
