@@ -18,6 +18,7 @@ import numpy as np
 import hlotext as hlo
 from hlotext import (
     analysis,
+    bugreport,
     compiler,
     cost,
     diff,
@@ -196,6 +197,12 @@ def _execution(_: Path) -> Any:
     plain = execution.plain(hlo.parse(SMALL))
     array = np.zeros(64, "f4")
     return [execution.Execution([array], [array], 0.5, 1, plain), execution.Ran(([array],), seconds=(0.5,))]
+
+
+@maker
+def _bugreport(_: Path) -> Any:
+    leak = bugreport.Leak("ada", "user name", 3)
+    return [bugreport.make(hlo.parse(SMALL)), leak, bugreport.BugReportError("m", (leak,))]
 
 
 @maker

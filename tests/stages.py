@@ -69,6 +69,7 @@ WITHOUT_MODULE = {
     "passes": "lists passes",
     "bisect": "runs another program many times",
     "reduce": "runs another program many times",
+    "bugreport": "runs another program many times",
     "run": "runs the program",
     "dump": "takes folders of a compilation",
     "explain": "takes two steps of a compilation",

@@ -39,6 +39,7 @@ FLOORS = (
         "execution",
         "reports",
         "dumps",
+        "bugreport",
         "diff",
         "lint",
         "triage",

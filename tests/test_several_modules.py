@@ -59,6 +59,7 @@ REFUSED = {
     ),
     "explain": ("explain FILE OTHER --pass dce", "explain ONE OTHER --pass dce"),
     "reduce": ("reduce FILE -- true",),
+    "bugreport": ("bugreport FILE -o OUT --yes",),
     "run": ("run FILE", "run ONE --against OTHER"),
     "convert": ("convert FILE -o -", "convert FILE -o OUT.pb"),
     "extract": ("extract TWICE -i only_there",),

@@ -33,6 +33,7 @@ COMMANDS = {
     "extract": "A small module around one instruction.",
     "bisect": "Which pass, flag or release makes a command fail.",
     "reduce": "The smallest module for which a command still fails.",
+    "bugreport": "A report of a compiler fault to show to anybody.",
     "memory": "What lives where and when in memory.",
     "thunks": "What the runtime of a GPU or CPU will execute.",
     "cost": "Operations and bytes, through loops, by scope or line.",
@@ -72,7 +73,7 @@ GROUPS = {
         "report",
     ),
     "Judge": ("triage", "check", "verify", "lint", "diff", "run", "bisect"),
-    "Change": ("fmt", "rewrite", "extract", "reduce", "convert"),
+    "Change": ("fmt", "rewrite", "extract", "reduce", "bugreport", "convert"),
     "Explain": ("explain", "message", "rule", "layout", "opcodes", "passes", "schema"),
     "Serve": ("lsp",),
 }

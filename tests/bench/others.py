@@ -322,6 +322,7 @@ FIXED = {
     "schema": "lists schemas",
     "lsp": "tests.bench.lsp",
     "bisect": "its time is that of COMMAND",
+    "bugreport": "its time is that of COMMAND",
     "run": "its time is jaxlib's",
 }
 """Commands whose input has no size, or whose time is another program's."""

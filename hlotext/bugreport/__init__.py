@@ -1,0 +1,22 @@
+"""Reports of compiler faults that can be shown to anybody: one script with a reduced, anonymised module.
+
+>>> from hlotext import bugreport, dumps
+>>> folder = dumps.open("dumps/")  # doctest: +SKIP
+>>> print(bugreport.make(folder.compilations[0], ["python", "compile.py", "{}"]).script)  # doctest: +SKIP
+"""
+
+from typing import TYPE_CHECKING
+
+from hlotext.ir.doors import door
+
+if TYPE_CHECKING:
+    from hlotext.bugreport.private import Leak, leaks
+    from hlotext.bugreport.report import BugReport, BugReportError, make
+
+__getattr__ = door(
+    __name__,
+    private=("Leak", "leaks"),
+    report=("BugReport", "BugReportError", "make"),
+)
+
+__all__ = ["BugReport", "BugReportError", "Leak", "leaks", "make"]

@@ -1,0 +1,99 @@
+"""Private words: paths, users, hosts, names of the program; which settings may be shown, and what is left in a text."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+import hlotext as hlo
+from hlotext.dumps.stages import stages
+from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.rewrite.passes import PASSES
+
+_PATH = re.compile(r"(?:[A-Za-z]:)?[\\/](?:[\w.@+~-]+[\\/])+[\w.@+~-]*")
+_PLAIN_VALUE = re.compile(r"-?[0-9][0-9a-fA-FxX.+-]*|true|false|[A-Z][A-Z0-9_]*")
+"""A number, a truth value, or a word as enumerators are written."""
+_LEAST = 4
+"""Letters of a name that is looked for: shorter ones stand in any text."""
+
+
+@attrs.frozen
+class Leak:
+    """A private word in a text that is to be shown."""
+
+    word: str
+    kind: str
+    line: int
+
+
+def machine_words() -> dict[str, str]:
+    """The words that tell of this machine and its user, each with its kind."""
+    found: dict[str, str] = {}
+    home = os.path.expanduser("~")
+    if len(home) >= _LEAST:
+        found[home] = "home directory"
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):
+        user = ""
+    for name in (user, os.path.basename(home)):
+        if len(name) >= _LEAST and name != "root":
+            found[name] = "user name"
+    host = socket.gethostname()
+    for name in (host, host.partition(".")[0]):
+        if len(name) >= _LEAST and name != "localhost":
+            found[name] = "host name"
+    return found
+
+
+def module_words(module: hlo.Module) -> dict[str, str]:
+    """The words of a module that tell of its program: its own name, and the source files of its metadata."""
+    found = {}
+    if len(module.name) >= _LEAST and module.name not in OPCODES and module.name != "module":
+        found[module.name] = "name of the module"
+    for instruction in module.instructions():
+        metadata = instruction.metadata
+        if metadata is not None and len(metadata.source_file) >= _LEAST:
+            found[metadata.source_file] = "source file"
+    return found
+
+
+def leaks(text: str, words: Mapping[str, str]) -> Iterator[Leak]:
+    """The private words of a text, and every absolute path of two parts or more, by line."""
+    listed = sorted(words, key=len, reverse=True)
+    known = (
+        re.compile("|".join(rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in listed)) if listed else None
+    )
+    for number, line in enumerate(text.splitlines(), 1):
+        if known is not None:
+            for match in known.finditer(line):
+                yield Leak(match[0], words[match[0]], number)
+        for match in _PATH.finditer(line):
+            if not match[0].startswith(_OUR_PATHS) and match[0] not in words:
+                yield Leak(match[0], "path", number)
+
+
+_OUR_PATHS = ("/bin/sh", "/dev/null", "/module.txt", "/usr/bin/env")
+
+
+def shown_settings(settings: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The settings whose values tell nothing of a place or a person, and the names of the others."""
+    shown: dict[str, str] = {}
+    withheld: list[str] = []
+    for name, value in sorted(settings.items()):
+        if re.fullmatch(r"\w+", name) and all(map(_is_plain, value.split(","))):
+            shown[name] = value
+        elif re.fullmatch(r"\w+", name):
+            withheld.append(name)
+    return shown, tuple(withheld)
+
+
+def _is_plain(value: str) -> bool:
+    if _PLAIN_VALUE.fullmatch(value):
+        return True
+    return bool(value) and (value in PASSES or stages.of("", value) is not None)  # a pass by name

@@ -1,0 +1,310 @@
+"""A bug report: the module anonymised and reduced, what it was compiled with, and one script that shows the fault."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+import numpy as np
+
+import hlotext as hlo
+from hlotext.analysis import age_of, backend_of
+from hlotext.analysis.quantities import counted
+from hlotext.bugreport.private import Leak, leaks, machine_words, module_words, shown_settings
+from hlotext.dumps.compilation import Compilation
+from hlotext.dumps.settings import settings
+from hlotext.ir.files import write_text
+from hlotext.ir.values.literal import Literal
+from hlotext.messages import Message
+from hlotext.rewrite.passes.anonymize import Anonymize
+from hlotext.rewrite.reduction import reduce
+
+_MODULE = "module.txt"
+_HOLE = "{}"
+
+
+class BugReportError(ValueError):
+    """There is no report: the fault is not there, goes with the names, or the report would hold something private."""
+
+    def __init__(self, message: str, leaks: tuple[Leak, ...] = ()) -> None:
+        super().__init__(message)
+        self.leaks = leaks
+        """The private words that the report would hold."""
+
+    def __reduce__(self) -> tuple[type[BugReportError], tuple[str, tuple[Leak, ...]]]:
+        return type(self), (str(self), self.leaks)
+
+
+@attrs.frozen
+class BugReport:
+    """A report, ready to be written."""
+
+    script: str
+    """The whole of it: a POSIX shell script that writes the module to a temporary folder and runs the command."""
+    facts: tuple[tuple[str, str], ...]
+    """The statements in its head: names and values."""
+    module: hlo.Module
+    before: int
+    """Instructions of the module that was given."""
+    withheld: tuple[str, ...]
+    """Settings whose values are not shown, since they may name a place or a person."""
+    is_checked: bool
+    """True if the script was run and still showed the fault."""
+
+
+def make(
+    source: Compilation | hlo.Module,
+    command: Sequence[str] = (),
+    *,
+    include: Sequence[str | os.PathLike[str]] = (),
+    message: Message | None = None,
+    keep_constants: bool = False,
+    with_flags: bool = True,
+    timeout: float = 60.0,
+    max_tests: int = 500,
+) -> BugReport:
+    """Makes the report of a compilation, from its module before optimization, or of a module.
+
+    `command` shows the fault by an exit status other than 0; `{}` stands for the file of the module, without one it comes
+    last. The module is anonymised (`Anonymize`), all its constants become zeros where the fault remains, else those but
+    integer scalars (`keep_constants`: none), and it is reduced. At the end the script itself is run. `include` are files that
+    the command needs and that may be shown. Without a command nothing is reduced or checked. `with_flags` sets the debug
+    options of the dump that are not default by XLA_FLAGS.
+
+    Raises BugReportError; InputError and HloSyntaxError where the compilation has no module that can be read.
+    """
+    module = source if isinstance(source, hlo.Module) else source.before
+    if module is None:
+        raise BugReportError("the dump holds no module before optimization")
+    words = {**machine_words(), **module_words(module)}
+    found = settings(source) if isinstance(source, Compilation) else {}
+    shown, withheld = shown_settings(found)
+    flags = _flags(source, shown) if with_flags else {}
+    files = {Path(one).name: _text(Path(one)) for one in include}
+    line = _command_line(command, files)
+    trial = _Trial(line, files, flags, timeout)
+    public, level = _anonymised(module, trial if command else None, keep_constants)
+    if command:
+        public = reduce(public, trial, max_tests).module
+        Anonymize(constants=not keep_constants).run(public)
+    facts = [
+        *_origin(source, module),
+        *_message_facts(message),
+        (
+            "module",
+            f"{sum(map(len, public.computations)):,} of {counted(sum(map(len, module.computations)), 'instruction')}",
+        ),
+        ("taken out", f"names, metadata, sources{level}"),
+        *_kept(public),
+        *((f"setting {name}", value) for name, value in shown.items()),
+        *((f"setting {name}", "(withheld)") for name in withheld),
+        (
+            "exit status",
+            "that of the command: not 0 while the fault is there" if command else "that of hlotext run",
+        ),
+    ]
+    script = _script(facts, str(public), files, flags, line)
+    left = tuple(leaks(script, words))
+    if left:
+        first = left[0]
+        raise BugReportError(f"the report would hold a {first.kind} in line {first.line}: {first.word}", left)
+    if command and not _shows_fault(script, timeout):
+        raise BugReportError("the fault is gone in the report: nothing is written")
+    return BugReport(
+        script, tuple(facts), public, sum(map(len, module.computations)), withheld, bool(command)
+    )
+
+
+# ---- the module
+
+
+def _anonymised(module: hlo.Module, trial: _Trial | None, keep_constants: bool) -> tuple[hlo.Module, str]:
+    """The module without names and data in which the fault remains, and the words for what became of its constants."""
+    levels: list[tuple[str, bool, bool]] = [
+        (", constants", True, True),
+        (", constants but integer scalars", True, False),
+    ]
+    if keep_constants:
+        levels = [("", False, False)]
+    elif trial is None:
+        levels = levels[1:]  # what loops count to is needed to run at all
+    if trial is not None and not trial(module):
+        raise BugReportError("the command does not fail for the module of the dump")
+    for level, zeroes, scalars in levels:
+        public = module.clone()
+        Anonymize(constants=zeroes).run(public)
+        if zeroes:
+            _zero(public, scalars)
+        if trial is None or trial(public):
+            return public, level
+    raise BugReportError(
+        "the fault needs the constants of the module: keep them (--keep-constants) if they may be shown"
+        if not keep_constants
+        else "the fault is gone without the names and metadata of the module"
+    )
+
+
+def _zero(module: hlo.Module, scalars: bool) -> None:
+    """Makes constants zeros, those of one integer or truth value only where `scalars` says so."""
+    for one in tuple(module.instructions()):
+        literal = one.literal if one.opcode == "constant" else None
+        array = literal.known_array if literal is not None else None
+        if literal is None or array is None or not array.any():
+            continue
+        if array.size == 1 and array.dtype.kind in "iub" and not scalars:
+            continue
+        one.literal = Literal.from_array(np.zeros_like(array), literal.shape)
+
+
+# ---- the command
+
+
+@attrs.frozen
+class _Trial:
+    """Says of a module whether the command fails for it."""
+
+    line: tuple[str, ...]
+    files: Mapping[str, str]
+    flags: Mapping[str, str]
+    timeout: float
+
+    def __call__(self, module: hlo.Module) -> bool:
+        return _shows_fault(_script((), str(module), self.files, self.flags, self.line), self.timeout)
+
+
+def _shows_fault(script: str, timeout: float) -> bool:
+    """Runs a script in an empty folder; True if it ends with a status other than 0. Running longer is no fault."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "report.sh"
+        write_text(place, script)
+        try:
+            done = subprocess.run(
+                ["sh", str(place)], cwd=folder, capture_output=True, timeout=timeout, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        if done.returncode == _NOT_FOUND:
+            raise BugReportError(
+                "the command cannot be run: " + done.stderr.decode("utf-8", "replace").strip()[-200:]
+            )
+        return done.returncode != 0
+
+
+_NOT_FOUND = 127
+
+
+def _command_line(command: Sequence[str], files: Mapping[str, str]) -> tuple[str, ...]:
+    """The words of the command as the script has them, quoted. Raises BugReportError for a file that is not included."""
+    if not command:
+        return ("hlotext", "run", f'"$work/{_MODULE}"')
+    words = []
+    for number, word in enumerate(command):
+        name = os.path.basename(word)
+        if number == 0 and os.path.isabs(word) and shutil.which(name) is not None:
+            words.append(shlex.quote(name))
+        elif name in files:
+            words.append(f'"$work"/{shlex.quote(name)}')
+        elif os.path.isabs(word) or (os.sep in word and os.path.exists(word)) or os.path.isfile(word):
+            raise BugReportError(
+                f"the command names a file that the report does not hold: include {name}, or leave it out"
+            )
+        else:
+            words.append(
+                f'"$work/{_MODULE}"'.join(shlex.quote(part) if part else "" for part in word.split(_HOLE))
+            )
+    if not any(_HOLE in word for word in command):
+        words.append(f'"$work/{_MODULE}"')
+    return tuple(words)
+
+
+def _flags(source: Compilation | hlo.Module, shown: Mapping[str, str]) -> dict[str, str]:
+    """Debug options that XLA_FLAGS can set."""
+    options = source.options if isinstance(source, Compilation) else None
+    known = options.debug if options is not None else {}
+    return {name: shown[name] for name in known if name in shown and name.startswith("xla_")}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BugReportError(f"{path} cannot be included: {error}") from None
+
+
+# ---- the script
+
+
+def _script(
+    facts: Sequence[tuple[str, str]],
+    module: str,
+    files: Mapping[str, str],
+    flags: Mapping[str, str],
+    line: Sequence[str],
+) -> str:
+    head = ["#!/bin/sh", "# A fault of an XLA compiler. Made by hlotext."]
+    longest = max((len(name) for name, _ in facts), default=0)
+    head += (f"#   {name:{longest}}  {value}" for name, value in facts)
+    given = " ".join(f"--{name}={value}" for name, value in flags.items())
+    return "\n".join(
+        [
+            *head,
+            "work=$(mktemp -d) || exit 2",
+            "trap 'rm -rf \"$work\"' EXIT",
+            *(part for name, text in {_MODULE: module, **files}.items() for part in _file(name, text)),
+            *([f"XLA_FLAGS={shlex.quote(given)}", "export XLA_FLAGS"] if given else []),
+            " ".join(line),
+            "",
+        ]
+    )
+
+
+def _file(name: str, text: str) -> Iterator[str]:
+    """A file of the script, between marks that stand in none of its lines."""
+    mark, lines = "END", text.splitlines()
+    while mark in lines:
+        mark += "_"
+    yield f"cat > \"$work\"/{shlex.quote(name)} <<'{mark}'"
+    yield from lines
+    yield mark
+
+
+def _origin(source: Compilation | hlo.Module, module: hlo.Module) -> Iterator[tuple[str, str]]:
+    age = source.age if isinstance(source, Compilation) else age_of(module)
+    yield "age", str(age) if age.is_known else "unknown"
+    backend = backend_of(module)
+    platform = source.platform if isinstance(source, Compilation) else None
+    platform = platform or (backend.value if backend is not None else None)
+    chip = source.chip if isinstance(source, Compilation) else None
+    yield "platform", f"{platform or 'unknown'}{f', {chip.name}' if chip is not None else ''}"
+
+
+def _kept(module: hlo.Module) -> Iterator[tuple[str, str]]:
+    """The words of the program that the fault may need."""
+    targets = {
+        str(one.attributes["custom_call_target"])
+        for one in module.instructions()
+        if one.opcode == "custom-call"
+    }
+    if targets:
+        yield "kept", f"targets of custom calls: {', '.join(sorted(targets))}"
+
+
+def _message_facts(message: Message | None) -> Iterator[tuple[str, str]]:
+    """The kind and the figures of a message; its words may name anything."""
+    if message is None:
+        return
+    yield "message", message.kind + (f", {message.status}" if message.status else "")
+    memory = message.memory
+    if memory is not None and memory.used is not None:
+        yield (
+            "memory",
+            f"{memory.used:.0f} bytes of {memory.capacity:.0f}"
+            if memory.capacity
+            else f"{memory.used:.0f} bytes",
+        )
