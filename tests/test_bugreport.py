@@ -142,7 +142,7 @@ def test_settings_that_may_be_shown() -> None:
             "h;": "1",
         }
     )
-    assert shown == {"a": "1", "b": "true", "d": "STRATEGY_1", "e": "algsimp,cse"}
+    assert shown == {"a": "1", "b": "true", "d": "STRATEGY_1", "e": "algsimp,priority-fusion"}
     assert withheld == ("c", "f", "g")
 
 
