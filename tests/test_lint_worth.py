@@ -9,7 +9,9 @@ import pytest
 
 import hlotext as hlo
 from hlotext import lint
+from hlotext.lint.rule import make_context
 from hlotext.lint.rules import m103_missing_donation
+from hlotext.lint.rules.m108_long_lived_array import LongLivedArray
 from hlotext.memory.what_if import WhatIf, donate
 from tests import support
 from tests.support import ON_GPU
@@ -481,3 +483,22 @@ def test_a_loop_of_unknown_count_runs_a_few_dozen_times(solver: str, count: int)
         )
         == count
     )
+
+
+def test_memory_is_asked_for_only_where_it_can_matter() -> None:
+    """Not where all that one function writes is little beside the arguments; and never places in fast memory."""
+    heavy = "  x = f32[SIZE,1024]{1,0:T(8,128)} parameter(0)\n"
+    text = (
+        "HloModule m, is_scheduled=true\n\nENTRY main {\n"
+        + heavy
+        + "  ROOT y = f32[64,1024]{1,0:T(8,128)} slice(x), "
+        "slice={[0:64], [0:1024]}\n}\n"
+    )
+    asked = []
+    for size in (65536, 128):
+        context = make_context(hlo.parse(text.replace("SIZE", str(size))))
+        assert not list(LongLivedArray().check_module(context))
+        asked.append("assignment" in vars(context))
+    assert asked == [False, True]
+    assert context.assignment is not None
+    assert not context.assignment.places_fast_memory

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 import hlotext as hlo
 from hlotext import memory
+from hlotext.memory.what_if import donate
 
 KIB = 1024
 JOINED = """HloModule m, is_scheduled=true
@@ -88,3 +91,25 @@ def test_results_that_the_compiler_writes_over_operands() -> None:
     assert set(places.values()) == {(0, 512 * KIB)}
     heap, _, _ = fast(OVER.replace("CONFIG", '"aliasing_operands":{"lists":[]}'))
     assert heap == 1024 * KIB
+
+
+@pytest.mark.parametrize("text", [JOINED, OVER])
+def test_without_places_in_fast_memory_all_else_is_the_same(text: str) -> None:
+    """What lies in HBM has the same place, and the fast memory has none; so it is for what a repair would save."""
+    module = hlo.parse(text)
+    whole, main = memory.assign(module), memory.assign(module, places_fast_memory=False)
+    places = [
+        sorted(
+            (one.memory_space, one.bytes, [(piece.value.name, *piece[1:]) for piece in one.slices])
+            for one in found.allocations
+            if one.memory_space == 0
+        )
+        for found in (whole, main)
+    ]
+    assert places[0] == places[1]
+    assert whole.timeline(0) == main.timeline(0)
+    assert 1 in whole.memory_spaces()
+    assert 1 not in main.memory_spaces()
+    assert whole.fast_memory is not None
+    assert main.fast_memory is None
+    assert not donate(module, [1], before=main).assignment.places_fast_memory

@@ -21,14 +21,23 @@ _EQUALISING = frozenset({"all-gather", "all-reduce", "collective-broadcast"})
 _MOST_ROUNDS = 20
 
 
+class _EqualPurity(Purity):
+    """Which computations give the same on devices that give them the same: pure ones that do not ask which device it is."""
+
+    def is_pure(self, instruction: Instruction) -> bool:
+        return instruction.opcode not in _OWN and super().is_pure(instruction)
+
+
 class Equal:
     """The instructions of a module that give the same on every device of each group."""
 
-    def __init__(self, context: Context, groups: Sequence[Sequence[int]], name: str) -> None:
+    def __init__(
+        self, context: Context, groups: Sequence[Sequence[int]], name: str, purity: _EqualPurity
+    ) -> None:
         self._context = context
         self._groups = groups
         self._name = name
-        self._purity = Purity()
+        self._purity = purity
         self._given: dict[Computation, tuple[bool, ...]] = {}
         self.found: set[Instruction] = set()
         self._run(context.module.entry, None)
@@ -59,7 +68,7 @@ class Equal:
             return False
         if opcode in ("tuple", "constant", "iota"):
             return all(operand in self.found for operand in one.operands)
-        return self._purity.is_pure(one) and not _asks(one) and all(o in self.found for o in one.operands)
+        return all(operand in self.found for operand in one.operands) and self._purity.is_pure(one)
 
     def _is_sent_equal(self, one: Communication) -> bool:
         if all(operand in self.found for operand in one.start.operands) and one.kind in _EQUALISING:
@@ -125,19 +134,6 @@ def _parts(sharding: OpSharding, parameter: Instruction) -> dict[int, str] | Non
     return {device: str(part) for device, part in found.items()}
 
 
-def _asks(one: Instruction) -> bool:
-    """Whether a fusion or call asks which device it runs on."""
-    pending: list[Computation] = list(one.called_computations)
-    seen: set[Computation] = set(pending)
-    while pending:
-        for inner in pending.pop():
-            if inner.opcode in _OWN:
-                return True
-            pending += [c for c in inner.called_computations if c not in seen]
-            seen.update(inner.called_computations)
-    return False
-
-
 def groups_of(one: Communication) -> Sequence[Sequence[int]] | None:
     """The groups of devices of a collective; None where they cannot be told."""
     try:
@@ -149,14 +145,14 @@ def groups_of(one: Communication) -> Sequence[Sequence[int]] | None:
 
 def equal_operands(ones: Iterable[Communication], context: Context) -> list[Communication]:
     """The collectives among these whose operands are the same on all their devices already."""
-    found, known = [], dict[str, Equal]()
+    found, known, purity = [], dict[str, Equal](), _EqualPurity()
     for one in ones:
         groups = groups_of(one)
         if groups is None or len(groups[0]) < 2:
             continue
         name = members(one.groups)
         if name not in known:
-            known[name] = Equal(context, groups, name)
+            known[name] = Equal(context, groups, name, purity)
         if one.start.operands and all(operand in known[name].found for operand in one.start.operands):
             found.append(one)
     return found

@@ -9,6 +9,7 @@ import attrs
 from hlotext import memory
 from hlotext.analysis import (
     arrays_of,
+    causing_frame,
     memory_space,
     total_of,
     written_arrays,
@@ -35,6 +36,25 @@ def least_held(context: Context) -> int:
     arrays = [array for p in context.module.entry.parameters for _, array in arrays_of(p.shape)]
     arrays += unaliased_results(context)
     return sum(total_of(array).allocated_bytes for array in arrays if memory_space(array) == MAIN)
+
+
+def most_written(context: Context) -> int:
+    """Bytes that the instructions of one function write to main memory, of the function that writes most: no more of its
+    arrays are held at once."""
+    found: dict[tuple[str, str], int] = {}
+    for instruction in context.graph.stepped_instructions():
+        arrays = [array for _, array in written_arrays(instruction) if memory_space(array) == MAIN]
+        if arrays:
+            function = function_of(instruction)
+            size = sum(total_of(array).allocated_bytes for array in arrays)
+            found[function] = found.get(function, 0) + size
+    return max(found.values(), default=0)
+
+
+def function_of(instruction: Instruction) -> tuple[str, str]:
+    """File and name of the Python function that an instruction is there for; empty where the text names none."""
+    frame = causing_frame(instruction)
+    return (frame.file, frame.function) if frame is not None else ("", "")
 
 
 def largest_written(context: Context) -> int:

@@ -90,12 +90,15 @@ class Assigner:
         ranges: LiveRanges,
         sharing: Sharing,
         platform: Platform,
+        *,
+        places_fast_memory: bool = True,
     ) -> None:
         self._flow = flow
         self._schedule = schedule
         self._ranges = ranges
         self._sharing = sharing
         self._platform = platform
+        self._places_fast_memory = places_fast_memory
         self._open: list[Opened] = []
         self._of: dict[Value, Opened] = {}
         self._gaps: dict[int, FreeGaps] = {}
@@ -367,6 +370,8 @@ class Assigner:
         if space is None:
             return set()
         mine = [n for n in numbers if self._buffers.members[n][0].memory_space == space]
+        if not self._places_fast_memory:
+            return set(mine)
         values = [value for n in mine for value in self._buffers.members[n]]
         simulation = simulate(values, self._buffers, self._flow, self._sharing)
         events = trace_of_fast_space(values, self._flow, self._schedule)

@@ -72,6 +72,8 @@ class Assignment:
     """What the analyses found on the way, for what is computed."""
     age: XlaAge | None = None
     """The age of XLA whose rules were taken, for what is computed."""
+    places_fast_memory: bool = True
+    """Whether what lies in the chip's fast memory has a place too."""
     lines: Mapping[str, str] = attrs.field(factory=dict)
     """For what is not in the text: the instruction as a file shows it, by name."""
     elements: Mapping[Instruction, str] = attrs.field(factory=dict)
@@ -97,8 +99,9 @@ class Assignment:
 
     @property
     def fast_memory(self) -> FastMemory | None:
-        """Bounds of XLA's allocation in the chip's fast memory; None without one, and for what was read from files."""
-        if self.model is None or self.platform is None or self.buffers is None:
+        """Bounds of XLA's allocation in the chip's fast memory; None without one or its places, and for what was read from
+        files."""
+        if self.model is None or self.platform is None or self.buffers is None or not self.places_fast_memory:
             return None
         estimate = sum(heap.bytes for heap in self.heaps if heap.is_assigned_before)
         model = self.model
@@ -130,6 +133,7 @@ def assign(
     *,
     aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]] | None = None,
     age: XlaAge | date | str | None = None,
+    places_fast_memory: bool = True,
 ) -> Assignment:
     """Assigns the memory of a module, from its text alone, as XLA's compiler for that platform does.
 
@@ -138,6 +142,8 @@ def assign(
     a schedule the order of the text stands in for it, and `notes` says that too. With `aliases` (output index to parameter
     number and index) these outputs lie in parameters, not those that the header names. Rules differ with the age of XLA
     too: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); without it the text tells, else the newest is taken.
+    On TPU the places in the chip's fast memory take most of the time; without `places_fast_memory` they are left out, and
+    all other memory is the same, but for the numbers of allocations.
 
     Raises MemoryModelError (a ValueError) where memory cannot be told: no entry, recursion, shapes that are missing, do not
     fit, or have no known size, or a platform that is neither told nor given; ValueError for what is no age.
@@ -164,7 +170,9 @@ def assign(
         ranges = find_live_ranges(flow, schedule, buffers, async_results_begin_late=starts_late)
         sharing = Sharing(flow, pairs, rules.hint)
         kind = TimedAssigner if is_timed else Assigner
-        result = kind(flow, schedule, buffers, ranges, sharing, rules).run()
+        result = kind(
+            flow, schedule, buffers, ranges, sharing, rules, places_fast_memory=places_fast_memory
+        ).run()
     if known_age.has(xla_changes.PAGES):
         for allocation in result.allocations:
             allocation.page = 0
@@ -181,6 +189,7 @@ def assign(
         heaps=result.heaps,
         platform=rules,
         model=Model(flow, schedule, pairs, ranges, sharing),
+        places_fast_memory=places_fast_memory,
     )
 
 

@@ -76,7 +76,14 @@ def donate(
     flow = before.model.flow
     aliases, notes, unsure = _donated(before, flow, parameters, results or {}, is_hopeful)
     needless = _needless_copies(before, flow, aliases)
-    after = assign(_without(module, needless), before.backend, before.chip, aliases=aliases, age=before.age)
+    after = assign(
+        _without(module, needless),
+        before.backend,
+        before.chip,
+        aliases=aliases,
+        age=before.age,
+        places_fast_memory=before.places_fast_memory,
+    )
     found = _compared(f"donate {', '.join(map(str, parameters))}", memory_space, before, after, notes)
     return attrs.evolve(found, unsure=tuple(unsure))
 
@@ -332,7 +339,14 @@ def _with_again(
     except EditError as error:
         raise MemoryModelError(f"{target.name} cannot be computed again: {error}") from None
     aliases = before.model.flow.aliases if before.model is not None else None
-    return assign(copy, before.backend, before.chip, aliases=aliases, age=before.age)
+    return assign(
+        copy,
+        before.backend,
+        before.chip,
+        aliases=aliases,
+        age=before.age,
+        places_fast_memory=before.places_fast_memory,
+    )
 
 
 _NAMED = 4

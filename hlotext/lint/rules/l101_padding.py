@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 import attrs
@@ -24,6 +24,7 @@ from hlotext.lint.helpers import is_of_convolution
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import is_set_aside
 from hlotext.memory.in_place import InPlacePairs
+from hlotext.memory.parts import ShapeIndex
 
 
 @attrs.frozen
@@ -47,31 +48,43 @@ class Padding(Rule):
         first: dict[Shape, Instruction] = {}
         counts: Counter[Shape] = Counter()
         writers: dict[Shape, list[Instruction]] = defaultdict(list)
+        sizes: dict[Shape, tuple[int, int] | None] = {}
+
+        def padded(arrays: Iterable[tuple[ShapeIndex, Shape]]) -> list[tuple[ShapeIndex, Shape]]:
+            found = []
+            for index, array in arrays:
+                if array not in sizes:
+                    sizes[array] = self._padded(array)
+                if sizes[array] is not None:
+                    found.append((index, array))
+            return found
+
         for parameter in context.module.entry.parameters:
-            for _, array in arrays_of(parameter.shape):
+            for _, array in padded(arrays_of(parameter.shape)):
                 first.setdefault(array, parameter)
                 counts[array] += 1
                 writers[array].append(parameter)
         in_place = InPlacePairs()
         for instruction in context.graph.stepped_instructions():
-            if _is_compilers(instruction):
+            found = padded(written_arrays(instruction))
+            if not found or _is_compilers(instruction):
                 continue
             updated = {pair.output_index for pair in in_place.of(instruction)}
-            for index, array in written_arrays(instruction):
+            for index, array in found:
                 first.setdefault(array, instruction)
                 counts[array] += index not in updated and not is_set_aside(instruction)
                 writers[array].append(instruction)
-        sizes = {array: size for array in counts if (size := self._padded(array)) is not None}
         # What one Python line makes has one cause, and what is padded from one size. Beside one that is worth it the others
         # are told.
         names: dict[object, str] = {}
         causes: dict[Shape, str] = {}
-        for array in sizes:
+        for array in first:
             keys = [key for key in (causing_frame(first[array]), _padded_size(array)) if key is not None]
             causes[array] = next((names[key] for key in keys if key in names), str(array))
             names.update((key, causes[array]) for key in keys)
         worth = {cause for array, cause in causes.items() if self._is_worth_time(writers[array], context)}
-        for array, (allocated, values) in sizes.items():
+        for array in first:
+            allocated, values = sizes[array] or (0, 0)
             if causes[array] not in worth:
                 continue
             count = counts[array]
