@@ -495,7 +495,7 @@ def test_memory_is_asked_for_only_where_it_can_matter() -> None:
         "slice={[0:64], [0:1024]}\n}\n"
     )
     asked = []
-    for size in (65536, 128):
+    for size in (65536, 64):
         context = make_context(hlo.parse(text.replace("SIZE", str(size))))
         assert not list(LongLivedArray().check_module(context))
         asked.append("assignment" in vars(context))

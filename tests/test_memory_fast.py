@@ -95,7 +95,7 @@ def test_results_that_the_compiler_writes_over_operands() -> None:
 
 @pytest.mark.parametrize("text", [JOINED, OVER])
 def test_without_places_in_fast_memory_all_else_is_the_same(text: str) -> None:
-    """What lies in HBM has the same place, and the fast memory has none; so it is for what a repair would save."""
+    """All in HBM has the same place, and the fast memory has none; so it is after a repair."""
     module = hlo.parse(text)
     whole, main = memory.assign(module), memory.assign(module, places_fast_memory=False)
     places = [

@@ -370,13 +370,16 @@ class Assigner:
         if space is None:
             return set()
         mine = [n for n in numbers if self._buffers.members[n][0].memory_space == space]
-        if not self._places_fast_memory:
-            return set(mine)
         values = [value for n in mine for value in self._buffers.members[n]]
         simulation = simulate(values, self._buffers, self._flow, self._sharing)
         events = trace_of_fast_space(values, self._flow, self._schedule)
-        simulation = with_results_over_operands(with_slices_in_place(simulation, self._flow), self._flow)
-        self._add_heap(space, events, place_repaired(simulation, self._platform.alignment(space)), True)
+        if self._places_fast_memory:
+            simulation = with_results_over_operands(with_slices_in_place(simulation, self._flow), self._flow)
+            placement = place_repaired(simulation, self._platform.alignment(space))
+        else:
+            # What is made beside them asks whether they have an allocation.
+            placement = Placement(0, dict.fromkeys(values, (0, 0)))
+        self._add_heap(space, events, placement, True)
         return set(mine)
 
     def _place_heaps(self, waiting: Sequence[int]) -> None:
@@ -411,6 +414,8 @@ class Assigner:
         first_of: dict[int, Opened] = {}
         for opened in order[len(kept) :]:
             allocation = opened.allocation
+            if allocation.is_estimated and not self._places_fast_memory:
+                continue
             into = first_of.setdefault(allocation.memory_space, opened)
             if into is opened:
                 kept.append(opened)

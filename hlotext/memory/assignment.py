@@ -73,7 +73,7 @@ class Assignment:
     age: XlaAge | None = None
     """The age of XLA whose rules were taken, for what is computed."""
     places_fast_memory: bool = True
-    """Whether what lies in the chip's fast memory has a place too."""
+    """True where all in the chip's fast memory has a place too."""
     lines: Mapping[str, str] = attrs.field(factory=dict)
     """For what is not in the text: the instruction as a file shows it, by name."""
     elements: Mapping[Instruction, str] = attrs.field(factory=dict)
@@ -143,7 +143,7 @@ def assign(
     number and index) these outputs lie in parameters, not those that the header names. Rules differ with the age of XLA
     too: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); without it the text tells, else the newest is taken.
     On TPU the places in the chip's fast memory take most of the time; without `places_fast_memory` they are left out, and
-    all other memory is the same, but for the numbers of allocations.
+    all other memory is the same.
 
     Raises MemoryModelError (a ValueError) where memory cannot be told: no entry, recursion, shapes that are missing, do not
     fit, or have no known size, or a platform that is neither told nor given; ValueError for what is no age.
