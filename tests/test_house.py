@@ -18,7 +18,6 @@ PACKAGE = ROOT / "hlotext"
 FLOORS = (
     *(
         "ir",
-        "schemas",
         "layout",
         "findings",
         "messages",
@@ -29,6 +28,7 @@ FLOORS = (
         "proto",
         "verify",
         "analysis",
+        "schemas",
     ),
     *(
         "memory",

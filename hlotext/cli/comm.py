@@ -13,7 +13,8 @@ from hlotext.analysis import DeviceMesh, Link, byte_text, parse_mesh
 from hlotext.analysis.quantities import counted
 from hlotext.analysis.wire import ALGORITHMS, Algorithm, latency_steps
 from hlotext.cli.common import FILES, FORMAT, Inputs, limit_option, write_json
-from hlotext.cli.figures import place_text, told
+from hlotext.cli.figures import line_cell, told
+from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import Column, Output, Table, output
 from hlotext.dumps.collectives import wording
 from hlotext.dumps.texts import Text, compilation_of
@@ -113,7 +114,7 @@ def _show(report: Output, found: cost.Traffic, limit: int) -> None:
         )
     report.facts(facts or [("communication", "none")])
     _show_matrix(report, found)
-    _show_flows(report, found, limit)
+    report.table(_flows(found.algorithm, {}).table("Operations", found.flows, limit))
 
 
 def _sum_text(total: cost.Sum) -> str:
@@ -148,30 +149,6 @@ def _cell(total: cost.Sum | None) -> str:
     return "" if total is None else f"{_sum_text(total)} ({total.count})"
 
 
-def _show_flows(report: Output, found: cost.Traffic, limit: int) -> None:
-    rows = found.flows[:limit] if limit else found.flows
-    cells = [
-        (
-            flow.communication.start.name,
-            flow.communication.kind,
-            flow.row,
-            ("<= " if flow.communication.is_at_most else "") + byte_text(flow.sent),
-            "?" if flow.runs is None else f"{flow.runs:,}",
-            place_text(flow.place),
-        )
-        for flow in rows
-    ]
-    columns = [
-        Column("operation"),
-        Column("kind"),
-        Column("along"),
-        Column("sent", is_number=True),
-        Column("runs", is_number=True),
-        Column("line"),
-    ]
-    report.table(Table("Operations", columns, cells, len(found.flows) - len(rows)))
-
-
 def _show_causes(report: Output, causes: Sequence[dumps.CollectiveCause], limit: int) -> None:
     """Why collectives are there, those with the same reason together, and what would spare them."""
     groups = wording.groups(one for one in causes if wording.is_told(one))
@@ -204,47 +181,45 @@ def _json(
             "axes": dict(zip(found.mesh.mesh.names, found.mesh.mesh.sizes, strict=True)),
             "source": found.mesh.source.name.lower(),
         },
-        "links": {
-            link.name.lower(): {"bytes": total.bytes, "operations": total.count, "unknown": total.unknown}
-            for link, total in found.by_link().items()
-        },
+        "links": {link.name.lower(): _total(total) for link, total in found.by_link().items()},
         "host_copy_bytes": found.host_copy_bytes,
         "matrix": [
-            {
-                "along": row,
-                "kind": kind,
-                "bytes": total.bytes,
-                "operations": total.count,
-                "unknown": total.unknown,
-            }
-            for (row, kind), total in found.matrix().items()
+            {"along": row, "kind": kind, **_total(total)} for (row, kind), total in found.matrix().items()
         ],
-        "operations": [_flow(flow, found.algorithm, known) for flow in found.flows],
+        "operations": _flows(found.algorithm, known).json(found.flows),
         "notes": list(dict.fromkeys(note for one in causes for note in one.notes)),
     }
 
 
-def _flow(
-    flow: cost.Flow, algorithm: Algorithm, causes: Mapping[hlo.Instruction, dumps.CollectiveCause]
-) -> dict[str, Any]:
-    one = flow.communication
-    cause = causes.get(one.start)
-    is_told = cause is not None and wording.is_told(cause)
-    return {
-        "name": one.start.name,
-        "kind": one.kind,
-        "link": one.link.name.lower(),
-        "axes": None if flow.axes is None else list(flow.axes),
-        "devices": one.participants,
-        "operand_bytes": one.operand_bytes,
-        "result_bytes": one.result_bytes,
-        "sent_bytes": flow.sent,
-        "is_at_most": one.is_at_most,
-        "steps": latency_steps(one.kind, one.largest_group, algorithm),
-        "runs": flow.runs,
-        "is_async": one.is_async,
-        "line": None if flow.place is None else f"{flow.place.file}:{flow.place.line}",
-        "why": cause.why if cause is not None and is_told else None,
-        "confidence": cause.confidence if cause is not None and is_told else None,
-        "suggestions": [one.because for one in cause.suggestions] if cause is not None else [],
-    }
+def _total(total: cost.Sum) -> dict[str, int]:
+    return {"bytes": total.bytes, "operations": total.count, "unknown": total.unknown}
+
+
+def _flows(
+    algorithm: Algorithm, causes: Mapping[hlo.Instruction, dumps.CollectiveCause]
+) -> Listing[cost.Flow]:
+    def row(flow: cost.Flow) -> Row:
+        one = flow.communication
+        cause = causes.get(one.start)
+        told = cause if cause is not None and wording.is_told(cause) else None
+        return (
+            one.start.name,
+            one.kind,
+            one.link.name.lower(),
+            None if flow.axes is None else list(flow.axes),
+            flow.row,
+            one.participants,
+            one.operand_bytes,
+            one.result_bytes,
+            Shown(flow.sent, ("<= " if one.is_at_most else "") + byte_text(flow.sent)),
+            one.is_at_most,
+            latency_steps(one.kind, one.largest_group, algorithm),
+            flow.runs,
+            one.is_async,
+            line_cell(flow.place),
+            told.why if told is not None else None,
+            told.confidence if told is not None else None,
+            [one.because for one in cause.suggestions] if cause is not None else [],
+        )
+
+    return Listing("comm.operations", row)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import attrs
 import click
 
 import hlotext as hlo
@@ -14,7 +15,8 @@ from hlotext.analysis import Backend, ChipChoice, Phase, backend_of, byte_text, 
 from hlotext.analysis.quantities import counted
 from hlotext.cli.common import FILES, FORMAT, Inputs, age_json, limit_option, write_json
 from hlotext.cli.figures import amount, chip_of, choice_json, seconds, share, told, xla_json
-from hlotext.cli.output import Column, Kind, Output, Table, output
+from hlotext.cli.listing import Listing, Row
+from hlotext.cli.output import Output, output
 from hlotext.dumps.texts import compilation_beside
 
 _SPACES = {0: "main memory", 5: "host"}
@@ -22,7 +24,7 @@ _TPU_SPACES = {0: "HBM", 1: "VMEM", 5: "host"}
 _BAR = 12
 _LIMIT = 12
 _DEPTH = 3
-_KINDS = {"scope": Kind.SCOPE, "line": Kind.PLACE}
+_BY = {"scope": "cost.by_scope", "line": "cost.by_line"}
 
 
 @click.command()
@@ -205,27 +207,19 @@ def _show_tree(report: Output, found: cost.Analysis, depth: int, limit: int, *, 
         # The largest ones; what is shown keeps its parents, which are at least as large.
         least = sorted((max(_weight(node, root), 0.0) for _, node in rows), reverse=True)[limit - 1]
         shown = [row for row in rows if _weight(row[1], root) >= least][: 2 * limit]
-    cells = []
-    for level, node in shown:
-        cells.append(
-            (
-                "  " * level + (node.name or "(top level)"),
-                share(node.flops, root.flops),
-                _bar(node.flops, root.flops),
-                amount(node.flops),
-                byte_text(node.bytes_accessed),
-                _phases(node),
-            )
-        )
-    columns = [
-        Column("scope", kind=Kind.NAME, rank=9),
-        Column("share", is_number=True),
-        Column("of flops", kind=Kind.WORD, rank=2),
-        Column("flops", is_number=True),
-        Column("bytes", is_number=True),
-        Column("fwd/bwd/again", kind=Kind.WORD, rank=3),
-    ]
-    report.table(Table("By scope (one run)", columns, cells, len(rows) - len(shown)))
+
+    def row(place: tuple[int, cost.Node]) -> Row:
+        level, node = place
+        name = "  " * level + (node.name or "(top level)")
+        return name, *_cells(node, root), _phases(node)
+
+    table = Listing("cost.scopes", row).table("By scope (one run)", shown)
+    report.table(attrs.evolve(table, left_out=len(rows) - len(shown)))
+
+
+def _cells(one: cost.Cost | cost.Node, whole: cost.Cost | cost.Node) -> Row:
+    bar = _bar(one.flops, whole.flops)
+    return share(one.flops, whole.flops), bar, one.flops, one.bytes_accessed
 
 
 def _weight(node: cost.Node, root: cost.Node) -> float:
@@ -242,27 +236,10 @@ def _phases(node: cost.Node) -> str:
 
 
 def _show_parts(report: Output, found: cost.Analysis, by: cost.Key, limit: int) -> None:
-    parts = list(found.by(by).items())
-    rows = parts[:limit] if limit else parts
-    run = found.run
-    cells = [
-        (
-            name,
-            share(one.flops, run.flops),
-            _bar(one.flops, run.flops),
-            amount(one.flops),
-            byte_text(one.bytes_accessed),
-        )
-        for name, one in rows
-    ]
-    columns = [
-        Column(by, kind=_KINDS.get(by), rank=9),
-        Column("share", is_number=True),
-        Column("of flops", kind=Kind.WORD, rank=2),
-        Column("flops", is_number=True),
-        Column("bytes", is_number=True),
-    ]
-    report.table(Table(f"By {by} (one run)", columns, cells, len(parts) - len(rows)))
+    listing: Listing[tuple[str, cost.Cost]] = Listing(
+        _BY.get(by, "cost.parts"), lambda part: (part[0], *_cells(part[1], found.run)), {"by": by}
+    )
+    report.table(listing.table(f"By {by} (one run)", list(found.by(by).items()), limit))
 
 
 def _json(

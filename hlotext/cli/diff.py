@@ -10,9 +10,11 @@ import hlotext as hlo
 from hlotext import dumps
 from hlotext.cli import diff_folders
 from hlotext.cli.common import Unreadable, is_folder, limit_option, say, write_json
-from hlotext.cli.output import Column, Table, echo, emit_report, output
+from hlotext.cli.listing import Listing
+from hlotext.cli.output import echo, emit_report, output
 from hlotext.diff import Diff, ThresholdError, compare, crossed, golden_text, parse_thresholds, report
 from hlotext.diff.changes import Change
+from hlotext.diff.totals import Total
 from hlotext.ir.files import write_text
 
 _DIFFERENT = 1
@@ -143,28 +145,22 @@ def _show(found: Diff, by: str, full: bool, limit: int) -> None:
     if changes.renamed:
         echo(f"  {len(changes.renamed):,} operations only have another name")
     if full:
-        rows = [[c.kind, c.name, c.what, "; ".join(map(str, c.parts))] for c in changes]
-        columns = [Column("kind"), Column("name", "bold"), Column("what"), Column("differs")]
-        out.table(Table("changes", columns, rows[: limit or None], _left(len(rows), limit)))
+        changes_of: Listing[Change] = Listing(
+            "diff.changes", lambda c: (c.kind, c.name, c.what, "; ".join(map(str, c.parts)))
+        )
+        out.table(changes_of.table("changes", list(changes), limit))
     elif len(changes):
-        groups = _groups(found, by)
-        rows = [
-            [title, f"{len(group):,}", ", ".join(c.name for c in group[:2] if c.name)]
-            for title, group in groups
-        ]
-        columns = [
-            Column("what" if by == "kind" else by, "bold"),
-            Column("operations", is_number=True),
-            Column("for example"),
-        ]
-        out.table(Table("changes", columns, rows[: limit or None], _left(len(rows), limit)))
+        groups: Listing[tuple[str, list[Change]]] = Listing(
+            "diff.groups",
+            lambda row: (row[0], len(row[1]), ", ".join(c.name for c in row[1][:2] if c.name)),
+            {"what": "what" if by == "kind" else by},
+        )
+        out.table(groups.table("changes", _groups(found, by), limit))
     totals = [t for t in report.totals(found) if t.difference or (t.difference is None and t.old != t.new)]
-    rows = [[t.name, *report.figures(t), report.difference(t)] for t in totals]
-    columns = [
-        Column("total", "bold"),
-        *(Column(title, is_number=True) for title in ("before", "after", "difference")),
-    ]
-    out.table(Table("totals that differ", columns, rows[: limit or None], _left(len(rows), limit)))
+    totals_of: Listing[Total] = Listing(
+        "diff.totals", lambda t: (t.name, *report.figures(t), report.difference(t))
+    )
+    out.table(totals_of.table("totals that differ", totals, limit))
 
 
 def _groups(found: Diff, by: str) -> list[tuple[str, list[Change]]]:
@@ -174,10 +170,6 @@ def _groups(found: Diff, by: str) -> list[tuple[str, list[Change]]]:
     return sorted(
         ((title or "(header)", group) for title, group in groups.items()), key=lambda pair: -len(pair[1])
     )
-
-
-def _left(rows: int, limit: int) -> int:
-    return max(0, rows - limit) if limit else 0
 
 
 def _both(old: str, new: str | None) -> tuple[hlo.Module, hlo.Module]:

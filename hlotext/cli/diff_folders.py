@@ -7,7 +7,8 @@ from typing import Any
 from hlotext import diff, dumps
 from hlotext.analysis.quantities import counted
 from hlotext.cli.common import Unreadable, age_json
-from hlotext.cli.output import Column, Kind, Table, output
+from hlotext.cli.listing import Listing, Row
+from hlotext.cli.output import output
 from hlotext.diff import CacheKeyDiff, FolderDiff, FolderPair
 from hlotext.diff.changes import Changes
 from hlotext.findings.errors import HloSyntaxError
@@ -47,11 +48,8 @@ def show(found: FolderDiff, limit: int) -> None:
         facts = _facts(pair)
         if not pair.is_same or len(found.pairs) == 1:
             out.heading(_title(pair))
-            rows = [[name, *_values(values)] for name, values in pair.settings.items()]
-            columns = [Column("setting", "bold"), Column("before"), Column("after")]
-            if rows:
-                left = max(0, len(rows) - limit) if limit else 0
-                out.table(Table("settings that differ", columns, rows[: limit or None], left))
+            rows = [(name, *_values(values)) for name, values in pair.settings.items()]
+            out.table(Listing[Row]("diff.settings", tuple).table("settings that differ", rows, limit))
             out.facts(facts)
     same = [_title(pair) for pair in found.pairs if pair.is_same]
     facts = [("the same", ", ".join(same))] if same and len(found.pairs) > 1 else []
@@ -227,18 +225,11 @@ def show_keys(found: CacheKeyDiff) -> None:
     out = output()
     out.heading(keys_summary(found))
     rows = [
-        [pair.module or "", part, *(hash_ or "not there" for hash_ in hashes)]
+        (pair.module, part, *(hash_ or "not there" for hash_ in hashes))
         for pair in found.pairs
         for part, hashes in pair.parts.items()
     ]
-    columns = [
-        Column("module", "bold", kind=Kind.NAME),
-        Column("part of the key", "bold"),
-        Column("before", kind=Kind.WORD),
-        Column("after", kind=Kind.WORD),
-    ]
-    if rows:
-        out.table(Table("parts that differ", columns, rows))
+    out.table(Listing[Row]("diff.key_parts", tuple).table("parts that differ", rows))
 
 
 def keys_summary(found: CacheKeyDiff) -> str:

@@ -15,7 +15,9 @@ from hlotext.analysis.quantities import counted
 from hlotext.cli import answers, dump_bisect, dump_collectives, dump_hosts
 from hlotext.cli.common import FORMAT, Unreadable, age_json, limit_option, read, write_json
 from hlotext.cli.folders import asked, chosen, opened
-from hlotext.cli.output import Column, Table, echo, output
+from hlotext.cli.listing import Listing
+from hlotext.cli.listing import Row as Cells
+from hlotext.cli.output import echo, output
 from hlotext.dumps.causes import Cause
 from hlotext.dumps.changes import Changes
 from hlotext.dumps.timeline import Rounds, Row, rounds
@@ -75,28 +77,20 @@ def list_(path: str, limit: int, output_format: str) -> None:
     out.heading(f"{folder.path}: {counted(len(folder), 'compilation')}, {counted(len(folder.files), 'file')}")
     for note in folder.notes:
         echo(f"  note: {note}")
-    shown = folder.compilations[: limit or None]
     has_folders = len({c.folder for c in folder}) > 1
-    columns = [
-        *([Column("folder")] if has_folders else []),
-        *(
-            Column("number", is_number=True),
-            Column("module", "bold"),
-            Column("for"),
-            Column("age"),
-            Column("steps", is_number=True),
-        ),
-        *(Column("files", is_number=True), Column("notes")),
-    ]
-    rows = [
-        [*([c.folder] if has_folders else []), str(c.number), c.name, c.platform or "unknown",
-         str(c.age) if c.age.is_known else "unknown", str(len(c.steps)),
-         str(len(c.files)), "; ".join(note.code for note in c.notes)]
-        for c in shown
-    ]  # fmt: skip
-    out.table(Table("compilations", columns, rows, len(folder) - len(shown)))
+    without = () if has_folders else ("folder",)
+    out.table(_COMPILATIONS.table("compilations", folder.compilations, limit, without=without))
     if len(folder) == 1:
         _one(folder.compilations[0])
+
+
+_COMPILATIONS: Listing[dumps.Compilation] = Listing(
+    "dump.compilations",
+    lambda c: (
+        c.folder, c.number, c.name, c.platform or "unknown", str(c.age) if c.age.is_known else "unknown",
+        len(c.steps), len(c.files), "; ".join(note.code for note in c.notes),
+    ),
+)  # fmt: skip
 
 
 def _one(c: dumps.Compilation) -> None:
@@ -133,25 +127,13 @@ def _one(c: dumps.Compilation) -> None:
     of_kind = Counter(
         stage.name for file in c.files if (stage := compiler.stages.of_kind(file.kind)) is not None
     )
-    rows = [
-        [stage.name, stage.title, str(present[stage.name] or ""), str(of_kind[stage.name] or "")]
-        for stage in compiler.stages
-    ]
-    columns = [
-        Column("stage", "bold"),
-        Column("what"),
-        Column("steps", is_number=True),
-        Column("files", is_number=True),
-    ]
-    out.table(Table("stages", columns, rows))
-    kinds = Counter(file.kind for file in c.files)
-    out.table(
-        Table(
-            "files",
-            [Column("kind", "bold"), Column("files", is_number=True)],
-            [[k, str(n)] for k, n in sorted(kinds.items())],
-        )
+    stages: Listing[compiler.Stage] = Listing(
+        "dump.stages", lambda stage: (stage.name, stage.title, present[stage.name], of_kind[stage.name])
     )
+    out.table(stages.table("stages", list(compiler.stages)))
+    kinds = Counter(file.kind for file in c.files)
+    files: Listing[tuple[str, int]] = Listing("dump.files", tuple)
+    out.table(files.table("files", sorted(kinds.items())))
 
 
 def _compilation_json(c: dumps.Compilation) -> dict[str, Any]:
@@ -205,17 +187,13 @@ def timeline(path: str, module: str | None, stage: str | None, show_all: bool, o
         echo(f"  note: {note}")
     shown = [row for row in rows if show_all or not row.is_quiet or not row.step.is_pass]
     has_times = any(row.milliseconds is not None for row in rows)
-    columns = [
-        *(Column("step", is_number=True), Column("stage"), Column("pass", "bold")),
-        *(Column(title, is_number=True) for title in ("new", "gone", "changed", "renamed", "bytes")),
-        *([Column("ms", is_number=True)] if has_times else []),
-    ]
-    cells = []
+    without = () if has_times else ("ms",)
+    cells: list[Cells] = []
     for group in rounds(shown) if not show_all else [Rounds((row,)) for row in shown]:
-        cells += [_cells(row, has_times) for row in group.rows]
+        cells += map(_cells, group.rows)
         if group.others:
-            cells.append(_round_cells(group, has_times))
-    out.table(Table("steps", columns, cells))
+            cells.append(_round_cells(group))
+    out.table(Listing[Cells]("dump.steps", tuple).table("steps", cells, without=without))
     quiet = len(rows) - len(shown)
     if quiet:
         echo(f"  {counted(quiet, 'step')} changed nothing (--all shows them)")
@@ -223,20 +201,18 @@ def timeline(path: str, module: str | None, stage: str | None, show_all: bool, o
         echo("  Only some passes were dumped, so what a step shows may be the work of passes before it.")
 
 
-def _cells(row: Row, has_times: bool) -> list[str]:
+def _cells(row: Row) -> Cells:
     step, found = row.step, row.changes
-    if found is None:
-        counts = ["?"] * 5
-    elif not step.index:
-        counts = [""] * 5
-    else:
-        numbers = (len(found.added), len(found.removed), len(found.changed), len(found.renamed))
-        counts = [*(f"{n:,}" if n else "" for n in numbers), _signed(found.bytes) if len(found) else ""]
-    time = [] if not has_times else ["" if row.milliseconds is None else f"{row.milliseconds:,.1f}"]
-    return [str(step.index), step.stage, step.name, *counts, *time]
+    counts: Cells = ("?",) * 5
+    if found is not None:
+        numbers = len(found.added), len(found.removed), len(found.changed), len(found.renamed)
+        counts = *numbers, _signed(found.bytes) if len(found) else ""
+        if not step.index:
+            counts = (0, 0, 0, 0, "")
+    return step.index, step.stage, step.name, *counts, row.milliseconds
 
 
-def _round_cells(group: Rounds, has_times: bool) -> list[str]:
+def _round_cells(group: Rounds) -> Cells:
     """What the further rounds of the same passes did together."""
     steps = [row.step.index for row in group.others]
     found = [row.changes for row in group.others if row.changes is not None]
@@ -248,14 +224,14 @@ def _round_cells(group: Rounds, has_times: bool) -> list[str]:
     sizes = [changes.bytes for changes in found]
     known = [size for size in sizes if size is not None]
     what = "the same" if len(group.rows) == 1 else f"the same {len(group.rows)} passes"
-    return [
+    return (
         f"{min(steps)}-{max(steps)}",
         group.rows[0].step.stage,
         f"{what} {counted(group.count - 1, 'time')} more",
-        *(f"{n:,}" if n else "" for n in numbers),
+        *numbers,
         _signed(sum(known) if len(known) == len(sizes) else None),
-        *([f"{sum(times):,.1f}" if times else ""] if has_times else []),
-    ]
+        sum(times) if times else None,
+    )
 
 
 def _row_json(row: Row) -> dict[str, Any]:
@@ -306,7 +282,7 @@ def trace(path: str, names: tuple[str, ...], module: str | None, forward: bool, 
             {
                 "version": 1,
                 "module": c.name,
-                "traces": {name: [_link_json(x) for x in links] for name, links in found.items()},
+                "traces": {name: _LINKS.json(links) for name, links in found.items()},
             }
         )
         return
@@ -315,33 +291,27 @@ def trace(path: str, names: tuple[str, ...], module: str | None, forward: bool, 
         out.heading(
             f"{name} {'became' if forward else 'comes from'}" + ("" if links else " nothing that is known")
         )
-        rows = [
-            [
-                link.instruction.name,
-                link.instruction.opcode,
-                link.confidence,
-                link.rule,
-                _step_name(link.step),
-                _line(link.instruction),
-            ]
-            for link in links[:_ROWS]
-        ]
-        titles = ("instruction", "opcode", "sure", "rule", "weakest at", "source")
-        out.table(Table("operations", [Column(title) for title in titles], rows, max(0, len(links) - _ROWS)))
+        out.table(_LINKS.table("operations", links, _ROWS))
 
 
-def _link_json(link: Any) -> dict[str, Any]:
+def _link(link: dumps.Link) -> Cells:
     metadata = link.instruction.metadata
-    return {
-        "instruction": link.instruction.name,
-        "opcode": link.instruction.opcode,
-        "op_name": None if metadata is None else metadata.op_name or None,
-        "source": _line(link.instruction) or None,
-        "confidence": link.confidence,
-        "rule": link.rule,
-        "step": link.step.index,
-        "pass": link.step.name,
-    }
+    source = _line(link.instruction)
+    return (
+        link.instruction.name,
+        link.instruction.opcode,
+        None if metadata is None else metadata.op_name or None,
+        source or None,
+        link.confidence,
+        link.rule,
+        _step_name(link.step),
+        source,
+        link.step.index,
+        link.step.name,
+    )
+
+
+_LINKS = Listing("dump.links", _link)
 
 
 @command.command()
@@ -422,23 +392,16 @@ def copies(path: str, module: str | None, output_format: str) -> None:
     out = output()
     out.heading(f"{c.name}: {counted(len(found), 'copy', 'copies')}, {_bytes(_sum(found))}")
     rows = [
-        [
+        (
             step,
             cause,
-            f"{len(group):,}",
+            len(group),
             _bytes(_sum(group)),
             max(group, key=lambda one: one.bytes or 0).instruction.name,
-        ]
+        )
         for (step, cause), group in sorted(groups.items(), key=lambda entry: -(_sum(entry[1]) or 0))
     ]
-    columns = [
-        Column("pass", "bold"),
-        Column("cause"),
-        Column("copies", is_number=True),
-        Column("bytes", is_number=True),
-        Column("largest"),
-    ]
-    out.table(Table("by pass and cause", columns, rows))
+    out.table(Listing[Cells]("dump.copies", tuple).table("by pass and cause", rows))
 
 
 def _cause_json(cause: Cause) -> dict[str, Any]:

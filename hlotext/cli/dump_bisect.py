@@ -12,7 +12,8 @@ from hlotext import dumps
 from hlotext.analysis.quantities import counted
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, write_json
 from hlotext.cli.folders import opened
-from hlotext.cli.output import Column, Kind, Table, WorkBar, output
+from hlotext.cli.listing import Listing, Row
+from hlotext.cli.output import WorkBar, output
 from hlotext.execution import NotExecutable
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.syntax.source.inputs import InputError
@@ -96,20 +97,12 @@ def _show(found: dumps.Bisection, limit: int) -> None:
     facts += [("wrong for a while", name) for name in found.transient]
     facts += [("drops precision", name) for name in found.precision]
     out.facts(facts)
-    rows = [
-        [one.state, _figure(one.difference), one.file, one.why or ""]
-        for one in found.tried
-        if one.is_new and one.state in _SHOWN
-    ]
-    columns = [
-        Column("state", kind=Kind.WORD, rank=9),
-        Column("difference", is_number=True, rank=7),
-        Column("file", kind=Kind.NAME, rank=8),
-        Column("why it does not run"),
-    ]
-    if rows:
-        left = max(0, len(rows) - limit) if limit else 0
-        out.table(Table("texts that are not simply right", columns, rows[: limit or None], left))
+    rows = [one for one in found.tried if one.is_new and one.state in _SHOWN]
+    out.table(Listing("dump.tried", _tried).table("texts that are not simply right", rows, limit))
+
+
+def _tried(one: dumps.Tried) -> Row:
+    return one.state, None if one.difference is None else f"{one.difference:.2g}", one.file, one.why
 
 
 def _verdict(found: dumps.Bisection) -> str:
@@ -126,10 +119,6 @@ def _verdict(found: dumps.Bisection) -> str:
     if found.transient:
         return "the last text computes what the first does, but one between does not"
     return "every text that ran computes the same"
-
-
-def _figure(difference: float | None) -> str:
-    return "" if difference is None else f"{difference:.2g}"
 
 
 def _json(found: dumps.Bisection) -> dict[str, Any]:

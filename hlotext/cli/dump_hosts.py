@@ -10,7 +10,8 @@ import click
 
 from hlotext import dumps
 from hlotext.cli.common import Unreadable, write_json
-from hlotext.cli.output import Column, Kind, Table, echo, emit_report, output
+from hlotext.cli.listing import Listing
+from hlotext.cli.output import echo, emit_report, output
 from hlotext.findings.escape import markdown
 from hlotext.syntax.source.inputs import InputError
 
@@ -69,17 +70,11 @@ def _show(report: dumps.HostReport) -> None:
     shown = output()
     shown.heading(f"{len(report.hosts)} hosts, {report.modules} modules")
     shown.facts([("verdict", _VERDICTS[report.verdict])])
-    cells = [
-        (finding.kind, finding.module, _who(finding, report), finding.message) for finding in report.findings
-    ]
-    columns = [
-        Column("finding", kind=Kind.WORD, rank=9),
-        Column("module", kind=Kind.NAME, rank=8),
-        Column("hosts", kind=Kind.PROSE, rank=8),
-        Column("what is wrong"),
-    ]
-    if cells:
-        shown.table(Table("What differs, what breaks most first", columns, cells))
+    if report.findings:
+        listing: Listing[dumps.HostFinding] = Listing(
+            "dump.hosts", lambda one: (one.kind, one.module, _who(one, report), one.message)
+        )
+        shown.table(listing.table("What differs, what breaks most first", report.findings))
     else:
         echo("")
 

@@ -11,12 +11,14 @@ from hlotext.analysis import ChipChoice, Place, chips
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.quantities import amount, seconds, share
 from hlotext.cli.common import Unreadable
+from hlotext.cli.listing import Shown
 from hlotext.cost import Cost, TpuCost
 
 __all__ = [
     "amount",
     "chip_of",
     "choice_json",
+    "line_cell",
     "place_text",
     "seconds",
     "share",
@@ -33,6 +35,11 @@ def place_text(place: Place | None) -> str:
     if place is None:
         return ""
     return f"{place.file.replace(chr(92), '/').rpartition('/')[2]}:{place.line}"
+
+
+def line_cell(place: Place | None) -> Shown:
+    """A source line: with its folders for JSON, without for people."""
+    return Shown(None if place is None else f"{place.file}:{place.line}", place_text(place))
 
 
 def told(ask: Callable[[], T]) -> T:

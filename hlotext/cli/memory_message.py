@@ -11,7 +11,8 @@ from hlotext import dumps, memory, messages
 from hlotext.analysis import byte_text
 from hlotext.cli.common import Unreadable, is_folder
 from hlotext.cli.folders import opened, without_clones
-from hlotext.cli.output import Column, Kind, Output, Table
+from hlotext.cli.listing import Listing
+from hlotext.cli.output import Output
 from hlotext.memory import out_of_memory, usage
 from hlotext.syntax.source.inputs import InputError, decode, is_binary, read_data
 
@@ -87,18 +88,10 @@ def show(out: Output, found: Explained, limit: int) -> None:
         ("By operation", out_of_memory.shares(message, lambda row: row.op_name or row.instruction)),
         ("By shape", out_of_memory.shares(message, lambda row: row.shape)),
     ):
-        rows = [
-            (byte_text(one.bytes), f"{one.count:,}", byte_text(one.padding), one.name or "not named")
-            for one in shares
-        ]
-        columns = [
-            Column("bytes", is_number=True, rank=9),
-            Column("allocations", is_number=True, rank=6),
-            Column("padding", is_number=True, rank=5),
-            Column("of", kind=Kind.SCOPE, rank=8),
-        ]
-        if rows:
-            out.table(Table(title, columns, rows[: limit or None], max(0, len(rows) - limit) if limit else 0))
+        listing: Listing[out_of_memory.Share] = Listing(
+            "memory.shares", lambda one: (one.bytes, one.count, one.padding, one.name or "not named")
+        )
+        out.table(listing.table(title, shares, limit))
     if held.is_cut:
         out.note("the log ends inside the table: there may be more")
     if found.assignment is None:
@@ -114,31 +107,17 @@ def _show_module(out: Output, found: Explained, limit: int) -> None:
     peak = assignment.peak(0)
     arrays = usage.live_arrays(assignment, 0, peak.time)
     out.facts([("text", found.step.path), ("peak computed", byte_text(peak.bytes))])
-    rows = [
-        (byte_text(one.bytes), one.shape, one.name, str(one.place) if one.place is not None else one.op_name)
-        for one in arrays
-    ]
-    columns = [
-        Column("bytes", is_number=True, rank=9),
-        Column("shape", kind=Kind.WORD, rank=7),
-        Column("array", kind=Kind.NAME, rank=8),
-        Column("line", kind=Kind.SCOPE, rank=8),
-    ]
-    out.table(Table("At the peak", columns, rows[: limit or None], max(0, len(rows) - limit) if limit else 0))
+    listing: Listing[usage.LiveArray] = Listing(
+        "memory.at_peak", lambda one: (one.bytes, one.shape, one.name, one.place or one.op_name)
+    )
+    out.table(listing.table("At the peak", arrays, limit))
     must = _must_go(found)
     saved = out_of_memory.savings(assignment)
-    cells = [
-        (byte_text(one.saved), _enough(one, must), one.what, one.line or "")
-        for one in (saved[:limit] if limit else saved)
-    ]
-    columns = [
-        Column("saves", is_number=True, rank=9),
-        Column("enough", kind=Kind.WORD, rank=8),
-        Column("change", kind=Kind.NAME, rank=9),
-        Column("line", kind=Kind.SCOPE, rank=7),
-    ]
-    if cells:
-        out.table(Table("What would lower the peak, each alone: estimates", columns, cells))
+    if saved:
+        savings: Listing[out_of_memory.Saving] = Listing(
+            "memory.savings", lambda one: (one.saved, _enough(one, must), one.what, one.line)
+        )
+        out.table(savings.table("What would lower the peak, each alone: estimates", saved, limit))
     else:
         out.note("neither a donation nor computing one of the largest arrays again lowers the peak")
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from hlotext import memory
 from hlotext.analysis import byte_text
-from hlotext.cli.output import Column, Output, Table, echo, output
+from hlotext.cli.listing import Listing, Row
+from hlotext.cli.output import Output, echo, output
 from hlotext.memory import explanation, usage, what_if
 from hlotext.view import memory_picture
 
@@ -23,34 +24,9 @@ def moment_text(shown: memory.Assignment, time: int) -> str:
 
 def show_spaces(report: Output, shown: memory.Assignment) -> None:
     """How full each memory space is."""
-    rows: list[tuple[str, ...]] = []
-    for space in shown.memory_spaces():
-        full = usage.space_usage(shown, space)
-        if not full.needed:
-            continue
-        mark = "~" if full.is_estimated else ""
-        rows.append(
-            (
-                f"{full.name} ({space})",
-                byte_text(full.capacity) if full.capacity is not None else "",
-                byte_text(full.static),
-                mark + byte_text(full.heap),
-                byte_text(full.peak),
-                f"{mark}{100 * full.fragmentation:.0f}%",
-                byte_text(full.padding),
-            )
-        )
-    titles: tuple[str, ...] = ("space", "capacity", "static", "heap", "peak", "unused", "padding")
-    if not any(row[1] for row in rows):
-        titles, rows = (titles[0], *titles[2:]), [(row[0], *row[2:]) for row in rows]
-    columns = [Column(title, is_number=title != "space") for title in titles]
-    report.table(
-        Table(
-            "Memory spaces (unused: of the heap at its fullest; ~: estimated)",
-            columns,
-            rows,
-        )
-    )
+    spaces = [usage.space_usage(shown, space) for space in shown.memory_spaces()]
+    title = "Memory spaces (unused: of the heap at its fullest; ~: estimated)"
+    report.table(Listing("memory.spaces", _space).table(title, [full for full in spaces if full.needed]))
     zero = usage.space_usage(shown, 0)
     fast = shown.fast_memory
     bounds = [] if fast is None else [(fast_name(shown), f"{fast}{FAST_NOTE if not fast.is_exact else ''}")]
@@ -66,6 +42,19 @@ def show_spaces(report: Output, shown: memory.Assignment) -> None:
     )
 
 
+def _space(full: usage.SpaceUsage) -> Row:
+    mark = "~" if full.is_estimated else ""
+    return (
+        f"{full.name} ({full.memory_space})",
+        full.capacity,
+        full.static,
+        mark + byte_text(full.heap),
+        full.peak,
+        f"{mark}{100 * full.fragmentation:.0f}%",
+        full.padding,
+    )
+
+
 FAST_NOTE = ": places there are the compiler's own search, which the text does not tell"
 
 
@@ -78,38 +67,22 @@ def fast_name(shown: memory.Assignment) -> str:
 def show_arrays(report: Output, arrays: Sequence[usage.LiveArray], where: str, limit: int) -> None:
     """What lives at a moment, one row each, and one for those that are the same in every layer."""
     folded = usage.repeated(arrays)
-    rows = folded[:limit] if limit else folded
     total = sum(array.bytes for array in arrays)
-    is_folded = any(row.count > 1 for row in rows)
-    columns = [
-        Column("bytes", is_number=True),
-        *([Column("each", is_number=True)] if is_folded else []),
-        Column("pad", is_number=True),
-        Column("live", is_number=True),
-        Column("shape"),
-        Column("what"),
-        Column("scope"),
-        Column("line"),
-    ]
-    cells = []
-    for row in rows:
-        array = row.array
-        scope = array.scope if array.kind == "temporary" else array.kind
-        cells.append(
-            (
-                byte_text(row.bytes),
-                *([f"{row.count} x {byte_text(array.bytes)}" if row.count > 1 else ""] if is_folded else []),
-                ""
-                if array.padding_factor is None or array.padding_factor < 1.005
-                else f"{array.padding_factor:.2g}x",
-                "all" if row.first is None else f"{row.first}-{row.last}",
-                array.shape,
-                _what(array) + (" ..." if row.count > 1 else ""),
-                scope,
-                usage.line_text(array.place),
-            )
-        )
-    report.table(Table(f"Live in {where}: {byte_text(total)}", columns, cells, len(folded) - len(rows)))
+    report.table(Listing("memory.live", _live).table(f"Live in {where}: {byte_text(total)}", folded, limit))
+
+
+def _live(row: usage.Repeated) -> Row:
+    array = row.array
+    return (
+        row.bytes,
+        f"{row.count} x {byte_text(array.bytes)}" if row.count > 1 else "",
+        array.padding_factor,
+        "all" if row.first is None else f"{row.first}-{row.last}",
+        array.shape,
+        _what(array) + (" ..." if row.count > 1 else ""),
+        array.scope if array.kind == "temporary" else array.kind,
+        usage.line_text(array.place),
+    )
 
 
 def _what(array: usage.LiveArray) -> str:
@@ -121,28 +94,14 @@ def _what(array: usage.LiveArray) -> str:
 
 def show_groups(report: Output, groups: Sequence[usage.Group], by: str, where: str, limit: int) -> None:
     """Live bytes summed by something."""
-    rows = groups[:limit] if limit else groups
     total = sum(group.bytes for group in groups) or 1
-    columns = [
-        Column("bytes", is_number=True),
-        Column("share", is_number=True),
-        Column("padding", is_number=True),
-        Column("arrays", is_number=True),
-        Column(by),
-        Column("largest"),
-    ]
-    cells = [
-        (
-            byte_text(group.bytes),
-            f"{100 * group.bytes / total:.0f}%",
-            byte_text(group.padding) if group.padding else "",
-            str(group.arrays),
-            group.name,
-            group.largest,
-        )
-        for group in rows
-    ]
-    report.table(Table(f"Live in {where}, by {by}", columns, cells, len(groups) - len(rows)))
+
+    def row(group: usage.Group) -> Row:
+        share = f"{100 * group.bytes / total:.0f}%"
+        return group.bytes, share, group.padding, group.arrays, group.name, group.largest
+
+    listing = Listing("memory.groups", row, {"by": by})
+    report.table(listing.table(f"Live in {where}, by {by}", groups, limit))
 
 
 def show_timeline(shown: memory.Assignment, memory_space: int) -> None:
@@ -169,18 +128,13 @@ def show_buffer(report: Output, explained: explanation.BufferExplanation, limit:
             ),
         ]
     )
-    columns = [Column("value"), Column("lives"), Column("bytes", is_number=True), Column("why")]
-    for title, sharers in (
-        ("Must share this memory", explained.must_share),
-        ("Lie in the same bytes at other times", explained.in_turn),
-    ):
-        rows = sharers[:limit] if limit else sharers
-        cells = [(s.name, _life(s.live_range), byte_text(s.bytes), s.why) for s in rows]
-        report.table(Table(title, columns, cells, len(sharers) - len(rows)))
-    refused = [(refusal.name, refusal.why) for refusal in explained.refusals]
-    report.table(
-        Table("Operands that it is not written over", [Column("operand"), Column("because")], refused)
+    listing: Listing[explanation.Sharer] = Listing(
+        "memory.sharers", lambda one: (one.name, _life(one.live_range), one.bytes, one.why)
     )
+    report.table(listing.table("Must share this memory", explained.must_share, limit))
+    report.table(listing.table("Lie in the same bytes at other times", explained.in_turn, limit))
+    refused: Listing[explanation.Refusal] = Listing("memory.refusals")
+    report.table(refused.table("Operands that it is not written over", explained.refusals))
 
 
 def _life(span: tuple[int, int] | None) -> str:
@@ -217,10 +171,4 @@ def show_differences(report: Output, differences: Sequence[memory.Difference], l
             *([("estimated", f"{estimated} places that the text does not tell differ")] if estimated else []),
         ]
     )
-    rows = real[:limit] if limit else real
-    cells = [(d.item, d.name, d.read, d.computed) for d in rows]
-    columns = [Column("item"), Column("of"), Column("XLA"), Column("computed")]
-    report.table(Table("Differences", columns, cells, len(real) - len(rows)))
-
-
-# ---- files and JSON
+    report.table(Listing[memory.Difference]("memory.differences").table("Differences", real, limit))

@@ -10,7 +10,8 @@ import click
 from hlotext import messages
 from hlotext.analysis import byte_text
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, write_json
-from hlotext.cli.output import Column, Kind, Output, Table, output
+from hlotext.cli.listing import Listing, Row
+from hlotext.cli.output import Output, output
 from hlotext.syntax.source.inputs import InputError, decode, read_data
 
 _LIMIT = 12
@@ -94,8 +95,8 @@ def _show(report: Output, place: str, message: messages.Message, limit: int) -> 
     report.facts(facts)
     if message.kind == "cache-key":
         parts = message.facts["parts"]
-        columns = [Column("part of the key", kind=Kind.NAME), Column("hash", kind=Kind.WORD)]
-        report.table(Table(f"{len(parts)} parts", columns, list(parts.items())))
+        key: Listing[tuple[str, str]] = Listing("message.key_parts", tuple)
+        report.table(key.table(f"{len(parts)} parts", list(parts.items())))
     if memory is not None and memory.allocations:
         _show_allocations(report, memory, limit)
 
@@ -105,28 +106,12 @@ def _is_plain(message: messages.Message, key: str) -> bool:
 
 
 def _show_allocations(report: Output, memory: messages.Memory, limit: int) -> None:
-    rows = memory.allocations[:limit] if limit else memory.allocations
-    cells = [
-        (
-            byte_text(row.size),
-            byte_text(row.unpadded) if row.unpadded is not None else "",
-            row.shape or "",
-            row.instruction or "",
-            f"{row.file}:{row.line}" if row.file and row.line else row.op_name or "",
-            row.kind or "",
-        )
-        for row in rows
-    ]
-    columns = [
-        Column("bytes", is_number=True, rank=9),
-        Column("unpadded", is_number=True, rank=4),
-        Column("shape", kind=Kind.WORD, rank=7),
-        Column("instruction", kind=Kind.NAME, rank=8),
-        Column("op", kind=Kind.SCOPE, rank=6),
-        Column("kind", kind=Kind.WORD, rank=2),
-    ]
-    left = len(memory.allocations) - len(rows)
-    report.table(Table("Largest allocations", columns, cells, left))
+    def row(one: messages.Allocation) -> Row:
+        source = f"{one.file}:{one.line}" if one.file and one.line else one.op_name
+        return one.size, one.unpadded, one.shape, one.instruction, source, one.kind
+
+    listing = Listing("message.allocations", row)
+    report.table(listing.table("Largest allocations", memory.allocations, limit))
     if memory.is_cut:
         report.note("the log ends inside the table: there may be more")
 

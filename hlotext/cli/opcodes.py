@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from hlotext.cli.common import FORMAT, NotFound, write_json
-from hlotext.cli.output import Column, Output, Table, output
+from hlotext.cli.listing import Listing
+from hlotext.cli.output import Output, Table, output
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.attributes import ATTRIBUTES
 from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Opcode
@@ -58,20 +59,20 @@ def _all(rows: list[Opcode]) -> Table:
     families: dict[str, list[Opcode]] = {}
     for row in rows:
         families.setdefault(row.family.value, []).append(row)
-    columns = [Column("opcode", "cyan"), Column("family", "dim"), Column("operands"), Column("what it does")]
-    cells = [
-        [row.name, family, str(row.arity), row.doc] for family, members in families.items() for row in members
-    ]
-    return Table(f"{len(rows)} opcodes", columns, cells)
+    sorted_rows = [row for members in families.values() for row in members]
+    listing: Listing[Opcode] = Listing(
+        "opcodes.opcodes", lambda row: (row.name, row.family.value, str(row.arity), row.doc)
+    )
+    return listing.table(f"{len(rows)} opcodes", sorted_rows)
 
 
 def _show(report: Output, row: Opcode) -> None:
     report.heading(row.name)
     report.facts(_facts(row))
-    columns = [Column("attribute", "cyan"), Column("required"), Column("holds"), Column("when XLA prints it")]
     own, common = row.attributes, opcodes.common_attributes(row)
-    report.table(Table("Attributes, as XLA prints them", columns, [_cells(use) for use in own]))
-    report.table(Table("Attributes of every instruction", columns, [_cells(use) for use in common]))
+    listing = Listing("opcodes.attributes", _cells)
+    report.table(listing.table("Attributes, as XLA prints them", own))
+    report.table(listing.table("Attributes of every instruction", common))
     report.text("Example", row.example)
 
 

@@ -8,7 +8,8 @@ import attrs
 import click
 
 from hlotext.cli.common import FORMAT, NotFound, write_json
-from hlotext.cli.output import Column, Table, output
+from hlotext.cli.listing import Listing
+from hlotext.cli.output import output
 from hlotext.rewrite.passes import Pass, all_passes
 from hlotext.rewrite.passes.agreement import AGREEMENT, DATE
 
@@ -36,12 +37,10 @@ def command(name: str | None, output_format: str) -> None:
     if output_format == "json":
         write_json({"passes": [_as_json(kind) for kind in passes.values() if name in (None, kind.name)]})
     elif name is None:
-        rows = [(kind.name, *_agreement(kind.name), kind.summary) for kind in passes.values()]
-        columns = (
-            Column("name", "cyan"), Column("XLA's steps", is_number=True), Column("equal", is_number=True), Column("date"),
-            Column("what it does"),
-        )  # fmt: skip
-        output().table(Table("passes", columns, tuple(rows)))
+        listing: Listing[type[Pass]] = Listing(
+            "passes.passes", lambda kind: (kind.name, *_agreement(kind.name), kind.summary)
+        )
+        output().table(listing.table("passes", list(passes.values())))
     else:
         _explain(passes[name])
 

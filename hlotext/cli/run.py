@@ -10,7 +10,8 @@ import numpy as np
 import hlotext as hlo
 from hlotext.analysis.quantities import counted
 from hlotext.cli.common import FORMAT, Inputs, NotFound, Unreadable, write_json
-from hlotext.cli.output import Column, Kind, Table, output
+from hlotext.cli.listing import Listing, Row, Shown
+from hlotext.cli.output import output
 from hlotext.execution import Execution, NotExecutable, difference, run
 from hlotext.rewrite.extraction import computation_module
 from hlotext.syntax.source.inputs import several
@@ -117,54 +118,42 @@ def _show(module: hlo.Module, ran: Execution, far: list[float] | None) -> None:
     out.heading(f"{module.name}: {counted(len(ran.results), 'result')}")
     devices = [("devices", f"{ran.devices}, as replicas")] if ran.devices > 1 else []
     out.facts([*devices, ("took", f"{ran.seconds * 1e3:.3g} ms on this CPU")])
-    columns = [
-        Column("result", is_number=True),
-        Column("shape", kind=Kind.WORD),
-        *(Column(name, is_number=True) for name in ("least", "mean", "largest", "NaN")),
-        *([Column("difference", is_number=True)] if far is not None else []),
-    ]
-    rows = []
-    for number, array in enumerate(ran.results):
-        facts = _facts(array)
-        figures = ["" if facts[key] is None else f"{facts[key]:.4g}" for key in ("min", "mean", "max")]
-        rows.append(
-            [
-                str(number),
-                _shape(array),
-                *figures,
-                str(facts["nan"]),
-                *([f"{far[number]:.2g}"] if far is not None else []),
-            ]
-        )
-    out.table(Table("results", columns, rows))
+    out.table(_results(far).table("results", list(enumerate(ran.results))))
+
+
+def _results(far: list[float] | None) -> Listing[tuple[int, np.ndarray[Any, Any]]]:
+    def row(result: tuple[int, np.ndarray[Any, Any]]) -> Row:
+        number, array = result
+        *figures, nan = _figures(array)
+        shown_figures = [None if one is None else Shown(one, f"{one:.4g}") for one in figures]
+        far_off = None if far is None else far[number]
+        differs = "infinite" if far_off == float("inf") else far_off
+        shown = "" if far_off is None else f"{far_off:.2g}"
+        kind = _shape(array), array.dtype.name, list(array.shape)
+        return number, *kind, *shown_figures, nan, Shown(differs, shown)
+
+    return Listing("run.results", row)
 
 
 def _shape(array: np.ndarray[Any, Any]) -> str:
     return f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
 
 
-def _facts(array: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """Statistics; None of what has no finite number, and of complex numbers."""
+def _figures(array: np.ndarray[Any, Any]) -> tuple[float | None, ...]:
+    """The least, the mean and the largest finite number, None where there is none and of complex numbers; how many NaN."""
     if array.dtype.kind == "c":
-        return {"min": None, "mean": None, "max": None, "nan": int(np.isnan(array).sum())}
+        return None, None, None, int(np.isnan(array).sum())
     wide = array.astype(np.float64)
     finite = wide[np.isfinite(wide)]
-    numbers = (finite.min(), finite.mean(), finite.max()) if finite.size else (None, None, None)
-    least, mean, largest = (None if number is None else float(number) for number in numbers)
-    return {"min": least, "mean": mean, "max": largest, "nan": int(np.isnan(wide).sum())}
+    nan = int(np.isnan(wide).sum())
+    if not finite.size:
+        return None, None, None, nan
+    return float(finite.min()), float(finite.mean()), float(finite.max()), nan
 
 
 def _json(ran: Execution, far: list[float] | None) -> dict[str, Any]:
     return {
         "devices": ran.devices,
         "seconds": ran.seconds,
-        "results": [
-            {
-                "type": array.dtype.name,
-                "dimensions": list(array.shape),
-                **_facts(array),
-                "difference": None if far is None else ("infinite" if far[n] == float("inf") else far[n]),
-            }
-            for n, array in enumerate(ran.results)
-        ],
+        "results": _results(far).json(enumerate(ran.results)),
     }

@@ -15,7 +15,8 @@ from hlotext.analysis import Shard, byte_text
 from hlotext.analysis.shards import waste_of
 from hlotext.cli.common import FORMAT, Inputs, Unreadable, limit_option, say, write_json
 from hlotext.cli.figures import told
-from hlotext.cli.output import Column, Output, Table, echo, emit_report, output
+from hlotext.cli.listing import Listing, Row, Shown
+from hlotext.cli.output import Output, echo, emit_report, output
 from hlotext.ir.files import write_text
 from hlotext.ir.values.named_sharding import with_mesh
 from hlotext.ir.values.shape import Shape
@@ -167,11 +168,10 @@ def _show(
         for line in picture:
             echo(line)
         return
-    rows = list(found.parts.items())
-    shown = rows[:limit] if limit else rows
-    cells = [(str(number), _slices(held)) for number, held in shown]
-    columns = [Column("device", is_number=True), Column("holds")]
-    report.table(Table("Parts", columns, cells, len(rows) - len(shown)))
+    parts: Listing[tuple[int, tuple[slice, ...]]] = Listing(
+        "shard.parts", lambda part: (part[0], _slices(part[1]))
+    )
+    report.table(parts.table("Parts", list(found.parts.items()), limit))
 
 
 def _slices(held: tuple[slice, ...]) -> str:
@@ -279,7 +279,7 @@ def _modules(place: str, limit: int, output_format: str) -> None:
                 "largest": analysis.largest_shards(module, limit or 1 << 30),
             }
             if output_format == "json":
-                rows = {title: [_shard_json(one) for one in found] for title, found in tables.items()}
+                rows = {title: _SHARDS.json(found) for title, found in tables.items()}
                 partitioned = analysis.is_partitioned(module)
                 documents.append({"file": name, "module": module.name, "is_partitioned": partitioned, **rows})
                 continue
@@ -302,27 +302,7 @@ def _show_module(
     report.facts(facts)
     titles = {"arguments": "Arguments", "results": "Results", "largest": "Largest values with a sharding"}
     for key, found in tables.items():
-        rows = found[:limit] if limit else found
-        cells = [
-            (
-                _label(one),
-                one.shard_shape.text_without_layout(),
-                "" if one.shape is None else byte_text(one.global_bytes),
-                byte_text(one.device_bytes),
-                "" if one.replication is None else f"{one.replication:,}",
-                one.problem or str(one.sharding or ""),
-            )
-            for one in rows
-        ]
-        columns = [
-            Column("value"),
-            Column("one device"),
-            Column("whole", is_number=True),
-            Column("bytes", is_number=True),
-            Column("copies", is_number=True),
-            Column("sharding", rank=4),
-        ]
-        report.table(Table(titles[key], columns, cells, len(found) - len(rows)))
+        report.table(_SHARDS.table(titles[key], found, limit))
 
 
 def _label(one: Shard) -> str:
@@ -334,17 +314,20 @@ def _label(one: Shard) -> str:
     return name + "".join(f"[{number}]" for number in one.index)
 
 
-def _shard_json(one: Shard) -> dict[str, Any]:
-    return {
-        "name": one.instruction.name,
-        "label": _label(one),
-        "index": list(one.index),
-        "sharding": None if one.sharding is None else str(one.sharding),
-        "shape": None if one.shape is None else str(one.shape),
-        "shard_shape": str(one.shard_shape),
-        "bytes": one.global_bytes,
-        "device_bytes": one.device_bytes,
-        "replication": one.replication,
-        "waste": one.waste,
-        "problem": one.problem,
-    }
+def _shard(one: Shard) -> Row:
+    return (
+        one.instruction.name,
+        _label(one),
+        list(one.index),
+        Shown(None if one.sharding is None else str(one.sharding), one.problem or str(one.sharding or "")),
+        None if one.shape is None else str(one.shape),
+        Shown(str(one.shard_shape), one.shard_shape.text_without_layout()),
+        one.global_bytes if one.shape is None else Shown(one.global_bytes, byte_text(one.global_bytes)),
+        one.device_bytes,
+        one.replication,
+        one.waste,
+        one.problem,
+    )
+
+
+_SHARDS = Listing("shard.arrays", _shard)

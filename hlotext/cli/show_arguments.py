@@ -9,9 +9,9 @@ import attrs
 
 import hlotext as hlo
 from hlotext.analysis.entries import Entry, arguments, results
-from hlotext.analysis.sizes import byte_text
 from hlotext.cli.common import Inputs, write_json
-from hlotext.cli.output import Column, Output, Table, output
+from hlotext.cli.listing import Listing
+from hlotext.cli.output import Output, output
 
 
 def show_arguments(inputs: Inputs, limit: int | None, output_format: str) -> None:
@@ -31,32 +31,7 @@ def show_arguments(inputs: Inputs, limit: int | None, output_format: str) -> Non
 
 
 def _table(report: Output, title: str, rows: Sequence[Entry], limit: int | None) -> None:
-    columns = (
-        Column("number", is_number=True, rank=7),
-        Column("name", "cyan"),
-        Column("shape", "yellow"),
-        Column("layout", rank=3),
-        Column("sharding", rank=4),
-        Column("on a device", is_number=True, rank=8),
-        Column("whole", is_number=True, rank=5),
-        Column("donated", rank=6),
-        Column("aliased with", rank=6),
-    )
-    cells = [
-        (
-            str(row.number),
-            row.label,
-            row.shape,
-            row.layout,
-            row.sharding,
-            byte_text(row.device_bytes) if row.device_bytes is not None else "?",
-            byte_text(row.global_bytes) if row.global_bytes is not None else "",
-            "yes" if row.is_donated else "",
-            "" if row.aliased_with is None else "{" + ",".join(map(str, row.aliased_with)) + "}",
-        )
-        for row in rows[:limit]
-    ]
-    report.table(Table(f"{title} ({len(rows):,})", columns, cells, len(rows) - len(cells)))
+    report.table(Listing[Entry]("show.entries").table(f"{title} ({len(rows):,})", rows, limit))
 
 
 def _json(place: str, module: hlo.Module) -> dict[str, Any]:

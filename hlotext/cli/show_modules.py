@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+import attrs
+
 from hlotext.analysis.quantities import amount, counted
 from hlotext.analysis.sizes import byte_text
-from hlotext.cli.output import Column, Kind, Output, Table
+from hlotext.cli.listing import Listing, Row
+from hlotext.cli.output import Output
 from hlotext.cli.run_figures import ModuleFacts
 
 
@@ -20,30 +23,14 @@ def show_modules(
 ) -> None:
     """Writes one row for each module, in the order of the files; `limit` rows, all for None."""
     names = _short_names([place for place, _ in found[:limit]])
-    rows = [
-        (name, *_cells(place, summary)) for name, (place, summary) in zip(names, found[:limit], strict=True)
-    ]
+    rows = [(name, place, summary) for name, (place, summary) in zip(names, found[:limit], strict=True)]
     report.heading(f"{title}: {counted(len(found), 'module')}")
-    report.table(Table("Modules", _COLUMNS, rows, len(found) - len(rows)))
+    table = Listing("show.modules", _cells).table("Modules", rows)
+    report.table(attrs.evolve(table, left_out=len(found) - len(rows)))
     unknown = list(notes)
     if unknown:
         report.note(f"{counted(len(unknown), 'word')} not known to this release; check lists them")
     report.note("--full tells everything about each.")
-
-
-_COLUMNS = (
-    Column("text", "cyan", rank=9, least=34),
-    Column("module", rank=3),
-    Column("instructions", is_number=True),
-    Column("arguments", is_number=True, rank=7),
-    Column("results", is_number=True, rank=2),
-    Column("peak", is_number=True, rank=8),
-    Column("flops", is_number=True, rank=7),
-    Column("moved", is_number=True),
-    Column("loops", is_number=True, rank=3),
-    Column("collectives", is_number=True, rank=5),
-    Column("file", "green", kind=Kind.PLACE, rank=1),
-)
 
 
 _ENDING = re.compile(r"(\.txt|\.hlo)?(\.gz|\.xz|\.zst)?$")
@@ -65,19 +52,20 @@ def _short_names(places: Sequence[str]) -> list[str]:
     return [name.removeprefix("module_") for name in short]
 
 
-def _cells(place: str, summary: ModuleFacts) -> tuple[str, ...]:
+def _cells(named: tuple[str, str, ModuleFacts]) -> Row:
+    name, place, summary = named
     run, peak = summary.run, summary.peak_memory
     more = ">= " if run is not None and run.is_at_least else ""
-    communication = len(summary.collectives)
     return (
+        name,
         summary.name,
-        f"{summary.instructions:,}",
-        byte_text(summary.arguments.allocated_bytes),
-        byte_text(summary.results.allocated_bytes),
-        byte_text(peak.bytes) if peak is not None else "",
-        f"{more}{amount(run.flops)}" if run is not None else "",
-        f"{more}{byte_text(int(run.bytes_accessed))}" if run is not None else "",
-        f"{len(summary.loops):,}" if summary.loops else "",
-        f"{communication:,}" if communication else "",
+        summary.instructions,
+        summary.arguments.allocated_bytes,
+        summary.results.allocated_bytes,
+        peak.bytes if peak is not None else None,
+        f"{more}{amount(run.flops)}" if run is not None else None,
+        f"{more}{byte_text(int(run.bytes_accessed))}" if run is not None else None,
+        len(summary.loops),
+        len(summary.collectives),
         place,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import attrs
@@ -13,6 +13,7 @@ import click
 from hlotext.analysis.call_graph import call_graph
 from hlotext.analysis.sizes import byte_text
 from hlotext.analysis.summary.details import (
+    Callee,
     ComputationDetails,
     InstructionDetails,
     Neighbour,
@@ -20,15 +21,14 @@ from hlotext.analysis.summary.details import (
     instruction_details,
 )
 from hlotext.cli.common import NOT_FOUND, Inputs, NotFound, write_json
-from hlotext.cli.output import Column, Kind, Output, Table, output
+from hlotext.cli.listing import Listing
+from hlotext.cli.output import Output, output
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.frames import StackFrame
 from hlotext.syntax.source.limits import MAX_COMPARED_WORDS
 
 Details: TypeAlias = InstructionDetails | ComputationDetails
-
-_NAME, _OPCODE, _SHAPE = Column("name", "cyan"), Column("opcode", "bright_blue"), Column("shape", "yellow")
-_SIZE = Column("bytes", is_number=True)
 
 
 def show_name(inputs: Inputs, name: str, limit: int | None, output_format: str) -> None:
@@ -109,16 +109,6 @@ class _Hints:
         return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
-def _cut(title: str, columns: list[Column], rows: list[list[str]], limit: int | None) -> Table:
-    shown = rows[:limit] if limit else rows
-    return Table(title, columns, shown, len(rows) - len(shown))
-
-
-def _neighbours(title: str, rows: Iterable[Neighbour], limit: int | None) -> Table:
-    cells = [[row.name, row.opcode, row.shape or "", byte_text(row.allocated_bytes)] for row in rows]
-    return _cut(title, [_NAME, _OPCODE, _SHAPE, _SIZE], cells, limit)
-
-
 def _runs(runs: int | None) -> str:
     if runs is None:
         return "runs as often as values tell"
@@ -130,57 +120,22 @@ def _show_instruction(report: Output, place: str, details: InstructionDetails, l
     report.heading(f"{place}{where}: {details.name}")
     report.facts(_instruction_facts(details))
     report.text("Text", details.text)
-    operands = _neighbours("Operands", details.operands, limit)
-    report.table(attrs.evolve(operands, title=f"Operands ({len(details.operands):,})"))
+    neighbours = Listing[Neighbour]("show.neighbours")
+    report.table(neighbours.table(f"Operands ({len(details.operands):,})", details.operands, limit))
     report.table(
-        _cut(
-            f"Users ({len(details.users):,})",
-            [_NAME, _OPCODE, Column("as operand"), _SHAPE, _SIZE],
-            [
-                [
-                    user.name,
-                    user.opcode,
-                    ", ".join(map(str, user.positions)),
-                    user.shape or "",
-                    byte_text(user.allocated_bytes),
-                ]
-                for user in details.users
-            ],
-            limit,
-        )
+        Listing[Neighbour]("show.users").table(f"Users ({len(details.users):,})", details.users, limit)
     )
-    report.table(
-        _cut(
-            "Attributes",
-            [Column("name", "cyan"), Column("value", kind=Kind.PROSE)],
-            [[name, text] for name, text in details.attributes.items()],
-            None,
-        )
-    )
-    report.table(
-        _cut(
-            "Called computations",
-            [
-                Column("attribute"),
-                _NAME,
-                Column("instructions", is_number=True),
-                Column("root", "bright_blue"),
-            ],
-            [[c.attribute, c.name, f"{c.instructions:,}", c.root] for c in details.called_computations],
-            limit,
-        )
-    )
-    report.table(_neighbours("Asynchronous operation", details.async_chain, limit))
+    attributes = Listing[tuple[str, str]]("show.attributes", tuple)
+    report.table(attributes.table("Attributes", list(details.attributes.items())))
+    called = Listing[Callee]("show.called")
+    report.table(called.table("Called computations", details.called_computations, limit))
+    report.table(neighbours.table("Asynchronous operation", details.async_chain, limit))
     if details.async_wrapped is not None:
         report.text("It runs", details.async_wrapped)
-    report.table(
-        _cut(
-            "Python, innermost first",
-            [Column("line", "green"), Column("function")],
-            [[f"{f.file}:{f.line}:{f.column}", f.function] for f in details.frames],
-            limit,
-        )
+    frames: Listing[StackFrame] = Listing(
+        "show.frames", lambda one: (f"{one.file}:{one.line}:{one.column}", one.function)
     )
+    report.table(frames.table("Python, innermost first", details.frames, limit))
     for body in details.bodies:
         report.text("Body, without metadata and backend configs", body)
 
@@ -216,6 +171,7 @@ def _show_computation(report: Output, place: str, details: ComputationDetails, l
             ("result", f"{details.root.shape or 'not written'} {details.root.opcode}"),
         ]
     )
-    report.table(_neighbours("Callers", details.callers, limit))
-    report.table(_neighbours("Parameters", details.parameters, limit))
+    neighbours = Listing[Neighbour]("show.neighbours")
+    report.table(neighbours.table("Callers", details.callers, limit))
+    report.table(neighbours.table("Parameters", details.parameters, limit))
     report.text("Text, without metadata and backend configs", details.text)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
-from typing import TypeAlias, TypeVar
 
 from hlotext.analysis import ChipChoice, XlaAge
 from hlotext.analysis.chips import chip as chip_named
@@ -16,13 +15,10 @@ from hlotext.analysis.summary.communication import CollectiveGroup
 from hlotext.analysis.summary.loops import Loop
 from hlotext.analysis.summary.sources import SourceLine
 from hlotext.cli.figures import amount, seconds
-from hlotext.cli.output import Column, Kind, Output, Table
+from hlotext.cli.listing import Listing, Row
+from hlotext.cli.output import Output, Table
 from hlotext.cli.run_figures import AgeFacts, CompilerFigures, ModuleFacts, RunFigures
 from hlotext.ir.tables import traits
-
-_Row = TypeVar("_Row")
-Columns: TypeAlias = Sequence[tuple[Column, Callable[[_Row], str]]]
-"""The columns of a table, each with what a row says there."""
 
 
 def show_summary(
@@ -33,24 +29,8 @@ def show_summary(
     report.facts(_facts(summary))
     for table in _tables(summary, limit):
         report.table(table)
-    report.table(Table("Not known to this release", [Column("note")], [[note] for note in notes]))
-
-
-def make_table(title: str, columns: Columns[_Row], rows: Sequence[_Row], limit: int | None) -> Table:
-    """A table of the first `limit` rows, all for None."""
-    shown = rows[:limit]
-    cells = [[cell(row) for _, cell in columns] for row in shown]
-    return Table(title, [column for column, _ in columns], cells, len(rows) - len(shown))
-
-
-def number(title: str) -> Column:
-    """A column of numbers."""
-    return Column(title, is_number=True)
-
-
-def count_text(count: int | None) -> str:
-    """A number for people; `?` for None."""
-    return "?" if count is None else f"{count:,}"
+    unknown: Listing[str] = Listing("show.notes", lambda note: (note,))
+    report.table(unknown.table("Not known to this release", notes))
 
 
 # ---- facts
@@ -186,45 +166,23 @@ def _space_text(space: int, is_tiled: bool) -> str:
     return known or _SPACES.get(space) or f"S({space})"
 
 
-_MEMORY: Columns[MemorySpace] = (
-    (number("arrays"), lambda row: f"{row.written.arrays:,}"),
-    (number("bytes"), lambda row: byte_text(row.written.allocated_bytes)),
-    (number("padding"), lambda row: _padding(row.written.allocated_bytes, row.written.unpadded_bytes)),
-    (number("largest"), lambda row: byte_text(row.written.largest_bytes)),
-)
-
-_TRANSFERS: Columns[Transfer] = (
-    (number("copies"), lambda row: f"{row.copies:,}"),
-    (number("bytes"), lambda row: byte_text(row.allocated_bytes)),
-)
-
-
 def _array_name(group: ArrayGroup) -> str:
     return group.name + (f" {{{','.join(map(str, group.shape_index))}}}" if group.shape_index else "")
 
 
-_ARRAYS: Columns[ArrayGroup] = (
-    (Column("each", is_number=True, rank=9), lambda row: byte_text(row.allocated_bytes)),
-    (number("count"), lambda row: f"{row.count:,}"),
-    (number("padding"), lambda row: _some_padding(row.allocated_bytes, row.unpadded_bytes)),
-    (Column("shape", "yellow"), lambda row: row.shape),
-    (Column("opcode", "bright_blue"), lambda row: row.opcode),
-    (Column("name", "cyan"), _array_name),
-    (Column("from", "green"), lambda row: str(row.place) if row.place is not None else row.op_name),
-)
+def _source(row: ArrayGroup | Loop) -> str:
+    return str(row.place) if row.place is not None else row.op_name
 
-_PADDED: Columns[PaddedShape] = (
-    (number("padding"), lambda row: byte_text(row.padding_bytes)),
-    (number("count"), lambda row: f"{row.count:,}"),
-    (number("each"), lambda row: byte_text(row.unpadded_bytes)),
-    (number("padded to"), lambda row: byte_text(row.allocated_bytes)),
-    (
-        number("factor"),
-        lambda row: f"{row.allocated_bytes / row.unpadded_bytes:.3g}" if row.unpadded_bytes else "",
-    ),
-    (Column("shape", "yellow"), lambda row: row.shape),
-    (Column("first", "cyan"), lambda row: row.name),
-)
+
+def _array(row: ArrayGroup) -> Row:
+    padding = _some_padding(row.allocated_bytes, row.unpadded_bytes)
+    return row.allocated_bytes, row.count, padding, row.shape, row.opcode, _array_name(row), _source(row)
+
+
+def _padded(row: PaddedShape) -> Row:
+    factor = f"{row.allocated_bytes / row.unpadded_bytes:.3g}" if row.unpadded_bytes else ""
+    sizes = row.padding_bytes, row.count, row.unpadded_bytes, row.allocated_bytes
+    return *sizes, factor, row.shape, row.name
 
 
 def _groups_text(row: CollectiveGroup) -> str:
@@ -246,70 +204,38 @@ def _where(row: CollectiveGroup) -> str:
     return ", ".join(places)
 
 
-_COLLECTIVES: Columns[CollectiveGroup] = (
-    (Column("kind", "bright_blue"), lambda row: row.kind + (" async" if row.is_async else "")),
-    (Column("groups"), _groups_text),
-    (Column("as written", rank=2), lambda row: row.groups),
-    (number("count"), lambda row: f"{row.count:,}"),
-    (number("runs"), lambda row: count_text(row.runs)),
-    (number("bytes in"), lambda row: byte_text(row.operand_bytes)),
-    (number("bytes out"), lambda row: byte_text(row.result_bytes)),
-    (Column("largest", is_number=True, rank=4), lambda row: byte_text(row.largest_bytes)),
-    (Column("largest one", "cyan", rank=3), lambda row: row.name),
-    (Column("where", kind=Kind.WORD, rank=7), _where),
-)
+def _collective(row: CollectiveGroup) -> Row:
+    return (
+        row.kind + (" async" if row.is_async else ""), _groups_text(row), row.groups, row.count, row.runs,
+        row.operand_bytes, row.result_bytes, row.largest_bytes, row.name, _where(row),
+    )  # fmt: skip
 
-_LOOPS: Columns[Loop] = (
-    (Column("name", "cyan"), lambda row: row.name),
-    (number("trips"), lambda row: count_text(row.trip_count)),
-    (number("runs"), lambda row: count_text(row.runs)),
-    (number("instructions"), lambda row: f"{row.body_instructions:,}"),
-    (number("state"), lambda row: f"{row.state.arrays:,}"),
-    (number("bytes"), lambda row: byte_text(row.state.allocated_bytes)),
-    (Column("inside", "cyan"), lambda row: row.inside or ""),
-    (Column("from", "green"), lambda row: str(row.place) if row.place is not None else row.op_name),
-)
 
-_CUSTOM_CALLS: Columns[CustomCall] = (
-    (Column("target"), lambda row: row.target),
-    (number("count"), lambda row: f"{row.count:,}"),
-    (Column("first", "cyan"), lambda row: row.name),
-)
-
-_OPCODES: Columns[OpcodeCount] = (
-    (Column("opcode", "bright_blue"), lambda row: row.opcode),
-    (number("count"), lambda row: f"{row.count:,}"),
-    (number("in fusions"), lambda row: f"{row.in_fusions:,}"),
-    (number("bytes written"), lambda row: byte_text(row.written_bytes)),
-)
-
-_PYTHON: Columns[SourceLine] = (
-    (Column("line", "green", rank=9), lambda row: str(row.place)),
-    (number("instructions"), lambda row: f"{row.instructions:,}"),
-    (number("bytes written"), lambda row: byte_text(row.written_bytes)),
-)
+def _loop(row: Loop) -> Row:
+    state = row.state.arrays, row.state.allocated_bytes
+    return row.name, row.trip_count, row.runs, row.body_instructions, *state, row.inside, _source(row)
 
 
 def _tables(summary: ModuleFacts, limit: int | None) -> Iterator[Table]:
     def space(number: int) -> str:
         return _space_text(number, summary.is_tiled)
 
-    memory: Columns[MemorySpace] = (
-        (Column("space", "magenta"), lambda row: space(row.memory_space)),
-        *_MEMORY,
-    )
-    transfers: Columns[Transfer] = (
-        (Column("from", "magenta"), lambda row: space(row.source)),
-        (Column("to", "magenta"), lambda row: space(row.target)),
-        *_TRANSFERS,
-    )
-    yield make_table("Memory spaces: what is written to them", memory, summary.memory_spaces, None)
-    yield make_table("Copies between memory spaces", transfers, summary.transfers, None)
-    yield make_table("Largest arrays", _ARRAYS, summary.largest_arrays, limit)
-    yield make_table("Most padding, by shape", _PADDED, summary.most_padded, limit)
+    def memory(row: MemorySpace) -> Row:
+        one = row.written
+        padding = _padding(one.allocated_bytes, one.unpadded_bytes)
+        return space(row.memory_space), one.arrays, one.allocated_bytes, padding, one.largest_bytes
+
+    def transfer(row: Transfer) -> Row:
+        return space(row.source), space(row.target), row.copies, row.allocated_bytes
+
+    written = "Memory spaces: what is written to them"
+    yield Listing("show.memory_spaces", memory).table(written, summary.memory_spaces)
+    yield Listing("show.transfers", transfer).table("Copies between memory spaces", summary.transfers)
+    yield Listing("show.arrays", _array).table("Largest arrays", summary.largest_arrays, limit)
+    yield Listing("show.padded", _padded).table("Most padding, by shape", summary.most_padded, limit)
     title = "Collectives and transfers: bytes on each device"
-    yield make_table(title, _COLLECTIVES, summary.collective_groups, limit)
-    yield make_table("Loops", _LOOPS, summary.loops, limit)
-    yield make_table("Custom calls", _CUSTOM_CALLS, summary.custom_calls, limit)
-    yield make_table("Opcodes", _OPCODES, summary.opcodes, limit)
-    yield make_table("Python", _PYTHON, summary.source_lines, limit)
+    yield Listing("show.collectives", _collective).table(title, summary.collective_groups, limit)
+    yield Listing("show.loops", _loop).table("Loops", summary.loops, limit)
+    yield Listing[CustomCall]("show.custom_calls").table("Custom calls", summary.custom_calls, limit)
+    yield Listing[OpcodeCount]("show.opcodes").table("Opcodes", summary.opcodes, limit)
+    yield Listing[SourceLine]("show.source_lines").table("Python", summary.source_lines, limit)

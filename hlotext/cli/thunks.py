@@ -13,7 +13,8 @@ import hlotext as hlo
 from hlotext import analysis, dumps, thunks
 from hlotext.cli import thunks_executables, thunks_tpu
 from hlotext.cli.common import FORMAT, Unreadable, age_json, limit_option, say, write_json
-from hlotext.cli.output import Column, Output, Table, echo, output
+from hlotext.cli.listing import Listing, Row
+from hlotext.cli.output import Output, echo, output
 from hlotext.cli.thunks_tpu import OnTpu
 from hlotext.dumps.storage import is_archive
 from hlotext.dumps.texts import age_beside
@@ -224,7 +225,7 @@ def _show(report: Output, one: _Found, limit: int, *, is_overlap: bool, is_buffe
 
 
 def _show_tree(report: Output, tree: thunks.Thunks, launches: Mapping[int, Any], limit: int) -> None:
-    rows: list[list[str]] = []
+    rows: list[Row] = []
     total = 0
     for depth, label, thunk in tree.with_depth():
         total += 1
@@ -233,18 +234,15 @@ def _show_tree(report: Output, tree: thunks.Thunks, launches: Mapping[int, Any],
         lead = "  " * depth + (f"{label}: " if label not in (None, "nested", "called") else "")
         launch = thunk.facts.get("launch") or launches.get(thunk.number or 0)
         rows.append(
-            [
-                str(thunk.number) if thunk.number else "",
+            (
+                thunk.number or None,
                 lead + thunk.kind,
-                thunk.name or "",
+                thunk.name,
                 _launch(launch) if launch is not None else _remark(thunk),
-            ]
+            )
         )
-    has_launches = any(row[3] for row in rows)
-    columns = [Column("id", is_number=True), Column("thunk", "cyan"), Column("instruction")]
-    if has_launches:
-        columns.append(Column("launch", "dim"))
-    report.table(Table("Thunks", columns, [row[: len(columns)] for row in rows], left_out=total - len(rows)))
+    table = Listing[Row]("thunks.tree", tuple).table("Thunks", rows)
+    report.table(attrs.evolve(table, left_out=total - len(rows)))
 
 
 def _launch(launch: thunks.Launch) -> str:
@@ -272,16 +270,9 @@ def _show_runs(report: Output, tree: thunks.Thunks) -> None:
         what = "captured" if run.is_captured else run.too_short.message if run.too_short else "not captured"
         end = "the end of the sequence" if run.ended_by is None else checking.described(run.ended_by)
         why = run.cause.message if run.cause is not None else ""
-        rows.append([f"{first.number}-{last.number}", str(len(run.thunks)), where or "", what, end, why])
-    columns = [
-        Column("ids"),
-        Column("thunks", is_number=True),
-        Column("in"),
-        Column(""),
-        Column("ended by"),
-        Column("why"),
-    ]
-    report.table(Table("Runs that can be captured, and what ended each", columns, rows))
+        rows.append((f"{first.number}-{last.number}", len(run.thunks), where, what, end, why))
+    listing = Listing[Row]("thunks.runs", tuple)
+    report.table(listing.table("Runs that can be captured, and what ended each", rows))
     if not rows:
         echo("No thunk of this program can be captured under its options.")
 
@@ -293,14 +284,9 @@ def _show_overlap(report: Output, tree: thunks.Thunks) -> None:
         text = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         start = next(iter(found.start.nested), found.start)
         done = str(found.done.number) if found.done is not None else "not in this sequence"
-        rows.append(
-            [str(found.start.number), done, start.kind, found.start.name or "", str(len(names)), text]
-        )
-    columns = [
-        Column("start", is_number=True), Column("done", is_number=True), Column("what", "cyan"),
-        Column("instruction"), Column("thunks", is_number=True), Column("meanwhile"),
-    ]  # fmt: skip
-    report.table(Table("Asynchronous operations and what runs before they are done", columns, rows))
+        rows.append((found.start.number, done, start.kind, found.start.name, len(names), text))
+    listing = Listing[Row]("thunks.overlaps", tuple)
+    report.table(listing.table("Asynchronous operations and what runs before they are done", rows))
     if not rows:
         echo("Nothing in this program runs asynchronously.")
 
@@ -319,19 +305,11 @@ def _show_rules(output_format: str) -> None:
     if output_format == "json":
         write_json({"rules": [attrs.asdict(row) for row in rows]})
         return
-    report = output()
-    columns = [
-        Column("platform"),
-        Column("instruction", "cyan"),
-        Column("thunks"),
-        Column("XLA's function"),
-        Column("seen"),
-    ]
-    cells = [
-        [r.platform, r.instruction, r.thunks, r.source, "yes" if r.is_seen else "in source only"]
-        for r in rows
-    ]
-    report.table(Table("What becomes which thunk", columns, cells))
+    listing: Listing[rules.Row] = Listing(
+        "thunks.rules",
+        lambda r: (r.platform, r.instruction, r.thunks, r.source, "yes" if r.is_seen else "in source only"),
+    )
+    output().table(listing.table("What becomes which thunk", rows))
 
 
 # ---- JSON

@@ -8,9 +8,10 @@ from typing import Any
 import attrs
 
 import hlotext as hlo
-from hlotext import analysis, compiler, dumps
+from hlotext import compiler, dumps
 from hlotext.cli.common import Unreadable, write_json
-from hlotext.cli.output import Column, Table, output
+from hlotext.cli.listing import Listing
+from hlotext.cli.output import output
 
 
 def show(paths: tuple[str, ...], limit: int, output_format: str) -> None:
@@ -25,41 +26,18 @@ def show(paths: tuple[str, ...], limit: int, output_format: str) -> None:
     report = output()
     for one in found:
         report.heading(f"{one.name} ({one.platform or 'unknown platform'})")
-        rows = [
-            [
-                part.name,
-                f"{part.count:,}" if part.count is not None else "",
-                analysis.byte_text(part.bytes) if part.bytes is not None else "",
-                part.detail if not part.missing else f"unknown: {part.missing}",
-            ]
-            for part in one.parts
-        ]
-        columns = [
-            Column("part", "cyan"),
-            Column("number", is_number=True),
-            Column("size", is_number=True),
-            Column(""),
-        ]
-        report.table(Table("What the executable consists of", columns, rows))
+        report.table(_PARTS.table("What the executable consists of", one.parts))
         kernels = sorted(one.kernels, key=lambda kernel: (-len(kernel.launches), kernel.name))
-        cells = [
-            [
-                kernel.name,
-                str(len(kernel.launches)),
-                analysis.byte_text(kernel.bytes),
-                os.path.basename(kernel.file),
-            ]
-            for kernel in kernels[: limit or None]
-        ]
-        columns = [
-            Column("kernel", "cyan"),
-            Column("thunks", is_number=True),
-            Column("size", is_number=True),
-            Column("file"),
-        ]
-        report.table(
-            Table("Kernels, the most often launched first", columns, cells, len(kernels) - len(cells))
-        )
+        report.table(_KERNELS.table("Kernels, the most often launched first", kernels, limit))
+
+
+_PARTS: Listing[compiler.ExecutablePart] = Listing(
+    "thunks.parts",
+    lambda one: (one.name, one.count, one.bytes, f"unknown: {one.missing}" if one.missing else one.detail),
+)
+_KERNELS: Listing[compiler.Kernel] = Listing(
+    "thunks.kernels", lambda one: (one.name, len(one.launches), one.bytes, os.path.basename(one.file))
+)
 
 
 def _as_json(one: compiler.Executable) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from typing import Any
 import attrs
 
 from hlotext import analysis
-from hlotext.cli.output import Column, Output, Table, echo
+from hlotext.cli.listing import Listing, Row
+from hlotext.cli.output import Output, echo
 from hlotext.thunks import tpu
 
 
@@ -30,34 +31,23 @@ def show(report: Output, one: OnTpu, limit: int) -> None:
         echo(f"Cycles are its estimates for one execution: {len(cycles):,} operations have one.")
     else:
         echo("This text has no estimated cycles; the after_codegen text has.")
-    rows = []
-    for operation in one.operations[: limit or None]:
-        label = f"{operation.label}: " if operation.label else ""
-        scoped = ", ".join(
-            f"S({space}) {analysis.byte_text(size)}" for space, size in operation.scoped_bytes.items()
-        )
-        rows.append(
-            [
-                "  " * operation.depth + label + operation.instruction.opcode,
-                operation.instruction.name,
-                f"{operation.cycles:,}" if operation.cycles is not None else "",
-                "x".join(map(str, operation.iterations or ())),
-                scoped,
-                operation.emitter or "",
-            ]
-        )
-    columns = [
-        Column("operation", "cyan"), Column("name"), Column("cycles", is_number=True), Column("windows"),
-        Column("scoped memory"), Column("algorithm"),
-    ]  # fmt: skip
-    used = [n for n in range(len(columns)) if n < 2 or any(row[n] for row in rows)]
     report.table(
-        Table(
-            "Operations in the order of execution",
-            [columns[n] for n in used],
-            [[row[n] for n in used] for row in rows],
-            left_out=len(one.operations) - len(rows),
+        Listing("thunks.operations", _row).table(
+            "Operations in the order of execution", one.operations, limit
         )
+    )
+
+
+def _row(operation: tpu.Operation) -> Row:
+    label = f"{operation.label}: " if operation.label else ""
+    scoped = (f"S({space}) {analysis.byte_text(size)}" for space, size in operation.scoped_bytes.items())
+    return (
+        "  " * operation.depth + label + operation.instruction.opcode,
+        operation.instruction.name,
+        operation.cycles,
+        "x".join(map(str, operation.iterations or ())),
+        ", ".join(scoped),
+        operation.emitter,
     )
 
 

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import attrs
 import click
 
+import hlotext as hlo
 from hlotext import cost
-from hlotext.analysis import Backend, ChipChoice, DeviceMesh, backend_of, choose_chip, parse_mesh, places
+from hlotext.analysis import (
+    Backend,
+    ChipChoice,
+    DeviceMesh,
+    Place,
+    backend_of,
+    choose_chip,
+    parse_mesh,
+    places,
+)
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.quantities import counted
 from hlotext.cli.common import FILES, FORMAT, Inputs, limit_option, write_json
-from hlotext.cli.figures import amount, chip_of, choice_json, place_text, seconds, share, told, with_set
-from hlotext.cli.output import Column, Output, Table, output
+from hlotext.cli.figures import amount, chip_of, choice_json, line_cell, seconds, share, told, with_set
+from hlotext.cli.listing import Listing, Shown
+from hlotext.cli.output import Output, output
 from hlotext.dumps.texts import compilation_beside
 
 _LIMIT = 10
+Lines: TypeAlias = Mapping[hlo.Instruction, tuple[Place, object]]
 
 
 @click.command()
@@ -85,7 +98,7 @@ def _show(report: Output, found: cost.Estimate, choice: ChipChoice, limit: int) 
     report.facts([*chip, *_facts(found)])
     lines = places(found.module)
     _show_instructions(report, found, limit, lines)
-    _show_transfers(report, found, limit, lines)
+    report.table(_transfers(lines).table("Transfers (all runs)", found.transfers, limit))
     _show_path(report, found, limit, lines)
 
 
@@ -147,34 +160,22 @@ def _rates(chip: Chip) -> str:
     return ", ".join(parts) or "not known of this chip"
 
 
-def _show_instructions(report: Output, found: cost.Estimate, limit: int, lines: Any) -> None:
-    rows = found.instructions[:limit] if limit else found.instructions
-    has_cycles = any(one.cycles is not None for one in rows)
-    has_fast = any(one.weight > one.seconds for one in rows)
-    cells = [
-        (
-            one.name,
-            seconds(one.seconds),
-            f"{one.runs:,}",
-            one.bound.value,
-            amount(one.least.flops * one.runs),
-            *([seconds(one.weight)] if has_fast else []),
-            *([_cycles(one)] if has_cycles else []),
-            place_text(_line(lines, one.instruction)),
-        )
-        for one in rows
-    ]
-    columns = [
-        Column("instruction"),
-        Column("least", is_number=True),
-        Column("runs", is_number=True),
-        Column("bound"),
-        Column("flops", is_number=True),
-        *([Column("with VMEM", is_number=True)] if has_fast else []),
-        *([Column("compiler", is_number=True)] if has_cycles else []),
-        Column("line"),
-    ]
-    report.table(Table("Core (all runs)", columns, cells, len(found.instructions) - len(rows)))
+def _instructions(lines: Lines) -> Listing[cost.InstructionTime]:
+    return Listing(
+        "time.instructions",
+        lambda one: (
+            one.name, one.seconds, one.runs, one.bound.value, one.least.flops, one.least.flops * one.runs,
+            one.least.bytes, one.least.fast_bytes, one.weight, Shown(one.cycles, _cycles(one)), one.cycle_seconds,
+            _line(lines, one.instruction),
+        ),
+    )  # fmt: skip
+
+
+def _show_instructions(report: Output, found: cost.Estimate, limit: int, lines: Lines) -> None:
+    shown = found.instructions[: limit or None]
+    without = () if any(one.weight > one.seconds for one in shown) else ("with VMEM",)
+    table = _instructions(lines).table("Core (all runs)", found.instructions, limit, without=without)
+    report.table(table)
 
 
 def _cycles(one: cost.InstructionTime) -> str:
@@ -186,31 +187,23 @@ def _cycles(one: cost.InstructionTime) -> str:
     return seconds(one.cycle_seconds * one.runs)
 
 
-def _show_transfers(report: Output, found: cost.Estimate, limit: int, lines: Any) -> None:
-    rows = found.transfers[:limit] if limit else found.transfers
-    cells = [
-        (
+def _transfers(lines: Lines) -> Listing[cost.TransferTime]:
+    return Listing(
+        "time.transfers",
+        lambda one: (
             one.start.name,
             one.communication.kind if one.communication is not None else "copy",
-            seconds(one.seconds) if one.is_known else "?",
-            seconds(one.exposed),
-            f"{100 * one.hidden:.0f} %" if one.seconds else "",
-            place_text(_line(lines, one.start)),
-        )
-        for one in rows
-    ]
-    columns = [
-        Column("transfer"),
-        Column("kind"),
-        Column("least", is_number=True),
-        Column("waited", is_number=True),
-        Column("hidden", is_number=True),
-        Column("line"),
-    ]
-    report.table(Table("Transfers (all runs)", columns, cells, len(found.transfers) - len(rows)))
+            list(one.queues),
+            one.seconds if one.is_known else None,
+            one.exposed,
+            one.hidden if one.seconds else Shown(one.hidden, ""),
+            one.runs,
+            _line(lines, one.start),
+        ),
+    )
 
 
-def _show_path(report: Output, found: cost.Estimate, limit: int, lines: Any) -> None:
+def _show_path(report: Output, found: cost.Estimate, limit: int, lines: Lines) -> None:
     """The steps that weigh most, in the order of the schedule."""
     path = found.critical_path
     if limit and len(path) > limit:
@@ -218,38 +211,29 @@ def _show_path(report: Output, found: cost.Estimate, limit: int, lines: Any) -> 
         shown = [step for step in path if step.seconds >= least][:limit]
     else:
         shown = list(path)
-    cells = [
-        (
-            step.instruction.name,
-            seconds(step.seconds),
-            share(step.seconds, found.seconds),
-            step.resource,
-            place_text(_line(lines, step.instruction)),
-        )
-        for step in shown
-    ]
-    columns = [
-        Column("critical path"),
-        Column("least", is_number=True),
-        Column("share", is_number=True),
-        Column("on"),
-        Column("line"),
-    ]
-    report.table(Table("Critical path: its longest steps, in order", columns, cells, len(path) - len(shown)))
+    table = _steps(lines, found.seconds).table("Critical path: its longest steps, in order", shown)
+    report.table(attrs.evolve(table, left_out=len(path) - len(shown)))
 
 
-def _line(lines: Any, instruction: Any) -> Any:
-    place = lines.get(instruction)
-    return place[0] if place is not None else None
+def _steps(lines: Lines, whole: float) -> Listing[cost.PathStep]:
+    return Listing(
+        "time.critical_path",
+        lambda one: (
+            one.instruction.name,
+            one.seconds,
+            one.seconds / whole if whole else None,
+            one.resource,
+            _line(lines, one.instruction),
+        ),
+    )
+
+
+def _line(lines: Lines, instruction: hlo.Instruction) -> Shown:
+    return line_cell((lines.get(instruction) or (None,))[0])
 
 
 def _json(place: str, found: cost.Estimate, choice: ChipChoice) -> dict[str, Any]:
     lines = places(found.module)
-
-    def line(instruction: Any) -> str | None:
-        known = _line(lines, instruction)
-        return None if known is None else f"{known.file}:{known.line}"
-
     return {
         "file": place,
         "module": found.module.name,
@@ -265,42 +249,7 @@ def _json(place: str, found: cost.Estimate, choice: ChipChoice) -> dict[str, Any
         "bounds": {bound.value: time for bound, time in found.by_bound.items()},
         "unknown_loops": [one.name for one in found.unknown_loops],
         "unknown_calls": [one.name for one in found.unknown_calls],
-        "instructions": [
-            {
-                "name": one.name,
-                "seconds": one.seconds,
-                "runs": one.runs,
-                "bound": one.bound.value,
-                "flops": one.least.flops,
-                "bytes": one.least.bytes,
-                "fast_bytes": one.least.fast_bytes,
-                "ranking_seconds": one.weight,
-                "estimated_cycles": one.cycles,
-                "estimated_cycles_seconds": one.cycle_seconds,
-                "line": line(one.instruction),
-            }
-            for one in found.instructions
-        ],
-        "transfers": [
-            {
-                "name": one.start.name,
-                "kind": one.communication.kind if one.communication is not None else "copy",
-                "queues": list(one.queues),
-                "seconds": one.seconds if one.is_known else None,
-                "exposed_seconds": one.exposed,
-                "hidden": one.hidden,
-                "runs": one.runs,
-                "line": line(one.start),
-            }
-            for one in found.transfers
-        ],
-        "critical_path": [
-            {
-                "name": step.instruction.name,
-                "seconds": step.seconds,
-                "on": step.resource,
-                "line": line(step.instruction),
-            }
-            for step in found.critical_path
-        ],
+        "instructions": _instructions(lines).json(found.instructions),
+        "transfers": _transfers(lines).json(found.transfers),
+        "critical_path": _steps(lines, found.seconds).json(found.critical_path),
     }

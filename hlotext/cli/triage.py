@@ -15,7 +15,8 @@ from hlotext.analysis import byte_text
 from hlotext.analysis.quantities import counted, seconds, share
 from hlotext.cli.common import Unreadable, limit_option, write_json
 from hlotext.cli.figures import chip_of
-from hlotext.cli.output import Column, Kind, Table, emit_report, output
+from hlotext.cli.listing import Listing, Row
+from hlotext.cli.output import Table, emit_report, output
 from hlotext.findings.escape import markdown
 
 _ROWS = 20
@@ -133,33 +134,22 @@ def _step(found: triage.Triage) -> float:
 
 
 def _modules(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int) -> Table:
-    columns = [
-        Column("least time", is_number=True, rank=9),
-        Column("share", is_number=True, rank=6),
-        Column("waits", is_number=True, rank=4),
-        Column("peak", is_number=True, rank=8),
-        Column("sent", is_number=True, rank=6),
-        Column("findings", is_number=True, rank=3),
-        Column("module", kind=Kind.NAME, rank=8),
-        Column("file"),
-    ]
     step = _step(found)
-    shown = ranked[:limit] if limit else ranked
-    rows = [
-        (
+
+    def row(one: triage.Examined) -> Row:
+        return (
             (">= " if one.is_at_least else "") + seconds(one.seconds),
             share(one.seconds, step),
             share(one.exposed_seconds, one.seconds),
-            byte_text(one.peak_bytes) if one.peak_bytes is not None else "?",
+            one.peak_bytes,
             _sent(one),
-            str(len(one.findings)) if one.findings else "",
+            len(one.findings),
             one.name,
             one.place,
         )
-        for one in shown
-    ]
+
     title = "Modules (waits: the share of the time in which the core waits for transfers)"
-    return Table(title, columns, rows, len(ranked) - len(shown))
+    return Listing("triage.modules", row).table(title, ranked, limit)
 
 
 def _sent(one: triage.Examined) -> str:
@@ -173,32 +163,22 @@ def _sent(one: triage.Examined) -> str:
 
 def _memory(found: triage.Triage, limit: int) -> Table:
     fullest = found.fullest[:limit]
-    roles = [
-        role
-        for role in triage.Role
-        if any(content.role is role and content.bytes for one in fullest for content in one.contents)
-    ]
-    columns = [
-        Column("module", kind=Kind.NAME, rank=9),
-        Column("peak", is_number=True, rank=9),
-        *(Column(role.value, is_number=True) for role in roles),
-        Column("largest temporaries", kind=Kind.SCOPE),
-    ]
-    rows = []
-    for one in fullest:
+
+    def row(one: triage.Examined) -> Row:
         sizes = {content.role: content.bytes for content in one.contents}
         layer = one.layers[0] if one.layers else None
-        rows.append(
-            (
-                one.name,
-                byte_text(one.peak_bytes or 0),
-                *(byte_text(sizes[role]) if role in sizes else "" for role in roles),
-                f"{layer.scope}: {byte_text(layer.bytes)} in {counted(layer.arrays, 'array')}"
-                if layer
-                else "",
-            )
+        largest = (
+            f"{layer.scope}: {byte_text(layer.bytes)} in {counted(layer.arrays, 'array')}" if layer else ""
         )
-    return Table("Main memory at the peak, the fullest modules first", columns, rows)
+        return one.name, one.peak_bytes or 0, *map(sizes.get, triage.Role), largest
+
+    empty = [
+        role.value
+        for role in triage.Role
+        if not any(content.role is role and content.bytes for one in fullest for content in one.contents)
+    ]
+    title = "Main memory at the peak, the fullest modules first"
+    return Listing("triage.memory", row).table(title, fullest, without=empty)
 
 
 def _action_facts(action: triage.Action) -> list[tuple[str, str]]:

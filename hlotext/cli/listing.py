@@ -1,0 +1,84 @@
+"""The tables of commands, as text and as JSON from the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from hlotext.cli.output import Column, Kind, Table
+from hlotext.schemas import columns as described
+
+T = TypeVar("T")
+Shown = described.Shown
+Row = Sequence[described.Cell]
+
+
+@attrs.frozen
+class Listing(Generic[T]):
+    """A table whose columns `hlotext.schemas.columns` describes.
+
+    `row` returns the cells of one of its things; without it the columns' keys are paths of its attributes.
+    """
+
+    name: str
+    row: Callable[[T], Row] | None = None
+    titles: Mapping[str, str] = attrs.field(factory=dict)
+    """Other titles of columns, by the described ones."""
+
+    def _cells(self, thing: T) -> Row:
+        if self.row is not None:
+            return self.row(thing)
+        return [column.of(thing) for column in described.columns(self.name)]
+
+    def table(
+        self,
+        title: str,
+        things: Sequence[T],
+        limit: int | None = 0,
+        *,
+        without: Collection[str] = (),
+    ) -> Table:
+        """As text, the first `limit` rows; all for 0 or None.
+
+        `without`: titles of columns that are left out.
+        """
+        columns = described.columns(self.name)
+        places = [n for n, one in enumerate(columns) if one.title is not None and one.title not in without]
+        places.sort(key=lambda n: columns[n].options.get("order", 0))
+        shown = things[: limit or None]
+        rows = [[columns[n].text(row[n]) for n in places] for row in map(self._cells, shown)]
+        used = [
+            place
+            for place, n in enumerate(places)
+            if not columns[n].options.get("optional") or any(row[place] for row in rows)
+        ]
+        return Table(
+            title,
+            [self._terminal(columns[places[place]]) for place in used],
+            [[row[place] for place in used] for row in rows],
+            len(things) - len(shown),
+        )
+
+    def json(self, things: Iterable[T]) -> list[dict[str, Any]]:
+        """As JSON, an object for each."""
+        columns = described.columns(self.name)
+        return [described.record(columns, self._cells(one)) for one in things]
+
+    def _terminal(self, column: described.Column) -> Column:
+        title = column.title or ""
+        kind = (
+            None
+            if column.is_number or column.kind in ("text", "flag", "list", "index")
+            else Kind(column.kind)
+        )
+        rank = column.options.get("rank")
+        return Column(
+            self.titles.get(title, title),
+            column.options.get("style", ""),
+            column.is_number,
+            kind,
+            int(rank) if rank is not None else None,
+            int(column.options.get("least", 0)),
+        )

@@ -1,0 +1,121 @@
+"""The columns of tables: one description for terminals, JSON and pages.
+
+`tables/COMMAND.json` in this folder lists the columns of each table of a command, in order: a key alone is for JSON only,
+else `[key, title, kind, options]`, with an empty key where JSON has no such field. A row is a sequence with a cell for each
+column, typed and not formatted; `Shown` is a cell with a text that its value alone does not give. Of a table whose rows are
+objects the keys are paths of attributes.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from hlotext.analysis.quantities import amount, seconds
+from hlotext.analysis.sizes import byte_text
+
+Cell = Any
+"""A string, number, truth value, list or None, as JSON has it, or a `Shown`."""
+
+
+@attrs.frozen
+class Shown:
+    """A value, and its text in tables."""
+
+    value: Any
+    text: str
+
+
+@attrs.frozen
+class Column:
+    """One column of a table."""
+
+    key: str
+    """Its key in JSON; empty where it is not in JSON."""
+    title: str | None
+    """Its heading; None where it is in JSON only."""
+    kind: str
+    """One of `WORDS` or `NUMBERS`; for JSON only, empty."""
+    options: Mapping[str, str]
+    """Hints for renderers: `style`, `rank`, `least` of terminals; `order` (later columns), `unknown` (None
+    is `?`), `some` (0 is empty), `optional` (left out where every cell is empty)."""
+
+    @property
+    def is_number(self) -> bool:
+        """True if it is aligned to the right."""
+        return self.kind in NUMBERS
+
+    def of(self, thing: Any) -> Cell:
+        """The cell of an object, by the path that the key is."""
+        for name in self.key.split("."):
+            thing = getattr(thing, name)
+        return thing
+
+    def text(self, cell: Cell) -> str:
+        """A cell in plain text."""
+        if isinstance(cell, Shown):
+            return cell.text
+        if cell is None or cell == "":
+            return "?" if cell is None and self.options.get("unknown") else ""
+        if isinstance(cell, str):
+            return cell
+        if self.kind == "flag":
+            return "yes" if cell else ""
+        if self.kind == "list":
+            return ", ".join(map(str, cell))
+        if self.kind == "index":
+            return "{" + ",".join(map(str, cell)) + "}"
+        if not cell and self.options.get("some"):
+            return ""
+        return str(NUMBERS.get(self.kind, str)(cell))
+
+
+WORDS = ("name", "code", "shape", "place", "scope", "prose", "word", "text", "flag", "list", "index")
+"""Kinds of texts, which say how they get shorter; the last four are as other columns of
+their title."""
+
+NUMBERS: Mapping[str, Any] = {
+    "number": str,
+    "count": lambda value: f"{value:,}",
+    "bytes": lambda value: byte_text(int(value)),
+    "amount": amount,
+    "seconds": seconds,
+    "share": lambda value: f"{100 * value:.1f} %",
+    "percent": lambda value: f"{100 * value:.0f} %",
+    "factor": lambda value: f"{value:.2g}x" if value >= 1.005 else "",
+    "milliseconds": lambda value: f"{value:,.1f}",
+}
+"""Kinds of numbers, with their plain text."""
+
+
+def columns(table: str) -> tuple[Column, ...]:
+    """The columns of a table, called by command and name: `time.transfers`."""
+    command, _, name = table.partition(".")
+    return _tables(command)[name]
+
+
+@functools.cache
+def _tables(command: str) -> dict[str, tuple[Column, ...]]:
+    path = Path(__file__).parent / "tables" / f"{command}.json"
+    return {name: tuple(map(_column, rows)) for name, rows in json.loads(path.read_text("utf-8")).items()}
+
+
+def _column(row: str | list[Any]) -> Column:
+    if isinstance(row, str):
+        return Column(row, None, "", {})
+    key, title, kind, *options = row
+    return Column(key, title, kind, options[0] if options else {})
+
+
+def record(described: Sequence[Column], row: Sequence[Cell]) -> dict[str, Any]:
+    """A row as JSON."""
+    return {
+        column.key: cell.value if isinstance(cell, Shown) else cell
+        for column, cell in zip(described, row, strict=True)
+        if column.key
+    }
