@@ -19,6 +19,7 @@ import hlotext as hlo
 from hlotext import compiler, dumps
 from hlotext.compiler.explaining import previous
 from hlotext.dumps.identity import Owner, paired
+from hlotext.dumps.identity.local_ids import LocalIds, moves
 from hlotext.dumps.identity.states import State, stem
 from hlotext.testing import inspect
 from tests.support import DATA
@@ -287,3 +288,121 @@ def test_reports_tell_the_same_chains(tmp_path: Path) -> None:
     table = next(one for one in section.tables if one.id == "passes-why")
     told = {row[0]: row[2] for row in table.rows}
     assert told["all-reduce-start.1"] == c.why("all-reduce-start.1").chain
+
+
+# ---- ids in protos
+
+
+def _field(number: int, value: int | bytes) -> bytes:
+    """One field of a proto: a number, or bytes."""
+
+    def varint(number: int) -> bytes:
+        found = bytearray()
+        while number > 127:
+            found.append(number & 127 | 128)
+            number >>= 7
+        return bytes((*found, number))
+
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def _proto(names: dict[str, int], computation: int = 7, name: str = "main") -> bytes:
+    """A proto of one computation, its instructions in this order with these local ids."""
+    inside = b"".join(
+        _field(2, _field(1, one.encode()) + _field(2, b"add") + _field(35, computation << 32 | local))
+        for one, local in names.items()
+    )
+    return _field(
+        1, _field(1, b"jit_f") + _field(3, _field(1, name.encode()) + inside + _field(5, computation))
+    )
+
+
+def _same(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def test_orders_of_ids() -> None:
+    ids = LocalIds(_proto({"c": 3, "a": 1, "b": 2}))
+    assert ids.computations == {"main": 7}
+    assert ids.order(7) == ("a", "b", "c")
+    assert (ids.order(8), ids.as_written) == ((), set())
+    written = LocalIds(_proto({"a": 1, "b": 2}))
+    assert (written.order(7), written.as_written) == (("a", "b"), {7})
+    assert LocalIds(_proto({"a": 0, "b": 0})).order(7) == ()  # without ids
+    with pytest.raises(hlo.ProtoError):
+        LocalIds(_proto({"a": 1, "b": 2})[:-3])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "renamed", "replaced"),
+    [
+        ("a add.1 b", "a add.2 b", [("add.2", "add.1")], []),  # at the place of a gone one
+        ("a add.1 b", "a b add.2", [], []),  # behind the survivors: made anew
+        ("a add.1 mul.1 b", "a mul.2 add.2 b", [], []),  # in another order: nothing is told
+        ("a add.1 mul.1 b", "a mul.2 b", [("mul.2", "mul.1")], []),  # the add went
+        ("a add.1 add.3 b", "a add.2 b", [], []),  # either of two
+        ("a add.1 add.3 b", "a add.2 add.4 b", [("add.2", "add.1"), ("add.4", "add.3")], []),
+        ("a b c d", "a c d b", [], ["b"]),  # replaced under its name
+        ("a b c d", "d c b a", [], []),  # numbered anew
+        ("a b", "a b x y", [], []),
+    ],
+)
+def test_moves(old: str, new: str, renamed: list[tuple[str, str]], replaced: list[str]) -> None:
+    found = moves(old.split(), new.split(), _same, _same)
+    assert (list(found.renamed), list(found.replaced)) == (renamed, replaced)
+
+
+_STEP = """HloModule jit_f, entry_computation_layout={(f32[8]{0})->f32[8]{0}}
+
+ENTRY %main (x: f32[8]) -> f32[8] {
+  %x = f32[8]{0} parameter(0)
+  %one = f32[8]{0} LEFT(%x, %x)
+  %two = f32[8]{0} RIGHT(%x, %x)
+  ROOT %last = f32[8]{0} subtract(%one, %two)
+}
+"""
+
+
+def test_ids_tell_twins_apart(tmp_path: Path) -> None:
+    """Two equal operations get the names of nobody and of each other's line: the order of ids tells which is which."""
+    first = _STEP.replace("LEFT", "add").replace("RIGHT", "add")
+    second = first.replace("%one", "%b").replace("%two", "%a")
+    names = {
+        "module_0001.jit_f.before_optimizations": (first, {"x": 0, "one": 2, "two": 1, "last": 3}),
+        "module_0001.jit_f.0001.p.after_rename.before_q": (second, {"x": 0, "a": 2, "b": 1, "last": 3}),
+        "module_0001.jit_f.cpu_after_optimizations": (second, {"x": 0, "a": 2, "b": 1, "last": 3}),
+    }
+    for name, (text, ids) in names.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+        (tmp_path / f"{name}.hlo.pb").write_bytes(_proto(ids))
+    identity = compilation(tmp_path).identity
+    assert [(e.kind, e.before) for e in identity.history("a")] == [("renamed", ("one",))]
+    assert [(e.kind, e.before) for e in identity.history("b")] == [("renamed", ("two",))]
+    for name in names:  # without ids, or with ones that cannot be read, the place tells
+        (tmp_path / f"{name}.hlo.pb").write_bytes(b"\xff" * 8)
+    assert [e.before for e in compilation(tmp_path).identity.history("b")] == [("one",)]
+
+
+def test_ids_tell_what_was_replaced_under_its_name(tmp_path: Path) -> None:
+    first = _STEP.replace("LEFT", "add").replace("RIGHT", "multiply")
+    second = first.replace("add(%x, %x)", 'add(%x, %x), metadata={op_name="f/new"}')
+    names = {
+        "module_0001.jit_f.before_optimizations": (first, {"x": 0, "one": 1, "two": 2, "last": 3}),
+        "module_0001.jit_f.0001.p.after_fold.before_q": (second, {"x": 0, "one": 3, "two": 1, "last": 2}),
+        "module_0001.jit_f.cpu_after_optimizations": (second, {"x": 0, "one": 3, "two": 1, "last": 2}),
+    }
+    for name, (text, ids) in names.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+        (tmp_path / f"{name}.hlo.pb").write_bytes(_proto(ids))
+    c = compilation(tmp_path)
+    (event,) = c.identity.history("one")
+    assert (event.kind, event.before, event.pass_name, event.confidence) == (
+        "replaced",
+        ("one",),
+        "fold",
+        "high",
+    )
+    assert c.identity.history("two") == ()
+    assert c.why("one").chain == "add of the program -> rewritten by fold"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import hlotext as hlo
@@ -108,6 +108,11 @@ class Compilation:
     def files_of(self, *kinds: str) -> tuple[DumpFile, ...]:
         """Its files of some kinds."""
         return tuple(file for file in self.files if file.kind in kinds)
+
+    @functools.cached_property
+    def protos(self) -> Mapping[str, DumpFile]:
+        """The protos of modules by the stems of their names, which the texts beside them have too."""
+        return {file.name.stem: file for file in self.files if file.kind == PROTO}
 
     # ---- states
 

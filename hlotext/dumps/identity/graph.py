@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import attrs
 
 from hlotext.dumps.identity.leftovers import complete
+from hlotext.dumps.identity.local_ids import LocalIds, ids_of
 from hlotext.dumps.identity.looking import behind
-from hlotext.dumps.identity.pairing import AMBIGUOUS, LIKELY, SAME, SURE, Edge, Pairing
+from hlotext.dumps.identity.pairing import AMBIGUOUS, LIKELY, SAME, SURE, Edge, Ids, Pairing
 from hlotext.dumps.identity.states import State
 
 if TYPE_CHECKING:
     from hlotext.dumps.step import Step
 
 CREATED = "created"
+
+
+def _no_ids() -> None:
+    """Of a text without a proto."""
 
 
 class _Layer:
@@ -60,19 +66,21 @@ class Chain:
     def __init__(self, texts: Iterator[tuple[Step, str]]) -> None:
         self.layers: list[_Layer] = []
         before: State | None = None
+        ids: Callable[[], LocalIds | None] = _no_ids
         text = ""
         self.first: State | None = None
         for step, following in texts:
             if following == text and before is not None:
                 continue
             state = State(following, before)
+            known, ids = ids, functools.cache(functools.partial(ids_of, step))
             if before is None:
                 self.first = state
                 edges: dict[str, Edge] = {}
                 bases = {op.name: state.base(op) for op in state.ops.values()}
                 mode, reads = "", {}
             else:
-                pairing = paired(before, state, step.name)
+                pairing = paired(before, state, step.name, functools.partial(_both, known, ids))
                 mode, edges = pairing.mode, pairing.edges
                 reads = _created(pairing)
                 bases = {op.name: state.base(op) for op in pairing.fresh}
@@ -121,9 +129,18 @@ class Chain:
         return Origin(0, current, weight, tuple(passed))
 
 
-def paired(old: State, new: State, pass_name: str = "") -> Pairing:
+def _both(
+    before: Callable[[], LocalIds | None], after: Callable[[], LocalIds | None]
+) -> tuple[LocalIds, LocalIds] | None:
+    """The ids of two texts; None where one of them has none."""
+    new = after()
+    old = before() if new is not None else None
+    return (old, new) if old is not None and new is not None else None
+
+
+def paired(old: State, new: State, pass_name: str = "", ids: Ids = _no_ids) -> Pairing:
     """Two texts of one compilation, with a pass between them whose name may be known: which operation is which."""
-    pairing = Pairing(old, new, _mode(old, new, pass_name))
+    pairing = Pairing(old, new, _mode(old, new, pass_name), ids)
     complete(pairing)
     return pairing
 

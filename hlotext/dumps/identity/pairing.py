@@ -5,10 +5,11 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 
+from hlotext.dumps.identity.local_ids import LocalIds, moves
 from hlotext.dumps.identity.looking import INLINE, Context, behind, seen_through
 from hlotext.dumps.identity.states import Op, Part, State
 from hlotext.ir.tables import traits
@@ -18,6 +19,12 @@ SAME, SURE, LIKELY, AMBIGUOUS = 0, 1, 2, 3
 MOST = 64
 """How many users of a value, and how many equal candidates, are compared."""
 _WEAK = 4
+Ids = Callable[[], tuple[LocalIds, LocalIds] | None]
+"""Reads the ids of the text before, and of the text."""
+
+
+def _no_ids() -> None:
+    """Of texts without protos."""
 
 
 @attrs.frozen
@@ -42,7 +49,7 @@ class Pairing:
     operands.
     """
 
-    def __init__(self, old: State, new: State, mode: str = "") -> None:
+    def __init__(self, old: State, new: State, mode: str = "", ids: Ids = _no_ids) -> None:
         self.old, self.new = old, new
         self.mode = mode
         """`reimported`: names mean nothing; `partitioned`: shapes changed and communication came in."""
@@ -62,7 +69,25 @@ class Pairing:
         changed = [part for chunk, part in new.chunks.items() if chunk not in old.chunks]
         self.fresh = [op for part in changed for op in part.ops if self.is_fresh(op)]
         """The operations whose names are new, in the order of the text."""
+        both = ids() if changed and self.trusts_names and not mode else None
+        if both is not None:
+            self._told_by_ids(changed, *both)
         self._start(changed)
+
+    def _told_by_ids(self, changed: list[Part], before: LocalIds, after: LocalIds) -> None:
+        """The order of ids tells renames and replacements of the same name exactly."""
+        for part in changed:
+            computation = after.computations.get(part.name)
+            order = after.order(computation) if computation is not None else ()
+            if computation is None or computation in after.as_written:
+                continue
+            found = moves(before.order(computation), order, self.old.opcode, self.new.opcode)
+            for new, old in found.renamed:
+                if new in self.new.ops and old in self.old.ops:
+                    self.link(self.new.ops[new], None, self.old.ops[old], None, SURE, "renamed")
+            for one in found.replaced:
+                if one in self.new.ops and one in self.old.ops:
+                    self.edges[one] = Edge("replaced", (one,), SURE)
 
     # ---- questions
 

@@ -164,6 +164,11 @@ class State:
         self._callers: dict[str, list[Op]] | None = None
         self._frames: dict[str, str] | None = None
 
+    def opcode(self, name: str) -> str | None:
+        """The opcode of an operation; None for a name that is not there."""
+        found = self.ops.get(name)
+        return None if found is None else found.opcode
+
     def callers(self, part: str) -> list[Op]:
         """The operations that call a computation."""
         if self._callers is None:
