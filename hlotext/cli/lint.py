@@ -56,6 +56,13 @@ _MANY = 20
 @click.option(
     "--config", "config_file", type=click.Path(path_type=Path), help="A TOML file instead of the nearest one."
 )
+@click.option(
+    "--rules",
+    "rule_files",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="A Python file with rules of one's own (codes Z...), which is executed.",
+)
 @click.option("--isolated", is_flag=True, help="Read no configuration.")
 @click.option("--format", "output_format", type=click.Choice(FORMATS), default="full", show_default=True)
 @click.option("--statistics", is_flag=True, help="Only how often each code was found.")
@@ -109,6 +116,7 @@ def command(
     ignore: str | None,
     profile: str | None,
     config_file: Path | None,
+    rule_files: tuple[Path, ...],
     isolated: bool,
     output_format: str,
     statistics: bool,
@@ -147,7 +155,7 @@ def command(
     """
     try:
         config = _config(
-            config_file, isolated, _split(select), _split(extend_select), _split(ignore), profile
+            config_file, isolated, _split(select), _split(extend_select), _split(ignore), profile, rule_files
         )
         config = attrs.evolve(
             config,
@@ -282,7 +290,7 @@ def _label(file: str | Text) -> str:
 
 def _explain(files: Sequence[str | Text], code: str, config: lint.Config) -> None:
     """Why a rule says nothing, for each module."""
-    if code not in lint.all_rules():
+    if code not in lint.all_rules(config.rule_files):
         raise Unreadable(f"there is no rule {code}")
     for file in files:
         try:
@@ -310,12 +318,14 @@ def _config(
     extend_select: tuple[str, ...] | None,
     ignore: tuple[str, ...] | None,
     profile: str | None,
+    rule_files: tuple[Path, ...],
 ) -> lint.Config:
     """The configuration of the project, with what the command line says instead."""
     found = file or (None if isolated else lint.find_config(Path.cwd()))
     config = lint.load_config(found) if found is not None else lint.Config()
     return attrs.evolve(
         config,
+        rule_files=(*config.rule_files, *rule_files),
         select=config.select if select is None else select,
         extend_select=config.extend_select + (extend_select or ()),
         ignore=config.ignore + (ignore or ()),

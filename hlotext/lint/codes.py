@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlotext.findings.codes import Code
 from hlotext.findings.errors import Severity
 from hlotext.findings.failures import FAILED, INTERNAL
-from hlotext.lint.registry import all_rules
+from hlotext.lint.registry import all_rules, loaded_rule
 from hlotext.syntax.source.codes import RULES as SYNTAX_CODES
 from hlotext.verify.codes import CODES as VERIFY_CODES
 
@@ -25,7 +25,7 @@ def every_code() -> dict[str, Code]:
 
 def code_of(name: str) -> Code:
     """What a code stands for; one that nobody knows stands for itself."""
-    if (rule := all_rules().get(name)) is not None:
+    if (rule := all_rules().get(name) or loaded_rule(name)) is not None:
         return rule.described()
     return (
         SYNTAX_CODES.get(name)

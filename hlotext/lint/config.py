@@ -59,10 +59,12 @@ class Config:
     """Bytes of the peak, likewise."""
     trips: Mapping[str, int] = attrs.field(factory=dict)
     """How often loops run whose rounds the text does not tell, by the names of their bodies."""
+    rule_files: tuple[Path, ...] = ()
+    """Python files with rules of the project's own, which are executed; their codes begin with Z."""
 
     def __attrs_post_init__(self) -> None:
         for code, options in self.rules.items():
-            _check_options(code, options)
+            _check_options(code, options, self.rule_files)
         for name in SHARES:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
@@ -82,7 +84,7 @@ class Config:
             for codes in (*lists, *self.per_file_ignores.values(), *self.per_op_name_ignores.values())
             for p in codes
         ]:
-            if not _is_prefix(prefix):
+            if not _is_prefix(prefix, self.rule_files):
                 raise ConfigError(f"{prefix} is neither the code of a rule nor the start of one")
 
     def is_selected(self, code: str, is_default: bool) -> bool:
@@ -98,7 +100,7 @@ class Config:
         """The rules that run, with their thresholds."""
         return [
             make(**settable(make, self.rules.get(code, {})))
-            for code, make in all_rules().items()
+            for code, make in all_rules(self.rule_files).items()
             if self.is_selected(code, make.is_default)
         ]
 
@@ -126,17 +128,17 @@ def _longest(code: str, prefixes: tuple[str, ...]) -> int:
     )
 
 
-def _is_prefix(prefix: str) -> bool:
+def _is_prefix(prefix: str, files: tuple[Path, ...]) -> bool:
     # Codes of the readers and the verifier are no rules of this table.
     return (
         prefix == "ALL"
         or prefix[:1] in ("X", "V")
-        or any(code.startswith(prefix) for code in all_rules() if prefix)
+        or any(code.startswith(prefix) for code in all_rules(files) if prefix)
     )
 
 
-def _check_options(code: str, options: Mapping[str, Any]) -> None:
-    rule = all_rules().get(code)
+def _check_options(code: str, options: Mapping[str, Any], files: tuple[Path, ...]) -> None:
+    rule = all_rules(files).get(code)
     if rule is None:
         raise ConfigError(f"rules.{code}: there is no rule of that code")
     fields = {field.name: field for field in attrs.fields(rule)}
@@ -235,6 +237,12 @@ def _word(key: str, value: Any) -> str:
     return value
 
 
+def _paths(key: str, value: Any) -> tuple[Path, ...]:
+    if not isinstance(value, list) or not all(isinstance(path, str) for path in value):
+        raise ConfigError(f"{key} must be a list of paths, not {value!r}")
+    return tuple(map(Path, value))
+
+
 def _path(key: str, value: Any) -> Path:
     if not isinstance(value, str):
         raise ConfigError(f"{key} must be a path, not {value!r}")
@@ -253,6 +261,7 @@ _VALUES: Mapping[str, Callable[[str, Any], Any]] = {
     "chip": _word,
     **dict.fromkeys(SHARES, _number),
     "trips": _table,
+    "rule_files": _paths,
 }
 
 
@@ -266,7 +275,12 @@ def load_config(path: Path) -> Config:
         tables: Any = data
         if path.name == "pyproject.toml":
             tables = _table("tool.hlotext", _table("tool", data.get("tool", {})).get("hlotext", {}))
-        return config_from_table(_table("lint", tables.get("lint", {})))
+        table = dict(_table("lint", tables.get("lint", {})))
+        if isinstance(
+            files := table.get("rule-files"), list
+        ):  # beside the settings, wherever the linter is started
+            table["rule-files"] = [str(path.parent / one) if isinstance(one, str) else one for one in files]
+        return config_from_table(table)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
 

@@ -24,7 +24,7 @@ def fix_text(source: Source, config: Config | None = None) -> tuple[str, tuple[s
         return source.text, ()
     if len(modules) != 1:
         return source.text, ()
-    known = all_rules()
+    known = all_rules(config.rule_files if config is not None else ())
     (module,) = modules
     wanted = {known[finding.code].fix for finding in run(module, config) if finding.code in known}
     changed = tuple(name for name in sorted(wanted - {""}) if make_pass(name).run(module).changed)

@@ -1,13 +1,16 @@
-"""Every rule: those of this package, one in each file of `rules`, and those that other packages register."""
+"""Every rule: those of this package, one in each file of `rules`, those of other packages, and those of a project's files."""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import pkgutil
 import re
+import sys
 from importlib import metadata
 from inspect import isclass
+from pathlib import Path
 
 from hlotext.lint import rules as _rules
 from hlotext.lint.rule import Rule
@@ -34,8 +37,11 @@ def builtin_rules() -> dict[str, type[Rule]]:
 
 
 @functools.cache
-def all_rules() -> dict[str, type[Rule]]:
-    """All rules by code, in order. Raises RuleError for a foreign one that is none, or that takes a code twice."""
+def all_rules(files: tuple[Path, ...] = ()) -> dict[str, type[Rule]]:
+    """All rules by code, in order, those of a project's `files` too.
+
+    Raises RuleError for a foreign one that is none, or that takes a code twice.
+    """
     found = dict(builtin_rules())
     for point in metadata.entry_points(group=ENTRY_POINTS):
         try:
@@ -46,8 +52,60 @@ def all_rules() -> dict[str, type[Rule]]:
             ) from error
         if not (isclass(rule) and issubclass(rule, Rule)):
             raise RuleError(f"{point.value} is no class of rules: it must be a subclass of hlotext.lint.Rule")
-        if not _CODE.fullmatch(getattr(rule, "code", "")):
-            raise RuleError(f"rule {point.value} needs a code of capital letters and three digits")
-        if found.setdefault(rule.code, rule) is not rule:
-            raise RuleError(f"rule {point.value} has the code {rule.code}, which another rule has")
+        _add(found, rule, point.value)
+    for path in files:
+        for rule in file_rules(path):
+            _add(found, rule, f"{rule.__name__} of {path}")
     return dict(sorted(found.items()))
+
+
+def _add(found: dict[str, type[Rule]], rule: type[Rule], name: str) -> None:
+    if not _CODE.fullmatch(getattr(rule, "code", "")):
+        raise RuleError(f"rule {name} needs a code of capital letters and three digits")
+    if found.setdefault(rule.code, rule) is not rule:
+        raise RuleError(f"rule {name} has the code {rule.code}, which another rule has")
+
+
+OWN = "Z"
+"""The family of a project's own rules."""
+_of_files: dict[Path, tuple[type[Rule], ...]] = {}
+
+
+def loaded_rule(code: str) -> type[Rule] | None:
+    """The rule of a code in a file that was loaded, for who only has the code."""
+    return next((rule for rules in _of_files.values() for rule in rules if rule.code == code), None)
+
+
+def file_rules(path: Path) -> tuple[type[Rule], ...]:
+    """The rule classes of a Python file, which is executed the first time.
+
+    Raises RuleError for a file that cannot be executed or holds no rule, and for a code that does not begin with Z.
+    """
+    place = path.resolve()
+    if place in _of_files:
+        return _of_files[place]
+    name = f"hlotext_rules_{len(_of_files)}"
+    spec = importlib.util.spec_from_file_location(name, place)
+    if spec is None or spec.loader is None or not place.is_file():
+        raise RuleError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # attrs looks there for annotations
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise RuleError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
+    rules = tuple(
+        value
+        for value in vars(module).values()
+        if isclass(value) and issubclass(value, Rule) and value.__module__ == name and hasattr(value, "code")
+    )
+    if not rules:
+        raise RuleError(f"{path} holds no subclass of hlotext.lint.Rule")
+    for rule in rules:
+        if not rule.code.startswith(OWN):
+            raise RuleError(
+                f"rule {rule.__name__} of {path} needs a code that begins with {OWN}, not {rule.code}"
+            )
+    _of_files[place] = rules
+    return rules

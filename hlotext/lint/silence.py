@@ -49,7 +49,7 @@ def explain_silence(source: Source, code: str, config: Config | None = None) -> 
 
 
 def _silence(module: Module, code: str, config: Config) -> Silence:
-    rule = all_rules()[code]
+    rule = all_rules(config.rule_files)[code]
     found = [finding for finding in run(module, config) if finding.code == code]
     if found:
         return Silence(module.name, f"{code} is not silent", _told(found))
